@@ -82,7 +82,7 @@ def section(name: str) -> str:
     parts = [
         f"## {name}\n\n{_summary(name)} Scenarios: {users}.\n",
         _table(("argument", "default", "meaning"), arguments),
-        _table(("setting", "what may be written", "default", "meaning"), settings),
+        _table(("setting", "allowed values", "default", "meaning"), settings),
         example,
         _table(("parameter", "default", "bounds", "unit", "meaning"), parameters),
         _table(("diagnosed", "unit", "meaning"), [(f"`{q.name}`", q.unit, q.doc) for q in quantities["diagnosed"]]),

@@ -147,7 +147,7 @@ def main(arguments):
 def test_a_verb_of_a_package_is_listed_and_runs(install, capsys):
     install("letter-kit", "letter_kit", VERB, group="verbs", letters="letter_kit")
     assert main(["help"]) == 0
-    assert "letters   of package 'letter-kit'" in capsys.readouterr().out
+    assert "letters   from package 'letter-kit'" in capsys.readouterr().out
     assert main(["letters", "viscosity"]) == 0
     assert capsys.readouterr().out == "9\n"
     assert main(["letter", "viscosity"]) == 2

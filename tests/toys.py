@@ -146,7 +146,7 @@ REQUESTS = {
 
 def begun(path: Path, scenario: Scenario, kind: str = "run", *, overwrite: bool = False) -> RunDirectory:
     """Return a new run directory without results, which is not locked."""
-    with RunDirectory.begun(path, kind, scenario, REQUESTS[kind], overwrite=overwrite) as directory:
+    with RunDirectory.created(path, kind, scenario, REQUESTS[kind], overwrite=overwrite) as directory:
         return directory
 
 

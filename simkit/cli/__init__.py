@@ -1,1 +1,1 @@
-"""The command line: one module per verb, imported when it is asked for; the only place that prints."""
+"""The command line: one module per verb, imported on demand; the only package that prints."""

@@ -1,4 +1,4 @@
-"""Arguments that several verbs share."""
+"""Command-line arguments shared by several verbs."""
 
 import argparse
 from pathlib import Path
@@ -22,7 +22,7 @@ def add_scenario(
     label: str = "NAME",
     meaning: str = "a scenario's name, or the path of a .toml file",
 ) -> None:
-    """Add the scenario, by what it is called in the help, and what changes its values."""
+    """Add the scenario, with its name and description in the help, and the options that change its values."""
     parser.add_argument("scenario", metavar=label, help=meaning)
     parser.add_argument(
         "--set",
@@ -36,43 +36,43 @@ def add_scenario(
 
 
 def add_output(parser: argparse.ArgumentParser, ending: str = "") -> None:
-    """Add where results go: to a folder named after the scenario, with an ending for what is not a run."""
+    """Add the output folder, by default named after the scenario with the given ending."""
     parser.add_argument("-o", "--output", type=Path, help=f"folder to write (default: runs/NAME{ending})")
     parser.set_defaults(ending=ending)
     parser.add_argument("--overwrite", action="store_true", help="replace an existing run directory")
 
 
 def add_wrt(parser: argparse.ArgumentParser) -> None:
-    """Add what is differentiated with respect to what."""
+    """Add the parameters and the objective of a derivative."""
     parser.add_argument("--wrt", required=True, metavar="A,B", help="parameters, separated by commas")
     parser.add_argument("--objective", help="which objective (default: the scenario's first)")
 
 
 def add_mode(parser: argparse.ArgumentParser) -> None:
-    """Add how derivatives propagate."""
+    """Add the mode of differentiation."""
     modes = ("shortest", "reverse", "forward")
-    usual = "how derivatives propagate (default: shortest, forward for few numbers, up to 16 of a short run)"
-    parser.add_argument("--mode", default="shortest", choices=modes, help=usual)
+    meaning = "mode of differentiation (default: shortest: forward for few numbers, up to 16 of a short run)"
+    parser.add_argument("--mode", default="shortest", choices=modes, help=meaning)
 
 
 def add_picture(parser: argparse.ArgumentParser, *, animated: bool = True) -> None:
-    """Add how pictures are made: as what, if there may be an animation, and how large."""
+    """Add the format of pictures, if they may be animated, and their size."""
     if animated:
         parser.add_argument("--format", choices=FORMATS, help="animation or still picture (default: gif)")
-    shape = "in pixels (default: a shape that suits the picture, of as many pixels as 640x360)"
-    parser.add_argument("--size", metavar="WxH", help=shape)
+    meaning = "size in pixels (default: as many pixels as 640x360, with the aspect ratio of the picture)"
+    parser.add_argument("--size", metavar="WxH", help=meaning)
 
 
 def add_no_render(parser: argparse.ArgumentParser, meaning: str = "draw nothing") -> None:
-    """Add that nothing is drawn."""
+    """Add the option that draws nothing."""
     parser.add_argument("--no-render", action="store_true", help=meaning)
 
 
 def size_of(arguments: argparse.Namespace) -> "Size | None":
-    """Return the size of pictures, ``None`` if nothing is drawn, and set the format where none was asked for.
+    """Return the size of pictures, ``None`` if nothing is drawn, and set the default format.
 
     Raises:
-        UserError: if the size is not possible, or something is said about pictures that are not to be drawn.
+        UserError: if the size is not possible, or an option of pictures is given with ``--no-render``.
     """
     from simkit.render.animate import parse_size
 
@@ -84,27 +84,29 @@ def size_of(arguments: argparse.Namespace) -> "Size | None":
 
 
 def given_of(arguments: argparse.Namespace, names: "Iterable[str]") -> str:
-    """Return the first option of these that was given, as it is written; empty if none was."""
+    """Return the first given option of these, as written on the command line; empty if none was given."""
     given = (name for name in names if getattr(arguments, name, None) not in (None, False))
     return next((f"--{name.replace('_', '-')}" for name in given), "")
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
-    """Add who computes the chunks of a sweep."""
+    """Add the executor of a sweep's chunks."""
     parser.add_argument("--workers", type=int, metavar="N", help="compute chunks of a sweep in N processes")
     parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="compute them on the Dask cluster of tcp://host:port or a scheduler file"
+        "--scheduler",
+        metavar="ADDRESS",
+        help="compute chunks on the Dask cluster of tcp://host:port or a scheduler file",
     )
     parser.add_argument(
         "--deadline",
         type=float,
         metavar="SECONDS",
-        help="give a chunk to another worker after so long without progress (default: 900)",
+        help="give a chunk to another worker after this time without progress (default: 900)",
     )
 
 
 def scenario_of(arguments: argparse.Namespace) -> "Scenario":
-    """Return the scenario that was asked for, changes applied.
+    """Return the requested scenario with its changes applied.
 
     Raises:
         UserError: if there is no such scenario or a change is not allowed.
@@ -113,7 +115,7 @@ def scenario_of(arguments: argparse.Namespace) -> "Scenario":
 
 
 def changed_by(arguments: argparse.Namespace, scenario: "Scenario") -> "Scenario":
-    """Return a scenario with the changes that were asked for.
+    """Return a scenario with the requested changes applied.
 
     Raises:
         UserError: if a change is not allowed.
@@ -129,7 +131,7 @@ def names_of(text: str) -> list[str]:
     """Return the names in a comma-separated list.
 
     Raises:
-        UserError: if there are none.
+        UserError: if the list is empty.
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
@@ -138,5 +140,5 @@ def names_of(text: str) -> list[str]:
 
 
 def output_of(arguments: argparse.Namespace, name: str) -> Path:
-    """Return the folder to write: the one asked for, or one named after the scenario and the work."""
+    """Return the output folder: the given one, or one named after the scenario and the verb."""
     return arguments.output or Path("runs") / f"{name}{arguments.ending}"

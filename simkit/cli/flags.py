@@ -1,8 +1,8 @@
-"""Arguments of Python in messages, as the command line spells them."""
+"""Translation of Python arguments in messages to options of the command line."""
 
 import re
 
-# Layers below name an argument as a Python caller writes it; one that is to be chosen ends in "=".
+# Layers below name arguments as in Python, with "=" at the end if the value is free.
 _FLAGS = {
     "overwrite=True": "--overwrite",
     "final_frames=False": "--no-frames",
@@ -30,7 +30,7 @@ _ARGUMENT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _FLAGS))})(?=[\
 
 
 def with_flags(message: str) -> str:
-    """Return the message of an error with its arguments of Python as options of the command line.
+    """Return an error message with its Python arguments replaced by options of the command line.
 
     Args:
         message: such as ``"pass overwrite=True to replace it"``, which becomes ``"pass --overwrite to replace it"``.

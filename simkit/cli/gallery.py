@@ -1,4 +1,4 @@
-"""The gallery's folders and its index page."""
+"""Gallery: a folder per scenario with animation, thumbnail and card, and index pages."""
 
 import dataclasses
 import html
@@ -16,10 +16,10 @@ from simkit.scenario.scenario import Scenario
 from simkit.storage.files import make_folder, write_bytes, write_json
 from simkit.storage.regular_files import check_folder
 
-# Pixels of the animation and the thumbnail; their shape suits what they show.
+# Number of pixels of the animation and of the thumbnail; the aspect ratio is chosen by the painter.
 SIZE = 640 * 360
 THUMBNAIL = SIZE // 4
-# Pages that show many animations must stay quick to load.
+# Pages with many animations must load quickly.
 MAX_BYTES = 3_000_000
 FRAMES = (120, 90, 60, 40)
 
@@ -29,11 +29,11 @@ class Entry:
     """One scenario in the gallery.
 
     Attributes:
-        scenario: its name.
-        status: of its run, in words.
+        scenario: name of the scenario.
+        status: status of its run, in words.
         failed: whether the run failed.
         animation: the GIF, if there is one.
-        size: of the GIF, in bytes.
+        size: size of the GIF in bytes.
     """
 
     scenario: str
@@ -49,9 +49,9 @@ def render_scenario(
     """Run a scenario and write its animation, thumbnail and card.
 
     Args:
-        scenario: what to run.
+        scenario: scenario to run.
         folder: the gallery; ``folder/NAME`` is written.
-        report: called with the fraction done, half of it for the run and half for its pictures, and what is done now.
+        report: called with the fraction done, half of it for the run and half for its pictures, and the activity.
 
     Raises:
         UserError: if the folder cannot be written, or no animation under 3 MB can be made.
@@ -61,7 +61,7 @@ def render_scenario(
         make_folder(home)
     outcome = begin(Run(scenario), None, report=lambda fraction, words: report(fraction / 2, "running"))
     if outcome.failed:
-        # What was drawn of an earlier run that was fine stays.
+        # Pictures of an earlier successful run are kept.
         return Entry(scenario.name, outcome.message, failed=True)
     animation = home / "animation.gif"
     size = _draw_small(outcome, animation, lambda done: report((1 + done) / 2, "drawing"))
@@ -80,7 +80,7 @@ def render_scenario(
 
 
 def _draw_small(outcome: Outcome, animation: Path, report: Callable[[float], None]) -> int:
-    """Draw an animation of as many frames as its size allows, and return that size in bytes."""
+    """Draw an animation with as many frames as the size limit allows, and return its size in bytes."""
     for frames in FRAMES:
         draw(outcome, animation, "gif", SIZE, maximum_frames=frames, report=report)
         if (size := animation.stat().st_size) <= MAX_BYTES:
@@ -92,7 +92,7 @@ def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
     """Write the page that shows every scenario of the gallery, domain by domain.
 
     Args:
-        scenarios: those that may be shown; one without an animation is left out.
+        scenarios: scenarios to show; those without an animation are omitted.
         folder: the gallery.
     """
     shown = [scenario for scenario in scenarios if (folder / scenario.name / "animation.gif").exists()]

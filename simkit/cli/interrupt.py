@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: resumable work stops in order and says how to go on."""
+"""Signals Ctrl-C and SIGTERM: resumable work stops in order and names the command that resumes it."""
 
 import shlex
 import signal
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-# Shells and cluster managers send a signal to the process and to its group: that is one stop, not two.
+# Shells and cluster managers send a signal to the process and to its group; within this time it is one stop, in s.
 SAME_STOP = 5.0
 
 
@@ -18,27 +18,27 @@ class Terminated(KeyboardInterrupt):
 
 
 def word_of(interrupt: KeyboardInterrupt) -> str:
-    """Return what happened in a word."""
+    """Return ``"terminated"`` or ``"interrupted"``."""
     return "terminated" if isinstance(interrupt, Terminated) else "interrupted"
 
 
 @contextmanager
 def resumable(output: Path) -> Iterator[None]:
-    """Turn Ctrl-C and SIGTERM into one line that says how to go on: what was finished is on disk already."""
+    """Turn Ctrl-C and SIGTERM into one line with the command that resumes from the stored segments."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
         on_disk, word = (output / "manifest.json").exists(), word_of(interrupt)
         raise type(interrupt)(
-            f"{word}; go on with: simkit resume {shlex.quote(str(output))}" if on_disk else word
+            f"{word}; resume with: simkit resume {shlex.quote(str(output))}" if on_disk else word
         ) from None
 
 
 class Stops:
-    """A context in which SIGTERM raises `Terminated` as Ctrl-C raises KeyboardInterrupt, each of them once.
+    """Context manager in which SIGTERM raises `Terminated`, like Ctrl-C KeyboardInterrupt, each once.
 
     Args:
-        last: whether the process ends after it; signals that come after the first are then ignored to its end.
+        last: whether the process ends after it; signals after the first are then ignored until its end.
     """
 
     def __init__(self, *, last: bool) -> None:
@@ -46,7 +46,7 @@ class Stops:
         self._former: dict[int, Any] = {}
 
     def __enter__(self) -> "Stops":
-        # Only the main thread handles signals; what the parent process had ignored stays so.
+        # Only the main thread handles signals; signals ignored by the parent process stay ignored.
         if threading.current_thread() is threading.main_thread():
             for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
                 if signal.getsignal(number) == usual:
@@ -59,7 +59,7 @@ class Stops:
                 signal.signal(number, handler)
 
     def finish(self) -> None:
-        """Ignore what is received from now on, since the work is stopping already."""
+        """Ignore later signals, since the work is already stopping."""
         self._over = True
 
     def _receive(self, number: int, frame: object) -> None:

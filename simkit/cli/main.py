@@ -1,4 +1,4 @@
-"""The ``simkit`` command: finds the verb, turns mistakes into one line and results into exit codes."""
+"""The ``simkit`` command: dispatch to verbs, errors as one line, and exit codes."""
 
 import argparse
 import importlib
@@ -14,23 +14,23 @@ from simkit.errors import UserError
 from simkit.plugins import Registry
 
 VERBS = {
-    "list": "the scenarios there are, or the simulations (--simulations)",
+    "list": "names and titles of the scenarios, or the simulations (--simulations)",
     "show": "a scenario's simulation, parameters, objectives and published numbers",
     "new": "write a scenario file to start from",
-    "check": "tell all that is wrong in a scenario file, without running it",
+    "check": "list all mistakes in a scenario file, without running it",
     "run": "run a scenario and render its animation",
     "sweep": "run a scenario over parameter values and seeds, as one vmapped program",
     "grad": "differentiate a scenario's objective",
-    "optimize": "choose parameters so that an objective is smallest",
+    "optimize": "minimize or maximize an objective over parameters",
     "launch": "run or resume one simulation in several processes",
     "resume": "finish an interrupted run, sweep or optimization",
-    "merge": "join finished sweeps of one scenario and settings into one",
-    "status": "how far a run, sweep or optimization is, from another shell",
+    "merge": "combine finished sweeps of one scenario and settings into one",
+    "status": "progress of a run, sweep or optimization, from another shell",
     "render": "draw a stored run as gif, mp4 or png, or the chart of a sweep",
-    "validate": "check the numbers that scenarios reproduce",
+    "validate": "check scenarios against their published and analytic numbers",
     "export": "write a simulation for other runtimes or as a page, or a run as NetCDF, Zarr, CSV, VTK, ...",
     "gallery": "render every scenario into a gallery",
-    "doctor": "versions, devices, precision and caches",
+    "doctor": "versions, devices, precision and caches, with a check of the installation",
 }
 # A package adds a verb by an entry point that names a module like those in `simkit.cli.verbs`.
 REGISTERED = Registry("verb", {verb: f"simkit.cli.verbs.{verb}" for verb in VERBS}, ("add_arguments", "main"))
@@ -39,7 +39,7 @@ FINE, DIFFERS, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 1
 
 
 class Once(argparse.Action):
-    """Stores the value of an option, which may be given once."""
+    """Action that stores the value of an option, which may be given once."""
 
     is_given = False
 
@@ -53,7 +53,7 @@ class Once(argparse.Action):
         """Store the value.
 
         Raises:
-            UserError: if an option is given again, whose first value would be lost.
+            UserError: if the option is given twice.
         """
         if option_string and self.is_given:
             raise UserError(f"{option_string} is given twice; keep one of them")
@@ -62,10 +62,10 @@ class Once(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line, and which takes no option twice."""
+    """An argument parser whose errors are one line, and which accepts each option once."""
 
     def __init__(self, **options: Any) -> None:
-        """Take the options of argparse's own."""
+        """Create the parser with the arguments of `argparse.ArgumentParser`."""
         super().__init__(**options)
         for name in (None, "store"):
             self.register("action", name, Once)
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Args:
-        arguments: without the program's name; ``None`` takes those of the process.
+        arguments: arguments without the program's name; ``None`` takes those of the process.
 
     Returns:
         0 fine, 1 an exported program differs from JAX, 2 the input is wrong, 3 a run failed, 130 interrupted or 143
@@ -91,40 +91,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A name that the terminal's encoding cannot show must not stop the work.
+        # A name that the terminal's encoding lacks must not raise an error.
         sys.stdout.reconfigure(errors="backslashreplace")
     with Stops(last=arguments is None) as stops:
         return _guarded(words, stops)
 
 
 def _guarded(words: list[str], stops: Stops) -> int:
-    """Return the exit code of a command, whatever happens in it."""
+    """Run a command and return its exit code, also for errors and signals."""
     json_wanted = "--json" in words
     try:
         code = _dispatch(words)
         sys.stdout.flush()
         return code
     except UserError as error:
-        more = f" (and {len(error.others)} more; simkit check FILE tells all)" if error.others else ""
+        more = f" (and {len(error.others)} more; simkit check FILE lists all)" if error.others else ""
         return _complain(f"{error}{more}", WRONG_INPUT, json_wanted)
     except KeyboardInterrupt as interrupt:
         stops.finish()
         code = TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
         return _complain(str(interrupt) or word_of(interrupt), code, json_wanted)
     except BrokenPipeError:
-        # The reader of our output has gone (``simkit list | head``); what is still to be written goes nowhere.
+        # The reader of the output has exited (``simkit list | head``); the rest of the output is discarded.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
     except ImportError as error:
         if (error.name or "simkit").partition(".")[0] == "simkit":
             raise
         return _complain(
-            f"a package cannot be imported: {error}; install it, `simkit doctor` examines all of them",
+            f"a package cannot be imported: {error}; install it; `simkit doctor` checks all packages",
             WRONG_INPUT,
             json_wanted,
         )
     except OSError as error:
-        # Without a file name it is our own output that cannot be written, so nothing more goes there.
+        # Without a file name, the error is on standard output, so no JSON is written there.
         place, json_wanted = (error.filename, json_wanted) if error.filename else ("the output", False)
         return _complain(f"cannot read or write {place}: {error.strerror or error}", WRONG_INPUT, json_wanted)
     except Exception as error:
@@ -136,25 +136,25 @@ def _guarded(words: list[str], stops: Stops) -> int:
 
 def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
-        foreign = {name: f"of {owner}" for name, owner, _ in REGISTERED.providers() if name not in VERBS}
+        foreign = {name: f"from {owner}" for name, owner, _ in REGISTERED.providers() if name not in VERBS}
         verbs = VERBS | foreign
         width = max(map(len, verbs))
         print("Differentiable physics: run a named scenario, sweep its parameters, differentiate through it.\n")
         print("usage: simkit VERB ...\n")
         print("\n".join(f"  {verb:<{width}}  {summary}" for verb, summary in verbs.items()))
-        print("\nsimkit VERB --help tells more; start with: simkit run channel_flow")
+        print("\nsee simkit VERB --help; start with: simkit run channel_flow")
         return FINE
     if words[0] in ("-V", "--version"):
         from simkit import __version__
 
         print(f"simkit {__version__}")
         return FINE
-    # Ours are found without a search of the installed packages, and no package can replace them.
+    # Built-in verbs are found without searching the installed packages, and cannot be replaced.
     known = words[0] in VERBS
     verb = importlib.import_module(f"simkit.cli.verbs.{words[0]}") if known else REGISTERED.resolve(words[0])
     conflict = "error" if known else "resolve"
     parser = Parser(prog=f"simkit {words[0]}", description=verb.__doc__, allow_abbrev=False, conflict_handler=conflict)
-    # A package's verb may have a --json of its own.
+    # A package's verb may define its own --json.
     parser.add_argument("--json", action="store_true", help="print the result as JSON for machines")
     verb.add_arguments(parser)
     return verb.main(parser.parse_args(words[1:])) or FINE

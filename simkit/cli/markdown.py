@@ -1,20 +1,20 @@
-"""Text as it stands in Markdown: nothing in it is a mark, a tag or a link."""
+"""Markdown escapes: text shown literally, without markup, tags or links."""
 
 import re
 
-# Every character that can begin a mark in GitHub's Markdown, within a line.
+# Characters that can begin markup within a line of GitHub's Markdown.
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#!|~$@^=])")
-# What makes a list, a heading or a rule where a line begins with it.
+# Beginnings of a line that make a list, a heading or a rule.
 _BEGINNING = re.compile(r"^(?:([-+=])|(\d+)([.)]))")
-# Addresses become links without any mark around them.
+# Addresses that become links without markup.
 _ADDRESS = re.compile(r"(?i)(:(?=//)|(?<=\bwww)\.|(?<=\bmailto):|(?<=\bxmpp):)")
 
 
 def escaped(text: str) -> str:
-    """Return a text as one line of Markdown that shows it as it is.
+    """Return a text as one line of Markdown that shows it literally.
 
     Args:
-        text: anything, such as the title of a scenario file.
+        text: any text, such as the title of a scenario file.
 
     Source: GitHub Flavored Markdown, https://github.github.com/gfm/, sections 2.4 and 6.9.
     """

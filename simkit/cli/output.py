@@ -1,4 +1,4 @@
-"""Tables, numbers and JSON, as every verb prints them."""
+"""Printed tables, numbers and JSON of all verbs."""
 
 import itertools
 import json
@@ -11,19 +11,19 @@ from typing import Any
 
 from simkit.core.parameter import MOST_SHOWN, count
 
-# A column of words is not made narrower than this.
+# Minimum width of a wrapped column of words.
 NARROWEST = 12
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON; numbers that JSON does not know (NaN, infinity) become null."""
+    """Print a value as JSON; NaN and infinity, which JSON lacks, become null."""
     print(json.dumps(_plain(value), indent=2, allow_nan=False))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print rows under a header, numbers aligned right and words left.
 
-    On a terminal, columns of words are wrapped to fit it. Elsewhere a row is a line of any length, for ``grep``.
+    On a terminal, columns of words are wrapped to its width. Elsewhere each row is one line, for ``grep``.
     """
     cells = [[show(cell) for cell in row] for row in rows]
     widths = [max(len(name), *(len(row[i]) for row in cells)) if cells else len(name) for i, name in enumerate(header)]
@@ -43,7 +43,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _fitting(widths: list[int], right: list[bool], room: int) -> list[int]:
-    """Return widths of columns that fit, the widest columns of words made narrower."""
+    """Return column widths that fit into ``room``, narrowing the widest columns of words."""
     widths = list(widths)
     words = [index for index, is_right in enumerate(right) if not is_right]
     while words and sum(widths) + 2 * (len(widths) - 1) > room:
@@ -55,7 +55,7 @@ def _fitting(widths: list[int], right: list[bool], room: int) -> list[int]:
 
 
 def show(value: Any) -> str:
-    """Return a value in a few characters."""
+    """Return a short text of a value."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Runs of several processes on the command line: their options, and how each of them ends."""
+"""Runs in several processes on the command line: their options, and the end of each process."""
 
 import argparse
 import os
@@ -18,19 +18,21 @@ OPTIONS = ("processes", "process_id", "coordinator")
 
 
 def add_processes(parser: argparse.ArgumentParser) -> None:
-    """Add which of several processes this is."""
+    """Add the number of processes, the index of this one, and the address of the first."""
     parser.add_argument(
         "--processes", type=int, metavar="N", help="run as one of N processes, also on several hosts (see launch)"
     )
-    parser.add_argument("--process-id", type=int, metavar="I", help="which of them this is, from 0, which stores")
-    parser.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens for the others")
+    parser.add_argument(
+        "--process-id", type=int, metavar="I", help="index of this process, from 0, which stores the results"
+    )
+    parser.add_argument("--coordinator", metavar="HOST:PORT", help="address at which process 0 listens for the others")
 
 
 def group_of(arguments: argparse.Namespace) -> "ProcessGroup | None":
-    """Return the group of processes that this one belongs to, once all are there; None if it is the only one.
+    """Return the group of this process, once all processes are connected; ``None`` for a single process.
 
     Raises:
-        UserError: if an option is missing, or the others do not come.
+        UserError: if an option is missing, or the other processes do not connect.
     """
     given = {name: getattr(arguments, name) for name in OPTIONS}
     if all(value is None for value in given.values()):
@@ -41,7 +43,7 @@ def group_of(arguments: argparse.Namespace) -> "ProcessGroup | None":
                 f"--{name.replace('_', '-')} is missing; several processes need all of "
                 "--processes N --process-id I --coordinator HOST:PORT"
             )
-    # Read when JAX is imported; without it the compiler writes of each transform that it does not divide.
+    # Read when JAX is imported; without it the compiler warns of each FFT that it does not partition.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     from simkit.engine.processes import ProcessGroup
 
@@ -49,7 +51,7 @@ def group_of(arguments: argparse.Namespace) -> "ProcessGroup | None":
 
 
 def run_of(job: "Job[Any]", group: "ProcessGroup | None") -> "Job[Any]":
-    """Return a job as one that a group of processes does together.
+    """Return a job that a group of processes runs together.
 
     Raises:
         UserError: if there is a group, and the job is not a run.
@@ -66,21 +68,21 @@ def run_of(job: "Job[Any]", group: "ProcessGroup | None") -> "Job[Any]":
 
 
 def together(group: "ProcessGroup", folder: Path, work: "Callable[[Report], Any]") -> "Callable[[Report], Any]":
-    """Return the work of the first process of a group, which leaves the group when it is done or has failed.
+    """Return the work of the first process of a group, which leaves the group at its end.
 
     Args:
-        group: of the processes.
+        group: group of the processes.
         folder: the run directory.
-        work: does the job, told where to report; returns its result.
+        work: function that runs the job, given a progress callback, and returns its result.
     """
 
-    def done(report: "Report") -> Any:
+    def run(report: "Report") -> Any:
         import jax
 
         try:
             result = work(report)
         except jax.errors.JaxRuntimeError as error:
-            _end_if_lost(error, f"go on with: simkit resume {shlex.quote(str(folder))}")
+            _end_if_lost(error, f"resume with: simkit resume {shlex.quote(str(folder))}")
             raise
         except BaseException:
             group.leave()
@@ -88,15 +90,15 @@ def together(group: "ProcessGroup", folder: Path, work: "Callable[[Report], Any]
         group.leave()
         return result
 
-    return done
+    return run
 
 
 def follow(job: "Job[Any]", group: "ProcessGroup") -> int:
-    """Do the part of another process than the first, which prints and stores nothing.
+    """Run the part of a process other than the first, which prints and stores nothing.
 
     Args:
-        job: what is run.
-        group: of the processes.
+        job: the run.
+        group: group of the processes.
 
     Returns:
         The exit code.
@@ -104,18 +106,18 @@ def follow(job: "Job[Any]", group: "ProcessGroup") -> int:
     import jax
 
     from simkit.cli.main import FINE
-    from simkit.engine.processes import DismissedError
+    from simkit.engine.processes import FirstProcessStoppedError
     from simkit.jobs.runs import Run
 
-    assert isinstance(job, Run)  # as `run_of` checks
+    assert isinstance(job, Run)  # see `run_of`
     try:
         job.follow()
-    except DismissedError:
+    except FirstProcessStoppedError:
         pass
     except jax.errors.JaxRuntimeError as error:
-        _end_if_lost(error, "process 0 tells how to go on")
+        _end_if_lost(error, "see the message of process 0")
         raise
-    except UserError:  # which the first process meets, too
+    except UserError:  # raised in the first process, too
         group.leave()
         raise
     group.leave()
@@ -123,7 +125,7 @@ def follow(job: "Job[Any]", group: "ProcessGroup") -> int:
 
 
 def _end_if_lost(error: Exception, remedy: str) -> None:
-    """End this process in one line if another one is lost: leaving such a group aborts with a page of text."""
+    """Exit with one line if another process is lost: leaving the group normally would abort with a page of text."""
     from simkit.cli.main import FAILED
 
     if any(word in str(error) for word in ("Gloo", "gloo", "UNAVAILABLE", "onnection", "heartbeat")):

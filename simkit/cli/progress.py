@@ -1,4 +1,4 @@
-"""Progress of long work: a bar with rate and time left on a terminal, a plain line now and then elsewhere."""
+"""Progress display: a bar with rate and time left on a terminal, a plain line every few seconds elsewhere."""
 
 import shutil
 import sys
@@ -6,20 +6,20 @@ import time
 from typing import Self
 
 BAR = 28
-# Plain lines go to logs: one every few seconds is enough to see that work goes on.
+# Seconds between plain lines, which are written to logs.
 PLAIN_INTERVAL = 5.0
 
 
 class Progress:
-    """A context manager that is told the fraction done.
+    """Context manager that shows the progress of long work on standard error.
 
     Args:
-        name: what is running.
-        steps: steps in all, for the rate; ``None`` shows none.
-        unit: what steps are called.
-        doing: what is done before the first step.
-        may_end_early: whether the work may be done before all steps, so that the time left is the longest there may be.
-        terminal: whether lines may be overwritten; ``None`` asks standard error.
+        name: name of the work.
+        steps: total number of steps, for the rate; ``None`` shows no rate.
+        unit: name of a step, in the plural.
+        doing: activity before the first step.
+        may_end_early: whether the work may end before its last step, so that the time left is an upper bound.
+        terminal: whether lines may be overwritten; ``None`` tests whether standard error is a terminal.
     """
 
     def __init__(
@@ -49,15 +49,15 @@ class Progress:
             self._draw("\r\033[K")
 
     def update(self, fraction: float, words: str = "") -> None:
-        """Show how far the work is.
+        """Show the progress.
 
         Args:
-            fraction: done, from 0 to 1.
-            words: anything worth knowing now.
+            fraction: fraction done, from 0 to 1.
+            words: further text at the end of the line.
         """
         now = time.monotonic()
         if self._start is None and fraction > 0:
-            # Rate and time left count from the first work done, so that compilation does not distort them.
+            # Rate and time left are measured from the first update, to exclude compilation.
             self._start = (now, fraction)
         if not self._terminal and now - self._shown < PLAIN_INTERVAL:
             return
@@ -66,7 +66,7 @@ class Progress:
             done = f"{round(self._steps * fraction)} of at most {self._steps} {self._unit}"
         line = f"{self._name}  {done}{self._speed(now, fraction)}{'  ' + words if words else ''}"
         if self._terminal:
-            # The bar gives way to words; a line that is too long all the same would leave copies of itself behind.
+            # The bar shrinks to make room for the text; a line that wraps could not be overwritten.
             room = min(BAR, _columns() - len(line) - 4)
             filled = int(room * fraction)
             bar = f"[{'#' * filled}{'.' * (room - filled)}] " if room >= BAR // 4 else ""
@@ -93,7 +93,7 @@ class Progress:
 
 
 def _rate(rate: float, unit: str) -> str:
-    """Return a rate with two digits or more, of slow work as the time for one step."""
+    """Return a rate with at least two digits; below one step per second as the time per step."""
     if rate < 1:
         return f"{1 / rate:,.1f} s/{unit.removesuffix('s')}"
     return f"{rate:,.0f} {unit}/s" if rate >= 10 else f"{rate:.1f} {unit}/s"
@@ -104,16 +104,16 @@ def _columns() -> int:
 
 
 def _cut(line: str) -> str:
-    """Return a line that fits the terminal; one as wide as it would wrap on some."""
+    """Return a line cut to one column less than the terminal, since a full line wraps on some."""
     room = _columns() - 1
     return line if len(line) <= room else f"{line[: max(room - 3, 0)]}..."
 
 
 def clock(seconds: float) -> str:
-    """Return a time as on a clock, such as ``"1:05:09"``.
+    """Return a duration as hours, minutes and seconds, such as ``"1:05:09"``.
 
     Args:
-        seconds: at least 0.
+        seconds: duration, at least 0.
     """
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

@@ -1,4 +1,4 @@
-"""Jobs run from the command line: with progress, an orderly stop, and a report."""
+"""Jobs on the command line: run with progress and an orderly stop, then reported."""
 
 import argparse
 import importlib
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def check_pictures(job: "Job[Any]", arguments: argparse.Namespace) -> None:
-    """Refuse what was asked about pictures that the report of a job does not draw.
+    """Refuse options of pictures that the report of a job does not support.
 
     Args:
-        job: what is gone on with.
-        arguments: of the command line.
+        job: the job to resume.
+        arguments: arguments of the command line.
 
     Raises:
-        UserError: that names the option.
+        UserError: naming the option.
     """
-    heeded = importlib.import_module(job.report).PICTURES
-    if given := given_of(arguments, [name for name in ("format", "size", "no_render") if name not in heeded]):
+    supported = importlib.import_module(job.report).PICTURES
+    if given := given_of(arguments, [name for name in ("format", "size", "no_render") if name not in supported]):
         raise UserError(f"{given} is not for {job.noun}, whose charts are PNG files; leave it out")
 
 
@@ -39,14 +39,14 @@ def carry_out(
     size: "Size | None",
     work: "Callable[[Report], Any]",
 ) -> int:
-    """Do a job and report it, by ``finish`` of the module that its kind names.
+    """Run a job and report it, by ``finish`` of the report module of its kind.
 
     Args:
-        job: what is asked for.
+        job: the job.
         folder: its run directory.
-        arguments: of the command line, with ``json``.
-        size: of pictures; ``None`` draws nothing that has one.
-        work: does the job, told where to report; returns its result.
+        arguments: arguments of the command line, with ``json``.
+        size: size of pictures; ``None`` draws none.
+        work: function that runs the job, given a progress callback, and returns its result.
 
     Returns:
         The exit code.

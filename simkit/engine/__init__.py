@@ -1,1 +1,1 @@
-"""Compiled programs and the host loops that run them."""
+"""Compiled programs of simulations, and the host loop that runs them."""

@@ -1,4 +1,4 @@
-"""Compiled program of a simulation for a plan, and its execution from start to end."""
+"""Compiled program of a simulation, and its run in segments from start to end."""
 
 import dataclasses
 import functools
@@ -14,19 +14,19 @@ from simkit.core.growth import with_room
 from simkit.core.rollout import Frames, frame, initial
 from simkit.core.simulation import Params, Simulation, State
 from simkit.core.status import Status, status_of, stops
-from simkit.engine.loop import Piece
+from simkit.engine.loop import Segment
 from simkit.engine.plan import Plan
 from simkit.storage.store import Store
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A simulation compiled for a plan, to be used again for other values and keys of the same shapes.
+    """A simulation compiled for a plan, reusable for other values and keys of the same shapes.
 
     Attributes:
-        simulation: what it runs.
+        simulation: the simulation.
         initialize: jitted ``(params, key) -> (state, first frame)``.
-        advance: jitted ``(state, params) -> (state, Frames)`` of one segment; takes states of any capacity.
+        advance: jitted ``(state, params) -> (state, Frames)`` of one segment; accepts states of any buffer capacity.
     """
 
     simulation: Simulation
@@ -38,23 +38,23 @@ class Program:
         """Return the program of a simulation; each part is compiled when it is first called.
 
         Args:
-            simulation: what it runs.
+            simulation: the simulation to run.
             plan: steps and frames.
-            jit: compiles a function that returns a state and its frames.
+            jit: compiler of a function that returns a state and its frames.
         """
-        return cls(simulation, jit(_beginning(simulation)), jit(_segment(simulation, plan)))
+        return cls(simulation, jit(_beginning(simulation)), jit(_segment_function(simulation, plan)))
 
-    def roomy(
+    def with_grown_buffers(
         self, call: "Callable[[Program, State], tuple[State, Frames]]", start: State = None
     ) -> "tuple[Program, State, dict[str, np.ndarray]]":
-        """Return what a call returns, the call repeated with larger buffers as long as one overflows.
+        """Call a function, and repeat the call with larger buffers while one overflows.
 
         Args:
             call: ``(program, start) -> (state, frames)``.
-            start: the state that it goes on from, if there is one.
+            start: initial state of the call; ``None`` if the call makes its own.
 
         Returns:
-            The program that makes buffers of that size, the state, and its frames.
+            The program with buffers of the final size, the state, and its frames.
         """
 
         def attempt(simulation: Simulation, start: State) -> tuple[State, np.ndarray, tuple[Program, State, Frames]]:
@@ -67,7 +67,7 @@ class Program:
         return program, state, _arrays(recorded)
 
     def with_buffers_of(self, state: State) -> "Program":
-        """Return the program that begins with buffers as large as those of a state."""
+        """Return the program whose initial state has buffers as large as those of a state."""
         return self._of_size(self.simulation.with_buffers_of(state))
 
     def _of_size(self, simulation: Simulation) -> "Program":
@@ -76,14 +76,14 @@ class Program:
 
 @dataclasses.dataclass(frozen=True)
 class Drive:
-    """One simulation as `simkit.engine.loop.Work`; its first piece is the initial frame.
+    """One simulation as `simkit.engine.loop.Work`; its first segment is the initial frame.
 
-    A segment in which a buffer overflows is run again from its start with a larger one, so that nothing computed with
-    a missing entry is ever stored.
+    A segment in which a buffer overflows is repeated with a larger buffer, so that no result with a missing entry is
+    stored.
 
     Attributes:
-        program: of the simulation.
-        params: its parameters.
+        program: program of the simulation.
+        params: parameters of the simulation.
         key: random key (one per member for an ensemble).
         plan: steps and frames.
     """
@@ -93,47 +93,49 @@ class Drive:
     key: jax.Array
     plan: Plan
 
-    def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Drive, Piece] | None":
-        """Return the last stored piece from which the run can go on, if there is one."""
+    def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Drive, Segment] | None":
+        """Return the last stored segment from which the run can resume, or ``None``."""
         template = jax.eval_shape(self.program.initialize, self.params, self.key)[0]
-        # The sizes of buffers that grow are those of the file, if a segment can be traced with them.
+        # Growing buffers have the sizes in the file, provided that a segment can be traced with them.
         growing = self.program.simulation.sized_like is not None
         advance = functools.partial(self.program.advance, params=self.params) if growing else None
         found = store.restore(template, warn, advance=advance)
-        return found and (self, self._piece(*found))
+        return found and (self, self._as_segment(*found))
 
-    def begin(self) -> "tuple[Drive, Piece]":
+    def begin(self) -> "tuple[Drive, Segment]":
         """Return the initial frame."""
-        program, state, arrays = self.program.roomy(lambda program, _: program.initialize(self.params, self.key))
-        return dataclasses.replace(self, program=program), self._piece(0, state, arrays)
-
-    def advance(self, piece: Piece) -> "tuple[Drive, Piece]":
-        """Return the next segment."""
-        program, state, arrays = self.program.roomy(
-            lambda program, start: program.advance(start, self.params), piece.state
+        program, state, arrays = self.program.with_grown_buffers(
+            lambda program, _: program.initialize(self.params, self.key)
         )
-        return dataclasses.replace(self, program=program), self._piece(piece.index + 1, state, arrays)
+        return dataclasses.replace(self, program=program), self._as_segment(0, state, arrays)
 
-    def _piece(self, index: int, state: State, arrays: dict[str, np.ndarray]) -> Piece:
+    def advance(self, segment: Segment) -> "tuple[Drive, Segment]":
+        """Return the next segment."""
+        program, state, arrays = self.program.with_grown_buffers(
+            lambda program, start: program.advance(start, self.params), segment.state
+        )
+        return dataclasses.replace(self, program=program), self._as_segment(segment.index + 1, state, arrays)
+
+    def _as_segment(self, index: int, state: State, arrays: dict[str, np.ndarray]) -> Segment:
         kept = _kept(arrays["status"])
         arrays = {name: array[:kept] for name, array in arrays.items()}
         stopped = bool(np.all(stops(arrays["status"][-1])))
-        return Piece(index, state, arrays, finished=stopped or index >= self.plan.segments)
+        return Segment(index, state, arrays, finished=stopped or index >= self.plan.segments)
 
 
 def final_status(simulation: Simulation, status: np.ndarray) -> np.ndarray:
-    """Return the status of a finished run: one that should have converged and did not has used up its steps.
+    """Return the status of a finished run: ``MAX_STEPS`` if it should have converged and did not.
 
     Args:
-        simulation: what ran.
-        status: codes at its end.
+        simulation: the simulation that was run.
+        status: status codes at its end.
     """
     if not simulation.converges:
         return status
     return np.where(stops(status), status, np.int32(Status.MAX_STEPS))
 
 
-def _segment(simulation: Simulation, plan: Plan) -> Callable[[State, Params], tuple[State, Frames]]:
+def _segment_function(simulation: Simulation, plan: Plan) -> Callable[[State, Params], tuple[State, Frames]]:
     record = frame(simulation, plan.every)
 
     def segment(state: State, params: Params) -> tuple[State, Frames]:
@@ -145,15 +147,15 @@ def _segment(simulation: Simulation, plan: Plan) -> Callable[[State, Params], tu
         count = plan.frames_per_segment
         shapes = jax.eval_shape(record, state, params)[1]
         empty = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), shapes)
-        # The compiler must not see how long the loop is: it unrolls one of a single turn, and then rounds what is
-        # recorded otherwise than `trajectory` does.
+        # The loop length must be unknown to the compiler: it unrolls a loop of one iteration, and the recorded values
+        # are then rounded otherwise than in `trajectory`.
         return jax.lax.fori_loop(0, computed_once(jnp.int32(count)), body, (state, empty))
 
     return segment
 
 
 def _beginning(simulation: Simulation) -> Callable[[Params, jax.Array], tuple[State, Frames]]:
-    """Return ``(params, key) -> (state, Frames)``: the initial state with its own frame, as a stack of one."""
+    """Return ``(params, key) -> (state, Frames)``: the initial state, and its frame as a stack of length 1."""
 
     def beginning(params: Params, key: jax.Array) -> tuple[State, Frames]:
         state = initial(simulation)(params, key)
@@ -174,6 +176,6 @@ def _arrays(recorded: Frames) -> dict[str, np.ndarray]:
 
 
 def _kept(status: np.ndarray) -> int:
-    """Return how many frames say something: once every member has stopped, others would only repeat the last one."""
+    """Return the number of frames up to the one at which every member has stopped; later ones only repeat it."""
     ended = np.all(stops(status).reshape(len(status), -1), axis=1)
     return int(np.argmax(ended)) + 1 if ended.any() else len(status)

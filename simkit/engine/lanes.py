@@ -1,4 +1,4 @@
-"""Sweeps of converging simulations in lanes: a member that ends is replaced by the next in the queue."""
+"""Lanes of a sweep of converging simulations: a member that has ended is replaced by the next in the queue."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -13,37 +13,37 @@ from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import stops
 from simkit.engine.driver import Program
-from simkit.engine.lane_records import fault_of
-from simkit.engine.loop import Piece, run_all
+from simkit.engine.lane_checks import inconsistency_of
+from simkit.engine.loop import Segment, run_all
 from simkit.engine.plan import Plan
 from simkit.storage.store import Store
 
 # A lane whose member ends idles for half a segment on average, so segments are shorter than those of a run.
 SEGMENTS = 100
 
-# What keeps a processor busy, with little left to wait for at the end; and what fills another device.
+# Enough lanes to keep a CPU busy with a short tail at the end; and enough to fill another device.
 LANES_ON_CPU = 32
 LANES_ELSEWHERE = 1024
 
 type Inputs = Callable[[np.ndarray], tuple[Params, jax.Array]]
-"""``members -> (params, keys)`` for these members in this order."""
+"""``members -> (params, keys)`` of members given by index, in this order."""
 
 
-def usual_lanes() -> int:
-    """Return how many members run together where memory allows more."""
+def default_lanes() -> int:
+    """Return the number of lanes where memory allows more."""
     return LANES_ON_CPU if jax.default_backend() == "cpu" else LANES_ELSEWHERE
 
 
 @pytree
 class Lanes:
-    """Members under way.
+    """State of the lanes between two segments.
 
     Attributes:
         state: one state per lane.
-        member: int32, (lanes,); the member in each; the number of members stands for an empty lane.
-        frame: int32, (lanes,); frames taken of it since its initial one.
-        latest: its diagnostics and status at that frame, (lanes,) each.
-        waiting: int32, the next member to begin.
+        member: member index in each lane, int32 (lanes,); the number of members marks an empty lane.
+        frame: frames taken of that member since its initial one, int32 (lanes,).
+        latest: diagnostics and status at the latest frame, (lanes,) each.
+        waiting: index of the next member to start, int32.
     """
 
     state: State
@@ -55,18 +55,18 @@ class Lanes:
 
 @dataclasses.dataclass(frozen=True)
 class Queue:
-    """Members that take turns in a number of lanes, as `simkit.engine.loop.Work`.
+    """Queue of members that run in a fixed number of lanes, as `simkit.engine.loop.Work`.
 
-    After each segment those whose status stops them, and those who have used up their steps, leave; the next in line
-    begin in their lanes. Which member is in which lane when follows from the results alone, so work that was
-    interrupted goes on bit for bit.
+    After each segment, members that have stopped or used up their steps are removed, and the next members of the queue
+    start in their lanes. The assignment of lanes follows from the results alone, so an interrupted sweep resumes bit
+    for bit.
 
     Attributes:
-        program: of an ensemble as large as there are lanes, for ``plan``.
-        plan: steps and frames of each.
-        members: how many there are.
-        lanes: how many run together.
-        inputs: their parameters and keys.
+        program: program, for ``plan``, of an ensemble with one member per lane.
+        plan: steps and frames of each member.
+        members: number of members.
+        lanes: number of lanes.
+        inputs: parameters and keys of members.
         observe: ``(state, params) -> arrays`` of all lanes.
     """
 
@@ -82,22 +82,22 @@ class Queue:
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Run every member until it ends; return diagnostics and status (frame, member), and last frames (member, ...).
 
-        What is returned after the frame in which a member ended means nothing.
+        Entries after the frame at which a member ended are meaningless.
 
         Args:
-            store: where segments and checkpoints go, or ``None``.
+            store: store of segments and checkpoints, or ``None``.
             report: called with the fraction done and a few words.
             warn: called with one line about damaged files.
         """
 
-        def on_piece(piece: Piece) -> None:
-            ended = self._ended(piece.state)
+        def on_segment(segment: Segment) -> None:
+            ended = self._ended(segment.state)
             report(ended / self.members, f"{ended} of {self.members} members")
 
-        return self._joined(run_all(self, store, warn, on_piece)[0])
+        return self._joined(run_all(self, store, warn, on_segment)[0])
 
-    def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Queue, Piece] | None":
-        """Return the last stored piece from which the sweep can go on, if there is one."""
+    def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Queue, Segment] | None":
+        """Return the last stored segment from which the sweep can resume, or ``None``."""
         template = self._template()
         params, _ = self._inputs(np.zeros(self.lanes, np.int32))
         growing = self.program.simulation.sized_like is not None
@@ -106,41 +106,41 @@ class Queue:
         if found is None:
             return None
         index, current, arrays = found
-        if fault := self._fault(store.read(), current):
-            warn(f"{store.folder}: its segments and checkpoint hold {fault}; starting from the beginning")
+        if problem := self._inconsistency(store.read(), current):
+            warn(f"{store.folder}: its segments and checkpoint hold {problem}; starting from the beginning")
             store.discard()
             return None
         program = self.program
         if _shapes(current.state) != _shapes(template.state):
             program = program.with_buffers_of(current.state)
-        return dataclasses.replace(self, program=program), self._piece(index, current, arrays)
+        return dataclasses.replace(self, program=program), self._as_segment(index, current, arrays)
 
-    def begin(self) -> "tuple[Queue, Piece]":
-        """Return the segment in which the first members begin."""
+    def begin(self) -> "tuple[Queue, Segment]":
+        """Return the first segment, in which the first members start."""
         return self._next(0, None)
 
-    def advance(self, piece: Piece) -> "tuple[Queue, Piece]":
-        """Return the next segment, in which further members have taken the lanes that became free."""
-        return self._next(piece.index + 1, piece.state)
+    def advance(self, segment: Segment) -> "tuple[Queue, Segment]":
+        """Return the next segment, in which waiting members have started in the empty lanes."""
+        return self._next(segment.index + 1, segment.state)
 
-    def _next(self, index: int, current: Lanes | None) -> "tuple[Queue, Piece]":
+    def _next(self, index: int, current: Lanes | None) -> "tuple[Queue, Segment]":
         program, current = self._filled(current)
         program, current, arrays = self._advanced(program, current)
-        return dataclasses.replace(self, program=program), self._piece(index, current, arrays)
+        return dataclasses.replace(self, program=program), self._as_segment(index, current, arrays)
 
-    def _piece(self, index: int, current: Lanes, arrays: dict[str, np.ndarray]) -> Piece:
-        return Piece(index, current, arrays, finished=self._ended(current) >= self.members)
+    def _as_segment(self, index: int, current: Lanes, arrays: dict[str, np.ndarray]) -> Segment:
+        return Segment(index, current, arrays, finished=self._ended(current) >= self.members)
 
     def _ended(self, current: Lanes) -> int:
         return int(current.waiting) - int(np.sum(np.asarray(current.member) < self.members))
 
-    def _fault(self, pieces: Sequence[Mapping[str, np.ndarray]], current: Lanes) -> str | None:
+    def _inconsistency(self, segments: Sequence[Mapping[str, np.ndarray]], current: Lanes) -> str | None:
         member, frame = np.asarray(current.member), np.asarray(current.frame)
         counts = {"members": self.members, "frames": self.plan.frames}
-        return fault_of(pieces, member, frame, int(current.waiting), **counts)
+        return inconsistency_of(segments, member, frame, int(current.waiting), **counts)
 
     def _inputs(self, member: np.ndarray) -> tuple[Params, jax.Array]:
-        # An empty lane repeats the last member; what comes of it is dropped.
+        # An empty lane repeats the last member; its results are dropped.
         return self.inputs(np.minimum(member, self.members - 1))
 
     def _template(self) -> Lanes:
@@ -152,14 +152,16 @@ class Queue:
         return Lanes(state=state, member=number, frame=number, latest=latest, waiting=waiting)
 
     def _filled(self, current: Lanes | None) -> tuple[Program, Lanes]:
-        """Return lanes in which as many members as there is room for have begun."""
+        """Return the lanes with as many waiting members started as there are empty lanes."""
         waiting = 0 if current is None else int(current.waiting)
         member = np.full(self.lanes, self.members, np.int32) if current is None else np.array(current.member)
         free = np.flatnonzero(member == self.members)[: self.members - waiting]
         if not free.size and current is not None:
             return self.program, current
         member[free] = waiting + np.arange(free.size)
-        program, state, latest = self.program.roomy(lambda program, _: program.initialize(*self._inputs(member)))
+        program, state, latest = self.program.with_grown_buffers(
+            lambda program, _: program.initialize(*self._inputs(member))
+        )
         latest = {name: array[0] for name, array in latest.items()}
         frame = np.zeros(self.lanes, np.int32)
         if current is not None:
@@ -172,11 +174,13 @@ class Queue:
         return program, Lanes(state=state, member=member, frame=frame, latest=latest, waiting=waiting)
 
     def _advanced(self, program: Program, current: Lanes) -> tuple[Program, Lanes, dict[str, np.ndarray]]:
-        """Return lanes after a segment, without the members that ended in it, and what is to be stored of it."""
+        """Return the lanes after a segment, without the members that ended in it, and the arrays to store."""
         member, frame = np.array(current.member), np.array(current.frame)
         params, _ = self._inputs(member)
-        program, state, rows = program.roomy(lambda program, start: program.advance(start, params), current.state)
-        # The frame before the segment comes first: it may be the initial one, or already the last.
+        program, state, rows = program.with_grown_buffers(
+            lambda program, start: program.advance(start, params), current.state
+        )
+        # Row 0 is the frame before the segment: it may be the initial one, or the last one if the member has stopped.
         rows = {name: np.concatenate([current.latest[name][None], array]) for name, array in rows.items()}
         after = frame + self.plan.frames_per_segment
         leaves = stops(rows["status"]).any(axis=0) | (after >= self.plan.frames)
@@ -190,22 +194,22 @@ class Queue:
         return program, dataclasses.replace(current, state=state, member=member, frame=after, latest=latest), arrays
 
     def _joined(
-        self, pieces: Sequence[Mapping[str, np.ndarray]]
+        self, segments: Sequence[Mapping[str, np.ndarray]]
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Return what segments stored lane by lane, member by member."""
+        """Return the results of all members, gathered from the lanes of the segments."""
         recorded: dict[str, np.ndarray] = {}
         observed: dict[str, np.ndarray] = {}
-        for piece in pieces:
-            (present,) = np.nonzero(piece["member"] < self.members)
-            for name, array in piece.items():
+        for segment in segments:
+            (present,) = np.nonzero(segment["member"] < self.members)
+            for name, array in segment.items():
                 if name.startswith("observed."):
                     shape = (self.members, *array.shape[1:])
                     table = observed.setdefault(name.removeprefix("observed."), np.zeros(shape, array.dtype))
-                    table[piece["left"]] = array
+                    table[segment["left"]] = array
                 elif name not in ("member", "frame", "left"):
                     table = recorded.setdefault(name, np.zeros((self.plan.frames + 1, self.members), array.dtype))
-                    rows = piece["frame"] + np.arange(len(array))[:, None]
-                    table[rows[:, present], piece["member"][present]] = array[:, present]
+                    rows = segment["frame"] + np.arange(len(array))[:, None]
+                    table[rows[:, present], segment["member"][present]] = array[:, present]
         return recorded, observed
 
 
@@ -215,7 +219,7 @@ def _shapes(state: State) -> list[tuple[int, ...]]:
 
 @jax.jit
 def _chosen(entering: jax.Array, state: State, former: State) -> State:
-    """Return the states of members that enter, and of the others as they were."""
+    """Return new states in the lanes where ``entering`` is true, bool (lanes,), and the former ones elsewhere."""
     return jax.tree.map(
         lambda new, old: jnp.where(entering.reshape(-1, *[1] * (old.ndim - 1)), new, old), state, former
     )

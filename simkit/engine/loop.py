@@ -1,4 +1,4 @@
-"""The host loop: work in compiled segments, with storage, progress and an orderly stop between them."""
+"""The host loop: compiled segments one after another, stored and reported, with an orderly stop between them."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -10,14 +10,14 @@ from simkit.storage.store import Store
 
 
 @dataclasses.dataclass(frozen=True)
-class Piece:
+class Segment:
     """One finished segment.
 
     Attributes:
         index: 0 for the first, then 1, 2, ...
-        state: the state in which it ends, from which the next one goes on.
-        arrays: what is stored of it, ``"status"`` among it.
-        finished: whether nothing is left to do.
+        state: state at its end, the initial state of the next segment.
+        arrays: arrays to store, including ``"status"``.
+        finished: whether this is the last segment.
     """
 
     index: int
@@ -32,64 +32,64 @@ class Piece:
 
 
 class Work(Protocol):
-    """What the loop runs: one simulation (`simkit.engine.driver`), or the members of a sweep (`simkit.engine.lanes`).
+    """Work of the loop: one simulation (`simkit.engine.driver`), or the members of a sweep (`simkit.engine.lanes`).
 
-    A segment in which a buffer overflows is computed again with larger buffers, so each method returns the work to go
-    on with beside its piece.
+    A segment in which a buffer overflows is computed again with larger buffers, so each method returns, beside its
+    segment, the work that computes the next one.
     """
 
-    def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Work, Piece] | None":
-        """Return the last stored piece from which the work can go on, if there is one."""
+    def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Work, Segment] | None":
+        """Return the last stored segment from which the work can resume, or ``None``."""
         ...
 
-    def begin(self) -> "tuple[Work, Piece]":
-        """Return the first piece."""
+    def begin(self) -> "tuple[Work, Segment]":
+        """Return the first segment."""
         ...
 
-    def advance(self, piece: Piece) -> "tuple[Work, Piece]":
-        """Return the piece after another."""
+    def advance(self, segment: Segment) -> "tuple[Work, Segment]":
+        """Return the segment after the given one."""
         ...
 
 
-def pieces_of(work: Work, store: Store | None, warn: Callable[[str], None]) -> Iterator[Piece]:
-    """Run work segment by segment, yielding each piece when it is finished and stored.
+def segments_of(work: Work, store: Store | None, warn: Callable[[str], None]) -> Iterator[Segment]:
+    """Run work segment by segment, yielding each segment when it is finished and stored.
 
-    The iteration may be stopped at any time; a later call with the same store goes on from there, bit for bit. Pieces
-    already stored are not yielded again: the first one is the last that was stored.
+    The iteration may be stopped at any time; a later call with the same store resumes bit for bit, and first yields
+    the last segment stored.
 
     Args:
-        work: what to run.
-        store: where segments and checkpoints go; ``None`` keeps nothing on disk.
-        warn: told in one line when a damaged file is passed over.
+        work: work to run.
+        store: store of segments and checkpoints; ``None`` keeps nothing on disk.
+        warn: called with one line when a damaged file is skipped.
     """
     found = work.restore(store, warn) if store else None
-    work, piece = found or work.begin()
+    work, segment = found or work.begin()
     if store and not found:
         store.create()
-        store.write(piece.index, piece.state, piece.arrays)
-    yield piece
-    while not piece.finished:
-        work, piece = work.advance(piece)
+        store.write(segment.index, segment.state, segment.arrays)
+    yield segment
+    while not segment.finished:
+        work, segment = work.advance(segment)
         if store:
-            store.write(piece.index, piece.state, piece.arrays)
-        yield piece
+            store.write(segment.index, segment.state, segment.arrays)
+        yield segment
 
 
 def run_all(
-    work: Work, store: Store | None, warn: Callable[[str], None], report: Callable[[Piece], None]
-) -> tuple[list[dict[str, np.ndarray]], Piece]:
-    """Run work to its end and return the arrays of all its pieces, with those stored earlier, and the last piece.
+    work: Work, store: Store | None, warn: Callable[[str], None], report: Callable[[Segment], None]
+) -> tuple[list[dict[str, np.ndarray]], Segment]:
+    """Run work to its end; return the arrays of all segments, including those stored earlier, and the last segment.
 
     Args:
-        work: what to run.
-        store: as for `pieces_of`.
-        warn: as for `pieces_of`.
-        report: told of each piece.
+        work: work to run.
+        store: as for `segments_of`.
+        warn: as for `segments_of`.
+        report: called with each segment.
     """
     kept, last = [], None
-    for last in pieces_of(work, store, warn):
+    for last in segments_of(work, store, warn):
         report(last)
         if store is None:
             kept.append(last.arrays)
-    assert last is not None  # there is always a first piece
+    assert last is not None  # there is always a first segment
     return store.read() if store else kept, last

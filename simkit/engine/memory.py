@@ -1,4 +1,4 @@
-"""Memory that a compiled program needs, and memory that is free."""
+"""Sizes of states and frames, free memory, and memory sizes as text."""
 
 import os
 from typing import Any
@@ -9,15 +9,15 @@ from simkit.core.pytree import size_in_bytes
 from simkit.core.simulation import Arrays, Simulation
 from simkit.errors import UserError
 
-# The rest is for the results kept on the host, the operating system and other programs.
+# Fraction of the free memory for a program; the rest is for results on the host and for other programs.
 SHARE = 0.6
 
 
 def shapes_of(simulation: Simulation) -> tuple[Any, Arrays]:
-    """Return the shapes and types of a simulation's state and of a frame, without computing anything.
+    """Return the shapes and types of a simulation's state and of a frame, without computing them.
 
     Args:
-        simulation: any.
+        simulation: the simulation.
 
     Returns:
         The state, and ``{"observed.NAME" | "diagnosed.NAME": array}`` of one frame.
@@ -33,7 +33,7 @@ def shapes_of(simulation: Simulation) -> tuple[Any, Arrays]:
 
 
 def frame_bytes(frame: Arrays) -> tuple[int, int]:
-    """Return the size of what is observed in one frame, and of what is diagnosed.
+    """Return the bytes of the observed arrays of one frame, and those of its diagnostics.
 
     Args:
         frame: from `shapes_of`.
@@ -46,7 +46,7 @@ def frame_bytes(frame: Arrays) -> tuple[int, int]:
 
 
 def available_bytes() -> int:
-    """Return the memory free for arrays: of the first device if it tells, else of this machine."""
+    """Return the bytes free for arrays: on the first device if it reports them, else on this machine."""
     statistics = jax.local_devices()[0].memory_stats()
     if statistics and "bytes_limit" in statistics:
         return statistics["bytes_limit"] - statistics.get("bytes_in_use", 0)
@@ -71,11 +71,11 @@ def _parsed(text: str) -> int:
         raise UserError(f"'{text}' is not a memory size; write a number and a unit, such as 8GiB or 500MB") from None
 
 
-def size_given(size: int | str) -> int:
-    """Return the bytes of a size as a Python caller gives it: a number of bytes, or text such as ``"8GiB"``.
+def memory_in_bytes(size: int | str) -> int:
+    """Return the bytes of a memory size: a number of bytes, or text such as ``"8GiB"``.
 
     Raises:
-        UserError: if it is neither.
+        UserError: if the size is neither.
     """
     if isinstance(size, str):
         return _parsed(size)
@@ -84,8 +84,8 @@ def size_given(size: int | str) -> int:
     return size
 
 
-def show_size(size: float) -> str:
-    """Return a size for people, such as ``"1.5 GiB"``."""
+def format_bytes(size: float) -> str:
+    """Return a number of bytes as text, such as ``"1.5 GiB"``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":
             break

@@ -1,22 +1,22 @@
-"""Segments of a run: their number and length."""
+"""Plan of a run: its steps and frames, and its division into segments."""
 
 import dataclasses
 import math
 
 from simkit.scenario.scenario import Scenario
 
-# Enough segments that little is lost and progress is seen, few enough that each is worth a file.
+# Enough segments to lose little work in a crash and to show progress, few enough to justify a file for each.
 SEGMENTS = 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How a run is cut: fixed by its settings alone, so that the same run makes the same files.
+    """Steps, frames and segments of a run, fixed by its settings alone, so that equal runs write equal files.
 
     Attributes:
-        steps: number of steps (at most, if the simulation stops when done).
+        steps: number of steps (the maximum, if the simulation converges).
         every: steps between frames; divides ``steps``.
-        least_segments: how many segments there are at least, if there are so many frames.
+        least_segments: minimum number of segments, if there are as many frames.
     """
 
     steps: int
@@ -25,7 +25,7 @@ class Plan:
 
     @property
     def frames(self) -> int:
-        """Frames in all, without the initial one."""
+        """Number of frames, without the initial one."""
         return self.steps // self.every
 
     @property
@@ -42,9 +42,9 @@ class Plan:
 
 
 def plan_of(scenario: Scenario) -> Plan:
-    """Return how a scenario's run is cut into segments.
+    """Return the plan of a scenario's run.
 
     Args:
-        scenario: overrides applied.
+        scenario: scenario with overrides applied.
     """
     return Plan(scenario.run.steps, scenario.run.every)

@@ -1,8 +1,8 @@
-"""One simulation over several processes or hosts, each of which holds a part of the fields (``jax.distributed``).
+"""Process groups: one simulation over several processes or hosts, each with a part of the fields (``jax.distributed``).
 
-Every process runs the same program; the compiler divides it where the state is divided, with the exchange of halos and
-the transposes that it needs (`jax.sharding`). The first process stores what is computed, so that a run directory is the
-same whatever the number of processes, and any number of them can go on from it.
+Every process runs the same program; the compiler partitions it along the sharded axis of the state, with the halo
+exchanges and transposes that this needs (`jax.sharding`). The first process stores the results, so the run directory
+does not depend on the number of processes, and any number of them can resume from it.
 """
 
 import contextlib
@@ -22,28 +22,28 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from simkit.core.random_keys import keyed, plain
 from simkit.core.simulation import Params, Simulation, State
 from simkit.engine.driver import Drive, Program
-from simkit.engine.loop import Piece
+from simkit.engine.loop import Segment
 from simkit.engine.plan import Plan
 from simkit.errors import UserError, one_line
 from simkit.storage.store import Store
 
-# Seconds to wait for the other processes to start, and to go without a sign of life of one before it counts as lost.
-SECONDS_TO_JOIN, SECONDS_OF_SILENCE = 60, 15
-# Signals that stop a run in order: the first process heeds them between two segments, the others follow it.
-STOPS = (signal.SIGINT, signal.SIGTERM)
+# Seconds to wait for the other processes to start, and without a heartbeat until a process counts as lost.
+JOIN_TIMEOUT, HEARTBEAT_TIMEOUT = 60, 15
+# Signals that stop a run in order: handled by the first process between two segments, and ignored by the others.
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PART = "part"
 
 
-class DismissedError(Exception):
-    """The first process has stopped, so that there is nothing left to do for this one."""
+class FirstProcessStoppedError(Exception):
+    """The first process has stopped, so this one stops too."""
 
 
 class ProcessGroup:
     """The processes that run one simulation together.
 
     Attributes:
-        count: how many there are.
-        index: of this one; 0 is the first.
+        count: number of processes.
+        index: index of this process; 0 is the first.
     """
 
     def __init__(self, count: int, index: int) -> None:
@@ -55,42 +55,44 @@ class ProcessGroup:
 
     @classmethod
     def joined(cls, count: int, index: int, coordinator: str) -> "ProcessGroup":
-        """Join the other processes; nothing may have been computed before.
+        """Connect this process to the others, before anything is computed.
 
         Args:
-            count: how many there are, at least 2.
-            index: of this one, from 0.
-            coordinator: ``host:port`` of the first process, where it listens.
+            count: number of processes, at least 2.
+            index: index of this process, from 0.
+            coordinator: ``host:port`` at which the first process listens.
 
         Raises:
-            UserError: if the numbers do not fit, or the others do not come.
+            UserError: if the numbers do not fit, or the other processes do not connect in time.
         """
         if count < 2 or not 0 <= index < count:
             raise UserError(f"processes = {count} and process_id = {index} do not fit; count processes from 0")
         host, _, port = coordinator.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise UserError(f"coordinator = {coordinator!r:.80} is no address; write host:port, such as 10.0.0.5:8476")
-        # JAX would take SIGTERM for itself.
+            raise UserError(
+                f"coordinator = {coordinator!r:.80} is not an address; write host:port, such as 10.0.0.5:8476"
+            )
+        # JAX would otherwise handle SIGTERM itself.
         jax.config.update("jax_enable_preemption_service", False)
         try:
             jax.distributed.initialize(
                 coordinator,
                 count,
                 index,
-                initialization_timeout=SECONDS_TO_JOIN,
-                heartbeat_timeout_seconds=SECONDS_OF_SILENCE,
+                initialization_timeout=JOIN_TIMEOUT,
+                heartbeat_timeout_seconds=HEARTBEAT_TIMEOUT,
             )
         except (RuntimeError, ValueError) as error:
-            raise UserError(f"the {count} processes did not meet at {coordinator} ({one_line(error)})") from None
+            raise UserError(f"the {count} processes did not all connect to {coordinator} ({one_line(error)})") from None
         if index:
-            for number in STOPS:
+            for number in STOP_SIGNALS:
                 signal.signal(number, signal.SIG_IGN)
         group = cls(count, index)
         try:
             with _quiet_output():
                 group.from_first(np.bool_(True))
         except jax.errors.JaxRuntimeError as error:
-            raise UserError(f"the {count} processes found no way to one another ({one_line(error)})") from None
+            raise UserError(f"the {count} processes cannot reach one another ({one_line(error)})") from None
         return group
 
     @property
@@ -99,70 +101,70 @@ class ProcessGroup:
         return self.index == 0
 
     def agree(self, *, stop: bool = False) -> None:
-        """Wait for all processes, and stop in all of them where the first one has to.
+        """Synchronize all processes, and stop all of them if the first one stops.
 
         Args:
-            stop: whether the first process stops; a signal that it was sent stops it, too.
+            stop: whether the first process stops; it also stops if it has received a signal.
 
         Raises:
-            DismissedError: in the other processes, if the first one stops.
-            KeyboardInterrupt: in the first one, if it was sent a signal.
+            FirstProcessStoppedError: in the other processes, if the first one stops.
+            KeyboardInterrupt: in the first one, if it has received a signal.
         """
         if self._over:
             return
-        asked = self._signals is not None and self._signals.received is not None
-        self._over = bool(self._from_first(np.bool_(stop or asked)))
+        signaled = self._signals is not None and self._signals.received is not None
+        self._over = bool(self._from_first(np.bool_(stop or signaled)))
         if self._over and self._signals is not None:
-            self._signals.let_go()
+            self._signals.deliver()
         elif self._over:
-            raise DismissedError
+            raise FirstProcessStoppedError
 
     def leave(self) -> None:
-        """Leave the group, when this process has done its part."""
+        """Leave the group at the end of this process's work."""
         try:
             self.agree(stop=self.is_first)
-        except DismissedError:
+        except FirstProcessStoppedError:
             pass
         finally:
             jax.distributed.shutdown()
 
     def from_first(self, tree: Any) -> Any:
-        """Return the arrays that the first process gives.
+        """Return the arrays of the first process, broadcast to all.
 
         Args:
-            tree: of arrays, of the same structure and shapes in all processes.
+            tree: pytree of arrays, of the same structure and shapes in all processes.
         """
         return jax.tree.map(keyed, tree, self._from_first(jax.tree.map(plain, tree)))
 
     def whole(self, tree: Any) -> Any:
-        """Return arrays that every process holds all of.
+        """Return arrays replicated in every process.
 
         Args:
-            tree: of arrays, divided or of this process alone (then with the same numbers in all).
+            tree: pytree of arrays, sharded or local to this process (then with equal values in all processes).
         """
         numbers = jax.tree.map(plain, tree)
         if all(getattr(leaf, "is_fully_addressable", True) for leaf in jax.tree.leaves(numbers)):
-            # Not `jax.device_put`, which waits for the other processes to compare their numbers.
+            # `jax.device_put` would wait for the other processes to compare their values.
             return jax.tree.map(keyed, tree, jax.tree.map(self._copied, numbers))
         return jax.tree.map(keyed, tree, self._gathered(numbers))
 
     def divided(self, tree: Any, layout: Any) -> Any:
-        """Return arrays of which every process holds its part.
+        """Return arrays sharded over the processes.
 
         Args:
-            tree: of arrays with the same numbers in all processes.
-            layout: of `layout`.
+            tree: pytree of arrays with equal values in all processes.
+            layout: shardings, from `layout`.
         """
         return jax.jit(lambda tree: tree, out_shardings=layout)(self.whole(tree))
 
     def layout(self, template: State) -> Any:
-        """Return how the arrays of a state are divided: all along one axis, those that it does not divide not at all.
+        """Return the shardings of a state: arrays divided along one axis, replicated where it is not divisible.
 
         Args:
             template: the state, or its shapes.
 
         Raises:
-            UserError: if no field has an axis that the processes divide evenly.
+            UserError: if no array has an axis divisible by the number of processes.
         """
         devices = self._mesh.size
 
@@ -181,14 +183,14 @@ class ProcessGroup:
         return jax.tree.map(lambda leaf: cut if is_cut(leaf, axis) else self._whole, template)
 
     def program(self, simulation: Simulation, plan: Plan) -> Program:
-        """Return the program of a simulation whose state is divided.
+        """Return the program of a simulation whose state is sharded.
 
         Args:
-            simulation: what it runs.
+            simulation: the simulation to run.
             plan: steps and frames.
 
         Raises:
-            UserError: if it has buffers that grow, or cannot be divided.
+            UserError: if the simulation has growing buffers, or cannot be divided.
         """
         if simulation.sized_like is not None:
             raise UserError(
@@ -210,7 +212,7 @@ class ProcessGroup:
 
 @contextlib.contextmanager
 def _quiet_output() -> Iterator[None]:
-    """Keep what the library that connects processes prints from standard output, which may be read by a machine."""
+    """Suppress what the connection library prints to standard output, which may be read as JSON."""
     sys.stdout.flush()
     kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -223,18 +225,18 @@ def _quiet_output() -> Iterator[None]:
 
 
 class _HeldSignals:
-    """Signals that stop a run, held back: in the midst of a segment the other processes would wait for this one.
+    """Stop signals, recorded and handled after the segment: in its midst the other processes would wait for this one.
 
     Attributes:
-        received: the number of the first one, or ``None``.
+        received: number of the first signal, or ``None``.
     """
 
     def __init__(self) -> None:
         self.received: int | None = None
-        self._former: dict[int, Any] = {number: signal.signal(number, self._receive) for number in STOPS}
+        self._former: dict[int, Any] = {number: signal.signal(number, self._receive) for number in STOP_SIGNALS}
 
-    def let_go(self) -> None:
-        """Let the former handlers have what was received."""
+    def deliver(self) -> None:
+        """Restore the former handlers and pass the received signal on."""
         for number, handler in self._former.items():
             signal.signal(number, handler)
         handler = self._former.get(self.received) if self.received is not None else None
@@ -250,48 +252,48 @@ class SharedDrive(Drive):
     """One simulation that a group of processes runs together, as `simkit.engine.loop.Work`.
 
     Attributes:
-        group: of the processes.
+        group: group of the processes.
     """
 
     group: ProcessGroup
 
     @classmethod
     def of(cls, group: ProcessGroup, program: Program, params: Params, key: jax.Array, plan: Plan) -> "SharedDrive":
-        """Return the work of a process of a group.
+        """Return the work of one process of a group.
 
         Args:
-            group: of the processes.
-            program: of `ProcessGroup.program`.
-            params: the simulation's parameters, the same in all processes.
-            key: likewise.
+            group: group of the processes.
+            program: program from `ProcessGroup.program`.
+            params: the simulation's parameters, equal in all processes.
+            key: random key, equal in all processes.
             plan: steps and frames.
         """
         return cls(program, group.whole(params), group.whole(key), plan, group)
 
-    def advance(self, piece: Piece) -> tuple[Drive, Piece]:
-        """Return the next segment, if the first process goes on."""
+    def advance(self, segment: Segment) -> tuple[Drive, Segment]:
+        """Return the next segment, unless the first process stops."""
         self.group.agree()
-        return super().advance(piece)
+        return super().advance(segment)
 
 
 class SharedStore(Store):
-    """The store of the first process, which the others write to and read from through it.
+    """The store of the first process, shared by the group.
 
     Args:
-        group: of the processes.
-        store: where the first process stores; ``None`` in the others.
+        group: group of the processes.
+        store: store of the first process; ``None`` in the others.
     """
 
     def __init__(self, group: ProcessGroup, store: Store | None) -> None:
         self._group, self._store = group, store
 
     def create(self) -> None:
-        """Make the folders."""
+        """Create the folders."""
         if self._store:
             self._store.create()
 
     def write(self, index: int, state: State, arrays: dict[str, np.ndarray]) -> None:
-        """Store a segment and the state in which it ends, all parts of it together."""
+        """Store a segment and the state at its end, gathered from all processes."""
         state = self._group.whole(state)
         if self._store:
             self._store.write(index, state, arrays)
@@ -299,11 +301,11 @@ class SharedStore(Store):
     def restore(
         self, template: State, warn: Callable[[str], None], *, advance: Callable[[State], Any] | None = None
     ) -> tuple[int, State, dict[str, np.ndarray]] | None:
-        """Return the newest state from which the run can go on, divided among the processes."""
+        """Return the newest state from which the run can resume, sharded over the processes."""
         self._group.agree()
         found = self._store.restore(template, warn, advance=advance) if self._store else None
-        stands = (found[0], found[2]["status"][-1]) if found else (-1, 0)
-        index, status = (int(number) for number in self._group.from_first(np.asarray(stands, np.int32)))
+        position = (found[0], found[2]["status"][-1]) if found else (-1, 0)
+        index, status = (int(number) for number in self._group.from_first(np.asarray(position, np.int32)))
         if index < 0:
             return None
         numbers = jax.eval_shape(lambda tree: jax.tree.map(plain, tree), template)

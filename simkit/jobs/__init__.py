@@ -1,1 +1,1 @@
-"""Runs, sweeps, derivatives, optimizations and validations."""
+"""Jobs: runs, sweeps, derivatives, optimizations and validations."""

@@ -1,4 +1,4 @@
-"""Arrays of a sweep's members: as each was when it stopped, joined over chunks, and as one labeled data set."""
+"""Results of a sweep's members: held at the frame where each stopped, joined over chunks, as one labeled data set."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -8,7 +8,7 @@ import numpy as np
 
 from simkit.jobs.members import Members
 from simkit.jobs.stored_arrays import StoredArray, member_axis
-from simkit.jobs.sweep_objectives import LEFT_OUT, PREFIX, objective_values, objectives_to_compute
+from simkit.jobs.sweep_objectives import OMITTED_OBJECTIVES, PREFIX, objective_values, objectives_to_compute
 from simkit.storage import datasets
 from simkit.storage.chunk_files import members_layout
 from simkit.storage.labels import annotate, attributes_of, components, oriented
@@ -21,25 +21,27 @@ if TYPE_CHECKING:
 
 
 def joined(name: str, arrays: Sequence[np.ndarray], members: int) -> np.ndarray:
-    """Return an array of several chunks, of the first ``members`` in them; the others only fill up a chunk.
+    """Return an array joined over chunks, without the padding members of the last chunk.
 
     Args:
-        name: of the array in a chunk.
-        arrays: that of each chunk.
-        members: how many count.
+        name: name of the array in a chunk.
+        arrays: the array of each chunk.
+        members: number of members, without padding.
     """
     axis = member_axis(name)
-    every = np.concatenate(arrays, axis=axis)
-    return every[:, :members] if axis else every[:members]
+    padded = np.concatenate(arrays, axis=axis)
+    return padded[:, :members] if axis else padded[:members]
 
 
-def frozen(arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return a chunk's arrays, and one status per member, as they were when it stopped, whatever the other members do.
+def held_at_stop(
+    arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return a chunk's arrays, with each member's values held from the frame at which it stopped, and its last status.
 
     Args:
         arrays: diagnostics and status (frame, member); fewer frames than ``frames`` if all members stopped early.
-        frames: how many there shall be.
-        observed: last frames (member, ...); those of a member that failed mean nothing and become NaN.
+        frames: number of frames in the result.
+        observed: last frames (member, ...); those of a non-finite member become NaN.
     """
     from simkit.core.status import Status, stops
 
@@ -60,64 +62,64 @@ type Variable = Any
 """A variable of a data set: ``(axes, array)``, or an `xarray.Variable`."""
 
 
-def in_memory(simulation: "Simulation", plan: Members, chunks: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
-    """Return the labeled result of a sweep, all of it in memory.
+def in_memory(simulation: "Simulation", sweep: Members, chunks: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
+    """Return the labeled result of a sweep in memory.
 
     Args:
-        simulation: the member.
-        plan: the sweep.
+        simulation: simulation of one member.
+        sweep: the sweep.
         chunks: arrays of every chunk, in order.
     """
     from simkit.core.status import failed
 
     def every_member(name: str) -> np.ndarray:
-        return joined(name, [chunk[name] for chunk in chunks], plan.members)
+        return joined(name, [chunk[name] for chunk in chunks], sweep.members)
 
-    def in_a_row(name: str) -> np.ndarray:
+    def members_first(name: str) -> np.ndarray:
         return np.moveaxis(every_member(name), member_axis(name), 0)
 
     def variable(stored: StoredArray, axes: Sequence[str]) -> Variable:
-        every = stored.of(every_member(stored.name))
-        return (*plan.axes, *axes), every.reshape(plan.shape + every.shape[1:])
+        array = stored.of(every_member(stored.name))
+        return (*sweep.axes, *axes), array.reshape(sweep.shape + array.shape[1:])
 
     labels = datasets.labels_of(simulation)
     described = {name: (array.dtype, _of_member(name, array.shape)) for name, array in chunks[0].items()}
     observed, diagnosed = datasets.split(described)
-    measured, left_out = objective_values(
+    measured, omitted = objective_values(
         simulation,
-        plan.scenario,
-        objectives_to_compute(plan.objectives),
-        {name: in_a_row(f"observed.{name}") for name in observed},
-        {name: in_a_row(f"diagnosed.{name}") for name in diagnosed},
-        in_a_row("status"),
+        sweep.scenario,
+        objectives_to_compute(sweep.objectives),
+        {name: members_first(f"observed.{name}") for name in observed},
+        {name: members_first(f"diagnosed.{name}") for name in diagnosed},
+        members_first("status"),
     )
-    result = _labeled(plan, labels, described, variable, measured, left_out)
-    return result.assign_attrs(members=plan.members, failed=int(failed(result["status"].values).sum()))
+    result = _labeled(sweep, labels, described, variable, measured, omitted)
+    return result.assign_attrs(members=sweep.members, failed=int(failed(result["status"].values).sum()))
 
 
-def on_disk(plan: Members, directory: RunDirectory) -> "xarray.Dataset":
-    """Return the labeled result of a sweep whose chunks are all stored, read from there as far as it is used.
+def on_disk(sweep: Members, directory: RunDirectory) -> "xarray.Dataset":
+    """Return the labeled result of a sweep whose chunks are all stored; arrays are read when they are indexed.
 
     Args:
-        plan: the sweep.
-        directory: where it is kept.
+        sweep: the sweep.
+        directory: run directory of the sweep.
     """
     from simkit.jobs.lazy_results import ChunkReader, lazy_variable
 
-    request, frames = directory.manifest["request"], plan.cut.frames + 1
-    # Only members that end when they are done make several blocks.
-    reader = ChunkReader(directory, frames, plan.chunk_length(converges=plan.blocks > 1))
-    grid = dict(zip(plan.axes, plan.shape, strict=True))
+    request, frames = directory.manifest["request"], sweep.plan.frames + 1
+    # Only converging members are divided into several blocks.
+    reader = ChunkReader(directory, frames, sweep.chunk_length(converges=sweep.blocks > 1))
+    grid = dict(zip(sweep.axes, sweep.shape, strict=True))
     layout = members_layout(request, frames).arrays
     described = {name: (dtype, _of_member(name, shape)) for name, (dtype, shape) in layout.items()}
     result = _labeled(
-        plan,
+        sweep,
         request["labels"],
         described,
         lambda stored, axes: lazy_variable(reader, stored, grid, axes),
-        left_out=list(objectives_to_compute(plan.objectives)),
+        omitted=list(objectives_to_compute(sweep.objectives)),
     )
-    return result.assign_attrs(members=plan.members)
+    return result.assign_attrs(members=sweep.members)
 
 
 def _of_member(name: str, shape: Sequence[Any]) -> tuple[int, ...]:
@@ -127,32 +129,32 @@ def _of_member(name: str, shape: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _labeled(
-    plan: Members,
+    sweep: Members,
     labels: Mapping[str, Any],
     described: Mapping[str, tuple[Any, tuple[int, ...]]],
     variable: Callable[[StoredArray, Sequence[str]], Variable],
     measured: Mapping[str, np.ndarray] = MappingProxyType({}),
-    left_out: Sequence[str] = (),
+    omitted: Sequence[str] = (),
 ) -> "xarray.Dataset":
     """Return the labeled result of a sweep.
 
     Args:
-        plan: the sweep.
+        sweep: the sweep.
         labels: as `simkit.storage.datasets.labels_of` returns them.
         described: type and shape of each array of one member.
-        variable: makes one of an array, given the names of the axes of one member.
+        variable: function that makes a variable of a stored array, given the names of the axes of one member.
         measured: objectives of members by name, (members,).
-        left_out: names of objectives that are not among them.
+        omitted: names of objectives that were not computed.
     """
     import xarray
 
     from simkit.core.status import Status
 
-    taken = {*plan.axes, *plan.over, "frame", "status"}
+    taken = {*sweep.axes, *sweep.over, "frame", "status"}
     observed, diagnosed = datasets.split(described)
     variables: dict[str, Any] = {}
     for name, (dtype, shape) in diagnosed.items():
-        # A diagnostic may repeat a swept parameter, and a name may be both diagnosed in time and observed at the end.
+        # A diagnostic may have the name of a swept parameter, and an observed array that of a diagnostic.
         free = f"diagnosed_{name}" if name in taken else name
         variables[free] = variable(StoredArray(f"diagnosed.{name}", np.dtype(dtype), shape), ("frame",))
     for name, (dtype, shape) in observed.items():
@@ -163,21 +165,21 @@ def _labeled(
         variables[free] = variable(stored, axes)
     objectives = {(f"{PREFIX}{n}" if n in taken or n in variables else n): n for n in measured}
     for free, name in objectives.items():
-        variables[free] = (plan.axes, measured[name].reshape(plan.shape), {"long_name": plan.objectives[name].doc})
+        variables[free] = (sweep.axes, measured[name].reshape(sweep.shape), {"long_name": sweep.objectives[name].doc})
     names = np.array([status.name.lower() for status in Status])
     variables["status"] = variable(StoredArray("status", np.dtype(np.int32), (), words=names), ())
     dataset = xarray.Dataset(variables)
     coordinates: dict[str, Any] = {
-        **plan.points.coordinates,
-        "seed": np.arange(plan.scenario.run.seed, plan.scenario.run.seed + plan.seeds, dtype=np.int32),
+        **sweep.points.coordinates,
+        "seed": np.arange(sweep.scenario.run.seed, sweep.scenario.run.seed + sweep.seeds, dtype=np.int32),
         **{name: values for name, values in labels["coordinates"].items() if name in dataset.dims},
     }
-    attributes = attributes_of(plan.scenario, without=tuple(plan.over))
-    if left_out:
-        attributes[LEFT_OUT] = ", ".join(left_out)
-    if plan.origin:
-        attributes["points"] = plan.origin
+    attributes = attributes_of(sweep.scenario, without=tuple(sweep.over))
+    if omitted:
+        attributes[OMITTED_OBJECTIVES] = ", ".join(omitted)
+    if sweep.origin:
+        attributes["points"] = sweep.origin
     dataset = dataset.assign_coords(coordinates).assign_attrs(attributes)
     dataset = dataset.assign_coords(components(dataset.sizes))
-    annotate(dataset, labels["quantities"], plan.scenario)
+    annotate(dataset, labels["quantities"], sweep.scenario)
     return dataset

@@ -1,8 +1,8 @@
-"""Types of the functions that a job calls while it runs: one for progress, one for warnings."""
+"""Callback types of jobs: progress and warnings."""
 
 from collections.abc import Callable
 
 type Report = Callable[[float, str], None]
 """Called with the fraction done and a few words."""
 type Warn = Callable[[str], None]
-"""Called with one line that says what was damaged or has changed."""
+"""Called with one line about damaged files or changed software."""

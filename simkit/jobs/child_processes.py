@@ -1,4 +1,4 @@
-"""Processes that this one starts to compute with it: their share of the cores, and how they end."""
+"""Child processes that compute in parallel: their share of the cores, exit codes and last messages."""
 
 import contextlib
 import os
@@ -9,37 +9,37 @@ from typing import IO
 from simkit.errors import one_line
 
 
-def share_cores(process: subprocess.Popen[bytes], place: int, places: int) -> None:
-    """Give a process its share of the cores, if there is one for each: programs that all use all wait for one another.
+def share_cores(process: subprocess.Popen[bytes], index: int, count: int) -> None:
+    """Bind a process to its share of the cores, if there are enough: processes that share cores slow each other down.
 
     Args:
-        process: one of several that compute side by side.
-        place: its number, from 0.
-        places: how many there are.
+        process: one of several processes that compute in parallel.
+        index: index of the process, from 0.
+        count: number of processes.
     """
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
-    if 1 < places <= len(cores):
+    if 1 < count <= len(cores):
         with contextlib.suppress(OSError):
-            os.sched_setaffinity(process.pid, cores[place::places])
+            os.sched_setaffinity(process.pid, cores[index::count])
 
 
 def ending(code: int) -> str:
-    """Return how a process ended, in words.
+    """Return the exit of a process in words.
 
     Args:
-        code: as `subprocess.Popen.wait` returns it.
+        code: exit code from `subprocess.Popen.wait`.
     """
     if code < 0:
         return f"was killed by {signal.Signals(-code).name if -code in set(signal.Signals) else -code}"
     return f"ended with code {code}"
 
 
-def last_line(said: IO[bytes]) -> str:
-    """Return the last line that a process wrote into a file; empty if there is none.
+def last_line(file: IO[bytes]) -> str:
+    """Return the last line of a process's output; empty if there is none.
 
     Args:
-        said: the file.
+        file: file to which the output was redirected.
     """
-    said.seek(0)
-    lines = said.read().decode(errors="replace").strip().splitlines()
+    file.seek(0)
+    lines = file.read().decode(errors="replace").strip().splitlines()
     return one_line(lines[-1]) if lines else ""

@@ -1,4 +1,4 @@
-"""The number of members of a sweep that fit in memory together."""
+"""Chunk size of a sweep: the number of members that run as one program, and the sizes of results."""
 
 import dataclasses
 from pathlib import Path
@@ -6,79 +6,79 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
 from simkit.errors import UserError
-from simkit.jobs.chunks import cut_of, spread_of
+from simkit.jobs.chunks import member_plan, member_sharding
 from simkit.jobs.executors.executor import Executor
-from simkit.jobs.fitting import check_disk
 from simkit.jobs.job import Prepared
 from simkit.jobs.members import Members
+from simkit.jobs.size_checks import check_disk
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
-# A result is in memory about four times while it is written as one file. Larger ones are left in their chunks.
+# Writing a result as one file takes about four times its size in memory. Larger results stay in their chunks.
 ONE_FILE = 256 * 2**20
 FILES_IN_MEMORY = 16
 
 
-def fitting_chunk(plan: Members, prepared: Prepared, output: Path | None, executor: Executor) -> int:
-    """Return how many members run as one program; what they need comes from the compiler.
+def fitting_chunk(sweep: Members, prepared: Prepared, output: Path | None, executor: Executor) -> int:
+    """Return the number of members per chunk, from the memory that the compiler reports for their program.
 
-    As many as the sweep asks for; or else as many as fit, no more than are faster together, and few enough that every
-    place of the sweep's executor has some.
+    This is the sweep's ``chunk`` if given; otherwise as many as fit in memory, limited by the number that still speeds
+    up the sweep and by an equal share for each worker of the executor.
 
     Args:
-        plan: the sweep.
-        prepared: the member, and the program of a chunk; what is compiled here to measure it is what runs.
-        output: the run directory to be, or ``None``.
-        executor: computes the chunks.
+        sweep: the sweep.
+        prepared: simulation of one member, and the program of a chunk, compiled here and reused by the sweep.
+        output: run directory to write, or ``None``.
+        executor: executor of the chunks.
 
     Raises:
-        UserError: if the chunk asked for, one member, or the results of all members do not fit.
+        UserError: if the given chunk, one member, or the results of all members do not fit.
     """
     import jax
 
     from simkit.core.pytree import size_in_bytes
-    from simkit.engine.lanes import usual_lanes
-    from simkit.engine.memory import SHARE, available_bytes, show_size
+    from simkit.engine.lanes import default_lanes
+    from simkit.engine.memory import SHARE, available_bytes, format_bytes
 
-    simulation, chunk = prepared.simulation, plan.chunk
-    places, devices = executor.places, len(jax.local_devices())
-    limit = plan.memory or int(SHARE * available_bytes()) // (places if executor.shares_memory else 1)
+    simulation, chunk = prepared.simulation, sweep.chunk
+    workers, devices = executor.concurrency, len(jax.local_devices())
+    limit = sweep.memory or int(SHARE * available_bytes()) // (workers if executor.shares_memory else 1)
 
     def needed(members: int) -> int:
-        return program_bytes(plan, prepared, members)
+        return program_bytes(sweep, prepared, members)
 
     def too_large(need: int, limit: int) -> UserError:
         return UserError(
-            f"one member needs {show_size(need)} and {show_size(limit)} may be used; "
+            f"one member needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
             "pass a larger memory= or make the simulation smaller"
         )
 
-    # What the compiler would take long to find out: a segment has a state at its start and one at its end.
+    # A lower bound that needs no compilation: a segment holds the state at its start and the state at its end.
     free = available_bytes()
     if (least := 2 * size_in_bytes(prepared.shapes[0])) > free:
         raise too_large(least, free)
-    if plan.in_one_file and (kept := result_bytes(plan, prepared)) > free:
-        diagnosed = result_bytes(dataclasses.replace(plan, final_frames=False), prepared)
+    if sweep.in_one_file and (kept := result_bytes(sweep, prepared)) > free:
+        diagnosed = result_bytes(dataclasses.replace(sweep, final_frames=False), prepared)
         remedy = "pass final_frames=False to keep the diagnostics only, or " if diagnosed <= free else ""
         raise UserError(
-            f"the results of {plan.members} members need {show_size(kept)} and {show_size(free)} are free; "
-            f"{remedy}give output= to keep them on the disk, or sweep fewer values"
+            f"the results of {sweep.members} members need {format_bytes(kept)} and {format_bytes(free)} are free; "
+            f"{remedy}give output= to keep them on disk, or sweep fewer values"
         )
-    check_disk(disk_bytes(plan, prepared), output, "sweep fewer values")
-    share = -(-plan.members // places)
-    if not plan.in_one_file:
-        share = min(share, most_members(plan, prepared))
-    wanted = min(chunk or (min(usual_lanes(), share) if simulation.converges else share), plan.members)
+    check_disk(disk_bytes(sweep, prepared), output, "sweep fewer values")
+    share = -(-sweep.members // workers)
+    if not sweep.in_one_file:
+        share = min(share, most_members(sweep, prepared))
+    wanted = min(chunk or (min(default_lanes(), share) if simulation.converges else share), sweep.members)
     if chunk is None and not simulation.converges:
-        # Devices that cannot share a chunk evenly leave it to one of them; what it is padded with costs less.
+        # A chunk not divisible by the number of devices would run on one of them; padding it costs less.
         wanted = -(-wanted // devices) * devices
     need = needed(wanted)
     if need <= limit:
         return wanted
     if chunk is not None:
         raise UserError(
-            f"a chunk of {chunk} members needs {show_size(need)} and {show_size(limit)} may be used; "
+            f"a chunk of {chunk} members needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
             f"pass a smaller chunk= (about {max(chunk * limit // need, 1)}) or a larger memory="
         )
     fitting = wanted * limit // need
@@ -89,88 +89,89 @@ def fitting_chunk(plan: Members, prepared: Prepared, output: Path | None, execut
     return fitting
 
 
-def result_bytes(plan: Members, prepared: Prepared) -> int:
-    """Return the size of what a sweep keeps of all its members.
+def result_bytes(sweep: Members, prepared: Prepared) -> int:
+    """Return the bytes of the results of all members.
 
     Args:
-        plan: the sweep.
-        prepared: the member.
+        sweep: the sweep.
+        prepared: simulation of one member.
     """
     from simkit.engine.memory import frame_bytes
 
     observed, diagnosed = frame_bytes(prepared.shapes[1])
-    frames = cut_of(prepared.simulation, plan).frames + 1
-    return plan.members * (diagnosed * frames + observed * plan.final_frames)
+    frames = member_plan(prepared.simulation, sweep).frames + 1
+    return sweep.members * (diagnosed * frames + observed * sweep.final_frames)
 
 
-def disk_bytes(plan: Members, prepared: Prepared) -> int:
-    """Return the size of the files of a sweep: its chunks, and all of them once more if they are one file.
-
-    Args:
-        plan: the sweep.
-        prepared: the member.
-    """
-    return (1 + plan.in_one_file) * result_bytes(plan, prepared)
-
-
-def is_in_one_file(plan: Members, prepared: Prepared) -> bool:
-    """Return whether the result of a sweep with a run directory is one file, held in memory.
+def disk_bytes(sweep: Members, prepared: Prepared) -> int:
+    """Return the bytes of a sweep's files: its chunks and, of a small result, the same again in one file.
 
     Args:
-        plan: the sweep.
-        prepared: the member.
+        sweep: the sweep.
+        prepared: simulation of one member.
     """
-    return result_bytes(plan, prepared) <= most_in_one_file(plan.memory)
+    return (1 + sweep.in_one_file) * result_bytes(sweep, prepared)
+
+
+def is_in_one_file(sweep: Members, prepared: Prepared) -> bool:
+    """Return whether the result of a stored sweep is small enough for one file, read into memory.
+
+    Args:
+        sweep: the sweep.
+        prepared: simulation of one member.
+    """
+    return result_bytes(sweep, prepared) <= most_in_one_file(sweep.memory)
 
 
 def most_in_one_file(memory: int | None) -> int:
-    """Return the size up to which results are one file.
+    """Return the largest result, in bytes, that is stored as one file.
 
     Args:
-        memory: bytes that the sweep may take, if that was given.
+        memory: the sweep's memory limit in bytes, or ``None``.
     """
     return min(ONE_FILE, memory or ONE_FILE)
 
 
-def most_members(plan: Members, prepared: Prepared) -> int:
-    """Return the number of members in a chunk of a result that is left in chunks, several of which are read together.
+def most_members(sweep: Members, prepared: Prepared) -> int:
+    """Return the largest chunk of a result that stays in chunks, so that several of them fit in memory for reading.
 
     Args:
-        plan: the sweep.
-        prepared: the member.
+        sweep: the sweep.
+        prepared: simulation of one member.
     """
-    most = most_in_one_file(plan.memory) // FILES_IN_MEMORY
-    return max(most * plan.members // result_bytes(plan, prepared), 1)
+    most = most_in_one_file(sweep.memory) // FILES_IN_MEMORY
+    return max(most * sweep.members // result_bytes(sweep, prepared), 1)
 
 
-def program_bytes(plan: Members, prepared: Prepared, members: int) -> int:
-    """Return the memory that a segment of members takes, by compiling it.
+def program_bytes(sweep: Members, prepared: Prepared, members: int) -> int:
+    """Return the memory in bytes that one segment needs, by compiling it.
 
     Args:
-        plan: the sweep.
-        prepared: the member, and the program of a chunk.
-        members: how many run together.
+        sweep: the sweep.
+        prepared: simulation of one member, and the program of a chunk.
+        members: number of members that run together.
     """
     import jax
 
     from simkit.core.compilation import needed_bytes
 
-    params, keys = _shapes(prepared.simulation, plan, members)
+    params, keys = _shapes(prepared.simulation, sweep, members)
     state = jax.eval_shape(prepared.program.simulation.init, params, keys)
-    # What one device needs. Those of a CPU share its memory.
+    # Memory of one device. The devices of a CPU share its memory.
     each = needed_bytes(prepared.program.advance.lower(state, params).compile())
-    shared = spread_of(members) and jax.default_backend() == "cpu"
+    shared = member_sharding(members) and jax.default_backend() == "cpu"
     return each * len(jax.local_devices()) if shared else each
 
 
-def _shapes(simulation: "Simulation", plan: Members, members: int) -> tuple[Any, Any]:
-    """Return the shapes of a chunk's params and keys, without taking the memory that they would."""
+def _shapes(simulation: "Simulation", sweep: Members, members: int) -> tuple[Any, Any]:
+    """Return the shapes of a chunk's params and keys, without allocating them."""
     import jax
 
     key = jax.eval_shape(jax.random.key, 0)
     params = jax.tree.map(lambda value: jax.ShapeDtypeStruct(value.shape, value.dtype), simulation.params)
     known = paths.leaves(params)
     swept = {
-        name: jax.ShapeDtypeStruct((members,), known[name].dtype, sharding=spread_of(members)) for name in plan.over
+        name: jax.ShapeDtypeStruct((members,), known[name].dtype, sharding=member_sharding(members))
+        for name in sweep.over
     }
-    return paths.replaced(params, swept), jax.ShapeDtypeStruct((members,), key.dtype, sharding=spread_of(members))
+    return paths.replaced(params, swept), jax.ShapeDtypeStruct((members,), key.dtype, sharding=member_sharding(members))

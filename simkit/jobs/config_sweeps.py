@@ -1,8 +1,8 @@
-"""Sweeps over values of the configuration: a sweep for each, in a folder of its own, and what they share as one table.
+"""Sweeps over configurations: one sweep per configuration, in its own folder, and a joined result.
 
-Members of one configuration have the same shapes and one compiled program; those of two may have other arrays. What has
-the same axes in all configurations (diagnostics, statuses, final quantities of one size) is joined along the values of
-the configuration; arrays that differ in size stay in the folder of their configuration. Nothing is padded.
+Members of one configuration have equal shapes and one compiled program; other configurations may have other arrays.
+Arrays with the same axes in all configurations (diagnostics, statuses, final quantities of equal size) are joined along
+the values of the configuration; arrays that differ in size stay in the folder of their configuration, without padding.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from simkit.errors import UserError, one_line
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import most_in_one_file, result_bytes
 from simkit.jobs.job import Prepared, begin, proceed
-from simkit.jobs.so_far import SoFar
+from simkit.jobs.stored_progress import StoredProgress
 from simkit.jobs.sweep_results import read_summary, store_result
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario import checks
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
     from simkit.core.simulation import Simulation
 
-# Every configuration is compiled.
+# Every configuration is compiled separately.
 MOST_CONFIGURATIONS = 10_000
 
-_OR_NONE = manifest_schema.is_(
+_OR_NONE = manifest_schema.value_check(
     "a whole number from 1 or null", lambda v: v is None or (isinstance(v, int) and not isinstance(v, bool) and v > 0)
 )
-_VALUES = manifest_schema.is_("a list of values", lambda value: isinstance(value, list) and bool(value))
+_VALUES = manifest_schema.value_check("a list of values", lambda value: isinstance(value, list) and bool(value))
 
 
 @dataclasses.dataclass(frozen=True)
 class ConfigSweep(Sweep):
-    """What to sweep, in configurations one after another.
+    """A sweep over configurations, run one after another.
 
     Attributes:
-        configs: values by ``config.KEY``; every combination is a sweep of its own.
+        configs: values by ``config.KEY``; every combination is a separate sweep.
     """
 
     kind = "config_sweep"
@@ -56,8 +56,8 @@ class ConfigSweep(Sweep):
     files = r"sweep\.(nc|png)"
     stores = ""
     nested = (r"config_\d{4,}", "sweep")
-    asked: ClassVar = {
-        **Sweep.asked,
+    request_checks: ClassVar = {
+        **Sweep.request_checks,
         "chunk": _OR_NONE,
         "memory": _OR_NONE,
         "configs": manifest_schema.each(_VALUES),
@@ -72,7 +72,7 @@ class ConfigSweep(Sweep):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Values of each key of the configuration, then as in every one of them."""
+        """Number of values of each key of the configuration, then the shape of each sweep."""
         return (*(len(values) for values in self.configs.values()), *super().shape)
 
     @property
@@ -82,22 +82,23 @@ class ConfigSweep(Sweep):
         Raises:
             UserError: if a value of the configuration is not allowed.
         """
-        chosen = [dict(zip(self.configs, values, strict=True)) for values in itertools.product(*self.configs.values())]
-        scenarios = (with_values(self.scenario, values, "over {}".format) for values in chosen)
-        asked: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(Sweep)}
-        return [Sweep(**{**asked, "scenario": scenario}) for scenario in scenarios]
+        combinations = itertools.product(*self.configs.values())
+        overrides = (dict(zip(self.configs, values, strict=True)) for values in combinations)
+        scenarios = (with_values(self.scenario, values, "over {}".format) for values in overrides)
+        fields: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(Sweep)}
+        return [Sweep(**{**fields, "scenario": scenario}) for scenario in scenarios]
 
     def words_of(self, index: int) -> str:
         """Return a configuration in words, such as ``"config.particles = 50"``."""
-        places = np.unravel_index(index, [len(values) for values in self.configs.values()])
+        indices = np.unravel_index(index, [len(values) for values in self.configs.values()])
         shown = (
             f"{key} = {checks.show(values[int(i)])}"
-            for (key, values), i in zip(self.configs.items(), places, strict=True)
+            for (key, values), i in zip(self.configs.items(), indices, strict=True)
         )
         return ", ".join(shown)
 
     def checked(self) -> "ConfigSweep":
-        """Return the same, its values as tuples.
+        """Return the job with its values as tuples.
 
         Raises:
             UserError: if a value is not allowed in one of the configurations.
@@ -109,7 +110,7 @@ class ConfigSweep(Sweep):
         known = dataclasses.replace(self, configs=configs)
         over = self.over
         for index, part in enumerate(known.parts):
-            over = known.told(index, part.checked).over
+            over = known.naming_config(index, part.checked).over
         return dataclasses.replace(known, over=over)
 
     def _values(self, key: str, values: Any) -> tuple[Any, ...]:
@@ -124,34 +125,38 @@ class ConfigSweep(Sweep):
                 raise UserError(f"{label} lists {checks.show(value)} twice; keep one of them")
         return plain
 
-    def told[Result](self, index: int, work: Callable[[], Result]) -> Result:
-        """Do work for a configuration, which an error names."""
+    def naming_config[Result](self, index: int, work: Callable[[], Result]) -> Result:
+        """Call a function for a configuration, which errors then name."""
         try:
             return work()
         except UserError as error:
             raise UserError(f"{self.words_of(index)}: {error}") from None
 
     def simulation(self, *, new: bool) -> "Simulation":
-        """Return the member of the first configuration."""
-        return self.told(0, lambda: self.parts[0].checked().simulation(new=new))
+        """Return the simulation of one member of the first configuration."""
+        return self.naming_config(0, lambda: self.parts[0].checked().simulation(new=new))
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "ConfigSweep":
-        """Return the same, once every configuration was built; each finds its size of chunks when it begins."""
+        """Build every configuration and check that its results fit; chunk sizes are chosen when each sweep begins."""
         from simkit.engine.memory import shapes_of
 
         self.check_folder(output)
         first: dict[str, Any] = {}
         kept = 0
         for index, part in enumerate(self.parts):
-            made = prepared.simulation if index == 0 else self.told(index, lambda part=part: part.simulation(new=True))
+            made = (
+                prepared.simulation
+                if index == 0
+                else self.naming_config(index, lambda part=part: part.simulation(new=True))
+            )
             kept += result_bytes(part, Prepared(made, part.program(made)))
             arrays = {n.partition(".")[2]: a for n, a in shapes_of(made)[1].items() if n.startswith("observed.")}
             axes = {name: _axes_of(made, name, array.shape) for name, array in arrays.items()}
             first = first or axes
-            apart = sorted(n for n in axes.keys() | first.keys() if n not in axes or axes[n] != first.get(n))
-            if apart and output is None and self.final_frames:
+            different = sorted(n for n in axes.keys() | first.keys() if n not in axes or axes[n] != first.get(n))
+            if different and output is None and self.final_frames:
                 raise UserError(
-                    f"{self.words_of(index)}: '{apart[0]}' has other axes than with {self.words_of(0)}; "
+                    f"{self.words_of(index)}: '{different[0]}' has other axes than with {self.words_of(0)}; "
                     "give output= to store each with its configuration, or final_frames=False"
                 )
         return dataclasses.replace(self, in_one_file=output is None or kept <= most_in_one_file(self.memory))
@@ -159,23 +164,25 @@ class ConfigSweep(Sweep):
     def execute(
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
     ) -> "xarray.Dataset":
-        """Run the sweep of every configuration that is not finished yet, and join them."""
+        """Run the sweep of every unfinished configuration, and join the results."""
         parts, results = self.parts, []
         for index, part in enumerate(parts):
 
-            def of_all(fraction: float, words: str, index: int = index) -> None:
+            def report_total(fraction: float, words: str, index: int = index) -> None:
                 report((index + fraction) / len(parts), f"configuration {index + 1} of {len(parts)}, {words}")
 
             folder = directory.path / _folder(index) if directory else None
-            results.append(self.told(index, lambda part=part, folder=folder: _result(part, folder, of_all, warn)))
+            results.append(
+                self.naming_config(index, lambda part=part, folder=folder: _result(part, folder, report_total, warn))
+            )
         result = joined(results, self.configs)
         return store_result(directory, result, in_one_file=self.in_one_file) if directory else result
 
     def opened(self, directory: RunDirectory) -> "xarray.Dataset":
-        """Return the result that is left in the chunks of all configurations.
+        """Return the result that stays in the chunks of all configurations.
 
         Raises:
-            DamagedFileError: that names what is missing, or damaged as far as that is noticed without reading it.
+            DamagedFileError: naming a missing file, or damage that is detected without reading the chunks.
         """
         summary, results = read_summary(directory), []
         for index in range(len(self.parts)):
@@ -186,18 +193,18 @@ class ConfigSweep(Sweep):
             results.append(Sweep.of(folder).opened(folder))
         return joined(results, self.configs).assign_attrs(failed=summary["failures"])
 
-    def so_far(self, directory: RunDirectory) -> SoFar:
-        """Return how many members are stored of all configurations, and those that failed."""
+    def stored_progress(self, directory: RunDirectory) -> StoredProgress:
+        """Return the number of stored members of all configurations, and their failures."""
         parts, found = self.parts, []
         for index in range(len(parts)):
             folder = directory.path / _folder(index)
             if (folder / "manifest.json").exists():
                 opened = RunDirectory.open(folder)
-                one = Sweep.of(opened).so_far(opened)
+                one = Sweep.of(opened).stored_progress(opened)
                 failed = [f"{self.words_of(index)}: {line}" for line in one.failed]
                 found.append(dataclasses.replace(one, failed=failed))
         fraction = sum(one.fraction for one in found) / len(parts)
-        return SoFar(
+        return StoredProgress(
             fraction,
             f"{round(fraction * self.members)} of {self.members} members",
             [line for one in found for line in one.failed],
@@ -221,28 +228,28 @@ def _folder(index: int) -> str:
 
 
 def _result(part: Sweep, folder: Path | None, report: Report, warn: Warn) -> "xarray.Dataset":
-    """Return the result of one configuration, from its folder as far as it is there.
+    """Return the result of one configuration, resumed from its folder if that exists.
 
     Raises:
-        UserError: if the folder is that of another sweep.
+        UserError: if the folder holds another sweep.
     """
     if folder is None or not (folder / "manifest.json").exists():
         if folder:
-            # What a process leaves that is killed while it begins a configuration.
-            for left in folder.parent.glob(f".{folder.name}.*"):
-                if re.fullmatch(r"\.config_\d{4,}\.\d+\.(tmp|old)", left.name) and not left.is_symlink():
-                    shutil.rmtree(left, ignore_errors=True)
+            # Left by a process that was killed while it created the folder of a configuration.
+            for leftover in folder.parent.glob(f".{folder.name}.*"):
+                if re.fullmatch(r"\.config_\d{4,}\.\d+\.(tmp|old)", leftover.name) and not leftover.is_symlink():
+                    shutil.rmtree(leftover, ignore_errors=True)
         return begin(part, folder, report=report)
     opened = RunDirectory.open(folder)
     job, free = Sweep.of(opened), ("scenario", "chunk", "memory", "blocks", "executor")
     names = [field.name for field in dataclasses.fields(Sweep) if field.name not in free]
     if job.scenario.config != part.scenario.config or any(getattr(job, n) != getattr(part, n) for n in names):
-        raise UserError(f"{folder} is that of another sweep; put the right one back, or remove it")
+        raise UserError(f"{folder} holds another sweep; restore the right folder, or remove it")
     return proceed(dataclasses.replace(job, executor=part.executor), opened, warn, report)
 
 
 def _axes_of(simulation: "Simulation", name: str, shape: Sequence[int]) -> Any:
-    """Return what tells whether two arrays have the same axes."""
+    """Return shape, names and coordinates of an array's axes; equal for arrays that can be joined."""
     names = simulation.dimensions.get(name, ())
     known = {
         axis: np.asarray(simulation.coordinates[axis]).tolist() for axis in names if axis in simulation.coordinates
@@ -251,14 +258,14 @@ def _axes_of(simulation: "Simulation", name: str, shape: Sequence[int]) -> Any:
 
 
 def joined(results: "Sequence[xarray.Dataset]", configs: Mapping[str, Sequence[Any]]) -> "xarray.Dataset":
-    """Return what the results of all configurations share, along their values.
+    """Return the results of all configurations, joined along the values of the configuration.
 
     Args:
-        results: of every configuration, the last key varying first.
+        results: result of every configuration, the last key varying first.
         configs: values by key.
 
     Returns:
-        A data set whose first axes are the keys; ``apart`` among its attributes names what is not in it.
+        A data set whose first axes are the keys; its attribute ``apart`` names the arrays that could not be joined.
     """
     import xarray
 
@@ -291,7 +298,7 @@ def joined(results: "Sequence[xarray.Dataset]", configs: Mapping[str, Sequence[A
 
 
 def _stacked(arrays: "Sequence[xarray.DataArray]", configs: Mapping[str, int]) -> "xarray.Variable":
-    """Return arrays of all configurations as one, which stays on the disk if they do."""
+    """Return arrays of all configurations as one variable, on disk if they are."""
     import xarray
 
     first, dims = arrays[0], (*configs, *map(str, arrays[0].dims))

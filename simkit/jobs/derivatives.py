@@ -1,4 +1,4 @@
-"""Derivatives and optima of a scenario's objectives."""
+"""Objectives of a scenario, and their derivatives."""
 
 import dataclasses
 import warnings
@@ -45,24 +45,24 @@ def value_and_grad(
     Args:
         scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
         wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
-        objective: which objective; ``None`` takes the first in the file. Or ``(frames, diagnostics) -> scalar``,
-            written with ``jax.numpy``, of what is observed and diagnosed, with a leading frame axis (of one frame, the
-            last, if the simulation converges).
+        objective: name of the objective; ``None`` takes the first in the file. Or a function ``(frames, diagnostics) ->
+            scalar`` in ``jax.numpy`` of the observed arrays and diagnostics, with a leading frame axis (of length 1,
+            the last frame, if the simulation converges).
         mode: ``"reverse"``, ``"forward"`` or ``"shortest"``, see `simkit.core.gradient.with_derivative`.
-        memory: how much the derivative may take, ``"200MB"`` or a number of bytes: as many states are held as fit, and
-            steps are computed again from them, see `simkit.core.budget`. ``None`` holds about the square root of them.
+        memory: memory limit of the derivative, ``"200MB"`` or a number of bytes: as many states are stored as fit, and
+            steps are recomputed from them, see `simkit.core.budget`. ``None`` stores about the square root of the
+            number of steps.
         **values: parameters, config or run settings.
 
     Returns:
-        The value and ``{path: derivative}``. A warning says so if the run failed, or if its derivative is not that of
-        the physics.
+        The value and ``{path: derivative}``. Warns if the run failed, or if its derivative is not that of the physics.
 
     Raises:
-        UserError: if anything given is wrong.
+        UserError: if an argument is wrong.
     """
     use_compilation_cache()
     found = load(scenario, values)
-    result = differentiate(found, names_of(wrt), objective, mode, memory)
+    result = differentiate(found, parameter_names(wrt), objective, mode, memory)
     if result.note:
         warnings.warn(result.note, stacklevel=2)
     return result.value, result.derivative
@@ -73,11 +73,11 @@ class Derivative:
     """The derivative of an objective.
 
     Attributes:
-        value: the objective.
+        value: value of the objective.
         derivative: ``{name: array}``.
-        status: of the run, a code of `simkit.core.status.Status`.
-        note: what the derivative is worth, in one line; empty where nothing is to be said.
-        fit: how it fits in the memory that was given, in one line; empty if none was.
+        status: status of the run, a code of `simkit.core.status.Status`.
+        note: limits of the derivative's validity, in one line; empty if there are none.
+        fit: memory used and recomputation, in one line; empty without a memory limit.
     """
 
     value: float
@@ -100,10 +100,10 @@ def differentiate(
         UserError: if a name is unknown, or the derivative does not fit in memory.
     """
     from simkit.core import budget, gradient
-    from simkit.engine.memory import size_given
+    from simkit.engine.memory import memory_in_bytes
 
-    names = chosen_by(scenario, wrt)
-    limit = None if memory is None else size_given(memory)
+    names = selected_parameters(scenario, wrt)
+    limit = None if memory is None else memory_in_bytes(memory)
     compiling = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
     with prepared(scenario, objective) as (function, params, key):
         try:
@@ -111,49 +111,49 @@ def differentiate(
                 function, names, mode, params, key, compiling
             )
         except budget.NoRoomError as error:
-            raise UserError(_no_room(scenario, error.needed, limit or 0)) from None
+            raise UserError(_memory_message(scenario, error.needed, limit or 0)) from None
         exact = {name: np.asarray(derivative[name]) for name in names}
         fit = _fit(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
-        return Derivative(float(value), exact, int(status), note_of(scenario, int(status)), fit)
+        return Derivative(float(value), exact, int(status), status_note(scenario, int(status)), fit)
 
 
 def _fit(call: "Fitted", objective: "Objective", limit: int) -> str:
-    """Return how a derivative fits in memory, in one line."""
-    from simkit.engine.memory import show_size
+    """Return the memory of a derivative and its recomputation, in one line."""
+    from simkit.engine.memory import format_bytes
 
-    taken = f"{show_size(call.needed)} of {show_size(limit)}"
+    taken = f"{format_bytes(call.needed)} of {format_bytes(limit)}"
     if call.nesting is None:
-        held = "the derivative of an equilibrium" if objective.converges else "forward mode"
-        return f"{taken}: {held} holds no states of earlier steps"
-    held = f"at most {call.nesting.states} states of {show_size(call.state)} are held at once"
+        method = "the derivative of an equilibrium" if objective.converges else "forward mode"
+        return f"{taken}: {method} holds no states of earlier steps"
+    held = f"at most {call.nesting.states} states of {format_bytes(call.state)} are held at once"
     return f"{taken}: {held}, and each step is computed {call.nesting.levels} times besides its derivative"
 
 
-def _no_room(scenario: Scenario, needed: int, limit: int) -> str:
-    from simkit.engine.memory import show_size
+def _memory_message(scenario: Scenario, needed: int, limit: int) -> str:
+    from simkit.engine.memory import format_bytes
 
     return (
-        f"the derivative of {scenario.name} needs {show_size(needed)} at least, and {show_size(limit)} may be used; "
-        'pass a larger memory=, or mode="forward" for few parameters'
+        f"the derivative of {scenario.name} needs {format_bytes(needed)} at least, and {format_bytes(limit)} may be "
+        'used; pass a larger memory=, or mode="forward" for few parameters'
     )
 
 
-def names_of(wrt: str | Sequence[str]) -> list[str]:
-    """Return the names of parameters that were given as one or as several.
+def parameter_names(wrt: str | Sequence[str]) -> list[str]:
+    """Return a list of parameter names, given as one name or several.
 
     Raises:
-        UserError: if it is something else.
+        UserError: if ``wrt`` is neither.
     """
     if not isinstance(wrt, str | list | tuple):
         raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters")
     return [wrt] if isinstance(wrt, str) else list(wrt)
 
 
-def note_of(scenario: Scenario, status: int) -> str:
-    """Return what a status says of a derivative, in one line: empty unless it is a failure or a caution.
+def status_note(scenario: Scenario, status: int) -> str:
+    """Return the message of a status that limits a derivative: empty unless it is a failure or a caution.
 
     Args:
-        scenario: what was run.
+        scenario: the scenario that was run.
         status: a code of `simkit.core.status.Status`.
     """
     from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
@@ -165,9 +165,9 @@ def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed
     """Return the status of the run behind an objective, a code of `simkit.core.status.Status`.
 
     Args:
-        scenario: overrides applied.
-        objective: which objective; ``None`` takes the first in the file.
-        changed: parameters, instead of the scenario's own.
+        scenario: scenario with overrides applied.
+        objective: name of the objective; ``None`` takes the first in the file.
+        changed: parameters that replace the scenario's.
     """
     import jax
 
@@ -179,9 +179,9 @@ def compare(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode:
     """Compare derivatives with central differences, in the scenario's precision, see `simkit.check_gradient`.
 
     Args:
-        scenario: overrides applied; float64 unless the check is to be a rough one.
-        wrt: paths of parameters; a branch stands for all below it.
-        objective: which objective; ``None`` takes the first in the file.
+        scenario: scenario with overrides applied; float64 except for a rough check.
+        wrt: paths of parameters; a branch selects all parameters below it.
+        objective: name of the objective; ``None`` takes the first in the file.
         mode: as for `value_and_grad`.
 
     Raises:
@@ -189,7 +189,7 @@ def compare(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode:
     """
     from simkit.core import gradient
 
-    names = chosen_by(scenario, wrt)
+    names = selected_parameters(scenario, wrt)
     bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}
     with prepared(scenario, objective) as (function, params, key):
         return gradient.check_gradient(function, params, key, names, mode, bounds)
@@ -199,7 +199,7 @@ def compare(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode:
 def prepared(
     scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any] = {}
 ) -> "Iterator[tuple[Objective, Params, jax.Array]]":
-    """Give an objective of a scenario, its parameters and its random key, in the scenario's precision."""
+    """Yield an objective of a scenario, its parameters and its random key, in the scenario's precision."""
     import jax
 
     with precision(scenario.run.precision):
@@ -208,11 +208,11 @@ def prepared(
         yield function, simulation.params, jax.random.key(scenario.run.seed)
 
 
-def chosen_by(scenario: Scenario, wrt: Sequence[str]) -> list[str]:
-    """Return the paths of the parameters of a scenario that names stand for, a branch for all below it.
+def selected_parameters(scenario: Scenario, wrt: Sequence[str]) -> list[str]:
+    """Return the paths of the selected parameters; a branch selects all parameters below it.
 
     Raises:
-        UserError: if a name is unknown, with the nearest, or there is none.
+        UserError: if a name is unknown (with the nearest), or no name is given.
     """
     if not all(isinstance(name, str) for name in wrt):
         raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters")
@@ -222,10 +222,10 @@ def chosen_by(scenario: Scenario, wrt: Sequence[str]) -> list[str]:
 
 
 def objective_name(scenario: Scenario, name: object) -> str:
-    """Return the objective's name, or expression, the first one of the scenario if none is asked for.
+    """Return the name of an objective, or its expression; for ``None`` the scenario's first objective.
 
     Raises:
-        UserError: if the scenario has no such objective, and it is no expression.
+        UserError: if the name is neither an objective of the scenario nor an expression.
     """
     if not isinstance(name, str | None):
         raise UserError(
@@ -243,7 +243,7 @@ def objective_name(scenario: Scenario, name: object) -> str:
         )
         raise UserError(f"{scenario.name} has no objectives; {remedy}")
     if name is None and scenario.made is not None and len(scenario.objectives) > 1:
-        raise UserError(f"which objective is not said; give objective= one of {', '.join(scenario.objectives)}")
+        raise UserError(f"the objective is missing; give objective= one of {', '.join(scenario.objectives)}")
     if name is None:
         return next(iter(scenario.objectives))
     if name not in scenario.objectives:
@@ -253,18 +253,18 @@ def objective_name(scenario: Scenario, name: object) -> str:
 
 
 def objective_settings(scenario: Scenario, name: str) -> ObjectiveSettings:
-    """Return what a scenario says of an objective, or of one that is an expression.
+    """Return the settings of an objective, declared in the scenario or given as an expression.
 
     Args:
-        scenario: whose.
+        scenario: scenario with the objectives.
         name: from `objective_name`.
     """
-    said = ObjectiveSettings(name, "an expression", "", "final", square=False, goal="minimize", expression=name)
-    return scenario.objectives.get(name, said)
+    default = ObjectiveSettings(name, "an expression", "", "final", square=False, goal="minimize", expression=name)
+    return scenario.objectives.get(name, default)
 
 
 def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Measure | None") -> "Objective":
-    """Return a scenario's objective, or any measure of its frames and diagnostics, as a function of ``(params, key)``.
+    """Return a scenario's objective, or a measure of its frames and diagnostics, as a function of ``(params, key)``.
 
     Raises:
         UserError: if the scenario has no such objective, or its reduction does not fit the simulation.

@@ -1,4 +1,4 @@
-"""What a sweep will take: members, chunks, compilations, memory, disk and, after timing a segment, time."""
+"""Resource forecast of a sweep: members, chunks, compilations, memory, disk and, after timing a segment, time."""
 
 import dataclasses
 import time
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from simkit.core.precision import precision
-from simkit.jobs.chunks import cut_of, inputs_of
+from simkit.jobs.chunks import member_inputs, member_plan
 from simkit.jobs.config_sweeps import ConfigSweep
 from simkit.jobs.job import Prepared
 from simkit.jobs.sweeps import Sweep
@@ -15,19 +15,19 @@ from simkit.jobs.sweeps import Sweep
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """What a sweep will take.
+    """Resources that a sweep needs.
 
     Attributes:
-        members: number of simulations.
-        compilations: number of configurations, each of which is compiled once.
-        chunk: members that run together, the most of all configurations.
-        chunks: how many there are; of simulations that end when they are done, one queue per configuration.
-        memory: bytes that a program and the results take, the most of all configurations.
-        disk: bytes of results: in chunks and, of small ones, once more in one file.
-        seconds: of all chunks, one after another, after compiling; ``None`` if nothing was timed.
-        is_exact: whether memory and chunks are those of the compiled program; otherwise a state at the start and one
-            at the end of a segment are counted, which is the least.
-        may_end_early: whether members end when they are done, so that the time is the longest there may be.
+        members: number of members.
+        compilations: number of configurations, each compiled once.
+        chunk: members that run together, the maximum over configurations.
+        chunks: number of chunks; for converging simulations, one queue per configuration.
+        memory: bytes of a program and the results, the maximum over configurations.
+        disk: bytes of results: in chunks and, if small, once more in one file.
+        seconds: time of all chunks, one after another, without compilation; ``None`` if nothing was timed.
+        is_exact: whether memory and chunks are those of the compiled program; otherwise memory is a lower bound, of
+            the states at the start and end of a segment.
+        may_end_early: whether members may converge before their last step, so that the time is an upper bound.
     """
 
     members: int
@@ -42,15 +42,15 @@ class Forecast:
 
 
 def forecast(job: Sweep, output: Path | None = None, *, timed: bool = False) -> Forecast:
-    """Return what a sweep will take, without storing anything; everything it would refuse is refused.
+    """Return the resources that a sweep needs, with all checks of the sweep, and without storing anything.
 
     Args:
-        job: what is asked for.
-        output: the run directory to be, whose disk must have room; or ``None``.
+        job: the sweep.
+        output: run directory to write, whose free disk space is checked; or ``None``.
         timed: compile every configuration, and time one segment of one chunk of it.
 
     Raises:
-        UserError: if the sweep cannot be done or does not fit.
+        UserError: if the sweep is invalid or does not fit.
     """
     job = job.checked()
     parts = job.parts if isinstance(job, ConfigSweep) else [job]
@@ -70,9 +70,9 @@ def forecast(job: Sweep, output: Path | None = None, *, timed: bool = False) -> 
 
 
 def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
-    """Return what a sweep of one configuration will take."""
+    """Return the resources of a sweep of one configuration."""
     from simkit.core.pytree import size_in_bytes
-    from simkit.engine.lanes import usual_lanes
+    from simkit.engine.lanes import default_lanes
     from simkit.engine.memory import SHARE, available_bytes
     from simkit.jobs.chunk_size import disk_bytes, is_in_one_file, most_members, program_bytes, result_bytes
 
@@ -87,7 +87,7 @@ def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
         memory, seconds = program_bytes(part, prepared, chunk), _seconds(part, prepared)
     else:
         limit = part.memory or int(SHARE * available_bytes())
-        usual = usual_lanes() if simulation.converges else part.members
+        usual = default_lanes() if simulation.converges else part.members
         usual = usual if part.in_one_file else min(usual, most_members(part, prepared))
         chunk = min(part.chunk or usual, part.members, max(limit // max(each, 1), 1))
         memory = chunk * each
@@ -98,17 +98,17 @@ def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
 
 
 def _seconds(part: Sweep, prepared: Prepared) -> float:
-    """Return the time of all segments of all chunks, by that of one segment after the program is compiled."""
+    """Return the time of all segments of all chunks, extrapolated from one segment after compilation."""
     import jax
 
     from simkit.engine.driver import Drive
 
-    cut, together = cut_of(prepared.simulation, part), part.chunk or part.members
-    params, keys = inputs_of(prepared.simulation, part, np.minimum(np.arange(together), part.members - 1))
-    work, piece = Drive(prepared.program, params, keys, cut).begin()
-    work, second = work.advance(piece)
+    plan, together = member_plan(prepared.simulation, part), part.chunk or part.members
+    params, keys = member_inputs(prepared.simulation, part, np.minimum(np.arange(together), part.members - 1))
+    work, first = Drive(prepared.program, params, keys, plan).begin()
+    work, second = work.advance(first)
     jax.block_until_ready(second.state)
     began = time.perf_counter()
-    _, again = work.advance(second if not second.finished else piece)
-    jax.block_until_ready(again.state)
-    return (time.perf_counter() - began) * cut.segments * -(-part.members // together)
+    _, timed = work.advance(second if not second.finished else first)
+    jax.block_until_ready(timed.state)
+    return (time.perf_counter() - began) * plan.segments * -(-part.members // together)

@@ -1,7 +1,7 @@
-"""A job: work that is asked for once, kept in a run directory, and finished or read back from there.
+"""Jobs: work that is requested once, stored in a run directory, and resumed or read back from there.
 
-Each kind is a subclass of `Job` in a file of its own, and a line in `simkit.storage.kinds.KINDS`. The functions here
-begin, finish and read back any of them.
+Each kind is a subclass of `Job` in its own file, and a line in `simkit.storage.kinds.KINDS`. The functions here begin,
+resume and read back jobs of any kind.
 """
 
 import abc
@@ -16,7 +16,7 @@ from simkit.core.precision import precision
 from simkit.errors import UserError
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.notebook import progress_of
-from simkit.jobs.so_far import SoFar
+from simkit.jobs.stored_progress import StoredProgress
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
 from simkit.storage.files import DamagedFileError
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """What a job runs.
+    """Simulation and program of a job.
 
     Attributes:
-        simulation: of a run, of a member of a sweep, or of an optimization.
-        program: that runs it, or a chunk of members.
+        simulation: simulation of a run, of one member of a sweep, or of an optimization.
+        program: program of the simulation, or of a chunk of members.
     """
 
     simulation: "Simulation"
@@ -47,7 +47,7 @@ class Prepared:
 
     @functools.cached_property
     def shapes(self) -> "tuple[Any, Arrays]":
-        """Shapes of a state and of a frame, see `simkit.engine.memory.shapes_of`."""
+        """Shapes of the state and of a frame, see `simkit.engine.memory.shapes_of`."""
         from simkit.engine.memory import shapes_of
 
         return shapes_of(self.simulation)
@@ -55,26 +55,26 @@ class Prepared:
 
 @dataclasses.dataclass(frozen=True)
 class Job[Result](abc.ABC):
-    """What was asked for; fields named in `asked` and `asked_later` are kept in the manifest and read back from there.
+    """A job as it was requested; the fields in `request_checks` and `request_added_later` are stored in the manifest.
 
     Attributes:
-        scenario: overrides applied.
-        kind: as in manifests, a key of `simkit.storage.kinds.KINDS`.
-        noun: as in messages, such as ``"a sweep"``.
-        asked: the check of each entry of the manifest's ``request``, see `simkit.storage.manifest_schema`.
-        asked_later: entries of the request that manifests of earlier versions lack, where the default stands for them.
-        files: regular expression of the names of files that other kinds do not write.
+        scenario: scenario with overrides applied.
+        kind: key of `simkit.storage.kinds.KINDS`, stored in manifests.
+        noun: name of the kind in messages, such as ``"a sweep"``.
+        request_checks: check of each entry of the manifest's ``request``, see `simkit.storage.manifest_schema`.
+        request_added_later: checks of entries that earlier manifests lack; the default of the field is then used.
+        files: regular expression of the files that only this kind writes.
         stores: regular expression of the folders that hold segments, besides the run directory itself.
-        nested: regular expression of the folders that are run directories of their own, and their kind.
-        has_frames: whether it stores frames, which can be drawn and exported.
+        nested: regular expression of the folders that are themselves run directories, and their kind.
+        has_frames: whether the job stores frames, which can be drawn and exported.
         report: module of the layer above whose ``finish`` prints and draws a result on the command line.
-        repair: what resuming does to a damaged result, in words.
+        repair: effect of resuming a job with a damaged result, in words.
     """
 
     kind: ClassVar[str]
     noun: ClassVar[str]
-    asked: ClassVar[Mapping[str, Check]] = {}
-    asked_later: ClassVar[Mapping[str, Check]] = {}
+    request_checks: ClassVar[Mapping[str, Check]] = {}
+    request_added_later: ClassVar[Mapping[str, Check]] = {}
     files: ClassVar[str] = ""
     stores: ClassVar[str] = ""
     nested: ClassVar[tuple[str, str] | None] = None
@@ -86,17 +86,17 @@ class Job[Result](abc.ABC):
 
     @classmethod
     def of(cls, directory: RunDirectory) -> Self:
-        """Return the job that a run directory was made for.
+        """Return the job of a run directory.
 
         Raises:
             UserError: if it cannot be read back.
         """
         request = directory.manifest["request"]
-        known = {name: request[name] for name in (*cls.asked, *cls.asked_later) if name in request}
+        known = {name: request[name] for name in (*cls.request_checks, *cls.request_added_later) if name in request}
         return cls(directory.scenario(), **known).checked()
 
     def checked(self) -> Self:
-        """Return the same job, in the types of its fields.
+        """Return the job with its fields checked and converted to their types.
 
         Raises:
             UserError: if a name is unknown or a number out of range.
@@ -105,7 +105,7 @@ class Job[Result](abc.ABC):
 
     @property
     def results(self) -> tuple[str, ...]:
-        """Files that it has when it is finished."""
+        """Files of a finished job."""
         return (SUMMARY,)
 
     @property
@@ -115,48 +115,48 @@ class Job[Result](abc.ABC):
 
     @abc.abstractmethod
     def simulation(self, *, new: bool) -> "Simulation":
-        """Return what is run; of a new job, what cannot be run or cannot fit is refused."""
+        """Return the simulation to run; for a new job, with checks of its values and size."""
 
     @abc.abstractmethod
     def program(self, simulation: "Simulation") -> "Program":
-        """Return the program that runs it; each of its parts is compiled when it is first called."""
+        """Return the program of the simulation; each of its functions is compiled when it is first called."""
 
     def fitted(self, prepared: Prepared, output: Path | None) -> Self:
-        """Return the job in the size in which it fits in memory and on the disk.
+        """Return the job with a size that fits in memory and on disk.
 
         Args:
-            prepared: what it runs.
-            output: the run directory to be, or ``None``.
+            prepared: its simulation and program.
+            output: run directory to write, or ``None``.
 
         Raises:
-            UserError: if it does not fit.
+            UserError: if the job does not fit.
         """
         return self
 
     @abc.abstractmethod
     def execute(self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn) -> Result:
-        """Do what is left to do, store what comes of it in the directory if there is one, and return it."""
+        """Compute the rest of the job, store the result in the directory if there is one, and return it."""
 
     @abc.abstractmethod
-    def so_far(self, directory: RunDirectory) -> SoFar:
-        """Return what the files of a job say that may be unfinished, or under way in another process."""
+    def stored_progress(self, directory: RunDirectory) -> StoredProgress:
+        """Return the progress of a job from its files; it may be unfinished, or running in another process."""
 
     @abc.abstractmethod
     def check_finished(self, directory: RunDirectory) -> None:
-        """Check what `read` does not.
+        """Check the files that `read` does not check.
 
         Raises:
-            DamagedFileError: if a file is damaged or missing, so that the job has to go on.
+            DamagedFileError: if a file is damaged or missing, so that the job must be resumed.
         """
 
     @classmethod
     @abc.abstractmethod
     def read(cls, directory: RunDirectory) -> Result:
-        """Return what is stored.
+        """Return the stored result.
 
         Raises:
             DamagedFileError: if a file is damaged.
-            UserError: if there is nothing to read yet.
+            UserError: if no result is stored yet.
         """
 
     @staticmethod
@@ -167,26 +167,26 @@ class Job[Result](abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def warning(result: Result) -> str:
-        """Return what must be known of a result before it is used, in one line; empty if that is nothing.
+        """Return a warning about a result, in one line; empty if there is none.
 
         Raises:
-            RunFailedError: if all of it turned non-finite.
+            RunFailedError: if the whole result is non-finite.
         """
 
 
 def begin[Result](
     job: Job[Result], output: Path | str | None, overwrite: bool = False, report: Report = lambda fraction, words: None
 ) -> Result:
-    """Do a job from the beginning.
+    """Run a new job.
 
     Args:
-        job: what is asked for.
+        job: the job.
         output: run directory to write, or ``None``.
         overwrite: replace an existing run directory.
         report: called with the progress.
 
     Raises:
-        UserError: if the job cannot be done or the output cannot be written; nothing is left half-written.
+        UserError: if the job is invalid or the output cannot be written; no partial directory remains.
     """
     folder, job = folder_of(output) if output else None, job.checked()
     if folder:
@@ -197,20 +197,20 @@ def begin[Result](
         if folder is None:
             return job.execute(prepared, None, report, warnings.warn)
         request = {"labels": datasets.labels_of(prepared.simulation), "arrays": describe_frames(prepared.shapes[1])}
-        request |= {name: getattr(job, name) for name in (*job.asked, *job.asked_later)}
-        with RunDirectory.begun(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
+        request |= {name: getattr(job, name) for name in (*job.request_checks, *job.request_added_later)}
+        with RunDirectory.created(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
             return job.execute(prepared, directory, report, warnings.warn)
 
 
 def proceed[Result](
     job: Job[Result], directory: RunDirectory, warn: Warn = warnings.warn, report: Report = lambda fraction, words: None
 ) -> Result:
-    """Finish an interrupted job.
+    """Resume an interrupted job.
 
     Args:
-        job: that of the directory.
-        directory: where it is kept.
-        warn: called with one line that says what was damaged, or which software has changed since the job began.
+        job: job of the directory.
+        directory: its run directory.
+        warn: called with one line about damaged files, or software that has changed since the job began.
         report: called with the progress.
 
     Raises:
@@ -218,7 +218,7 @@ def proceed[Result](
     """
     directory.warn_of_changes(warn)
     if all(check_regular(directory.path / name) for name in job.results):
-        # What is whole needs no lock and no permission to write.
+        # An intact result needs neither the lock nor write permission.
         try:
             job.check_finished(directory)
             return job.read(directory)
@@ -229,21 +229,21 @@ def proceed[Result](
 
 
 def prepared_of(job: Job[Any], *, new: bool) -> Prepared:
-    """Return what a job runs, in the precision that is set.
+    """Return the simulation and program of a job, in the current precision.
 
     Args:
-        job: what is asked for.
-        new: whether what cannot run or does not fit is refused.
+        job: the job.
+        new: whether values and sizes are checked.
     """
     simulation = job.simulation(new=new)
     return Prepared(simulation, job.program(simulation))
 
 
 def stored(directory: RunDirectory) -> Any:
-    """Return what a job has stored so far, without computing anything.
+    """Return the stored result of a job, without computing anything.
 
     Args:
-        directory: where it is kept.
+        directory: its run directory.
 
     Raises:
         UserError: if nothing is stored yet or a file is damaged.
@@ -255,15 +255,15 @@ def stored(directory: RunDirectory) -> Any:
         raise UserError(f"{error}; {job.repair} with: simkit resume {directory.path}") from None
 
 
-def returned(job: Job[Any], work: Callable[[Report], Any]) -> "xarray.Dataset":
-    """Do a job as the functions of `simkit` do: with progress in a notebook and warnings, to a labeled data set.
+def run_to_dataset(job: Job[Any], work: Callable[[Report], Any]) -> "xarray.Dataset":
+    """Run a job with progress in a notebook, warn about its result, and return it as a labeled data set.
 
     Args:
-        job: what is asked for.
-        work: does it, told where to report; returns its result.
+        job: the job.
+        work: function that runs it, given a progress callback, and returns its result.
 
     Raises:
-        RunFailedError: if all of the result turned non-finite.
+        RunFailedError: if the whole result is non-finite.
     """
     with progress_of(job.scenario.name, **job.progress) as update:
         result = work(update)

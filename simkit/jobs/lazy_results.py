@@ -1,4 +1,4 @@
-"""Results of sweeps that stay on disk: arrays of all members, read from chunks as far as they are indexed."""
+"""Lazy results of sweeps: arrays of all members that stay on disk, read from chunks when they are indexed."""
 
 import abc
 import importlib.util
@@ -26,11 +26,11 @@ FILES_KEPT = 2
 
 
 class ChunkReader:
-    """The chunks of a finished sweep, of which the last few that were read are kept.
+    """Reader of the chunks of a finished sweep, with the last few cached.
 
     Args:
-        directory: of the sweep.
-        frames: how many each member has, with the initial one.
+        directory: run directory of the sweep.
+        frames: frames per member, including the initial one.
         length: members in each chunk but the last.
     """
 
@@ -40,13 +40,13 @@ class ChunkReader:
         self._lock = threading.Lock()
 
     def read(self, index: int) -> dict[str, np.ndarray]:
-        """Return the arrays of a chunk, checked.
+        """Return the checked arrays of a chunk.
 
         Args:
-            index: of the chunk.
+            index: index of the chunk.
 
         Raises:
-            UserError: that names a chunk that is missing or damaged.
+            UserError: naming a chunk that is missing or damaged.
         """
         with self._lock:
             if index not in self._kept:
@@ -60,7 +60,7 @@ class ChunkReader:
             return self._kept[index]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what tells where chunks are, for other processes."""
+        """Return the arguments of the constructor, for pickling to other processes."""
         return {"directory": self.directory, "frames": self.frames, "length": self.length}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -68,12 +68,12 @@ class ChunkReader:
 
 
 class _ItemsOnGrid(BackendArray):
-    """Arrays of one shape along a grid as one array, of which xarray reads the parts that are indexed.
+    """Arrays of one shape along a grid, as one array for xarray, which reads the indexed parts.
 
     Args:
-        grid: how the items are arranged.
-        shape: of each item.
-        dtype: of their numbers.
+        grid: lengths of the axes of the grid.
+        shape: shape of each item.
+        dtype: dtype of each item.
     """
 
     def __init__(self, grid: Sequence[int], shape: Sequence[int], dtype: np.dtype[Any]) -> None:
@@ -81,11 +81,11 @@ class _ItemsOnGrid(BackendArray):
         self.shape, self.dtype = (*self._grid, *shape), dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        """Return a part, read when it is asked for."""
+        """Read and return the indexed part."""
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """Return the part at integers, slices or arrays of indices along each axis."""
+        """Return the part at an integer, slice or index array along each axis."""
         across, within = key[: len(self._grid)], key[len(self._grid) :]
         places = [np.atleast_1d(np.arange(length)[k]) for length, k in zip(self._grid, across, strict=True)]
         chosen = np.ravel_multi_index(np.ix_(*places), self._grid).ravel()
@@ -100,19 +100,19 @@ class _ItemsOnGrid(BackendArray):
         """Read parts of items.
 
         Args:
-            found: to be filled, (n, ...).
-            chosen: numbers of the items, (n,).
+            found: array to fill, (n, ...).
+            chosen: flat indices of the items in the grid, int (n,).
             within: index along each axis of an item.
         """
 
 
 class MembersArray(_ItemsOnGrid):
-    """An array of all members of a sweep as xarray takes it.
+    """An array of all members of a sweep, as an array for xarray.
 
     Args:
-        reader: of the chunks.
-        stored: the array in them.
-        grid: how members are arranged.
+        reader: reader of the chunks.
+        stored: the array in the chunks.
+        grid: shape of the members, points and seeds.
     """
 
     def __init__(self, reader: ChunkReader, stored: StoredArray, grid: Sequence[int]) -> None:
@@ -129,19 +129,19 @@ class MembersArray(_ItemsOnGrid):
 
 
 def _outer(array: np.ndarray, key: Sequence[Any]) -> np.ndarray:
-    """Return the part of an array at an index, slice or indices along each axis but the first."""
+    """Return the part of an array at an integer, slice or index array along each axis but the first."""
     for axis in reversed(range(len(key))):
         array = array[(slice(None),) * (axis + 1) + (key[axis],)]
     return array
 
 
 def lazy_variable(reader: ChunkReader, stored: StoredArray, grid: Mapping[str, int], dims: Sequence[str]) -> Variable:
-    """Return an array of all members as a variable of a data set: of Dask if that is installed.
+    """Return an array of all members as a variable of a data set, a Dask array if Dask is installed.
 
     Args:
-        reader: of the chunks.
-        stored: the array in them.
-        grid: axes along which members are arranged, and their lengths.
+        reader: reader of the chunks.
+        stored: the array in the chunks.
+        grid: names and lengths of the axes of points and seeds.
         dims: names of the axes of one member.
     """
     array = MembersArray(reader, stored, tuple(grid.values()))
@@ -150,10 +150,10 @@ def lazy_variable(reader: ChunkReader, stored: StoredArray, grid: Mapping[str, i
 
 
 class StackedArray(_ItemsOnGrid):
-    """Arrays of several configurations as one, each read when its part is asked for.
+    """Arrays of several configurations as one, each read when its part is indexed.
 
     Args:
-        arrays: one of each configuration, all of one shape, the last key varying first.
+        arrays: one array per configuration, all of one shape, the last key varying first.
         lengths: number of values of each key.
     """
 
@@ -162,16 +162,16 @@ class StackedArray(_ItemsOnGrid):
         super().__init__(lengths, arrays[0].shape, arrays[0].dtype)
 
     def _fill(self, found: np.ndarray, chosen: np.ndarray, within: tuple[Any, ...]) -> None:
-        for place, index in enumerate(chosen.tolist()):
-            found[place] = self._arrays[index][within].values
+        for row, index in enumerate(chosen.tolist()):
+            found[row] = self._arrays[index][within].values
 
 
 def stacked_variable(arrays: "Sequence[xarray.DataArray]", configs: Mapping[str, int]) -> Variable:
-    """Return arrays of all configurations as one variable, whose parts are read when they are used.
+    """Return arrays of all configurations as one variable, whose parts are read when they are indexed.
 
     Args:
-        arrays: made by `lazy_variable`, one of each configuration.
-        configs: keys, and how many values each has.
+        arrays: one array per configuration, made by `lazy_variable`.
+        configs: number of values of each key.
     """
     first = arrays[0]
     array = indexing.LazilyIndexedArray(StackedArray(arrays, tuple(configs.values())))
@@ -180,6 +180,6 @@ def stacked_variable(arrays: "Sequence[xarray.DataArray]", configs: Mapping[str,
 
 
 def _of_dask(variable: Variable, together: Mapping[str, int]) -> Variable:
-    """Return a variable of Dask, if that is installed, in chunks of members that are read together."""
+    """Return a variable as a Dask array, if Dask is installed, in chunks of members that are read together."""
     variable.encoding["preferred_chunks"] = dict(together)
     return variable.chunk(together) if importlib.util.find_spec("dask") else variable

@@ -1,4 +1,4 @@
-"""Members of a sweep: their values and seeds, how they are arranged, and how they are divided into chunks."""
+"""Members of a sweep: their values and seeds, the axes of points and seeds, and the division into chunks."""
 
 import dataclasses
 import math
@@ -17,19 +17,19 @@ class Members:
     """The members of a sweep.
 
     Attributes:
-        scenario: overrides applied.
+        scenario: scenario with overrides applied.
         over: values by parameter.
-        seeds: how many random seeds per grid point, counted up from the scenario's seed.
-        chunk: members per program: one chunk after another, or, of simulations that end when they are done, as many
-            lanes as that; ``None`` until `fitted` chooses.
-        final_frames: whether the last frame of every member is kept beside its diagnostics.
-        memory: bytes a program may take; ``None`` takes a share of what is free.
-        zip: whether values at one place in all lists make a point; otherwise every combination does.
-        origin: how the points were made, in words, if they are a sample or a table.
-        blocks: into how many ranges members of simulations that end when they are done are divided, each with lanes of
-            its own; chosen by `fitted`.
-        in_one_file: whether the result is small enough to be one file, held in memory; otherwise it stays in chunks,
-            and is read as far as it is used; chosen by `fitted`.
+        seeds: number of random seeds per point, consecutive from the scenario's seed.
+        chunk: members per program: the size of a chunk, or the number of lanes of a converging simulation; ``None``
+            until chosen by `fitted`.
+        final_frames: whether the last frame of every member is stored beside its diagnostics.
+        memory: memory limit of a program in bytes; ``None`` takes a fraction of the free memory.
+        zip: whether values at the same index of all lists make a point; otherwise every combination does.
+        origin: method or file that gave the points, in words, of a sample or a table.
+        blocks: number of ranges into which converging members are divided, each with its own lanes; chosen by
+            `fitted`.
+        in_one_file: whether the result is small enough for one file in memory; otherwise it stays in chunks, which are
+            read when they are indexed; chosen by `fitted`.
     """
 
     scenario: Scenario
@@ -45,42 +45,42 @@ class Members:
 
     @property
     def points(self) -> Points:
-        """Where members are run."""
+        """Points of the swept parameters."""
         return Points(self.over, self.zip)
 
     @property
-    def cut(self) -> Plan:
-        """Steps and frames of a member."""
+    def plan(self) -> Plan:
+        """Steps and frames of a member's run."""
         return plan_of(self.scenario)
 
     @property
     def objectives(self) -> Mapping[str, ObjectiveSettings]:
-        """What the result has of each member besides its arrays, by name."""
+        """Objectives by name, of which the result holds a value per member."""
         return self.scenario.objectives
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of the axes along which members are arranged."""
+        """Names of the axes of points and seeds."""
         return (*self.points.axes, "seed")
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Points along each of their axes, then seeds."""
+        """Number of points along each of their axes, then the number of seeds."""
         return (*self.points.shape, self.seeds)
 
     @property
     def members(self) -> int:
-        """Number of simulations."""
+        """Number of members."""
         return math.prod(self.shape)
 
     def chunk_length(self, *, converges: bool) -> int:
-        """Return the number of members in each chunk but the last: of members that end when they are done, of a block.
+        """Return the number of members in each chunk but the last; for converging members, a chunk is a block.
 
         Args:
-            converges: whether they do.
+            converges: whether the simulation converges.
         """
         return -(-self.members // self.blocks) if converges else self.chunk or self.members
 
     def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the swept values and the seeds of members, given by their numbers."""
+        """Return the swept values and the seeds of members, given by index, int (n,)."""
         return self.points.values_of(members // self.seeds), self.scenario.run.seed + members % self.seeds

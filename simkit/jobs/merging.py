@@ -1,4 +1,4 @@
-"""Merge finished sweeps of one plan, whose members are copied chunk by chunk into a sweep of all of them."""
+"""Merging of finished sweeps: their members are copied chunk by chunk into one sweep."""
 
 import dataclasses
 import warnings
@@ -14,10 +14,10 @@ from simkit.errors import UserError
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import disk_bytes, is_in_one_file, most_members
 from simkit.jobs.chunks import Chunks
-from simkit.jobs.fitting import check_disk
-from simkit.jobs.job import Prepared, prepared_of, returned
-from simkit.jobs.joined_plans import Joined, joined_plans
+from simkit.jobs.job import Prepared, prepared_of, run_to_dataset
+from simkit.jobs.joined_sweeps import JoinedSweep, joined_sweeps
 from simkit.jobs.lazy_results import ChunkReader
+from simkit.jobs.size_checks import check_disk
 from simkit.jobs.stored_arrays import member_axis
 from simkit.jobs.sweeps import Sweep
 from simkit.storage.archives import write_arrays
@@ -39,35 +39,35 @@ def merge(
 ) -> "xarray.Dataset":
     """Merge finished sweeps of the same scenario and settings into one, which is opened and resumed like any other.
 
-    Sweeps of the same points must have seeds that follow each other; sweeps of other points the same seeds, and no
-    point in common. What is damaged in the result is computed again by `resume`, and its last digits may then differ.
+    Sweeps of equal points must have consecutive seeds; sweeps of different points must have equal seeds and no common
+    point. Damaged chunks of the result are computed again by `resume`, and their last digits may then differ.
 
     Args:
         folders: run directories of sweeps, at least two.
         output: directory to write.
         overwrite: replace an existing run directory.
-        simulation: the one they are of, if that was made in Python.
+        simulation: their simulation, if it was made in Python.
 
     Returns:
-        What `simkit.sweep` of all points and seeds returns.
+        The result that `simkit.sweep` of all points and seeds returns.
 
     Raises:
-        UserError: that names what is no finished sweep, what they do not share, or a damaged chunk.
+        UserError: naming a folder without a finished sweep, a difference in settings, or a damaged chunk.
     """
     opened = sweeps_in(folders, simulation)
     work = partial(merged, opened, output, overwrite=overwrite, warn=warnings.warn)
-    return returned(Sweep.of(opened[0]), lambda report: work(report=report))
+    return run_to_dataset(Sweep.of(opened[0]), lambda report: work(report=report))
 
 
 def sweeps_in(folders: Sequence[Path | str], simulation: "Simulation | None" = None) -> list[RunDirectory]:
-    """Return the directories of finished sweeps.
+    """Open the run directories of finished sweeps.
 
     Args:
-        folders: at least two.
-        simulation: if it was made in Python.
+        folders: run directories, at least two.
+        simulation: their simulation, if it was made in Python.
 
     Raises:
-        UserError: that names what is none, or given twice.
+        UserError: naming a folder that is not a finished sweep, or is given twice.
     """
     if isinstance(folders, str | Path) or len(folders) < 2:
         raise UserError("merging takes two sweeps or more; give the folder of each")
@@ -91,36 +91,36 @@ def sweeps_in(folders: Sequence[Path | str], simulation: "Simulation | None" = N
 def merged(
     opened: Sequence[RunDirectory], output: Path | str, *, overwrite: bool, warn: Warn, report: Report
 ) -> "xarray.Dataset":
-    """Write finished sweeps as one, and return its result.
+    """Write finished sweeps as one sweep, and return its result.
 
     Args:
-        opened: the directories of the sweeps.
+        opened: run directories of the sweeps.
         output: run directory to write.
-        overwrite: replace an existing one.
-        warn: told in one line of software that has changed.
-        report: told of progress.
+        overwrite: replace an existing run directory.
+        warn: called with one line about software that has changed.
+        report: called with the progress.
 
     Raises:
         UserError: if they cannot be merged.
     """
-    folder, plans = folder_of(output), [Sweep.of(directory) for directory in opened]
+    folder, sweeps = folder_of(output), [Sweep.of(directory) for directory in opened]
     check_output(folder, overwrite=overwrite)
     if folder.resolve() in [directory.path.resolve() for directory in opened]:
         raise UserError(f"{folder} is one of the sweeps that are merged; choose another with output=")
-    whole = joined_plans(opened, plans)
+    whole = joined_sweeps(opened, sweeps)
     for directory in opened:
         directory.warn_of_changes(warn)
-    with precision(whole.plan.scenario.run.precision):
-        prepared = prepared_of(whole.plan, new=False)
-        job = _cut(whole.plan, prepared)
+    with precision(whole.sweep.scenario.run.precision):
+        prepared = prepared_of(whole.sweep, new=False)
+        job = _chunked(whole.sweep, prepared)
         check_disk(disk_bytes(job, prepared), folder, "merge fewer sweeps")
         request = opened[0].manifest["request"]
-        request = {**request, **{name: getattr(job, name) for name in (*job.asked, *job.asked_later)}}
-        with RunDirectory.begun(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
+        request = {**request, **{name: getattr(job, name) for name in (*job.request_checks, *job.request_added_later)}}
+        with RunDirectory.created(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
             chunks = Chunks(job, prepared, directory)
             readers = [
-                ChunkReader(source, chunks.cut.frames + 1, plan.chunk_length(converges=chunks.one_by_one))
-                for source, plan in zip(opened, plans, strict=True)
+                ChunkReader(source, chunks.plan.frames + 1, sweep.chunk_length(converges=chunks.uses_lanes))
+                for source, sweep in zip(opened, sweeps, strict=True)
             ]
             try:
                 for index in range(chunks.count):
@@ -129,26 +129,26 @@ def merged(
                     write_arrays(file.path, _gathered(whole, members, readers), file.seal)
                     report((index + 1) / chunks.count, f"{members[-1] + 1} of {job.members} members")
             except UserError:
-                # A folder without archives is removed; half a merge would be computed anew by `resume`.
+                # Without archives the folder is removed; `resume` would compute the missing chunks of a partial merge.
                 for path in directory.path.glob("chunk_*.npz"):
                     path.unlink()
                 raise
             return job.execute(prepared, directory, report, warn)
 
 
-def _cut(plan: Sweep, prepared: Prepared) -> Sweep:
-    """Return a plan in chunks like those of the sweep it began as."""
-    job = dataclasses.replace(plan, in_one_file=is_in_one_file(plan, prepared))
+def _chunked(sweep: Sweep, prepared: Prepared) -> Sweep:
+    """Return a joined sweep with chunk size, blocks and storage chosen."""
+    job = dataclasses.replace(sweep, in_one_file=is_in_one_file(sweep, prepared))
     most = job.members if job.in_one_file else most_members(job, prepared)
     if not prepared.simulation.converges:
         return dataclasses.replace(job, chunk=min(job.chunk or job.members, most))
     return dataclasses.replace(job, blocks=-(-job.members // most))
 
 
-def _gathered(whole: Joined, members: np.ndarray, readers: Sequence[ChunkReader]) -> dict[str, np.ndarray]:
-    """Return the arrays of a chunk, of members that are in chunks of other sweeps."""
+def _gathered(whole: JoinedSweep, members: np.ndarray, readers: Sequence[ChunkReader]) -> dict[str, np.ndarray]:
+    """Return the arrays of a chunk, gathered from the chunks of the merged sweeps."""
     found: dict[str, np.ndarray] = {}
-    for source, here, numbers in whole.found(members):
+    for source, here, numbers in whole.locate(members):
         reader = readers[source]
         for index in np.unique(numbers // reader.length).tolist():
             inside = np.flatnonzero(numbers // reader.length == index)

@@ -1,4 +1,4 @@
-"""Progress of a job in a notebook."""
+"""Progress bar of a job in a notebook."""
 
 import sys
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ def progress_of(name: str, steps: int | None = None, unit: str = "steps", **opti
     """Show progress in a notebook, and nothing anywhere else.
 
     Args:
-        name: what is running.
-        steps: steps in all.
-        unit: what they are called.
-        **options: others of `simkit.cli.progress.Progress`.
+        name: name of the job.
+        steps: total number of steps.
+        unit: name of a step, in the plural.
+        **options: further options of `simkit.cli.progress.Progress`.
     """
     if not in_notebook():
         yield lambda fraction, words="": None
         return
     import simkit
 
-    # The public face imports by name, so that this layer does not depend on those above.
+    # Through the public package, so that this layer does not import the command line above it.
     with simkit.Progress(name, steps, unit, terminal=True, **options) as progress:
         yield progress.update

@@ -1,25 +1,26 @@
-"""Optimize a scenario's objective: an optimization is a run whose steps are updates of the parameters."""
+"""Optimizations of a scenario's objective: runs whose steps are updates of the parameters."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from simkit.core.parameter import shown_bound
+from simkit.core.parameter import POSITIVE, shown_bound
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.derivatives import (
     Mode,
-    chosen_by,
-    note_of,
     objective_name,
     objective_of,
     objective_settings,
+    selected_parameters,
+    status_note,
     status_of_run,
 )
 from simkit.jobs.job import Prepared
 from simkit.jobs.outcome import NOT_FINITE, DrivenJob, Outcome, describe
+from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.storage import datasets, manifest_schema
 from simkit.storage.run_directory import RunDirectory
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     import xarray
 
     from simkit.core.simulation import Simulation
-    from simkit.engine.loop import Piece
+    from simkit.engine.loop import Segment
 
-# An array of parameters may have too many entries at their bounds to be listed.
+# Maximum number of entries at their bounds that a message lists.
 MOST_LINES = 4
+# Bounds of the learning rate; 0 is excluded.
+LEARNING_RATES = (POSITIVE[0], 10.0)
 
 type Method = Literal["lbfgs", "adam"]
 
@@ -40,21 +43,19 @@ def learning_rate_of(method: str, given: Any) -> Any:
     """Return the learning rate of an optimization.
 
     Args:
-        method: of the optimization.
-        given: the one that was asked for, if any.
+        method: method of the optimization.
+        given: the user's learning rate, or ``None``.
 
     Raises:
-        UserError: if the method has none.
+        UserError: if the method has no learning rate.
     """
     if given is not None and method == "lbfgs":
-        raise UserError(
-            'learning_rate= is of adam, and lbfgs searches along lines; pass method="adam", or leave it out'
-        )
+        raise UserError('learning_rate= is for adam; lbfgs has a line search; pass method="adam", or leave it out')
     return 0.1 if given is None else given
 
 
 class Optimized(Outcome):
-    """What comes of an optimization: its steps are iterations, and it may use all of them without failing."""
+    """Result of an optimization, whose steps are iterations; using all of them is no failure."""
 
     animated = False
 
@@ -74,15 +75,15 @@ class Optimized(Outcome):
 
     @property
     def at_bounds(self) -> list[str]:
-        """A line for each entry of the best parameters that its bound holds."""
+        """A line for each entry of the best parameters that lies at a bound."""
         lines, observed = [], datasets.split(self.arrays)[0]
         for name in self.best:
-            # A run of an earlier version has no such array.
+            # Runs of earlier versions have no such array.
             sides = observed.get(f"bound_{name}", np.zeros(1))[-1]
             bounds = self.scenario.parameters[name].bounds
-            for place in np.argwhere(sides):
-                value, upper = observed[f"best_{name}"][-1][tuple(place)], sides[tuple(place)] > 0
-                entry = f"{name}[{', '.join(map(str, place))}]" if place.size else name
+            for index in np.argwhere(sides):
+                value, upper = observed[f"best_{name}"][-1][tuple(index)], sides[tuple(index)] > 0
+                entry = f"{name}[{', '.join(map(str, index))}]" if index.size else name
                 bound = f"its {'upper' if upper else 'lower'} bound {shown_bound(bounds, int(upper))}"
                 lines.append(f"{entry} = {value:g} ends at {bound}, toward which the objective still improves")
         return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} more"]
@@ -106,11 +107,11 @@ class Optimized(Outcome):
         return f"{used_up}; the best values so far are kept, and more iterations may find better ones{ends}"
 
     def summary(self) -> dict[str, Any]:
-        """Return what the summary file holds."""
+        """Return the content of the summary file."""
         return super().summary() | {"best": self.best}
 
     def dataset(self) -> "xarray.Dataset":
-        """Return frames and diagnostics as a labeled data set, whose attribute ``at_bounds`` names such parameters."""
+        """Return a labeled data set, whose attribute ``at_bounds`` lists the parameters at a bound."""
         dataset = super().dataset()
         return dataset.assign_attrs(at_bounds="; ".join(self.at_bounds)) if self.at_bounds else dataset
 
@@ -120,28 +121,28 @@ class Optimized(Outcome):
 
 @dataclasses.dataclass(frozen=True)
 class Optimization(DrivenJob[Optimized]):
-    """What to optimize.
+    """An optimization of parameters.
 
     Attributes:
-        scenario: overrides applied.
-        wrt: parameters to choose, within their bounds.
+        scenario: scenario with overrides applied.
+        wrt: parameters to optimize, within their bounds.
         objective: name of the objective.
         method: ``"lbfgs"`` or ``"adam"``.
-        iterations: at most this many updates.
-        learning_rate: of Adam.
-        mode: how derivatives propagate, see `simkit.core.gradient.with_derivative`.
+        iterations: maximum number of updates.
+        learning_rate: learning rate of Adam.
+        mode: mode of differentiation, see `simkit.core.gradient.with_derivative`.
     """
 
     kind = "optimize"
     noun = "an optimization"
     files = r"(loss|before_after)\.png"
-    asked: ClassVar = {
+    request_checks: ClassVar = {
         "wrt": manifest_schema.WORDS,
         "objective": manifest_schema.WORD,
         "method": manifest_schema.WORD,
         "iterations": manifest_schema.COUNT,
         "learning_rate": manifest_schema.NUMBER,
-        "mode": manifest_schema.is_("a mode", lambda value: value in ("shortest", "reverse", "forward")),
+        "mode": manifest_schema.value_check("a mode", lambda value: value in ("shortest", "reverse", "forward")),
     }
     result = Optimized
     report = "simkit.cli.reports.optimization"
@@ -154,26 +155,21 @@ class Optimization(DrivenJob[Optimized]):
     mode: Mode = "shortest"
 
     def checked(self) -> "Optimization":
-        """Return the same, its parameters by their paths, those below a branch one by one.
+        """Return the job with its parameters as paths, and branches replaced by the parameters below them.
 
         Raises:
             UserError: if a name is unknown or a number out of range.
         """
-        wrt = tuple(chosen_by(self.scenario, self.wrt))
+        wrt = tuple(selected_parameters(self.scenario, self.wrt))
         objective_name(self.scenario, self.objective)
-        if self.method not in ("lbfgs", "adam"):
-            raise UserError(f"method '{self.method}' is unknown; choose lbfgs or adam")
-        if isinstance(self.iterations, bool) or not isinstance(self.iterations, int):
-            raise UserError(f"iterations = {self.iterations!r:.40} is not an integer; choose from 1 to 1000000")
-        if not 1 <= self.iterations <= 1_000_000:
-            raise UserError(f"iterations = {self.iterations} is not allowed; choose from 1 to 1000000")
-        if not isinstance(self.learning_rate, int | float) or not 0 < self.learning_rate <= 10:
-            raise UserError(f"learning rate = {self.learning_rate!r:.40} is not allowed; choose from above 0 to 10")
+        checks.choice(self.method, "method", ("lbfgs", "adam"))
+        checks.integer(self.iterations, "iterations", 1, 1_000_000)
+        checks.inside(checks.number(self.learning_rate, "learning rate"), "learning rate", LEARNING_RATES)
         return dataclasses.replace(self, wrt=wrt)
 
     @property
     def progress(self) -> dict[str, Any]:
-        """Its iterations."""
+        """Iterations, with an upper bound of the time left."""
         return {"steps": self.iterations, "unit": "iterations", "may_end_early": True}
 
     @property
@@ -190,7 +186,7 @@ class Optimization(DrivenJob[Optimized]):
         member, scenario = build(self.scenario), self.scenario
         objective = objective_of(scenario, member, self.objective)
         if member.sized_like is not None and not objective.converges:
-            # Its runs are parts of one compiled program, in which buffers cannot grow.
+            # The runs are parts of one compiled program, in which buffers cannot grow.
             objective = objective.with_room(member.params, jax.random.key(scenario.run.seed))
         return optimization(
             objective,
@@ -203,15 +199,15 @@ class Optimization(DrivenJob[Optimized]):
             mode=self.mode,
         )
 
-    def words(self, piece: "Piece") -> str:
-        """Return the loss."""
-        return f"loss {float(piece.arrays['diagnosed.loss'][-1]):.6g}"
+    def words(self, segment: "Segment") -> str:
+        """Return the loss in words."""
+        return f"loss {float(segment.arrays['diagnosed.loss'][-1]):.6g}"
 
     def execute(self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn) -> Optimized:
-        """Optimize, and say what a run with the best parameters calls for."""
+        """Optimize, and warn if a run with the best parameters fails or needs caution."""
         outcome = super().execute(prepared, directory, report, warn)
         if not outcome.failed:
             status = status_of_run(self.scenario, self.objective, outcome.best)
-            if note := note_of(self.scenario, status):
+            if note := status_note(self.scenario, status):
                 warn(f"with the best parameters, {note}")
         return outcome

@@ -1,4 +1,4 @@
-"""Jobs that drive one simulation to its end, and what comes of them in memory and in a run directory."""
+"""Outcomes of jobs that run one simulation, in memory and in a run directory, and the base class of these jobs."""
 
 import dataclasses
 from pathlib import Path
@@ -11,7 +11,7 @@ from simkit.engine.plan import plan_of
 from simkit.errors import UserError
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.job import Job, Prepared
-from simkit.jobs.so_far import SoFar, times_of
+from simkit.jobs.stored_progress import StoredProgress, write_times
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
 from simkit.storage.files import DamagedFileError, read_sealed_json, write_sealed_json
@@ -26,39 +26,39 @@ if TYPE_CHECKING:
 
     from simkit.core.simulation import Simulation
     from simkit.engine.driver import Program
-    from simkit.engine.loop import Piece
+    from simkit.engine.loop import Segment
     from simkit.engine.plan import Plan
     from simkit.storage.store import Store
 
 
 NOT_FINITE = (
-    "the run failed or did not converge, no frame is at a time that is asked for, or the formula has no value or no "
-    "slope there"
+    "the run failed or did not converge, a requested time is not that of a frame, or the formula has no finite value "
+    "or slope there"
 )
 
 
 class RunFailedError(Exception):
-    """A run that turned non-finite; its message names the segment and the parameters."""
+    """A run turned non-finite; the message names the steps and the parameters."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython prints."""
+        """Return the lines that IPython prints: the message without a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What came of a run.
+    """Result of a run.
 
     Attributes:
         arrays: joined frames and diagnostics, ``{"observed.NAME" | "diagnosed.NAME" | "status": array}``.
         labels: dimensions and coordinates, see `simkit.storage.datasets.labels_of`.
         status: final `simkit.core.status.Status` code, one per member for an ensemble.
         segments: index of the last segment.
-        directory: where it is stored, or ``None``.
-        scenario: what was run, overrides applied.
-        finished: whether nothing is left to do; a run that was interrupted may be read back before it is resumed.
-        version: of the simkit that began it; empty for this one.
-        animated: whether a notebook displays its frames.
+        directory: its run directory, or ``None``.
+        scenario: the scenario that was run, with overrides applied.
+        finished: whether the run is finished; an interrupted run may be read before it is resumed.
+        version: version of simkit that began the run; empty for the current one.
+        animated: whether a notebook displays an animation of the frames.
     """
 
     animated: ClassVar[bool] = True
@@ -86,7 +86,7 @@ class Outcome:
 
     @property
     def message(self) -> str:
-        """The status in words; of a run that failed, when, after which largest values, and with which parameters."""
+        """The status in words; of a failed run also the step, the largest values before it, and the parameters."""
         from simkit.core.status import MESSAGES, Status
 
         status = Status(int(self.status))
@@ -99,11 +99,11 @@ class Outcome:
         return f"{self.scenario.name} {MESSAGES[status]} ({when}, with {describe(self.scenario)})"
 
     def _step(self, frame: int) -> str:
-        """Return the step at which a stored frame was taken, in words."""
+        """Return the step of a stored frame, in words."""
         return f"step {self.scenario.run.every * range(len(self.arrays['status']))[frame]}"
 
     def summary(self) -> dict[str, Any]:
-        """Return what the summary file holds."""
+        """Return the content of the summary file."""
         from simkit.core.status import Status
 
         code = int(self.status)
@@ -111,7 +111,7 @@ class Outcome:
         return known | {"diagnostics": self.diagnostics}
 
     def _when(self) -> str:
-        """Return the steps between which the run failed, and the diagnostics named ``largest_...`` at the first one."""
+        """Return the steps between which the run failed, and its ``largest_...`` diagnostics at the first of them."""
         if len(self.arrays["status"]) < 2:
             return "at the start"
         diagnostics = datasets.split(self.arrays)[1].items()
@@ -124,13 +124,13 @@ class Outcome:
         from simkit.jobs.run_dataset import RunDataset
 
         attributes = attributes_of(self.scenario, version=self.version)
-        stands = {
+        ending = {
             "status": Status(int(self.status)).name.lower() if self.finished else "unfinished",
-            # As a number, since files of data sets know no booleans.
+            # A number, since file formats of data sets have no booleans.
             "failed": int(self.failed),
             "message": self.message,
         }
-        dataset = datasets.to_dataset(self.arrays, self.labels, attributes | stands)
+        dataset = datasets.to_dataset(self.arrays, self.labels, attributes | ending)
         annotate(dataset, self.labels.get("quantities", {}), self.scenario)
         return RunDataset.of(dataset, self) if self.animated else dataset
 
@@ -150,7 +150,7 @@ def describe(scenario: Scenario) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class DrivenJob[Result: Outcome](Job[Result]):
-    """A job that drives one simulation from its start to its end, or on from wherever its directory left off."""
+    """A job that runs one simulation from its start, or from its last checkpoint, to its end."""
 
     result: ClassVar[type[Outcome]] = Outcome
     report = "simkit.cli.reports.run"
@@ -167,17 +167,17 @@ class DrivenJob[Result: Outcome](Job[Result]):
         return Program.of(simulation, self.plan)
 
     def execute(self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn) -> Result:
-        """Drive the simulation and write a summary."""
+        """Run the simulation and write a summary."""
         from simkit.engine.driver import final_status
 
         simulation, plan = prepared.simulation, self.plan
 
-        def on_piece(piece: "Piece") -> None:
-            report(piece.index / plan.segments, self.words(piece))
+        def on_segment(segment: "Segment") -> None:
+            report(segment.index / plan.segments, self.words(segment))
 
-        pieces, last = self.driven(prepared, directory.store if directory else None, warn, on_piece)
+        segments, last = self.drive(prepared, directory.store if directory else None, warn, on_segment)
         outcome = self.result(
-            arrays=datasets.join(pieces),
+            arrays=datasets.join(segments),
             labels=datasets.labels_of(simulation),
             status=final_status(simulation, last.status),
             segments=last.index,
@@ -188,16 +188,16 @@ class DrivenJob[Result: Outcome](Job[Result]):
             write_sealed_json(directory.path / SUMMARY, outcome.summary(), directory.identity)
         return cast(Result, outcome)
 
-    def driven(
-        self, prepared: Prepared, store: "Store | None", warn: Warn, report: "Callable[[Piece], None]"
-    ) -> "tuple[list[dict[str, np.ndarray]], Piece]":
-        """Drive the simulation, and return what is stored of it and the last piece, see `simkit.engine.loop.run_all`.
+    def drive(
+        self, prepared: Prepared, store: "Store | None", warn: Warn, report: "Callable[[Segment], None]"
+    ) -> "tuple[list[dict[str, np.ndarray]], Segment]":
+        """Run the simulation; return the arrays of all segments and the last segment, see `simkit.engine.loop.run_all`.
 
         Args:
-            prepared: what it runs.
-            store: where segments go; ``None`` keeps nothing on disk.
-            warn: told in one line what was damaged.
-            report: told of each piece.
+            prepared: simulation and program.
+            store: store of segments; ``None`` keeps nothing on disk.
+            warn: called with one line about damaged files.
+            report: called with each segment.
         """
         import jax
 
@@ -207,12 +207,12 @@ class DrivenJob[Result: Outcome](Job[Result]):
         key = jax.random.key(self.scenario.run.seed)
         return run_all(Drive(prepared.program, prepared.simulation.params, key, self.plan), store, warn, report)
 
-    def words(self, piece: "Piece") -> str:
-        """Return what is worth knowing of a segment while work goes on."""
+    def words(self, segment: "Segment") -> str:
+        """Return words about a segment that a progress bar shows."""
         return ""
 
-    def so_far(self, directory: RunDirectory) -> SoFar:
-        """Return how many segments are stored, and how the run failed."""
+    def stored_progress(self, directory: RunDirectory) -> StoredProgress:
+        """Return the number of stored segments, and the failure of the run if there is one."""
         from simkit.core.status import MESSAGES, Status, failed
 
         written, plan, broken = directory.store.written(), self.plan, []
@@ -225,7 +225,7 @@ class DrivenJob[Result: Outcome](Job[Result]):
                 broken = [f"{error}; {self.repair} with: simkit resume {directory.path}"]
         steps = done * plan.frames_per_segment * plan.every
         words = f"{steps} of {plan.steps} {self.progress.get('unit', 'steps')}"
-        return SoFar(min(done / plan.segments, 1.0), words, broken, times_of(written))
+        return StoredProgress(min(done / plan.segments, 1.0), words, broken, write_times(written))
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check the checkpoints."""
@@ -233,27 +233,27 @@ class DrivenJob[Result: Outcome](Job[Result]):
 
     @classmethod
     def read(cls, directory: RunDirectory) -> Result:
-        """Return what is stored so far."""
+        """Return the outcome stored so far."""
         from simkit.core.status import Status
 
-        pieces, summary = directory.store.read(), directory.path / SUMMARY
-        if not pieces:
+        segments, summary = directory.store.read(), directory.path / SUMMARY
+        if not segments:
             raise UserError(f"{directory.path} holds no frames yet; finish it with: simkit resume {directory.path}")
-        arrays, labels = datasets.join(pieces), directory.manifest["request"]["labels"]
-        status = pieces[-1]["status"][-1]
+        arrays, labels = datasets.join(segments), directory.manifest["request"]["labels"]
+        status = segments[-1]["status"][-1]
         if check_regular(summary):
             finished = read_sealed_json(summary, directory.identity)
-            if finished.get("segments") != len(pieces) - 1:
-                raise DamagedFileError(f"{directory.path}: segment {len(pieces):06d}.npz is missing")
+            if finished.get("segments") != len(segments) - 1:
+                raise DamagedFileError(f"{directory.path}: segment {len(segments):06d}.npz is missing")
             status = np.asarray(finished.get("status_code"))
         if not np.isin(status, list(Status)).all():
-            raise DamagedFileError(f"{directory.path}: it holds a status that does not exist")
+            raise DamagedFileError(f"{directory.path}: it holds an unknown status code")
         datasets.check_labels(arrays, labels, directory.path)
         outcome = cls.result(
             arrays=arrays,
             labels=labels,
             status=status,
-            segments=len(pieces) - 1,
+            segments=len(segments) - 1,
             directory=directory.path,
             scenario=directory.scenario(),
             finished=summary.exists(),
@@ -268,7 +268,7 @@ class DrivenJob[Result: Outcome](Job[Result]):
 
     @staticmethod
     def warning(result: Result) -> str:
-        """Return how a run failed, or why it calls for caution."""
+        """Return the failure of a run, or its caution."""
         from simkit.core.status import CAUTIONS, ONLY_DERIVATIVES, Status
 
         if (result.status == Status.NON_FINITE).any():

@@ -1,4 +1,4 @@
-"""Sweep plans: grids, lists, samples and tables of parameters, and values of the configuration, as one job."""
+"""Sweeps in Python: `simkit.sweep` over grids, lists, samples and tables of parameters, and over configurations."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -10,7 +10,7 @@ from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError, one_line
 from simkit.jobs.config_sweeps import ConfigSweep
 from simkit.jobs.executors.choice import executor_of
-from simkit.jobs.job import begin, returned
+from simkit.jobs.job import begin, run_to_dataset
 from simkit.jobs.samples import sampled
 from simkit.jobs.sweeps import Sweep
 from simkit.jobs.tables import tabulated
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import xarray
 
 type Over = Mapping[str, Any]
-"""Values by name of what is swept, see `sweep`."""
+"""Values by name of a swept parameter or configuration key, see `sweep`."""
 
 CONFIG = "config."
 NOTHING: Over = MappingProxyType({})
@@ -52,38 +52,38 @@ def sweep(
 
     Args:
         scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
-        over: ``{parameter: values}``, by path if it is nested: ``{"closure.scale": [0.5, 1.0]}``; every combination is
-            run. ``{"config.KEY": values}`` are values of the configuration, one compilation each.
+        over: ``{parameter: values}``, by path if nested: ``{"closure.scale": [0.5, 1.0]}``; every combination is run.
+            ``{"config.KEY": values}`` sweeps the configuration, with one compilation per value.
         zip: run the first values of all parameters together, then the second ones, and so on, instead of every
             combination.
         sample: ``"sobol"`` or ``"latin_hypercube"``: fill ranges, ``over={parameter: (low, high)}``, or ``(low, high,
             "log")`` evenly in the logarithm; scrambled with the scenario's seed.
-        members: how many points to sample; a power of 2 for ``"sobol"``.
-        table: CSV or Parquet file with a point in each row, its columns named after parameters.
-        seeds: random seeds per point.
+        members: number of sampled points; a power of 2 for ``"sobol"``.
+        table: CSV or Parquet file with one point per row and columns named after parameters.
+        seeds: number of random seeds per point.
         output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
         overwrite: replace an existing run directory.
-        chunk: members that run together; ``None`` chooses by memory. Those of simulations that end when they are done
-            leave one by one, and others take their place.
-        memory: how much the program may take, ``"8GiB"`` or a number of bytes; ``None`` takes a share of what is free.
+        chunk: members that run together; ``None`` chooses by memory. A member of a converging simulation that has
+            ended is replaced by the next.
+        memory: memory limit of the program, ``"8GiB"`` or a number of bytes; ``None`` takes 60 % of the free memory.
         final_frames: keep the last frame of every member.
-        workers: compute chunks in so many processes of this machine; ``None`` computes them in this one.
-        scheduler: compute chunks on the Dask cluster of this scheduler, ``"tcp://host:8786"`` or the path of its file;
-            ``output`` is then a folder that all its workers see.
+        workers: number of worker processes on this machine that compute chunks; ``None`` computes them in this process.
+        scheduler: Dask scheduler whose cluster computes chunks, ``"tcp://host:8786"`` or the path of its file;
+            ``output`` must then be a folder that all its workers see.
         deadline: seconds without progress after which a chunk is given to another worker; ``None`` is 900.
         **values: other parameters, config or run settings.
 
     Returns:
         Diagnostics with dimensions (swept parameters..., seed, frame); without ``frame`` final frames, ``status``, and
-        the objectives that are more than the last value of a diagnostic; the attribute ``objectives_left_out`` names
-        those that need arrays at every frame. A large result stays in ``output`` and is read as it is used, see
-        `simkit.open_run`; those objectives are not in it, and the attribute names them all.
-        Parameters that walk together, are sampled or come from a table are coordinates along ``point``. Values of the
-        configuration come first; arrays whose size depends on them are in the data sets of ``output/config_NNNN``.
+        the objectives other than the last value of a diagnostic; the attribute ``objectives_left_out`` names those that
+        need arrays at every frame. A large result stays in ``output`` and is read when it is indexed, see
+        `simkit.open_run`; it has no objectives, and the attribute names them all. Parameters that are zipped, sampled
+        or read from a table are coordinates along ``point``. Axes of the configuration come first; arrays whose size
+        depends on it are in the data sets of ``output/config_NNNN``.
 
     Raises:
-        UserError: if anything given is wrong or does not fit in memory.
-        RunFailedError: if every member turns non-finite; otherwise those that fail are named in a warning.
+        UserError: if an argument is wrong, or the sweep does not fit in memory.
+        RunFailedError: if every member turns non-finite; otherwise a warning names the failed members.
     """
     use_compilation_cache()
     counts = {"seeds": seeds, "chunk": chunk}
@@ -92,7 +92,7 @@ def sweep(
     job = planned(
         load(scenario, values),
         over,
-        beside=values,
+        overrides=values,
         zip=zip,
         sample=sample,
         members=members,
@@ -102,7 +102,7 @@ def sweep(
         executor=executor,
         **counts,
     )
-    return returned(job, partial(begin, job, output, overwrite))
+    return run_to_dataset(job, partial(begin, job, output, overwrite))
 
 
 def planned(
@@ -114,26 +114,26 @@ def planned(
     members: int | None = None,
     table: Path | str | None = None,
     memory: int | str | None = None,
-    beside: Iterable[str] = (),
-    **asked: Any,
+    overrides: Iterable[str] = (),
+    **fields: Any,
 ) -> Sweep:
     """Return the job of a sweep.
 
     Args:
-        scenario: overrides applied.
-        over: as for `sweep`, as are the others.
-        zip: whether values walk together.
-        sample: how ranges are filled.
+        scenario: scenario with overrides applied.
+        over: as for `sweep`, as are the next five.
+        zip: whether values at the same index of all lists make a point.
+        sample: sampling method.
         members: number of points of a sample.
-        table: a file of points.
-        memory: how much a program may take.
-        beside: keys of the overrides that were applied, none of which may be swept.
-        **asked: further fields of `Sweep`.
+        table: file of points.
+        memory: memory limit of a program.
+        overrides: keys of the overrides in ``scenario``, none of which may be swept.
+        **fields: further fields of `Sweep`.
 
     Raises:
-        UserError: if they do not go together, or a sample or table cannot be made.
+        UserError: if the arguments exclude each other, or a sample or table is invalid.
     """
-    from simkit.engine.memory import size_given
+    from simkit.engine.memory import memory_in_bytes
 
     if not isinstance(over, Mapping):
         raise UserError(f"over is of type {type(over).__name__}; give {{name of a parameter: list of values}}")
@@ -149,19 +149,19 @@ def planned(
         points, origin = sampled(scenario, points, sample, members)
     elif table is not None:
         if points:
-            raise UserError(f"table= has all points, so over '{next(iter(points))}' has no place; make it a column")
+            raise UserError(f"table= gives all points; make '{next(iter(points))}' of over a column of it")
         points, origin = tabulated(scenario, table)
     elif zip and len(points) < 2:
-        raise UserError("zip=True makes values of several parameters walk together; give at least 2 parameters")
-    _check_unset(scenario, (*configs, *(f"params.{name}" for name in points)), beside)
-    asked |= {"zip": bool(given), "origin": origin, "memory": None if memory is None else size_given(memory)}
+        raise UserError("zip=True pairs the values of several parameters; give at least 2 parameters")
+    _check_unset(scenario, (*configs, *(f"params.{name}" for name in points)), overrides)
+    fields |= {"zip": bool(given), "origin": origin, "memory": None if memory is None else memory_in_bytes(memory)}
     if configs:
-        return ConfigSweep(scenario, points, configs=configs, **asked)
-    return Sweep(scenario, points, **asked)
+        return ConfigSweep(scenario, points, configs=configs, **fields)
+    return Sweep(scenario, points, **fields)
 
 
 def _check_unset(scenario: Scenario, swept: Iterable[str], keys: Iterable[str]) -> None:
-    """Refuse a value for what is swept, or for a part of it, which the values of the sweep would replace."""
+    """Refuse an override of a swept parameter or key, or of a part of one, which the sweep would replace."""
     for key in keys:
         place = place_of(scenario, key)
         if taken := next((name for name in swept if f"{place}.".startswith(f"{name}.")), None):

@@ -1,4 +1,4 @@
-"""The points of a sweep: every combination of values, or values that walk together; and the checks of both."""
+"""Points of a sweep: every combination of values, or zipped lists of values; and their checks."""
 
 import dataclasses
 import itertools
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 type Axes = Mapping[str, Sequence[float]]
 
-# Members that are checked before a sweep, at a few milliseconds each.
+# Maximum number of members checked before a sweep, at a few milliseconds each.
 CHECKED = 1000
-# A manifest lists the values of all points.
+# Maximum number of values of all points, which a manifest lists.
 MOST_NUMBERS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Points:
-    """Where in the space of the swept parameters members are run.
+    """Points in the space of the swept parameters.
 
     Attributes:
         over: values by parameter.
-        zip: whether values at one place in all lists make a point; otherwise every combination does.
+        zip: whether values at the same index of all lists make a point; otherwise every combination does.
     """
 
     over: Axes
@@ -38,7 +38,7 @@ class Points:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of the axes along which points are arranged: the parameters, or one for all of them."""
+        """Names of the axes: the parameters, or ``point`` for zipped values."""
         return (POINT,) if self.zip else tuple(self.over)
 
     @property
@@ -48,26 +48,26 @@ class Points:
         return tuple(lengths[:1]) if self.zip else tuple(lengths)
 
     def values_of(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the values at points, given by their numbers, which count along the last axis first."""
+        """Return the values at points, given by flat index, int (n,), the last axis varying first."""
         where = np.unravel_index(points, self.shape) if self.shape else ()
         where = where * len(self.over) if self.zip else where
         return {name: np.asarray(self.over[name])[i] for name, i in zip(self.over, where, strict=True)}
 
     @property
     def coordinates(self) -> dict[str, Any]:
-        """Coordinates of the axes, as a data set takes them."""
+        """Coordinates of the axes, for a data set."""
         values = {name: (POINT if self.zip else name, np.asarray(array)) for name, array in self.over.items()}
         number = {POINT: np.arange(self.shape[0], dtype=np.int32)} if self.zip else {}
         return number | values
 
     def checked(self, scenario: Scenario) -> "Points":
-        """Return the same points, their values as tuples of numbers.
+        """Return the points with their values as tuples of numbers.
 
         Args:
-            scenario: with the parameters.
+            scenario: scenario with the parameters.
 
         Raises:
-            UserError: if a name is unknown, or a value is no number or out of its bounds.
+            UserError: if a name is unknown, or a value is not a number or is out of its bounds.
         """
         if not isinstance(self.over, Mapping):
             raise UserError(f"over is of type {type(self.over).__name__}; give {{name of a parameter: list of values}}")
@@ -75,14 +75,14 @@ class Points:
         if self.zip and len({len(values) for values in over.values()}) != 1:
             lengths = ", ".join(f"{name} {len(values)}" for name, values in over.items())
             raise UserError(
-                f"values that walk together are as many of each parameter, at least one; there are {lengths or 'none'}"
+                f"zipped parameters need equal numbers of values, at least one; there are {lengths or 'none'}"
             )
         if (numbers := sum(map(len, over.values()))) > MOST_NUMBERS:
             raise UserError(f"over lists {numbers} numbers; give at most {MOST_NUMBERS}")
         return dataclasses.replace(self, over=over)
 
     def _values(self, scenario: Scenario, name: str, points: Sequence[float]) -> tuple[float, ...]:
-        """Return the values of one swept parameter, checked."""
+        """Return the checked values of one swept parameter."""
         check_swept(scenario, name, f"'{name}'")
         label, values = f"over {name}", np.asarray(points).tolist()
         if not isinstance(values, list) or not values:
@@ -97,24 +97,24 @@ class Points:
         return tuple(numbers)
 
     def extremes(self) -> Iterator[int]:
-        """Return the numbers of the points with the least and the largest value of each parameter."""
+        """Return the flat indices of the points with the least and the largest value of each parameter."""
         ends = [sorted({int(np.argmin(values)), int(np.argmax(values))}) for values in self.over.values()]
         if self.zip:
             return iter(sorted(set(itertools.chain(*ends))))
         corners = itertools.product(*ends)
-        return (int(np.ravel_multi_index(places, self.shape)) if places else 0 for places in corners)
+        return (int(np.ravel_multi_index(index, self.shape)) if index else 0 for index in corners)
 
 
 def check_swept(scenario: Scenario, name: str, where: str) -> None:
-    """Refuse what is not a parameter that is a single number.
+    """Check that a name is that of a scalar parameter.
 
     Args:
-        scenario: with the parameters.
-        name: of one.
-        where: the words that name it in the error.
+        scenario: scenario with the parameters.
+        name: name to check.
+        where: description of the name in the error.
 
     Raises:
-        UserError: that names it.
+        UserError: naming it.
     """
     if name not in scenario.parameters:
         raise UserError(f"{where} is not a parameter of {scenario.name}{paths.hint(str(name), scenario.parameters)}")
@@ -123,14 +123,14 @@ def check_swept(scenario: Scenario, name: str, where: str) -> None:
 
 
 def check_axes(simulation: "Simulation", over: Axes) -> None:
-    """Refuse a parameter whose axis the data set could not tell from another one.
+    """Refuse a parameter whose name is that of another axis of the result.
 
     Args:
-        simulation: the member.
+        simulation: simulation of one member.
         over: values by parameter.
 
     Raises:
-        UserError: that names it.
+        UserError: naming the parameter.
     """
     taken = {"seed", "frame", "status", POINT, *simulation.coordinates}
     taken |= {axis for axes in simulation.dimensions.values() for axis in axes}
@@ -139,41 +139,39 @@ def check_axes(simulation: "Simulation", over: Axes) -> None:
 
 
 def check_counts(scenario: Scenario, seeds: int, chunk: int | None, memory: int | None = None) -> None:
-    """Refuse numbers of seeds or members that cannot be.
+    """Check the numbers of seeds, members per chunk and bytes.
 
     Args:
-        scenario: with the first seed.
-        seeds: of each point.
+        scenario: scenario with the first seed.
+        seeds: number of seeds per point.
         chunk: members that run together.
-        memory: bytes.
+        memory: memory limit in bytes.
 
     Raises:
-        UserError: that names the number and what is allowed.
+        UserError: naming the number and the allowed values.
     """
-    for name, count in (("seeds", seeds), ("chunk", chunk), ("memory", memory)):
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
-            raise UserError(f"{name} = {count!r:.40} is not an integer; give at least 1")
-    if seeds < 1:
-        raise UserError(f"seeds = {seeds} is not allowed; give at least 1")
+    for name, count in (("seeds", seeds), ("chunk", chunk)):
+        if count is not None:
+            checks.integer(count, name, 1, 2**31)
+    if memory is not None:
+        checks.integer(memory, "memory", 1, 2**60)
     if scenario.run.seed + seeds > 2**31:
         raise UserError(f"{seeds} seeds from seed = {scenario.run.seed} go past 2147483647; begin with a smaller seed")
-    if chunk is not None and chunk < 1:
-        raise UserError(f"chunk = {chunk} is not allowed; give at least 1")
 
 
 def check_extremes(simulation: "Simulation", points: Points, seeds: range) -> None:
-    """Refuse a sweep if a run would refuse one of its extreme members, of the least and largest value of each axis.
+    """Run the simulation's check on the extreme members, those with the least or largest value of each parameter.
 
-    Where the start depends on the seed, these are looked at with every seed, the first `CHECKED` in all. Checks
-    work on the host, one member after another, so that those in between are left to their status.
+    If the initial state depends on the seed, they are checked with every seed, `CHECKED` members at most. Checks run on
+    the host, one member after another; a failure of other members is reported by their status.
 
     Args:
-        simulation: the member.
-        points: where it is run.
-        seeds: of each point.
+        simulation: simulation of one member.
+        points: points of the sweep.
+        seeds: seeds of each point.
 
     Raises:
-        UserError: that names the member by its index and parameters.
+        UserError: naming the member by its index and parameters.
     """
     import jax
 
@@ -182,7 +180,7 @@ def check_extremes(simulation: "Simulation", points: Points, seeds: range) -> No
     if simulation.check is None and not simulation.parameters:
         return
     drawn = seeds if draws(simulation) else seeds[:1]
-    # Every extreme point with the first seed comes first. (A product of the seeds themselves would hold them all.)
+    # All extreme points with the first seed, then with the next. (`itertools.product` would store all seeds.)
     extremes = ((seed, point) for seed in drawn for point in points.extremes())
     for seed, point in itertools.islice(extremes, CHECKED):
         chosen = {name: float(value) for name, value in points.values_of(np.asarray(point)).items()}

@@ -1,4 +1,4 @@
-"""Progress of stored work, read from its files while a process goes on with it or after that was killed."""
+"""Progress of a stored job, read from its files while it runs or after it was interrupted."""
 
 import dataclasses
 import itertools
@@ -7,31 +7,31 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from simkit.jobs.so_far import SoFar
+from simkit.jobs.stored_progress import StoredProgress
 from simkit.storage.kinds import kind_of
 from simkit.storage.regular_files import check_regular
-from simkit.storage.run_directory import RunDirectory, is_held
+from simkit.storage.run_directory import RunDirectory, is_locked
 
-# A gap between two files that is so many times the usual one is a pause between two processes.
+# A gap between two files longer than this many median gaps counts as an interruption.
 PAUSE = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """How far the work of a run directory is.
+    """Progress of the job in a run directory.
 
     Attributes:
         folder: the run directory.
-        kind: of job, in words.
-        scenario: its name.
-        state: ``"finished"``; ``"running"`` if a process holds the directory; otherwise ``"interrupted"``.
-        fraction: that is stored.
-        words: what is stored, such as ``"12 of 32 members"``.
-        failed: a line for each member that failed, the first of many, or for the run.
-        failures: how many failed.
-        totals: of the members of a sweep that are stored: ``statuses``, how many ended how, and ``quantiles`` of their
-            diagnostics at the end.
-        seconds_left: estimated from the times of the files; ``None`` if it is not running or nothing is known yet.
+        kind: kind of job, in words.
+        scenario: name of the scenario.
+        state: ``"finished"``; ``"running"`` if a process has locked the directory; otherwise ``"interrupted"``.
+        fraction: stored fraction of the job.
+        words: stored amount, such as ``"12 of 32 members"``.
+        failed: a line for each failed member (the first `MOST_NAMED`), or for the run.
+        failures: number of failures.
+        totals: ``statuses``, the number of stored members of a sweep by status, and ``quantiles`` of their final
+            diagnostics.
+        seconds_left: estimated from the times of the files; ``None`` if the job is not running or has just begun.
     """
 
     folder: Path
@@ -47,7 +47,7 @@ class Progress:
 
 
 def progress_of(path: Path | str) -> Progress:
-    """Return how far the work of a run directory is; nothing is written or computed.
+    """Return the progress of the job in a run directory; nothing is written or computed.
 
     Args:
         path: the run directory.
@@ -57,8 +57,8 @@ def progress_of(path: Path | str) -> Progress:
     """
     directory = RunDirectory.open(path)
     job: Any = kind_of(directory.kind).of(directory)
-    found: SoFar = job.so_far(directory)
-    state = "running" if is_held(directory.path) else "interrupted"
+    found: StoredProgress = job.stored_progress(directory)
+    state = "running" if is_locked(directory.path) else "interrupted"
     if all(check_regular(directory.path / name) for name in job.results):
         state = "finished"
     began = (directory.path / "manifest.json").stat().st_mtime
@@ -81,7 +81,7 @@ def progress_of(path: Path | str) -> Progress:
 
 
 def _seconds_left(fraction: float, times: Sequence[float]) -> float | None:
-    """Return how long the rest takes at the speed so far, pauses between processes left out."""
+    """Return the time left at the speed so far, without interruptions."""
     times = sorted(times)
     gaps = [after - before for before, after in itertools.pairwise(times)]
     if not gaps or not 0 < fraction < 1:

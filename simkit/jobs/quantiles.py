@@ -1,27 +1,27 @@
-"""Quantiles of a stream of numbers in little memory: exact for short streams, within a known rank for long ones."""
+"""Streaming quantiles in bounded memory: exact for short streams, with a known rank error for long ones."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-# Numbers kept per level; streams up to this length are kept whole.
+# Capacity of a level; quantiles of streams up to this length are exact.
 KEPT = 2**14
 
 
 class Quantiles:
-    """Quantiles of numbers that come a few at a time.
+    """Quantiles of a stream of numbers.
 
-    Level i holds at most `KEPT` numbers, each standing for 2^i of the stream. A full level is sorted, and every other
-    number goes to the next level: the odd ones and the even ones in turn. Each time, the rank of any value changes by
-    at most 2^i, so that n numbers are summed up within a rank of n log2(n / KEPT) / KEPT, and mostly far better, since
-    the turns cancel. The same numbers in the same order give the same quantiles.
+    Level i holds at most `KEPT` numbers, each with weight 2^i. A full level is sorted, and every other number moves to
+    the next level, those at odd and at even positions in turn. Each time, the rank of any value changes by at most 2^i,
+    so the rank error of n numbers is at most n log2(n / KEPT) / KEPT, and usually far smaller, since errors of
+    successive turns cancel. The same numbers in the same order give the same quantiles.
 
     Source: G. S. Manku, S. Rajagopalan and B. G. Lindsay, Approximate medians and other quantiles in one pass and with
     limited memory, SIGMOD 1998, doi:10.1145/276304.276342.
 
     Attributes:
-        count: numbers so far.
-        uncertainty: the most by which a rank may be wrong.
+        count: number of numbers so far.
+        uncertainty: upper bound of the rank error.
     """
 
     def __init__(self) -> None:
@@ -31,10 +31,10 @@ class Quantiles:
         self._turns = [0]
 
     def add(self, numbers: np.ndarray) -> None:
-        """Take numbers.
+        """Add numbers to the stream.
 
         Args:
-            numbers: finite, any shape.
+            numbers: finite numbers, any shape.
         """
         left = np.asarray(numbers, np.float64).ravel()
         self.count += left.size
@@ -46,20 +46,20 @@ class Quantiles:
                 self._halve(0)
 
     def at(self, fractions: Sequence[float]) -> list[float]:
-        """Return the numbers below which fractions of the stream lie, interpolated as `numpy.quantile` does.
+        """Return quantiles of the stream, interpolated as by `numpy.quantile`.
 
         Args:
             fractions: from 0 to 1.
 
         Raises:
-            ValueError: if there were no numbers.
+            ValueError: for an empty stream.
         """
         if not self.count:
             raise ValueError("quantiles of no numbers")
         numbers = np.concatenate(self._levels)
         order = np.argsort(numbers, kind="stable")
         weights = np.concatenate([np.full(level.size, 2**i) for i, level in enumerate(self._levels)])[order]
-        # The rank of the middle of the numbers that each one stands for.
+        # Middle rank of the numbers that each stored one represents.
         ranks = np.cumsum(weights) - (weights + 1) / 2
         wanted = np.asarray(fractions) * (self.count - 1)
         return np.interp(wanted, ranks, numbers[order]).tolist()

@@ -1,4 +1,4 @@
-"""Finish or read back what a run directory holds, whatever kind of job that is."""
+"""Resuming and reading of stored jobs of any kind."""
 
 import dataclasses
 import warnings
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
-from simkit.jobs.job import Job, proceed, returned, stored
+from simkit.jobs.job import Job, proceed, run_to_dataset, stored
 from simkit.jobs.outcome import Outcome
 from simkit.storage.kinds import kind_of
 from simkit.storage.run_directory import RunDirectory
@@ -27,14 +27,15 @@ def resume(
     scheduler: str | None = None,
     deadline: float | None = None,
 ) -> "xarray.Dataset":
-    """Finish an interrupted run, sweep or optimization (nothing is computed twice) and return what it returns.
+    """Finish an interrupted run, sweep or optimization without repeating stored work, and return its result.
 
     Args:
         directory: the run directory.
-        simulation: the one it began with, if that was made in Python.
-        workers: of a sweep, as for `simkit.sweep`, as are the next two; the result has the same bytes with and without.
-        scheduler: of a Dask cluster.
-        deadline: of a chunk, in seconds.
+        simulation: the simulation, if it was made in Python.
+        workers: number of worker processes of a sweep, as for `simkit.sweep`; the bytes of the result do not depend on
+            it.
+        scheduler: scheduler of a Dask cluster, as for `simkit.sweep`.
+        deadline: time limit of a chunk in seconds, as for `simkit.sweep`.
 
     Raises:
         UserError: if it is not a run directory, cannot be read back, or is of another simulation.
@@ -47,7 +48,7 @@ def resume(
     use_compilation_cache()
     opened = RunDirectory.open(directory, simulation)
     job = with_executor(kind_of(opened.kind).of(opened), workers, scheduler, deadline)
-    return returned(job, partial(proceed, job, opened, warnings.warn))
+    return run_to_dataset(job, partial(proceed, job, opened, warnings.warn))
 
 
 def with_executor(
@@ -56,13 +57,13 @@ def with_executor(
     """Return a job whose chunks are computed by workers.
 
     Args:
-        job: what is gone on with.
-        workers: as for `resume`, as are the others.
-        scheduler: of a Dask cluster.
-        deadline: of a chunk, in seconds.
+        job: the job to resume.
+        workers: as for `resume`.
+        scheduler: as for `resume`.
+        deadline: as for `resume`.
 
     Raises:
-        UserError: if the job is not a sweep, or the arguments do not go together.
+        UserError: if the job is not a sweep, or the arguments exclude each other.
     """
     if workers is None and scheduler is None and deadline is None:
         return job
@@ -71,33 +72,33 @@ def with_executor(
 
     if not isinstance(job, Sweep):
         raise UserError(
-            f"workers= and scheduler= share out the members of a sweep; {job.noun} has none: leave them out"
+            f"workers= and scheduler= distribute the members of a sweep; {job.noun} has no members; leave them out"
         )
     return dataclasses.replace(job, executor=executor_of(workers, scheduler, deadline)).checked()
 
 
 def open_run(directory: Path | str) -> "xarray.Dataset":
-    """Return what a run, sweep or optimization has stored so far as a labeled data set, without computing anything.
+    """Return the stored result of a run, sweep or optimization as a labeled data set, without computing anything.
 
-    The chunks of a sweep whose results are larger than `simkit.jobs.chunk_size.ONE_FILE` are read as far as they are
-    used, as Dask arrays where Dask is installed.
+    Arrays of a sweep whose result is larger than `simkit.jobs.chunk_size.ONE_FILE` are read from its chunks when they
+    are indexed, as Dask arrays if Dask is installed.
 
     Args:
         directory: the run directory.
 
     Raises:
-        UserError: if it is not a run directory or its files are damaged; of chunks that are read later, when they are.
+        UserError: if it is not a run directory or its files are damaged; for chunks read later, at that time.
     """
     opened = RunDirectory.open(directory)
     return kind_of(opened.kind).dataset(stored(opened))
 
 
 def open_frames(directory: Path | str, lacks: str) -> Outcome:
-    """Return what a run has stored so far.
+    """Return the stored outcome of a run.
 
     Args:
         directory: the run directory.
-        lacks: what others than runs have not, such as ``"animation"``.
+        lacks: noun for the error of other kinds of jobs, such as ``"animation"``.
 
     Raises:
         UserError: if it is not the directory of a run, or its files are damaged.

@@ -1,4 +1,4 @@
-"""Run a scenario from its first step to its last."""
+"""Runs of a scenario from its first step to its last."""
 
 import dataclasses
 from functools import partial
@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core.compilation import use_compilation_cache
-from simkit.jobs.fitting import check_declared, check_frames, fewer
-from simkit.jobs.job import Prepared, Warn, begin, prepared_of, returned
+from simkit.jobs.job import Prepared, Warn, begin, prepared_of, run_to_dataset
 from simkit.jobs.outcome import DrivenJob, Outcome
+from simkit.jobs.size_checks import check_declared_sizes, check_frames, fewer_frames
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from simkit.core.simulation import Simulation
     from simkit.engine.driver import Program
-    from simkit.engine.loop import Piece
+    from simkit.engine.loop import Segment
     from simkit.engine.processes import ProcessGroup
     from simkit.storage.store import Store
 
@@ -37,12 +37,12 @@ def run(
         **values: parameters (``reynolds=800``), config or run settings (``steps=2000``, ``seed=1``).
 
     Raises:
-        UserError: if anything given is wrong.
-        RunFailedError: if the run turns non-finite. A run that does not converge returns, with a warning.
+        UserError: if an argument is wrong.
+        RunFailedError: if the run turns non-finite. A run that does not converge returns with a warning.
     """
     use_compilation_cache()
     job = Run(load(scenario, values))
-    return returned(job, partial(begin, job, output, overwrite))
+    return run_to_dataset(job, partial(begin, job, output, overwrite))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Run(DrivenJob[Outcome]):
     """A run of a scenario.
 
     Attributes:
-        group: of the processes that run it together, of which this is one; ``None`` if this is the only one.
+        group: group of the processes that run it together, including this one; ``None`` for a single process.
     """
 
     kind = "run"
@@ -61,7 +61,7 @@ class Run(DrivenJob[Outcome]):
 
     @property
     def progress(self) -> dict[str, Any]:
-        """Its steps."""
+        """Number of steps."""
         return {"steps": self.scenario.run.steps}
 
     def simulation(self, *, new: bool) -> "Simulation":
@@ -69,23 +69,25 @@ class Run(DrivenJob[Outcome]):
         if not new:
             return build(self.scenario)
         plan = self.plan
-        return build(self.scenario, examine=lambda made: check_declared(made, plan.frames + 1, fewer(plan)))
+        return build(
+            self.scenario, examine=lambda made: check_declared_sizes(made, plan.frames + 1, fewer_frames(plan))
+        )
 
     def program(self, simulation: "Simulation") -> "Program":
-        """Return the program of the simulation, or of the parts of it that the processes of a group have."""
+        """Return the program of the simulation, sharded over the processes of a group if there is one."""
         return self.group.program(simulation, self.plan) if self.group else super().program(simulation)
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "Run":
-        """Return itself if its frames fit."""
+        """Return the job itself, if its frames fit."""
         check_frames(*prepared.shapes, self.plan, output)
         return self
 
-    def driven(
-        self, prepared: Prepared, store: "Store | None", warn: Warn, report: "Callable[[Piece], None]"
-    ) -> "tuple[list[dict[str, np.ndarray]], Piece]":
-        """Drive the simulation, together with the other processes of a group if there is one."""
+    def drive(
+        self, prepared: Prepared, store: "Store | None", warn: Warn, report: "Callable[[Segment], None]"
+    ) -> "tuple[list[dict[str, np.ndarray]], Segment]":
+        """Run the simulation, with the other processes of a group if there is one."""
         if self.group is None:
-            return super().driven(prepared, store, warn, report)
+            return super().drive(prepared, store, warn, report)
         import jax
 
         from simkit.engine.loop import run_all
@@ -96,8 +98,8 @@ class Run(DrivenJob[Outcome]):
         return run_all(work, SharedStore(self.group, store), warn, report)
 
     def follow(self) -> None:
-        """Compute this process's part of what the first process of the group stores, as far as that one goes."""
+        """Compute this process's part of the run, until the first process of the group ends or stops."""
         from simkit.core.precision import precision
 
         with precision(self.scenario.run.precision):
-            self.driven(prepared_of(self, new=False), None, lambda message: None, lambda piece: None)
+            self.drive(prepared_of(self, new=False), None, lambda message: None, lambda segment: None)

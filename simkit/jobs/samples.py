@@ -19,7 +19,7 @@ type Ranges = Mapping[str, Sequence[Any]]
 
 
 def sampled(scenario: Scenario, ranges: Ranges, method: str, count: int) -> tuple[dict[str, tuple[float, ...]], str]:
-    """Return points that fill ranges of parameters evenly, the same ones for the same seed of the scenario.
+    """Return points that fill ranges of parameters evenly, equal for equal seeds of the scenario.
 
     A Sobol' sequence is scrambled (Owen, J. Complexity 14, 466, 1998; here by a random linear matrix and a digital
     shift, Matousek, J. Complexity 14, 527, 1998) and balanced where the count is a power of 2; a Latin hypercube
@@ -27,13 +27,13 @@ def sampled(scenario: Scenario, ranges: Ranges, method: str, count: int) -> tupl
     parameter. Both by `scipy.stats.qmc`.
 
     Args:
-        scenario: with the parameters, and the seed of the scrambling.
-        ranges: ends by parameter, linear or, with ``"log"``, evenly in the logarithm.
+        scenario: scenario with the parameters and the seed of the scrambling.
+        ranges: ends by parameter; linear, or with ``"log"`` evenly in the logarithm.
         method: one of `METHODS`.
         count: number of points.
 
     Returns:
-        Values by parameter, ``count`` of each, and in words how they were drawn.
+        Values by parameter, ``count`` of each, and the method in words.
 
     Raises:
         UserError: if a name, an end, the method or the count is wrong.
@@ -48,12 +48,12 @@ def sampled(scenario: Scenario, ranges: Ranges, method: str, count: int) -> tupl
     if method == "sobol" and count & (count - 1):
         below = 2 ** (count.bit_length() - 1)
         warnings.warn(
-            f"a Sobol' sequence is balanced for powers of 2, and members = {count} is none; "
-            f"{below} or {2 * below} would be",
+            f"a Sobol' sequence is balanced for powers of 2, and members = {count} is not one; "
+            f"{below} and {2 * below} are",
             stacklevel=2,
         )
     unit = _unit_points(method, len(ends), count, scenario.run.seed)
-    values = {name: tuple(_scaled(unit[:, place], *given).tolist()) for place, (name, given) in enumerate(ends.items())}
+    values = {name: tuple(_scaled(unit[:, i], *given).tolist()) for i, (name, given) in enumerate(ends.items())}
     words = "Sobol' sequence" if method == "sobol" else "Latin hypercube"
     return values, f"{words} of {count} points, scrambled with seed {scenario.run.seed}"
 
@@ -67,13 +67,13 @@ def _unit_points(method: str, dimensions: int, count: int, seed: int) -> np.ndar
     if dimensions > qmc.Sobol.MAXDIM:
         raise UserError(f"a Sobol' sequence has at most {qmc.Sobol.MAXDIM} parameters; use a latin_hypercube")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of counts that are no power of 2, told above
+        warnings.simplefilter("ignore")  # about counts that are not powers of 2, given above
         return qmc.Sobol(dimensions, rng=random).random(count)
 
 
 def _scaled(unit: np.ndarray, low: float, high: float, is_log: bool) -> np.ndarray:
     inner = low * np.exp(unit * (math.log(high) - math.log(low))) if is_log else low + unit * (high - low)
-    # Rounding must not carry a value past the ends, which may be the bounds.
+    # Rounding must not move a value past the ends, which may be the bounds.
     return np.clip(inner, low, high)
 
 

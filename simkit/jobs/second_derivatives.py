@@ -9,7 +9,7 @@ import numpy as np
 
 from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
-from simkit.jobs.derivatives import Mode, chosen_by, names_of, note_of, objective_name, prepared
+from simkit.jobs.derivatives import Mode, objective_name, parameter_names, prepared, selected_parameters, status_note
 from simkit.scenario.loading import Source, load
 from simkit.scenario.scenario import Scenario
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from simkit.core.differences import Difference
     from simkit.core.objective import Measure
 
-# A matrix of more rows takes a product for each.
+# Maximum number of rows of the Hessian, each of which is one Hessian-vector product.
 MOST_ROWS = 256
 
 
 @dataclasses.dataclass(frozen=True)
 class Curvature:
-    """An objective near a point, to second order.
+    """Value, gradient and Hessian of an objective at a point.
 
     Attributes:
-        value: the objective.
-        entries: the numbers that it is differentiated by, ``"gravity"`` or ``"force[0, 1]"``.
-        derivative: (n,), in that order.
-        matrix: (n, n), the Hessian.
-        difference: (n, n), central differences of the derivative; ``None`` unless asked for.
-        status: of the run, a code of `simkit.core.status.Status`.
-        note: what the derivatives are worth, in one line; empty where nothing is to be said.
+        value: value of the objective.
+        entries: names of the differentiated numbers, ``"gravity"`` or ``"force[0, 1]"``.
+        derivative: gradient, (n,), in the order of ``entries``.
+        matrix: Hessian, (n, n).
+        difference: central differences of the gradient, (n, n); ``None`` unless requested.
+        status: status of the run, a code of `simkit.core.status.Status`.
+        note: limits of the derivatives' validity, in one line; empty if there are none.
     """
 
     value: float
@@ -65,15 +65,15 @@ def hessian(
 
     Returns:
         The matrix (``row``, ``column``), labeled by ``"gravity"`` or ``"force[0, 1]"``. Its attributes are ``value``
-        and ``derivative``. A warning says so if the run failed, or if its derivative is not that of the physics.
+        and ``derivative``. Warns if the run failed, or if its derivative is not that of the physics.
 
     Raises:
-        UserError: if anything given is wrong.
+        UserError: if an argument is wrong.
     """
     import xarray
 
     use_compilation_cache()
-    found = curvature(load(scenario, values), names_of(wrt), objective, mode)
+    found = curvature(load(scenario, values), parameter_names(wrt), objective, mode)
     if found.note:
         warnings.warn(found.note, stacklevel=2)
     labels = {"row": found.entries, "column": found.entries}
@@ -87,11 +87,11 @@ def curvature(
     """Return value, derivative and Hessian of an objective.
 
     Args:
-        scenario: overrides applied.
-        wrt: paths of parameters; a branch stands for all below it.
+        scenario: scenario with overrides applied.
+        wrt: paths of parameters; a branch selects all parameters below it.
         objective: as for `hessian`.
-        mode: likewise.
-        check: whether to take central differences of the derivative too.
+        mode: as for `hessian`.
+        check: whether to compute central differences of the gradient, too.
 
     Raises:
         UserError: if a name is unknown, or the matrix has too many rows.
@@ -100,7 +100,7 @@ def curvature(
 
     from simkit.core import second
 
-    names = chosen_by(scenario, wrt)
+    names = selected_parameters(scenario, wrt)
     if not callable(objective):
         objective_name(scenario, objective)
     with prepared(scenario, objective) as (function, params, key):
@@ -119,7 +119,7 @@ def curvature(
             near, bounds = function.continuation(params, key), {n: p.bounds for n, p in scenario.parameters.items()}
             difference = second.hessian_differences(lambda params, _: near(params), params, key, names, bounds)
         flat = np.concatenate([np.ravel(derivative[name]) for name in sorted(names)])
-        notes = (note_of(scenario, int(status)), function.simulation.second_derivatives)
+        notes = (status_note(scenario, int(status)), function.simulation.second_derivatives)
     return Curvature(
         float(value), entries, flat, np.asarray(matrix), difference, int(status), "; ".join(filter(None, notes))
     )

@@ -1,4 +1,4 @@
-"""Optimizations from several starts at once: a sweep whose members are optimizations."""
+"""Multi-start optimizations: sweeps whose members are optimizations."""
 
 import dataclasses
 import math
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.jobs.derivatives import Mode, chosen_by
+from simkit.jobs.derivatives import Mode, selected_parameters
 from simkit.jobs.optimizations import Method, Optimization
 from simkit.jobs.outcome import RunFailedError
 from simkit.jobs.points import check_axes
@@ -30,20 +30,20 @@ MOST_STARTS = 100_000
 
 @dataclasses.dataclass(frozen=True)
 class Starts(Sweep):
-    """What to optimize, and from where; those that have converged make room for others.
+    """An optimization from several starts, in lanes: a start that has converged is replaced by the next.
 
     Attributes:
-        wrt: parameters to choose, within their bounds.
+        wrt: parameters to optimize, within their bounds.
         objective: name of the objective.
-        method: see `Optimization`, as are the others.
-        iterations: at most this many updates from each start.
-        learning_rate: of Adam.
-        mode: how derivatives propagate.
+        method: see `Optimization`.
+        iterations: maximum number of updates from each start.
+        learning_rate: learning rate of Adam.
+        mode: mode of differentiation.
     """
 
     kind = "optimize_starts"
     noun = "an optimization from several starts"
-    asked: ClassVar = {**Sweep.asked, **Optimization.asked}
+    request_checks: ClassVar = {**Sweep.request_checks, **Optimization.request_checks}
     report = "simkit.cli.reports.starts"
 
     wrt: tuple[str, ...] = ()
@@ -56,29 +56,29 @@ class Starts(Sweep):
     @property
     def optimization(self) -> Optimization:
         """The optimization from one start."""
-        return Optimization(self.scenario, **{name: getattr(self, name) for name in Optimization.asked})
+        return Optimization(self.scenario, **{name: getattr(self, name) for name in Optimization.request_checks})
 
     @property
-    def cut(self) -> "Plan":
+    def plan(self) -> "Plan":
         """A frame for each iteration."""
         return self.optimization.plan
 
     @property
     def objectives(self) -> "Mapping[str, ObjectiveSettings]":
-        """None: the objective is what each of them chooses parameters for."""
+        """None: the objective is already the diagnostic ``loss``."""
         return {}
 
     def checked(self) -> "Starts":
-        """Return the same, its parameters by their paths.
+        """Return the job with its parameters as paths.
 
         Raises:
-            UserError: if a name is unknown, a number out of range, or a start is of what is not chosen.
+            UserError: if a name is unknown, a number is out of range, or a start sets a parameter not in ``wrt``.
         """
         wrt = self.optimization.checked().wrt
         if other := next((name for name in self.over if name not in wrt), None):
-            raise UserError(f"starts: '{other}' is not one of the parameters to choose ({', '.join(wrt)})")
+            raise UserError(f"starts: '{other}' is not one of the parameters to optimize ({', '.join(wrt)})")
         checked = super().checked()
-        assert isinstance(checked, Starts)  # it is a copy of this one
+        assert isinstance(checked, Starts)  # a copy of this job
         return dataclasses.replace(checked, wrt=wrt)
 
     def simulation(self, *, new: bool) -> "Simulation":
@@ -102,61 +102,62 @@ class Starts(Sweep):
 
 
 def starts_of(
-    scenario: Scenario, wrt: Sequence[str], objective: str, starts: int | Mapping[str, Any], **asked: Any
+    scenario: Scenario, wrt: Sequence[str], objective: str, starts: int | Mapping[str, Any], **fields: Any
 ) -> Starts:
     """Return the optimization from several starts.
 
     Args:
-        scenario: overrides applied.
-        wrt: parameters to choose.
+        scenario: scenario with overrides applied.
+        wrt: parameters to optimize.
         objective: name of the objective.
-        starts: how many, in a Latin hypercube between the bounds of all parameters; or values by parameter, of which
-            every combination is a start. Parameters that are not named start at their values.
-        **asked: further fields of `Starts`.
+        starts: number of starts, from a Latin hypercube between the bounds of all parameters; or values by parameter,
+            of which every combination is a start. Other parameters start at their values.
+        **fields: further fields of `Starts`.
 
     Raises:
-        UserError: if there are no starts, or a parameter has no bounds to draw them from.
+        UserError: if there are no starts, or a parameter without bounds is to be sampled.
     """
     if isinstance(starts, Mapping):
-        return Starts(scenario, starts, wrt=tuple(wrt), objective=objective, **asked)
+        return Starts(scenario, starts, wrt=tuple(wrt), objective=objective, **fields)
     count = checks.integer(checks.unwrapped(starts), "starts", 1, MOST_STARTS)
-    ranges = {name: scenario.parameters[name].bounds for name in chosen_by(scenario, wrt)}
-    if endless := next((name for name, ends in ranges.items() if not all(map(math.isfinite, ends))), None):
+    ranges = {name: scenario.parameters[name].bounds for name in selected_parameters(scenario, wrt)}
+    if unbounded := next((name for name, ends in ranges.items() if not all(map(math.isfinite, ends))), None):
         raise UserError(
-            f"'{endless}' has no lower and upper bound to draw starts from; give values, starts={{'{endless}': [...]}}"
+            f"'{unbounded}' has no lower and upper bound between which to sample starts; give values, "
+            f"starts={{'{unbounded}': [...]}}"
         )
     over, origin = sampled(scenario, ranges, "latin_hypercube", count)
-    return Starts(scenario, over, zip=True, origin=origin, wrt=tuple(wrt), objective=objective, **asked)
+    return Starts(scenario, over, zip=True, origin=origin, wrt=tuple(wrt), objective=objective, **fields)
 
 
 def best_first(result: "xarray.Dataset", *, maximize: bool) -> np.ndarray:
-    """Return the numbers of the starts in the order of the best value that each led to, (n,).
+    """Return the indices of the starts, sorted by their best value, int (n,).
 
     Args:
-        result: of `Starts`.
-        maximize: whether the largest is best.
+        result: result of `Starts`.
+        maximize: whether the largest value is the best.
     """
     values = np.asarray(result["best_loss"].isel(frame=-1).values, float).ravel()
     return np.argsort(np.where(np.isfinite(values), -values if maximize else values, np.inf), kind="stable")
 
 
 def best_of(result: "xarray.Dataset", *, maximize: bool) -> tuple[int, ...]:
-    """Return the place of the start that led to the best value, along each axis.
+    """Return the index, along each axis, of the start with the best value.
 
     Args:
-        result: of `Starts`.
-        maximize: whether the largest is best.
+        result: result of `Starts`.
+        maximize: whether the largest value is the best.
     """
     best = int(best_first(result, maximize=maximize)[0])
-    return tuple(int(place) for place in np.unravel_index(best, result["status"].shape))
+    return tuple(int(index) for index in np.unravel_index(best, result["status"].shape))
 
 
 def rows_of(result: "xarray.Dataset", wrt: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return a table of the starts: where each began, its best value, where that is, and how it ended.
+    """Return header and rows of a table of the starts: initial values, best value, best parameters and status.
 
     Args:
-        result: of `Starts`.
-        wrt: parameters that were chosen.
+        result: result of `Starts`.
+        wrt: parameters that were optimized.
     """
     columns, status = columns_of(result), result["status"]
     scalars = [name for name in wrt if result[f"best_{name}"].ndim == status.ndim]
@@ -164,7 +165,7 @@ def rows_of(result: "xarray.Dataset", wrt: Sequence[str]) -> tuple[tuple[str, ..
     last = result["best_loss"].isel(frame=-1)
     rows = []
     for where in np.ndindex(status.shape):
-        begun = (array[where[:-1]].item() for array in columns.values())
-        found = (result[f"best_{name}"].values[where].item() for name in scalars)
-        rows.append((*begun, last.values[where].item(), *found, str(status.values[where]).replace("_", " ")))
+        initial = (array[where[:-1]].item() for array in columns.values())
+        best = (result[f"best_{name}"].values[where].item() for name in scalars)
+        rows.append((*initial, last.values[where].item(), *best, str(status.values[where]).replace("_", " ")))
     return header, rows

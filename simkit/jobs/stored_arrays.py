@@ -1,4 +1,4 @@
-"""Arrays of a sweep's chunks as they are stored: where members are in them, and how a result has them."""
+"""Arrays in the files of a sweep's chunks, and their conversion to the axes of a result."""
 
 import dataclasses
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def member_axis(name: str) -> int:
-    """Return the axis of a chunk's array along which its members are: diagnostics have their frames first."""
+    """Return the member axis of a chunk's array: 1 for diagnostics, whose axis 0 is the frame, else 0."""
     return int(name.startswith("diagnosed."))
 
 
@@ -16,11 +16,11 @@ class StoredArray:
     """An array of a sweep's chunks.
 
     Attributes:
-        name: in the chunks.
-        dtype: of its numbers.
-        shape: of one member.
+        name: name in the chunks.
+        dtype: dtype of its numbers.
+        shape: shape of one member's part.
         is_turned: whether its last two axes are swapped, see `simkit.storage.labels.oriented`.
-        words: by code, which take the place of codes; ``None`` for numbers.
+        words: words that replace integer codes, by code; ``None`` for numbers.
     """
 
     name: str
@@ -30,10 +30,10 @@ class StoredArray:
     words: np.ndarray | None = None
 
     def of(self, array: np.ndarray) -> np.ndarray:
-        """Return the array as a result has it, members first.
+        """Return the array with the axes of a result, members first.
 
         Args:
-            array: of a chunk, or of several as `joined` returns it.
+            array: array of a chunk, or of several chunks joined.
         """
         found = np.moveaxis(array, member_axis(self.name), 0)
         found = np.swapaxes(found, -2, -1) if self.is_turned else found

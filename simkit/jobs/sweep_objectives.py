@@ -1,4 +1,4 @@
-"""Objectives of the members of a sweep: one number of each, of what a sweep keeps of its run."""
+"""Objectives of a sweep's members, computed from the arrays that the sweep stores."""
 
 import ast
 from collections.abc import Callable, Collection, Mapping
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
     from simkit.core.simulation import Simulation
 
-LEFT_OUT = "objectives_left_out"
-"""Attribute of a data set: names of objectives that are not in it: they need arrays at times at which a sweep does not
-keep them, or the result is so large that it stays in its chunks."""
+OMITTED_OBJECTIVES = "objectives_left_out"
+"""Attribute of a data set: names of the objectives not in it, since they need frames that a sweep does not store, or
+since the result is so large that it stays in its chunks."""
 PREFIX = "objective_"
-"""Of the name in the data set of an objective whose own is that of something else there."""
+"""Prefix, in the data set, of an objective's name that another variable has."""
 
 type Arrays = Mapping[str, np.ndarray]
 
 
 def objectives_to_compute(objectives: Mapping[str, ObjectiveSettings]) -> dict[str, ObjectiveSettings]:
-    """Return objectives but for those that are the last value of a diagnostic, which a result has in any case.
+    """Return the objectives other than the last value of a diagnostic, which every result holds.
 
     Args:
-        objectives: by name.
+        objectives: settings by name.
     """
     return {
         name: settings
@@ -46,18 +46,18 @@ def objective_values(
     diagnosed: Arrays,
     status: np.ndarray,
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return objectives of members.
+    """Return the objectives of all members.
 
     Args:
-        simulation: the member.
-        scenario: that declares them.
-        objectives: as `objectives_to_compute` returns them.
-        observed: the last frame of each member, (members, ...).
-        diagnosed: diagnostics of each member, (members, frames, ...), which repeat the frame in which it stopped.
-        status: codes at the end, (members,).
+        simulation: simulation of one member.
+        scenario: scenario that declares the objectives.
+        objectives: objectives from `objectives_to_compute`.
+        observed: last frame of each member, (members, ...).
+        diagnosed: diagnostics of each member, (members, frames, ...), held from the frame at which it stopped.
+        status: final status codes, int32 (members,).
 
     Returns:
-        Values (members,) by objective, and names of the objectives that need more than this.
+        Values (members,) by objective, and names of the objectives that need other arrays.
     """
     import jax
 
@@ -66,34 +66,34 @@ def objective_values(
     if not objectives:
         return {}, []
     counted = _stored(diagnosed, stops(status)) if diagnosed and checks_every_step(simulation) else None
-    values, left_out = {}, []
+    values, omitted = {}, []
     for name, settings in objectives.items():
-        seen = [one for one in settings.made_of if one in observed and one not in diagnosed]
+        used = [one for one in settings.made_of if one in observed and one not in diagnosed]
         missing = [one for one in settings.made_of if one not in observed and one not in diagnosed]
-        if _needs_more(settings, seen, [one for one in missing if one not in simulation.coordinates]):
-            left_out.append(name)
+        if _needs_more(settings, used, [one for one in missing if one not in simulation.coordinates]):
+            omitted.append(name)
             continue
-        # One member after another, so that its value does not depend on which others there are.
+        # One member at a time, so that the bits of its value do not depend on the other members.
         function = jax.jit(_measure(simulation, scenario, settings))
         values[name] = np.array(
             [
                 function(
-                    {one: observed[one][index][None] for one in seen},
+                    {one: observed[one][index][None] for one in used},
                     {one: array[index] for one, array in diagnosed.items()},
                     None if counted is None else counted[index],
                 )
                 for index in range(len(status))
             ]
         )
-    return values, left_out
+    return values, omitted
 
 
 def objectives_in(result: "xarray.Dataset", scenario: Scenario) -> dict[str, "xarray.DataArray"]:
-    """Return the objectives that a sweep stored, by their names in its data set.
+    """Return the objectives stored by a sweep, by their names in its data set.
 
     Args:
-        result: of the sweep.
-        scenario: with the objectives.
+        result: result of the sweep.
+        scenario: scenario with the objectives.
     """
     names = ((f"{PREFIX}{name}", name) for name in scenario.objectives)
     found = (prefixed if prefixed in result else name for prefixed, name in names)
@@ -116,16 +116,16 @@ def _measure(simulation: "Simulation", scenario: Scenario, settings: ObjectiveSe
     return measure
 
 
-def _needs_more(settings: ObjectiveSettings, seen: Collection[str], missing: Collection[str]) -> bool:
-    """Tell whether an objective needs arrays that are not there, or earlier than in the last frame."""
-    if missing or not seen:
+def _needs_more(settings: ObjectiveSettings, used: Collection[str], missing: Collection[str]) -> bool:
+    """Return whether an objective needs missing arrays, or an observed array before the last frame."""
+    if missing or not used:
         return bool(missing)
     syntax = parse(settings.expression, "")
-    return syntax.over_frames and _is_outside_final(syntax.tree, seen)
+    return syntax.over_frames and _is_outside_final(syntax.tree, used)
 
 
 def _is_outside_final(node: ast.AST, names: Collection[str]) -> bool:
-    """Tell whether a formula takes one of these names other than in its last frame."""
+    """Return whether a formula uses one of the names outside ``final(...)``."""
     if isinstance(node, ast.Call) and dotted(node.func) == "final":
         return False
     if isinstance(node, ast.Name | ast.Attribute) and dotted(node) in names:
@@ -134,20 +134,17 @@ def _is_outside_final(node: ast.AST, names: Collection[str]) -> bool:
 
 
 def _stored(diagnosed: Arrays, stopped: np.ndarray) -> np.ndarray:
-    """Return which frames of members are none of the repeats after the one in which a member stopped.
+    """Return a mask of the frames up to the one at which a member stopped, bool (members, frames).
 
-    Those repeats agree with the last frame in every diagnostic, time among them.
-
-    Returns:
-        (members, frames) booleans.
+    Later frames repeat that one: they agree with the last frame in every diagnostic, including time.
     """
     count, frames = len(stopped), next(iter(diagnosed.values())).shape[1]
-    alike = np.ones((count, frames), bool)
+    same_as_last = np.ones((count, frames), bool)
     for array in diagnosed.values():
         rows = array.reshape(count, frames, -1)
-        alike &= ((rows == rows[:, -1:]) | (np.isnan(rows) & np.isnan(rows[:, -1:]))).all(axis=-1)
-    # From its first frame that is like all those behind it.
-    behind = np.logical_and.accumulate(alike[:, ::-1], axis=1)[:, ::-1]
-    repeats = np.zeros_like(behind)
-    repeats[:, 1:] = behind[:, :-1]
+        same_as_last &= ((rows == rows[:, -1:]) | (np.isnan(rows) & np.isnan(rows[:, -1:]))).all(axis=-1)
+    # True from the first frame that equals all later ones.
+    constant = np.logical_and.accumulate(same_as_last[:, ::-1], axis=1)[:, ::-1]
+    repeats = np.zeros_like(constant)
+    repeats[:, 1:] = constant[:, :-1]
     return ~repeats | ~stopped[:, None]

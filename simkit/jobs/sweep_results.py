@@ -1,4 +1,4 @@
-"""The result of a sweep: its file, and the members of it that failed."""
+"""Result of a sweep: its file, summary, columns of swept values, and failed members."""
 
 import hashlib
 import io
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     import xarray
 
 RESULT = "sweep.nc"
-# Failed members that are named one by one.
+# Maximum number of failed members that are named.
 MOST_NAMED = 1000
 POINT = "point"
-"""The axis of points at which several parameters change together."""
+"""Name of the axis of zipped, sampled or tabulated points."""
 
 
 def store_result(directory: RunDirectory, result: "xarray.Dataset", *, in_one_file: bool) -> "xarray.Dataset":
-    """Store a summary of a sweep's result, and the result in one file or left in its chunks; return the result.
+    """Store the summary of a sweep's result, and the result itself if it is one file; return the result.
 
     Args:
-        directory: of the sweep.
-        result: of the sweep.
-        in_one_file: whether it is small enough to be one.
+        directory: run directory of the sweep.
+        result: result of the sweep.
+        in_one_file: whether the result is stored as one file; otherwise it stays in its chunks.
     """
     digest = None
     if in_one_file:
@@ -43,22 +43,22 @@ def store_result(directory: RunDirectory, result: "xarray.Dataset", *, in_one_fi
 
 
 def read_result(directory: RunDirectory) -> "xarray.Dataset":
-    """Return the result of a finished sweep.
+    """Read the result of a finished sweep from its file.
 
     Args:
-        directory: of the sweep.
+        directory: run directory of the sweep.
 
     Raises:
-        DamagedFileError: if a file is damaged, missing, or of another sweep.
+        DamagedFileError: if a file is damaged, missing, or from another sweep.
     """
     import xarray
 
     path = directory.path / RESULT
     data = read_bytes(path)
     if read_sealed_json(directory.path / SUMMARY, directory.identity).get("result") != _digest(data):
-        raise DamagedFileError(f"{path}: its checksum does not fit its content")
+        raise DamagedFileError(f"{path}: its checksum does not match its content")
     with xarray.open_dataset(io.BytesIO(data), engine="scipy") as dataset:
-        # NetCDF has no words of fixed length.
+        # NetCDF stores words as objects or bytes.
         loaded = dataset.load()
         words = {name: v.astype(str) for name, v in loaded.variables.items() if v.dtype.kind in "OS"}
         coordinates = {name: words[name] for name in loaded.coords if name in words}
@@ -66,48 +66,48 @@ def read_result(directory: RunDirectory) -> "xarray.Dataset":
 
 
 def read_summary(directory: RunDirectory) -> dict[str, Any]:
-    """Return the summary of a finished sweep.
+    """Read the summary of a finished sweep.
 
     Args:
-        directory: of the sweep.
+        directory: run directory of the sweep.
 
     Raises:
-        DamagedFileError: if it is damaged, missing, of another sweep or of an earlier version.
+        DamagedFileError: if it is damaged, missing, from another sweep or of an earlier version.
     """
     path = directory.path / SUMMARY
     summary = read_sealed_json(path, directory.identity)
     if not {"members", "failures", "statuses", "quantiles"} <= summary.keys():
-        raise DamagedFileError(f"{path}: it does not sum up a sweep")
+        raise DamagedFileError(f"{path}: it is not the summary of a sweep")
     return summary
 
 
 def columns_of(result: "xarray.Dataset") -> dict[str, np.ndarray]:
-    """Return the values of what was swept, other than seeds, at every point.
+    """Return the swept values, without seeds, at every point.
 
     Args:
-        result: of a sweep.
+        result: result of a sweep.
 
     Returns:
-        ``{name: values}``, each as large as the points are arranged.
+        ``{name: values}``, each with the shape of the points.
     """
     axes = [str(axis) for axis in result["status"].dims[:-1]]
     shape = result["status"].shape[:-1]
     columns = {}
-    for place, axis in enumerate(axes):
+    for index, axis in enumerate(axes):
         names = [axis]
         if axis == POINT:
             names = [str(n) for n, array in result.coords.items() if array.dims == (POINT,) and n != POINT]
-        along = [-1 if other == place else 1 for other in range(len(axes))]
+        along = [-1 if other == index else 1 for other in range(len(axes))]
         columns |= {name: np.broadcast_to(result[name].values.reshape(along), shape) for name in names}
     return columns
 
 
 def failures(result: "xarray.Dataset", most: int = MOST_NAMED) -> list[str]:
-    """Return one line per member that failed, with its index and parameters; and one that counts those left out.
+    """Return one line per failed member, with its index and parameters, and a line with the number of further ones.
 
     Args:
-        result: of a sweep.
-        most: members that are named.
+        result: result of a sweep.
+        most: maximum number of named members.
     """
     from simkit.core.status import MESSAGES, Status, failed
 
@@ -121,8 +121,8 @@ def failures(result: "xarray.Dataset", most: int = MOST_NAMED) -> list[str]:
         status = block["status"].values
         for place in np.argwhere(failed(status)):
             if len(lines) == most:
-                left = f"{count - most} more" if count is not None else "more"
-                return [*lines, f"{left} members failed; their status in the result tells which"]
+                more = f"{count - most} more" if count is not None else "more"
+                return [*lines, f"{more} members failed; the status in the result shows which"]
             where = tuple(int(i + j) for i, j in zip(start, place, strict=True))
             values = {name: array[where[:-1]].item() for name, array in columns.items()}
             values["seed"] = int(seeds[where[-1]])
@@ -133,11 +133,11 @@ def failures(result: "xarray.Dataset", most: int = MOST_NAMED) -> list[str]:
 
 
 def named(index: int, values: Mapping[str, float | str]) -> str:
-    """Return a member of a sweep in words.
+    """Return the description of a member of a sweep.
 
     Args:
-        index: of the member.
-        values: of what is swept, and its seed.
+        index: index of the member.
+        values: its swept values and its seed.
     """
     words = (f"{name} = {v if isinstance(v, str) else f'{v:g}'}" for name, v in values.items())
     return f"member {index} ({', '.join(words)})"

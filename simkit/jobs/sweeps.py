@@ -12,17 +12,17 @@ from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import fitting_chunk, is_in_one_file, most_members
 from simkit.jobs.chunks import Chunks, program_of_chunk
 from simkit.jobs.executors.executor import IN_THIS_PROCESS, Executor
-from simkit.jobs.fitting import check_declared
 from simkit.jobs.job import Job, Prepared
 from simkit.jobs.members import Members
 from simkit.jobs.outcome import RunFailedError
 from simkit.jobs.points import check_axes, check_counts, check_extremes
-from simkit.jobs.so_far import SoFar
-from simkit.jobs.sweep_progress import chunks_so_far
+from simkit.jobs.size_checks import check_declared_sizes
+from simkit.jobs.stored_progress import StoredProgress
+from simkit.jobs.sweep_progress import chunk_progress
 from simkit.jobs.sweep_results import RESULT, failures, read_result, read_summary, store_result
 from simkit.scenario.build import build
 from simkit.storage import manifest_schema
-from simkit.storage.chunk_files import check_chunks, check_chunks_there
+from simkit.storage.chunk_files import check_chunks, check_chunks_exist
 from simkit.storage.regular_files import check_regular
 from simkit.storage.run_directory import SUMMARY, RunDirectory
 
@@ -32,28 +32,28 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
     from simkit.engine.driver import Program
 
-BLOCKS_PER_PLACE = 4
+BLOCKS_PER_WORKER = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Sweep(Members, Job["xarray.Dataset"]):
-    """What to sweep, see `Members`, and where its chunks are computed.
+    """A sweep over members, see `Members`.
 
     Attributes:
-        executor: computes the chunks.
+        executor: executor of the chunks.
     """
 
     kind = "sweep"
     noun = "a sweep"
     files = r"sweep\.(nc|png)|chunk_\d{4,}\.npz"
     stores = r"chunk_\d{4,}"
-    asked: ClassVar = {
+    request_checks: ClassVar = {
         "over": manifest_schema.each(manifest_schema.NUMBERS),
         "seeds": manifest_schema.COUNT,
         "chunk": manifest_schema.COUNT,
         "final_frames": manifest_schema.FLAG,
     }
-    asked_later: ClassVar = {
+    request_added_later: ClassVar = {
         "zip": manifest_schema.FLAG,
         "origin": manifest_schema.WORD,
         "blocks": manifest_schema.COUNT,
@@ -65,10 +65,10 @@ class Sweep(Members, Job["xarray.Dataset"]):
     executor: Executor = IN_THIS_PROCESS
 
     def checked(self) -> "Sweep":
-        """Return the same, its values as tuples of numbers.
+        """Return the job with its values as tuples of numbers.
 
         Raises:
-            UserError: if a value, or a number of seeds or members, cannot be.
+            UserError: if a value, or a number of seeds or members, is invalid.
         """
         check_counts(self.scenario, self.seeds, self.chunk, self.memory)
         if self.scenario.made is not None and not self.executor.in_this_process:
@@ -79,14 +79,14 @@ class Sweep(Members, Job["xarray.Dataset"]):
         return dataclasses.replace(self, over=self.points.checked(self.scenario).over)
 
     def simulation(self, *, new: bool) -> "Simulation":
-        """Return the member."""
+        """Return the simulation of one member."""
         if not new:
             return build(self.scenario)
         kept = self.members if self.final_frames else 0
         remedy = "pass final_frames=False or sweep fewer values"
 
         def examine(made: "Simulation") -> None:
-            check_declared(made, kept, remedy)
+            check_declared_sizes(made, kept, remedy)
             check_axes(made, self.over)
 
         simulation = build(self.scenario, examine=examine)
@@ -95,49 +95,49 @@ class Sweep(Members, Job["xarray.Dataset"]):
         return simulation
 
     def program(self, simulation: "Simulation") -> "Program":
-        """Return the program of a chunk, by which every chunk runs."""
+        """Return the program of a chunk, used by all chunks."""
         return program_of_chunk(simulation, self)
 
     @property
     def results(self) -> tuple[str, ...]:
-        """Files that it has when it is finished, besides its chunks."""
+        """Files of a finished sweep, besides its chunks."""
         return (RESULT, SUMMARY) if self.in_one_file else (SUMMARY,)
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "Sweep":
-        """Return the sweep in chunks that fit."""
+        """Return the sweep with chunks that fit in memory."""
         self.check_folder(output)
         is_small = self.in_one_file and is_in_one_file(self, prepared)
         job = dataclasses.replace(self, in_one_file=output is None or is_small)
-        chunk, places = fitting_chunk(job, prepared, output, self.executor), self.executor.places
+        chunk, workers = fitting_chunk(job, prepared, output, self.executor), self.executor.concurrency
         job = dataclasses.replace(job, chunk=chunk)
         if not prepared.simulation.converges:
             return job
-        # Several blocks for each place, since some end early; and none that leaves lanes empty from the beginning.
-        blocks = 1 if places == 1 else max(min(self.members // chunk, BLOCKS_PER_PLACE * places), places)
+        # Several blocks per worker, since some end early; each large enough to fill its lanes.
+        blocks = 1 if workers == 1 else max(min(self.members // chunk, BLOCKS_PER_WORKER * workers), workers)
         if not job.in_one_file:
             blocks = max(blocks, 2, -(-self.members // most_members(self, prepared)))
         return dataclasses.replace(job, blocks=min(blocks, self.members))
 
     def check_folder(self, output: Path | None) -> None:
-        """Refuse a sweep whose workers have nowhere to write to.
+        """Refuse a sweep in other processes without a run directory.
 
         Args:
-            output: the run directory to be, or ``None``.
+            output: run directory to write, or ``None``.
 
         Raises:
             UserError: if there is none and chunks are not computed in this process.
         """
         if output is None and not self.executor.in_this_process:
-            raise UserError("workers write what they compute into a run directory; give output=, or leave them out")
+            raise UserError("workers write their results into a run directory; give output=, or leave workers out")
 
     def execute(
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
     ) -> "xarray.Dataset":
-        """Run every chunk that is not stored yet."""
+        """Compute every chunk that is not stored yet, and return the result."""
         chunks, found = Chunks(self, prepared, directory), dict[int, dict[str, np.ndarray]]()
 
         def keep(index: int, arrays: dict[str, np.ndarray] | None) -> bool:
-            # Of a result that is larger than memory, a chunk is looked at and let go.
+            # If the result is larger than memory, a chunk is checked and dropped.
             if arrays is not None and self.in_one_file:
                 found[index] = arrays
             return arrays is not None
@@ -152,13 +152,13 @@ class Sweep(Members, Job["xarray.Dataset"]):
             result = on_disk(self, directory)
         return store_result(directory, result, in_one_file=self.in_one_file) if directory else result
 
-    def so_far(self, directory: RunDirectory) -> SoFar:
-        """Return how many members are stored, and those that failed."""
-        return chunks_so_far(self, directory, self.repair)
+    def stored_progress(self, directory: RunDirectory) -> StoredProgress:
+        """Return the number of stored members, and their failures."""
+        return chunk_progress(self, directory, self.repair)
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check the files of all chunks."""
-        check_chunks(directory, self.members, self.cut.frames + 1)
+        check_chunks(directory, self.members, self.plan.frames + 1)
 
     @classmethod
     def read(cls, directory: RunDirectory) -> "xarray.Dataset":
@@ -169,13 +169,13 @@ class Sweep(Members, Job["xarray.Dataset"]):
         return read_result(directory) if job.in_one_file else job.opened(directory)
 
     def opened(self, directory: RunDirectory) -> "xarray.Dataset":
-        """Return the result that is left in its chunks.
+        """Return the result that stays in its chunks.
 
         Raises:
-            DamagedFileError: that names a chunk that is missing, or a summary that is damaged.
+            DamagedFileError: naming a missing chunk or a damaged summary.
         """
         summary, length = read_summary(directory), self.chunk_length(converges=self.blocks > 1)
-        check_chunks_there(directory, -(-self.members // length))
+        check_chunks_exist(directory, -(-self.members // length))
         return on_disk(self, directory).assign_attrs(failed=summary["failures"])
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Points of a sweep from a table: a CSV or Parquet file whose columns are parameters."""
+"""Tables of points of a sweep: CSV and Parquet files whose columns are parameters."""
 
 import csv
 import importlib
@@ -15,24 +15,24 @@ from simkit.scenario import checks
 from simkit.scenario.inlined import read_text
 from simkit.scenario.scenario import Scenario
 
-# Nothing else that Python takes for a float, such as 1_000.
+# Excludes other text that Python accepts as a float, such as 1_000.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _LARGEST = 64 * 2**20
 
 
 def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[float, ...]], str]:
-    """Return the points that a table lists, one per row.
+    """Read the points of a table, one per row.
 
     Args:
-        scenario: with the parameters.
-        file: ``.csv``, with a header and commas between, or ``.parquet`` (where ``pyarrow`` is installed). Every
-            column is named after a parameter and holds numbers.
+        scenario: scenario with the parameters.
+        file: ``.csv``, comma-separated with a header, or ``.parquet`` (if ``pyarrow`` is installed). Every column is
+            named after a parameter and holds numbers.
 
     Returns:
         Values by parameter, one per row, and the file's name.
 
     Raises:
-        UserError: that names the file, and row and column of what is wrong. The header of a CSV file is row 1.
+        UserError: naming the file, row and column of the mistake. The header of a CSV file is row 1.
     """
     if not isinstance(file, str | Path):
         raise UserError(f"table is of type {type(file).__name__}; give the path of a .csv or .parquet file")
@@ -44,19 +44,21 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
     label = path.name
     if not header or header == [""]:
         raise UserError(f"{label} has no header; name a parameter at the head of each column")
-    for place, name in enumerate(header):
+    for index, name in enumerate(header):
         if not name:
-            raise UserError(f"{label}: column {place + 1} has no name; name a parameter at its head")
-        if header.index(name) != place:
-            raise UserError(f"{label}: column '{one_line(name, 60)}' comes twice; keep one of them")
+            raise UserError(f"{label}: column {index + 1} has no name; name a parameter at its head")
+        if header.index(name) != index:
+            raise UserError(f"{label}: column '{one_line(name, 60)}' is given twice; keep one")
         if name == "seed":
-            raise UserError(f"{label}: column 'seed' is no parameter; every row is run with as many as seeds= says")
+            raise UserError(f"{label}: column 'seed' is not a parameter; give the number of seeds by seeds=")
         check_swept(scenario, name, f"{label}: column '{one_line(name, 60)}'")
     bounds = [scenario.parameters[name].bounds for name in header]
     columns: list[list[float]] = [[] for _ in header]
     for row, cells in enumerate(rows, first):
         if len(cells) != len(header):
-            raise UserError(f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give as many")
+            raise UserError(
+                f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give equal numbers"
+            )
         if (row + 1 - first) * len(header) > MOST_NUMBERS:
             raise UserError(f"{label} has over {MOST_NUMBERS} numbers; give a smaller table")
         for name, cell, limits, column in zip(header, cells, bounds, columns, strict=True):
@@ -78,22 +80,22 @@ def _number(cell: Any, where: str) -> Any:
 
 
 type _Table = tuple[list[str], int, Iterator[Sequence[Any]]]
-"""Names of the columns, what the first row is called, and the rows."""
+"""Names of the columns, number of the first row, and the rows."""
 
 
 def _read_csv(path: Path) -> _Table:
     text = read_text(path, "table", _LARGEST, "for a table")
     reader = csv.reader(io.StringIO(text), strict=True)
 
-    def told() -> Iterator[list[str]]:
+    def parsed() -> Iterator[list[str]]:
         try:
             yield from reader
         except csv.Error as error:
             raise UserError(f"{path.name}: line {reader.line_num} is not CSV: {one_line(error)}; correct it") from None
 
-    rows = told()
+    rows = parsed()
     header = [name.strip() for name in next(rows, [])]
-    # A file may end in blank lines, but none is a point.
+    # Blank lines at the end of a file are ignored; others are rows without cells.
     return header, 2, _without_blank_end(rows)
 
 
@@ -125,6 +127,6 @@ def _read_parquet(path: Path) -> _Table:
             rows = [[math.nan if cell is None else cell for cell in row] for row in zip(*columns, strict=True)]
     except UserError:
         raise
-    except Exception as error:  # pyarrow raises many kinds on bytes that are not what they should be
+    except Exception as error:  # pyarrow raises many types of errors on malformed bytes
         raise UserError(f"table {path} cannot be read as Parquet: {one_line(error, 80)}; write it again") from None
     return header, 1, iter(rows)

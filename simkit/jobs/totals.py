@@ -1,6 +1,6 @@
-"""Totals of a sweep: how many members ended how, those that failed by name, and quantiles of their final diagnostics.
+"""Totals of a sweep: number of members by status, and quantiles of their final diagnostics.
 
-Members are counted as they come, a block at a time, so that no more than a block is ever in memory.
+Members are read a block at a time, so that only one block is in memory.
 """
 
 import itertools
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     import xarray
 
 FRACTIONS = {"5 %": 0.05, "25 %": 0.25, "50 %": 0.5, "75 %": 0.75, "95 %": 0.95}
-# Members that are looked at together.
+# Members read together.
 BLOCK = 2**14
 
 
 class Totals:
-    """What is known of members so far.
+    """Totals of the members added so far.
 
     Attributes:
-        statuses: members by status, in words.
-        failed: how many failed.
+        statuses: number of members by status, in words.
+        failed: number of failed members.
     """
 
     def __init__(self) -> None:
@@ -33,12 +33,11 @@ class Totals:
         self._quantiles: dict[str, Quantiles] = {}
 
     def add(self, status: np.ndarray, final: Mapping[str, np.ndarray]) -> None:
-        """Count members.
+        """Add members.
 
         Args:
-            status: codes of `simkit.core.status.Status`, (members,).
-            final: diagnostics at the end of each by name, (members,); those of failed members, and what is not finite,
-                are left out.
+            status: codes of `simkit.core.status.Status`, int32 (members,).
+            final: final diagnostics by name, (members,); those of failed members and non-finite ones are omitted.
         """
         from simkit.core.status import Status, failed
 
@@ -54,7 +53,7 @@ class Totals:
 
     @property
     def quantiles(self) -> dict[str, dict[str, float]]:
-        """Quantiles of each diagnostic that has numbers."""
+        """Quantiles of each diagnostic with finite numbers."""
         known = {name: found for name, found in self._quantiles.items() if found.count}
         return {
             name: dict(zip(FRACTIONS, found.at(list(FRACTIONS.values())), strict=True)) for name, found in known.items()
@@ -69,7 +68,7 @@ def totals_of(result: "xarray.Dataset") -> Totals:
     """Return the totals of a sweep, read a block of members at a time.
 
     Args:
-        result: of a sweep.
+        result: result of a sweep.
     """
     totals = Totals()
     for _, block in blocks_of(result):
@@ -79,10 +78,10 @@ def totals_of(result: "xarray.Dataset") -> Totals:
 
 
 def final_numbers(result: "xarray.Dataset") -> "dict[str, xarray.DataArray]":
-    """Return the diagnostics of members at their end, by name.
+    """Return the final diagnostics of members, by name.
 
     Args:
-        result: of a sweep.
+        result: result of a sweep.
     """
     axes = result["status"].dims
     return {str(n): a.isel(frame=-1) for n, a in result.data_vars.items() if a.dims == (*axes, "frame")}
@@ -92,38 +91,38 @@ def codes_of(words: np.ndarray) -> np.ndarray:
     """Return statuses in words as codes of `simkit.core.status.Status`.
 
     Args:
-        words: as in a result, such as ``"converged"``.
+        words: statuses of a result, such as ``"converged"``.
     """
     from simkit.core.status import Status
 
     known = {status.name.lower(): status.value for status in Status}
-    unique, places = np.unique(words, return_inverse=True)
-    return np.array([known[str(word)] for word in unique], np.int32)[places].reshape(np.shape(words))
+    unique, inverse = np.unique(words, return_inverse=True)
+    return np.array([known[str(word)] for word in unique], np.int32)[inverse].reshape(np.shape(words))
 
 
 def blocks_of(result: "xarray.Dataset", most: int = BLOCK) -> "Iterator[tuple[tuple[int, ...], xarray.Dataset]]":
-    """Return a result in parts of a few members, in the order of these, each with where it begins along each axis.
+    """Yield a result in blocks of members, in their order, each with its start index along each axis.
 
     Args:
-        result: of a sweep.
-        most: members in a part, of a result in memory.
+        result: result of a sweep.
+        most: maximum number of members per block, for a result in memory.
     """
     status = result["status"]
     sizes = {str(axis): length for axis, length in status.sizes.items()}
-    # Members that are stored together are read together.
+    # Members of one chunk are read together.
     stored = status.encoding.get("preferred_chunks")
     lengths = tuple(stored[axis] for axis in sizes) if stored else block_lengths(status.shape, most)
     for starts in itertools.product(*(range(0, n, step) for n, step in zip(sizes.values(), lengths, strict=True))):
-        places = zip(sizes, starts, lengths, strict=True)
-        yield starts, result.isel({axis: slice(start, start + step) for axis, start, step in places})
+        ranges = zip(sizes, starts, lengths, strict=True)
+        yield starts, result.isel({axis: slice(start, start + step) for axis, start, step in ranges})
 
 
 def block_lengths(shape: Sequence[int], most: int) -> tuple[int, ...]:
-    """Return the size of blocks of at most so many members, each of which is one range of their numbers.
+    """Return the lengths, along each axis, of blocks that are contiguous ranges of flat member indices.
 
     Args:
-        shape: how members are arranged.
-        most: members in a block.
+        shape: shape of the members, points and seeds.
+        most: maximum number of members per block.
     """
     lengths, room = list[int](), max(most, 1)
     for length in reversed(shape):

@@ -1,4 +1,4 @@
-"""Does a scenario reproduce the numbers it claims?"""
+"""Validation of a scenario against its published and analytic numbers."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -25,17 +25,17 @@ from simkit.scenario.validations import check_validations
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """One number beside what the scenario gives.
+    """Comparison of an expected number with the scenario's.
 
     Attributes:
-        scenario: its name.
+        scenario: name of the scenario.
         what: the quantity, or the derivative, in words.
         expected: published or analytic value.
         found: the scenario's value.
         error: relative to ``|expected|``; absolute where that is zero.
-        tolerance: largest error allowed.
-        source: where the expected value comes from.
-        failure: how the run failed, in words; empty if it did not.
+        tolerance: largest allowed error.
+        source: source of the expected value.
+        failure: failure of the run, in words; empty if there was none.
     """
 
     scenario: str
@@ -49,7 +49,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether the run did not fail and the error is within the tolerance (NaN is not)."""
+        """Whether the run succeeded and the error is within the tolerance (NaN is not)."""
         return not self.failure and self.error <= self.tolerance
 
 
@@ -57,11 +57,11 @@ def validate(scenario: Scenario, report: Report = lambda fraction, words: None) 
     """Yield one `Check` per validation entry, running each set of overrides once.
 
     Args:
-        scenario: overrides applied.
-        report: called with the fraction done of a run, after every segment of it.
+        scenario: scenario with overrides applied.
+        report: called with the fraction done of a run, after each of its segments.
 
     Raises:
-        UserError: if the scenario cannot be built, or does not have what a validation sets or differentiates by.
+        UserError: if the scenario cannot be built, or lacks a parameter or quantity of a validation.
     """
     check_validations(scenario)
     use_compilation_cache()
@@ -84,7 +84,7 @@ def validate(scenario: Scenario, report: Report = lambda fraction, words: None) 
 def _found(
     scenario: Scenario, validation: Validation, outcomes: dict[str, Outcome], report: Report
 ) -> tuple[float, str]:
-    """Return a value, and how its run failed (empty if it did not)."""
+    """Return the value of a validation, and the failure of its run (empty if there was none)."""
     changed = load(scenario, validation.overrides)
     if validation.derivative is not None:
         _, derivative = value_and_grad(changed, validation.derivative, objective=validation.objective)
@@ -103,11 +103,11 @@ def _found(
 
 
 def _measured(scenario: Scenario, text: str, outcome: Outcome) -> float:
-    """Return the value of an expression of all that a run observed and diagnosed."""
+    """Return the value of an expression of a run's observed arrays and diagnostics."""
     arrays = outcome.arrays
     with precision(scenario.run.precision):
-        told = [
+        frames_and_diagnostics = [
             {name.partition(".")[2]: jnp.asarray(array) for name, array in arrays.items() if name.startswith(kind)}
             for kind in ("observed.", "diagnosed.")
         ]
-        return float(measure_of(build(scenario), text, f"{scenario.file}: validation")(*told))
+        return float(measure_of(build(scenario), text, f"{scenario.file}: validation")(*frames_and_diagnostics))

@@ -1,1 +1,1 @@
-"""Files of runs: written atomically, sealed by checksums, and read back as labeled data."""
+"""Files of stored jobs: written atomically, sealed by checksums, and read back as labeled data sets."""

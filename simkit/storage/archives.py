@@ -1,4 +1,4 @@
-"""Archives of arrays with checksums and the identity of their run and file."""
+"""Sealed array archives: ``.npz`` files with a checksum and the identity of their run and file."""
 
 import dataclasses
 import io
@@ -21,18 +21,18 @@ from simkit.storage.regular_files import open_to_read
 
 @dataclasses.dataclass(frozen=True)
 class Seal:
-    """Which file of which run an archive is; verified when it is read.
+    """The identity of an archive, its run and its file; verified when the archive is read.
 
     Attributes:
-        run: identity of the run, hexadecimal; ``"0"`` for arrays that belong to no run directory.
-        file: what it holds, such as ``"segment 3"``.
+        run: identity of the run, hexadecimal; ``"0"`` for arrays outside any run directory.
+        file: content of the file, such as ``"segment 3"``.
     """
 
     run: str = "0"
     file: str = "arrays"
 
     def of(self, file: str) -> "Seal":
-        """Return the seal of a file that belongs to this one, such as a segment of a chunk."""
+        """Return the seal of a part of this file, such as a segment of a chunk."""
         return Seal(self.run, file if self.file == Seal.file else f"{file} of {self.file}")
 
 
@@ -44,7 +44,7 @@ class Layout:
     """Names, types and shapes of the arrays in an archive.
 
     Attributes:
-        arrays: ``{name: (dtype, shape)}``; a length that is a word may be any, the same wherever the word stands.
+        arrays: ``{name: (dtype, shape)}``; a length given as a word is free, but equal wherever the word is used.
         optional: names that may be missing.
     """
 
@@ -52,14 +52,14 @@ class Layout:
     optional: frozenset[str] = frozenset()
 
     def check(self, path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-        """Refuse arrays that differ.
+        """Check names, types and shapes of the arrays in a file.
 
         Args:
-            path: of the file, for the error.
-            arrays: what it holds.
+            path: file, named in the error.
+            arrays: arrays read from the file.
 
         Raises:
-            DamagedFileError: that names what differs.
+            DamagedFileError: naming the first difference.
         """
         missing, odd = set(self.arrays) - self.optional - set(arrays), set(arrays) - set(self.arrays)
         if missing or odd:
@@ -84,27 +84,27 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], seal: Seal = UNBO
     """Write named arrays as an uncompressed ``.npz``, atomically and with the same bytes for the same arrays and seal.
 
     Args:
-        path: where.
+        path: file to write.
         arrays: ``{name: array}`` without object arrays.
-        seal: which file of which run it is.
+        seal: identity of the file.
     """
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{name: np.asarray(array) for name, array in arrays.items()})
     write_bytes(path, sealed(buffer.getvalue(), seal))
 
 
-# An archive ends with the length of its comment and the comment. Ours is the seal and a checksum of all bytes before:
-# those that zip keeps for each member leave its directory unprotected.
+# A zip archive ends with a comment, preceded by its length. Ours holds the seal and a checksum of all bytes before it;
+# the checksums of zip itself cover the members, but not the directory of the archive.
 _COMMENT = re.compile(rb"run ([0-9a-f]+), ([a-z0-9 ]+), crc32 ([0-9a-f]{8})")
 _CRC = 8
 
 
 def sealed(archive: bytes, seal: Seal) -> bytes:
-    """Return a zip archive without a comment as one with the seal and the checksum.
+    """Return a zip archive with its seal and checksum appended as the comment.
 
     Args:
-        archive: its bytes.
-        seal: which file of which run it is.
+        archive: bytes of a zip archive without a comment.
+        seal: identity of the file.
     """
     words = f"run {seal.run}, {seal.file}, crc32 ".encode()
     body = archive[: -len(struct.pack("<H", 0))] + struct.pack("<H", len(words) + _CRC) + words
@@ -112,16 +112,16 @@ def sealed(archive: bytes, seal: Seal) -> bytes:
 
 
 def read_arrays(path: Path, seal: Seal = UNBOUND, layout: Layout | None = None) -> dict[str, np.ndarray]:
-    """Read what `write_arrays` wrote, verifying seal, checksum and every declared size before any memory is taken.
+    """Read an archive of `write_arrays`; seal, checksum and declared sizes are verified before memory is allocated.
 
     Args:
-        path: of the file.
-        seal: which file of which run it must be.
-        layout: which arrays it must hold; ``None`` takes any.
+        path: file to read.
+        seal: required identity of the file.
+        layout: required arrays; ``None`` accepts any.
 
     Raises:
-        DamagedFileError: if the file is missing, truncated or altered, belongs elsewhere or is not such an archive.
-        UserError: if it is something else than a regular file.
+        DamagedFileError: if the file is missing, truncated, altered, from elsewhere, or not such an archive.
+        UserError: if the path is not a regular file.
     """
     try:
         with open_to_read(path) as file:
@@ -129,13 +129,13 @@ def read_arrays(path: Path, seal: Seal = UNBOUND, layout: Layout | None = None) 
             with zipfile.ZipFile(file) as archive:
                 members = archive.infolist()
                 if sum(info.file_size for info in members) > os.fstat(file.fileno()).st_size:
-                    raise ValueError("it declares more than it holds")
+                    raise ValueError("it declares more data than it contains")
                 arrays = {info.filename.removesuffix(".npy"): _read_member(archive, info) for info in members}
         if len(arrays) != len(members):
             raise ValueError("it holds an array twice")
     except UserError:
         raise
-    except Exception as error:  # zipfile and numpy raise many kinds on bytes that are not what they should be
+    except Exception as error:  # zipfile and numpy raise many types of errors on malformed bytes
         raise DamagedFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     if layout is not None:
         layout.check(path, arrays)
@@ -143,13 +143,13 @@ def read_arrays(path: Path, seal: Seal = UNBOUND, layout: Layout | None = None) 
 
 
 def run_of(path: Path) -> str | None:
-    """Return the identity of the run that an archive says it belongs to, or ``None`` if its end says nothing.
+    """Return the identity of the run in an archive's seal, or ``None`` if the archive has no readable seal.
 
     Args:
-        path: of the file.
+        path: archive to read.
 
     Raises:
-        UserError: if it is something else than a regular file.
+        UserError: if the path is not a regular file.
     """
     try:
         with open_to_read(path) as file:
@@ -164,13 +164,13 @@ def _verify(file: BinaryIO, seal: Seal) -> None:
     left, crc, tail = os.fstat(file.fileno()).st_size - _CRC, 0, b""
     while left > 0 and (block := file.read(min(left, 2**20))):
         crc, left, tail = zlib.crc32(block, crc), left - len(block), (tail + block)[-256:]
-    # No byte of the archive's own end looks like the words of a comment.
+    # The end record of the archive itself cannot match the pattern of the comment.
     found = re.search(_COMMENT.pattern + rb"\Z", tail + file.read())
     if not found or int(found[3], 16) != crc:
-        raise ValueError("its checksum does not fit its content")
+        raise ValueError("its checksum does not match its content")
     run, kept = found[1].decode(), found[2].decode()
     if run != seal.run:
-        raise ValueError("it belongs to another run")
+        raise ValueError("it is from another run")
     if kept != seal.file:
         raise ValueError(f"it is {kept} of this run, not {seal.file}")
     file.seek(0)

@@ -1,4 +1,4 @@
-"""The files of a sweep's chunks, and how their arrays are laid out."""
+"""Files of a sweep's chunks, and the layout of their arrays."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -14,17 +14,17 @@ from simkit.storage.store import Store
 
 
 class ChunkFile:
-    """Where a chunk is kept: its file once it is finished, and the folder of its segments until then.
+    """Storage of one chunk: a folder of segments while it is computed, one file when it is finished.
 
     Attributes:
-        folder: of its segments.
-        path: of its file.
-        seal: of both.
+        folder: folder of the segments.
+        path: file of the finished chunk.
+        seal: seal of both.
 
     Args:
-        directory: of the sweep.
-        index: of the chunk.
-        frames: how many each member has, with the initial one.
+        directory: run directory of the sweep.
+        index: index of the chunk.
+        frames: frames per member, including the initial one.
     """
 
     def __init__(self, directory: RunDirectory, index: int, frames: int) -> None:
@@ -34,31 +34,34 @@ class ChunkFile:
         self._request, self._frames = directory.manifest["request"], frames
 
     def store(self, layout: Callable[[Mapping[str, Any]], Layout | None]) -> Store:
-        """Return the store of its segments, laid out as a function of the request tells.
+        """Return the store of the segments.
+
+        Args:
+            layout: function of the manifest's request that returns the layout of a segment.
 
         Raises:
-            UserError: if something else than a folder is in its place.
+            UserError: if the path of the folder is not a folder.
         """
         check_folder(self.folder)
         return Store(self.folder, self.seal, layout(self._request))
 
     def remove_segments(self) -> None:
-        """Remove what a finished chunk, which is whole in its file, left on the way there.
+        """Remove the segments of a finished chunk, whose file holds all results.
 
         Raises:
-            UserError: if something else than a folder is in its place.
+            UserError: if the path of the folder is not a folder.
         """
         if check_folder(self.folder):
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def read(self, warn: Callable[[str], None]) -> dict[str, np.ndarray] | None:
-        """Return what is kept, or ``None`` if it is not finished or damaged.
+        """Return the arrays of the chunk, or ``None`` if it is unfinished or damaged.
 
         Args:
             warn: called with one line about damage.
 
         Raises:
-            UserError: if something else than a file is in its place.
+            UserError: if the path of the file is not a regular file.
         """
         if not check_regular(self.path):
             return None
@@ -72,28 +75,28 @@ class ChunkFile:
         """Return the arrays of a finished chunk.
 
         Raises:
-            DamagedFileError: if its file is missing, damaged or not of this chunk.
-            UserError: if something else than a file is in its place.
+            DamagedFileError: if the file is missing, damaged or of another chunk.
+            UserError: if the path of the file is not a regular file.
         """
         from simkit.core.status import Status
 
         arrays = read_arrays(self.path, self.seal, members_layout(self._request, self._frames))
         if not np.isin(arrays["status"], list(Status)).all():
-            raise DamagedFileError(f"{self.path}: it holds a status that does not exist")
+            raise DamagedFileError(f"{self.path}: it holds an unknown status code")
         return arrays
 
 
 def check_chunks(directory: RunDirectory, members: int, frames: int) -> None:
-    """Check the files of a finished sweep.
+    """Check the chunk files of a finished sweep by reading them.
 
     Args:
-        directory: of the sweep.
-        members: how many there are.
-        frames: how many each has, with the initial one.
+        directory: run directory of the sweep.
+        members: number of members.
+        frames: frames per member, including the initial one.
 
     Raises:
-        DamagedFileError: if one is missing, damaged or not of this sweep.
-        UserError: if something else than a file is in the place of one.
+        DamagedFileError: if a file is missing, damaged or of another sweep.
+        UserError: if the path of a file is not a regular file.
     """
     index = 0
     while members > 0:
@@ -101,16 +104,16 @@ def check_chunks(directory: RunDirectory, members: int, frames: int) -> None:
         index += 1
 
 
-def check_chunks_there(directory: RunDirectory, count: int) -> None:
-    """Check that the files of all chunks are there, without reading them.
+def check_chunks_exist(directory: RunDirectory, count: int) -> None:
+    """Check that the files of all chunks exist, without reading them.
 
     Args:
-        directory: of a finished sweep.
+        directory: run directory of a finished sweep.
         count: number of chunks.
 
     Raises:
-        DamagedFileError: that names the first that is missing.
-        UserError: if something else than a file is in the place of one.
+        DamagedFileError: naming the first missing file.
+        UserError: if the path of a file is not a regular file.
     """
     for index in range(count):
         if not check_regular(path := ChunkFile(directory, index, 0).path):
@@ -121,19 +124,19 @@ type _Arrays = dict[str, tuple[str, tuple[int | str, ...]]]
 
 
 def chunk_layout(request: Mapping[str, Any]) -> Layout:
-    """Return how the segments of a chunk of a sweep are laid out.
+    """Return the layout of the segments of a chunk.
 
     Args:
-        request: of the manifest.
+        request: the manifest's request.
     """
     return Layout(_diagnosed(request, "frame", request["chunk"]) | {"status": ("int32", ("frame", request["chunk"]))})
 
 
 def lanes_layout(request: Mapping[str, Any]) -> Layout:
-    """Return how the segments of a sweep through lanes are laid out, see `simkit.engine.lanes.Queue`.
+    """Return the layout of the segments of a sweep in lanes, see `simkit.engine.lanes.Queue`.
 
     Args:
-        request: of the manifest.
+        request: the manifest's request.
     """
     lanes, observed = request["chunk"], _observed(request, "left")
     arrays: _Arrays = {name: ("int32", (lanes,)) for name in ("member", "frame")}
@@ -142,11 +145,11 @@ def lanes_layout(request: Mapping[str, Any]) -> Layout:
 
 
 def members_layout(request: Mapping[str, Any], frames: int) -> Layout:
-    """Return how the finished chunks of a sweep are laid out.
+    """Return the layout of the finished chunks of a sweep.
 
     Args:
-        request: of the manifest.
-        frames: how many each member has, with the initial one.
+        request: the manifest's request.
+        frames: frames per member, including the initial one.
     """
     diagnosed, observed = _diagnosed(request, frames, "member"), _observed(request, "member")
     return Layout(diagnosed | observed | {"status": ("int32", ("member",))})

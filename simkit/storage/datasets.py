@@ -1,4 +1,4 @@
-"""Stored arrays as labeled data sets."""
+"""Labeled data sets made of stored arrays."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,15 +25,15 @@ def labels_of(simulation: "Simulation") -> dict[str, Any]:
 
 
 def check_labels(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any], path: Path) -> None:
-    """Refuse labels of a manifest that do not fit the arrays they belong to.
+    """Check that the labels of a manifest fit the stored arrays.
 
     Args:
-        arrays: as joined from segments.
-        labels: from a manifest.
-        path: of the run directory, for the error.
+        arrays: arrays joined from segments.
+        labels: labels of the manifest.
+        path: run directory, named in the error.
 
     Raises:
-        UserError: that names the dimension.
+        UserError: naming the dimension whose coordinates do not fit.
     """
     lengths = {
         dimension: length
@@ -46,11 +46,11 @@ def check_labels(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any], pa
 
 
 def _fit(values: Any, length: int | None) -> bool:
-    """Return whether coordinates are one number per index of a dimension; others, for pictures, may be words or tables.
+    """Return whether coordinates are one number per index of a dimension; those for pictures may be words or tables.
 
     Args:
-        values: from a manifest.
-        length: of the dimension; ``None`` for what is none, such as the kinds of the ``sides``.
+        values: coordinates in the manifest.
+        length: length of the dimension; ``None`` if no array has this dimension, such as the kinds of the ``sides``.
     """
     try:
         array = np.asarray(values)
@@ -65,7 +65,7 @@ def join(pieces: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
 
 
 def split[Value](arrays: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value]]:
-    """Return what was observed and what was diagnosed (arrays, or what is known of them), each by its own name."""
+    """Return two dictionaries, of observed arrays and of diagnostics, without the prefixes of their names."""
     observed, diagnosed = (
         {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}
         for group in ("observed.", "diagnosed.")
@@ -79,16 +79,16 @@ def to_dataset(
     """Return frames and diagnostics as one data set along ``time``, or ``iteration``, or else ``frame``.
 
     Args:
-        arrays: as joined from segments.
+        arrays: arrays joined from segments.
         labels: from `labels_of`.
-        attributes: what to note on the data set.
+        attributes: attributes of the data set.
     """
     import xarray
 
     observed, diagnosed = split(arrays)
     dimensions, known = labels["dimensions"], labels["coordinates"]
     variables = {
-        # A name may be both observed and diagnosed.
+        # One name may be both an observed array and a diagnostic.
         f"observed_{name}" if name in diagnosed else name: oriented(_dimensions(name, array, dimensions), array)
         for name, array in observed.items()
     }

@@ -1,4 +1,4 @@
-"""Atomic writes of files, and JSON with checksums."""
+"""Atomic file writes, and JSON files with checksums."""
 
 import hashlib
 import json
@@ -12,28 +12,28 @@ from typing import Any
 from simkit.errors import UserError
 from simkit.storage.regular_files import check_regular, open_new, open_to_read
 
-# A manifest lists the coordinates of a grid; a megabyte is much.
+# A manifest lists the coordinates of a grid, rarely more than a megabyte.
 MAX_JSON_BYTES = 64 * 2**20
 
 _LEFTOVER = re.compile(r"\..+\.\d+\.tmp")
 
 
 class DamagedFileError(Exception):
-    """A file whose bytes are not what was written, or that belongs elsewhere."""
+    """A file whose bytes have changed since it was written, or that is from another run."""
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file so that a crash at any moment leaves the old one or the new one, never a part.
+    """Write a file atomically: a crash at any moment leaves the old or the new file, never a part of one.
 
     Args:
-        path: where; its folder must exist.
-        data: the whole content.
+        path: file to write, in an existing folder.
+        data: the complete content.
 
     Raises:
-        UserError: if it cannot be written (a full disk, no permission), or a link, folder, pipe or device is in its
-            place; what was there is still there.
+        UserError: if the file cannot be written (a full disk, no permission), or the path is a link, folder, pipe or
+            device; the old content is unchanged.
     """
-    # Processes of two machines that share a folder may have one number.
+    # Processes on two machines that share a folder may have the same process id.
     temporary = path.with_name(f".{path.name}.{os.getpid()}{int.from_bytes(os.urandom(4)):010}.tmp")
     try:
         check_regular(path)
@@ -57,13 +57,13 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder that results are to be written to, unless it is there.
+    """Create a folder for results, if it does not exist.
 
     Args:
-        folder: what the user gave as ``output``, or a place in it.
+        folder: the user's ``output``, or a folder in it.
 
     Raises:
-        UserError: if it cannot be made.
+        UserError: if the folder cannot be created.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,15 +72,15 @@ def make_folder(folder: Path) -> None:
 
 
 def is_leftover(name: str) -> bool:
-    """Return whether a file's name is one that `write_bytes` gives to what it has not finished."""
+    """Return whether a file name is that of a temporary file of `write_bytes`."""
     return _LEFTOVER.fullmatch(name) is not None
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what `write_bytes` leaves in a folder when its process is killed while it writes.
+    """Remove the temporary files that `write_bytes` leaves behind when its process is killed.
 
     Args:
-        folder: one that no other process writes to.
+        folder: a folder to which no other process writes.
     """
     for leftover in folder.glob(".*.tmp"):
         if is_leftover(leftover.name) and leftover.is_file() and not leftover.is_symlink():
@@ -91,8 +91,8 @@ def read_bytes(path: Path) -> bytes:
     """Return the content of a regular file.
 
     Raises:
-        DamagedFileError: if it is missing or cannot be read.
-        UserError: if it is something else than a regular file.
+        DamagedFileError: if the file is missing or cannot be read.
+        UserError: if the path is not a regular file.
     """
     try:
         with open_to_read(path) as file:
@@ -102,20 +102,20 @@ def read_bytes(path: Path) -> bytes:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON for people and programs, atomically.
+    """Write indented JSON atomically.
 
     Args:
-        path: where.
-        value: plain data; a number that JSON does not know (NaN, infinity) becomes null.
+        path: file to write.
+        value: plain data; NaN and infinity, which JSON lacks, become null.
     """
     write_bytes(path, (json.dumps(_finite(value), indent=2, allow_nan=False) + "\n").encode())
 
 
 def write_sealed_json(path: Path, value: Mapping[str, Any], run: str) -> None:
-    """Write JSON with the run it belongs to and a checksum of what it says.
+    """Write JSON with the identity of its run and a checksum.
 
     Args:
-        path: where.
+        path: file to write.
         value: as for `write_json`, without the keys ``run`` and ``checksum``.
         run: identity of the run.
     """
@@ -124,30 +124,30 @@ def write_sealed_json(path: Path, value: Mapping[str, Any], run: str) -> None:
 
 
 def read_sealed_json(path: Path, run: str) -> dict[str, Any]:
-    """Read what `write_sealed_json` wrote.
+    """Read a file of `write_sealed_json`.
 
     Args:
-        path: of the file.
-        run: identity of the run it must belong to.
+        path: file to read.
+        run: required identity of the run.
 
     Raises:
-        DamagedFileError: if the file is missing, says something else than what was written, or belongs to another run.
-        UserError: if it is something else than a regular file.
+        DamagedFileError: if the file is missing, altered, or from another run.
+        UserError: if the path is not a regular file.
     """
     value = read_json(path)
     if value.pop("checksum", None) != checksum(value):
-        raise DamagedFileError(f"{path}: its checksum does not fit its content")
+        raise DamagedFileError(f"{path}: its checksum does not match its content")
     if value.pop("run", None) != run:
-        raise DamagedFileError(f"{path}: it belongs to another run")
+        raise DamagedFileError(f"{path}: it is from another run")
     return value
 
 
 def checksum(value: Mapping[str, Any], text: str = "") -> str:
-    """Return a checksum of plain data, and of a text that goes with it.
+    """Return the SHA-256 checksum of plain data and a text.
 
     Args:
         value: plain data.
-        text: any.
+        text: text appended to the JSON of the data.
     """
     return f"sha256 {hashlib.sha256((json.dumps(value, sort_keys=True) + text).encode()).hexdigest()}"
 
@@ -165,7 +165,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
     Raises:
         DamagedFileError: if the file is missing, is over 64 MiB or is not a JSON object.
-        UserError: if it is something else than a regular file.
+        UserError: if the path is not a regular file.
     """
     try:
         with open_to_read(path) as file:

@@ -1,9 +1,9 @@
-"""The kinds of jobs, and where each is declared."""
+"""Kinds of jobs, and the class that declares each."""
 
 import importlib
 from typing import Any
 
-# A job is declared beside what it does, above this layer, so that it stands here as text.
+# The classes are in a layer above this one, so they are named here as text and imported on demand.
 KINDS = {
     "run": "simkit.jobs.runs:Run",
     "sweep": "simkit.jobs.sweeps:Sweep",
@@ -14,10 +14,10 @@ KINDS = {
 
 
 def kind_of(name: str) -> Any:
-    """Return a kind of job, a subclass of `simkit.jobs.job.Job`.
+    """Return the class of a kind of job, a subclass of `simkit.jobs.job.Job`.
 
     Args:
-        name: as in a manifest, a key of `KINDS`.
+        name: a key of `KINDS`, as stored in a manifest.
     """
     module, _, declared = KINDS[name].partition(":")
     return getattr(importlib.import_module(module), declared)

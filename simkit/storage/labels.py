@@ -12,7 +12,7 @@ from simkit.scenario.scenario import Scenario
 if TYPE_CHECKING:
     import xarray
 
-# Names of the entries along dimensions that count components, not things.
+# Coordinate labels of dimensions whose entries are components of a vector.
 COMPONENTS = {
     "space": ("x", "y", "z"),
     "axis": ("x", "y", "z"),
@@ -21,20 +21,20 @@ COMPONENTS = {
     "normal_and_offset": ("normal_x", "normal_y", "normal_z", "offset"),
     "end": ("first", "second"),
 }
-# What else a variable's name may begin with, where two of one name had to be told apart.
+# Prefixes of variable names that distinguish two variables of the same name.
 PREFIXES = ("observed_", "diagnosed_", "final_")
-# Attributes of data sets; a parameter of one of these names is noted as ``params.NAME``.
+# Attributes of data sets; a parameter with one of these names is stored as the attribute ``params.NAME``.
 PROVENANCE = ("title", "scenario", "simulation", "config", "steps", "every", "seed", "precision", "simkit_version")
 ATTRIBUTES = frozenset((*PROVENANCE, "status", "failed", "message", "members", "points", "apart", "at_bounds"))
 ALONG_X, ALONG_Y = ("x", "x_face", "x_cell"), ("y", "y_face", "y_cell")
 
 
 def oriented(dimensions: Sequence[str], array: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return a field with y along its rows, as pictures and xarray's plots have it; anything else as it is.
+    """Return a field with y along its rows, as pictures and xarray's plots need; any other array unchanged.
 
     Args:
         dimensions: one name per axis.
-        array: of them.
+        array: array with these axes.
     """
     if len(dimensions) > 1 and dimensions[-2] in ALONG_X and dimensions[-1] in ALONG_Y:
         return (*dimensions[:-2], dimensions[-1], dimensions[-2]), np.swapaxes(array, -2, -1)
@@ -42,10 +42,10 @@ def oriented(dimensions: Sequence[str], array: np.ndarray) -> tuple[tuple[str, .
 
 
 def components(sizes: Mapping[Any, int]) -> dict[str, list[str]]:
-    """Return names for the entries of dimensions that count components.
+    """Return coordinate labels of the dimensions whose entries are components of a vector.
 
     Args:
-        sizes: of a data set's dimensions.
+        sizes: lengths of a data set's dimensions by name.
     """
     return {
         name: list(words[: sizes[name]]) for name, words in COMPONENTS.items() if 0 < sizes.get(name, 0) <= len(words)
@@ -53,12 +53,12 @@ def components(sizes: Mapping[Any, int]) -> dict[str, list[str]]:
 
 
 def annotate(dataset: "xarray.Dataset", quantities: Mapping[str, Mapping[str, str]], scenario: Scenario) -> None:
-    """Note unit and meaning on every variable and coordinate that has them.
+    """Set unit and meaning as attributes of every variable and coordinate with a known quantity or parameter.
 
     Args:
-        dataset: whose.
-        quantities: ``{name: {"unit": ..., "doc": ...}}`` of what is observed and diagnosed.
-        scenario: with its parameters.
+        dataset: data set to change.
+        quantities: ``{name: {"unit": ..., "doc": ...}}`` of observed arrays and diagnostics.
+        scenario: scenario that declares the parameters.
     """
     parameters = {name: {"unit": p.unit, "doc": p.doc} for name, p in scenario.parameters.items()}
     for name, variable in dataset.variables.items():
@@ -75,12 +75,12 @@ def annotate(dataset: "xarray.Dataset", quantities: Mapping[str, Mapping[str, st
 
 
 def attributes_of(scenario: Scenario, without: Sequence[str] = (), version: str = "") -> dict[str, Any]:
-    """Return what made a data set: scenario, parameters, configuration, seed, precision and version.
+    """Return the provenance of a data set: scenario, parameters, configuration, seed, precision and version.
 
     Args:
-        scenario: overrides applied.
+        scenario: scenario with overrides applied.
         without: parameters that vary over the data set.
-        version: of simkit; empty for this one.
+        version: version of simkit; empty for the current one.
     """
     config = {key: _short(value) for key, value in scenario.config.items()}
     values = {name: attribute(p.default) for name, p in scenario.parameters.items() if name not in without}
@@ -99,13 +99,13 @@ def attributes_of(scenario: Scenario, without: Sequence[str] = (), version: str 
 
 
 def attribute(value: Any) -> Any:
-    """Return plain data in a form that every file format of data sets can store as an attribute.
+    """Return plain data as a type that every file format of data sets can store as an attribute.
 
     Args:
         value: a number, a word, or nested lists or tuples of them.
 
     Returns:
-        A number (beyond 32 bits as text) or word as it is, numbers in a row as an array, anything deeper as JSON.
+        A number (as text beyond 32 bits) or word unchanged, a flat list of numbers as an array, nested data as JSON.
     """
     if isinstance(value, bool):
         return int(value)
@@ -118,5 +118,5 @@ def attribute(value: Any) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """Return a factory argument, a file's text as its length."""
+    """Return a factory argument, with a text of several lines replaced by its length."""
     return f"text of {len(value.encode())} bytes" if isinstance(value, str) and "\n" in value else value

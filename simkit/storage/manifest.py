@@ -1,4 +1,4 @@
-"""The manifest of a run directory: what was asked, what decides the bytes, and how its archives are laid out."""
+"""Manifest of a run directory: the request, the software and devices that decide the bytes, and the array layouts."""
 
 import math
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ FORMAT = 2
 
 
 def manifest_of(kind: str, scenario: Scenario, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest of new work.
+    """Return the manifest of a new job.
 
     Args:
-        kind: a key of `KINDS`.
-        scenario: with every override applied.
-        request: what else decides the result, as plain data.
+        kind: kind of job, a key of `KINDS`.
+        scenario: scenario with overrides applied.
+        request: the job's further settings, as plain data.
     """
     manifest = {
         "format": FORMAT,
@@ -53,18 +53,19 @@ def _declaration(parameter: Parameter) -> dict[str, Any]:
 
 
 def declared_in(manifest: Mapping[str, Any], scenario: Scenario) -> dict[str, Parameter]:
-    """Return the parameters of a run as they were declared when it began.
+    """Return the parameters of a run with their declarations at its start.
 
     Args:
-        manifest: of the run; those of earlier versions say no more of parameters than the file beside them.
-        scenario: as the file says.
+        manifest: manifest of the run; in earlier versions it held values without declarations, which are then taken
+            from the scenario.
+        scenario: scenario parsed from the stored file.
     """
-    told, values = manifest.get("parameters"), manifest["values"]["params"]
+    declarations, values = manifest.get("parameters"), manifest["values"]["params"]
     defaults = {name: checks.numbers(value, f"manifest.json: values.params.{name}") for name, value in values.items()}
-    if told is None:
-        unsaid = {name: Parameter(value, doc="not described in its file") for name, value in defaults.items()}
-        return unsaid | {name: settings.as_declaration for name, settings in scenario.parameter_settings.items()}
-    return {name: Parameter(value, *_declared(told[name])) for name, value in defaults.items()}
+    if declarations is None:
+        undescribed = {name: Parameter(value, doc="not described in its file") for name, value in defaults.items()}
+        return undescribed | {name: settings.as_declaration for name, settings in scenario.parameter_settings.items()}
+    return {name: Parameter(value, *_declared(declarations[name])) for name, value in defaults.items()}
 
 
 def _declared(entry: Mapping[str, Any]) -> tuple[tuple[float, float], str, str]:
@@ -73,15 +74,15 @@ def _declared(entry: Mapping[str, Any]) -> tuple[tuple[float, float], str, str]:
 
 
 def check_manifest(manifest: Mapping[str, Any], text: str, path: Path) -> None:
-    """Refuse a manifest that is not one of this format, was changed, or says what none can say.
+    """Check format, checksum and schema of a manifest.
 
     Args:
-        manifest: as it was read.
-        text: of the scenario beside it.
-        path: of the run directory, for the error.
+        manifest: manifest read from the run directory.
+        text: text of the stored scenario file.
+        path: run directory, named in the error.
 
     Raises:
-        UserError: that names what is wrong and what to do.
+        UserError: naming the fault and the remedy.
     """
     if (found := manifest.get("format")) != FORMAT or isinstance(found, bool):
         written = "an earlier" if isinstance(found, int) and found < FORMAT else "another"
@@ -98,12 +99,12 @@ def check_manifest(manifest: Mapping[str, Any], text: str, path: Path) -> None:
 
 
 def is_manifest(manifest: Mapping[str, Any]) -> bool:
-    """Return whether a JSON object is the manifest of a run of this or an earlier format, changed or not."""
+    """Return whether a JSON object has the keys of a manifest, of this or an earlier format, altered or not."""
     return {"format", "scenario", "values", "request"} <= set(manifest) and manifest.get("kind") in tuple(KINDS)
 
 
 def identity_of(manifest: Mapping[str, Any]) -> str:
-    """Return what tells a run's files from those of another run: half the digits of its manifest's checksum."""
+    """Return the identity of a run, stored in the seals of its files: half the digits of the manifest's checksum."""
     return manifest["checksum"].removeprefix("sha256 ")[:32]
 
 
@@ -117,10 +118,10 @@ def describe_frames(frame: "Arrays") -> dict[str, Any]:
 
 
 def frames_layout(request: Mapping[str, Any]) -> Layout:
-    """Return how the segments of a run are laid out.
+    """Return the layout of the segments of a run.
 
     Args:
-        request: of the manifest.
+        request: the manifest's request.
     """
     arrays = {name: (dtype, ("frame", *shape)) for name, (dtype, shape) in request["arrays"].items()}
     return Layout(arrays | {"status": ("int32", ("frame",))})

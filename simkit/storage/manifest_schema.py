@@ -1,4 +1,4 @@
-"""Schema of manifests: the check of every key, and the checks of which jobs put together that of their request."""
+"""Schema of manifests: the check of every key, and the checks from which jobs compose the schema of their request."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -11,35 +11,35 @@ type Check = Callable[[Any, str], None]
 
 
 class SchemaError(Exception):
-    """A value of the manifest that is of the wrong kind."""
+    """A value in a manifest of the wrong type, or a missing key."""
 
 
 def check_schema(manifest: Mapping[str, Any]) -> None:
-    """Check that every key is there and holds what it should; keys that are not known are left alone.
+    """Check that every required key exists and its value is valid; unknown keys are ignored.
 
     Args:
-        manifest: as it was read.
+        manifest: manifest read from a run directory.
 
     Raises:
-        SchemaError: that names the key.
+        SchemaError: naming the key.
     """
     _MANIFEST(manifest, "manifest.json")
-    if "parameters" in manifest:  # not in those of earlier versions
+    if "parameters" in manifest:  # absent in earlier versions
         _table(dict.fromkeys(manifest["values"]["params"], _PARAMETER))(
             manifest["parameters"], "manifest.json: parameters"
         )
     kind, request = kind_of(manifest["kind"]), manifest["request"]
-    asked = {"labels": _LABELS, "arrays": _ARRAYS, **kind.asked}
-    asked |= {name: check for name, check in kind.asked_later.items() if name in request}
-    _table(asked)(manifest["request"], "manifest.json: request")
+    required = {"labels": _LABELS, "arrays": _ARRAYS, **kind.request_checks}
+    added_later = {name: check for name, check in kind.request_added_later.items() if name in request}
+    _table(required | added_later)(request, "manifest.json: request")
 
 
-def is_(words: str, test: Callable[[Any], bool]) -> Check:
+def value_check(words: str, test: Callable[[Any], bool]) -> Check:
     """Return the check of a value.
 
     Args:
-        words: what it is, such as ``"a word"``.
-        test: of a value.
+        words: description of a valid value, such as ``"a word"``.
+        test: predicate of the value.
     """
 
     def check(value: Any, where: str) -> None:
@@ -51,7 +51,7 @@ def is_(words: str, test: Callable[[Any], bool]) -> Check:
 
 def _table(keys: Mapping[str, Check]) -> Check:
     def check(value: Any, where: str) -> None:
-        is_("a table", lambda value: isinstance(value, dict))(value, where)
+        value_check("a table", lambda value: isinstance(value, dict))(value, where)
         for key, entry in keys.items():
             if key not in value:
                 raise SchemaError(f"{where} has no '{key}'")
@@ -61,7 +61,7 @@ def _table(keys: Mapping[str, Check]) -> Check:
 
 
 def each(entry: Check) -> Check:
-    """Return the check of a table whose entries are all alike."""
+    """Return the check of a table with arbitrary keys, whose values all pass the same check."""
 
     def check(value: Any, where: str) -> None:
         _table({key: entry for key in value} if isinstance(value, dict) else {})(value, where)
@@ -85,24 +85,28 @@ def _described(value: Any) -> bool:
 
 _INTEGERS = (f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
 _DTYPES = ("bool", *_INTEGERS, "float16", "float32", "float64")
-# Checks for requests.
-WORD = is_("a word", lambda value: isinstance(value, str))
-FLAG = is_("true or false", lambda value: isinstance(value, bool))
-NUMBER = is_("a number", _number)
-COUNT = is_("a whole number from 1", lambda value: _count(value) and value > 0)
-NUMBERS = is_("a list of numbers", lambda value: isinstance(value, list) and bool(value) and all(map(_number, value)))
-WORDS = is_("a list of words", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
+# Checks of values in requests.
+WORD = value_check("a word", lambda value: isinstance(value, str))
+FLAG = value_check("true or false", lambda value: isinstance(value, bool))
+NUMBER = value_check("a number", _number)
+COUNT = value_check("a whole number from 1", lambda value: _count(value) and value > 0)
+NUMBERS = value_check(
+    "a list of numbers", lambda value: isinstance(value, list) and bool(value) and all(map(_number, value))
+)
+WORDS = value_check(
+    "a list of words", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value)
+)
 _ANY_TABLE = _table({})
 _LABELS = _table(
     {
         "dimensions": each(WORDS),
-        "coordinates": each(is_("a list", lambda value: isinstance(value, list))),
+        "coordinates": each(value_check("a list", lambda value: isinstance(value, list))),
         "quantities": each(_table({"unit": WORD, "doc": WORD})),
     }
 )
 _PARAMETER = _table(
     {
-        "bounds": is_(
+        "bounds": value_check(
             "two numbers or null",
             lambda value: isinstance(value, list) and len(value) == 2 and all(e is None or _number(e) for e in value),
         ),
@@ -110,10 +114,10 @@ _PARAMETER = _table(
         "doc": WORD,
     }
 )
-_ARRAYS = each(is_("a type and a shape", _described))
+_ARRAYS = each(value_check("a type and a shape", _described))
 _MANIFEST = _table(
     {
-        "kind": is_(f"one of {', '.join(KINDS)}", lambda value: value in tuple(KINDS)),
+        "kind": value_check(f"one of {', '.join(KINDS)}", lambda value: value in tuple(KINDS)),
         "scenario": WORD,
         "values": _table({"config": _ANY_TABLE, "params": _ANY_TABLE, "run": _ANY_TABLE}),
         "request": _ANY_TABLE,

@@ -1,4 +1,4 @@
-"""Regular files only: opened without following links, without truncation and without waiting on pipes or devices."""
+"""Access to regular files only: no links followed, no truncation on opening, no waiting on pipes or devices."""
 
 import os
 import stat
@@ -15,69 +15,69 @@ _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
 )
-# Opening a pipe or a device must not wait for its other end, and a link that appears after `lstat` is not followed.
+# Opening a pipe or device must not block, and a link created after `lstat` must not be followed.
 _GUARDED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def check_regular(path: Path) -> bool:
-    """Return whether there is a file; nothing but a regular file may be in its place.
+    """Return whether a regular file exists.
 
     Args:
-        path: of the file; its folder may be missing.
+        path: path of the file; its folder may be missing.
 
     Raises:
-        UserError: if there is a link, a folder, a pipe or a device instead.
+        UserError: if the path is a link, folder, pipe or device.
     """
-    return _is_there(path, stat.S_ISREG, "file")
+    return _exists(path, stat.S_ISREG, "file")
 
 
 def check_folder(path: Path) -> bool:
-    """Return whether there is a folder; nothing but a folder may be in its place, nor a link to one.
+    """Return whether a folder exists.
 
     Args:
-        path: of the folder.
+        path: path of the folder.
 
     Raises:
-        UserError: if there is something else instead.
+        UserError: if the path is anything else, such as a link to a folder.
     """
-    return _is_there(path, stat.S_ISDIR, "folder")
+    return _exists(path, stat.S_ISDIR, "folder")
 
 
 def open_to_read(path: Path) -> BinaryIO:
     """Open a regular file for reading.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Raises:
-        UserError: if it is something else than a regular file.
-        OSError: if it is missing or cannot be read.
+        UserError: if the path is not a regular file.
+        OSError: if the file is missing or cannot be read.
     """
     return _opened(path, os.O_RDONLY, "rb")
 
 
 def open_to_lock(path: Path) -> BinaryIO:
-    """Open a file to lock it, with its content as it is; it is made if it is missing.
+    """Open a file to lock it, without changing its content; a missing file is created.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Raises:
-        UserError: if it is something else than a regular file.
-        OSError: if it cannot be opened for writing.
+        UserError: if the path is not a regular file.
+        OSError: if the file cannot be opened for writing.
     """
     return _opened(path, os.O_RDWR | os.O_CREAT, "rb+")
 
 
 def open_new(path: Path) -> BinaryIO:
-    """Open a new file for writing; a file of that name, left by a process that is gone, is removed first.
+    """Open a new file for writing; a file of that name, left by a dead process, is removed first.
 
     Args:
-        path: of a temporary file.
+        path: path of a temporary file.
 
     Raises:
-        UserError: if there is something else than a regular file.
-        OSError: if it cannot be made.
+        UserError: if the path exists and is not a regular file.
+        OSError: if the file cannot be created.
     """
     if check_regular(path):
         path.unlink()
@@ -95,7 +95,7 @@ def _opened(path: Path, flags: int, mode: str) -> BinaryIO:
         raise
 
 
-def _is_there(path: Path, wanted: Callable[[int], bool], noun: str) -> bool:
+def _exists(path: Path, wanted: Callable[[int], bool], noun: str) -> bool:
     try:
         mode = os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -107,4 +107,4 @@ def _is_there(path: Path, wanted: Callable[[int], bool], noun: str) -> bool:
 def _refuse_unless(wanted: Callable[[int], bool], mode: int, path: Path, noun: str) -> None:
     if not wanted(mode):
         kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "a device")
-        raise UserError(f"{path} is {kind} where simkit keeps a {noun}; remove it or rename it, then try again")
+        raise UserError(f"{path} is {kind}, and simkit needs a {noun} there; remove or rename it, then try again")

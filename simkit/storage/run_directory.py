@@ -1,4 +1,4 @@
-"""Run directories: manifest and scenario of a job, and its results (segments, summary)."""
+"""Run directories: creation, locking and reading of the folder that holds a job and its results."""
 
 import dataclasses
 import errno
@@ -17,9 +17,9 @@ from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import parse_scenario
 from simkit.storage.archives import Seal, run_of
-from simkit.storage.belongings import nested_runs, strangers
 from simkit.storage.files import DamagedFileError, read_bytes, read_json, remove_leftovers, write_bytes, write_json
 from simkit.storage.manifest import check_manifest, declared_in, frames_layout, identity_of, is_manifest, manifest_of
+from simkit.storage.own_files import foreign_files, nested_runs
 from simkit.storage.regular_files import open_to_lock, open_to_read
 from simkit.storage.software import versions
 from simkit.storage.store import Store
@@ -31,12 +31,12 @@ SUMMARY = "summary.json"
 
 
 class RunDirectory:
-    """A run on disk.
+    """A job on disk.
 
     Attributes:
         path: the folder.
-        manifest: what was asked, as plain data; never changes after the run has begun.
-        made: the simulation, if it was made in Python and handed over again.
+        manifest: the request, as plain data; constant after creation.
+        made: the simulation, if it was made in Python and passed again by the caller.
     """
 
     def __init__(self, path: Path, manifest: Mapping[str, Any], made: "Simulation | None" = None) -> None:
@@ -46,41 +46,39 @@ class RunDirectory:
 
     @classmethod
     @contextmanager
-    def begun(
+    def created(
         cls, path: Path, kind: str, scenario: Scenario, request: Mapping[str, Any], *, overwrite: bool = False
     ) -> "Iterator[RunDirectory]":
-        """Make a run directory, all of it or none, and hold it from its first moment to the end of the block.
+        """Create a run directory atomically, locked from its creation to the end of the ``with`` block.
 
-        An error in the block before anything is stored removes it again.
+        An error in the block before anything is stored removes the directory.
 
         Args:
-            path: where; missing parents are made.
-            kind: of job, a key of `simkit.storage.kinds.KINDS`.
-            scenario: the scenario with every override applied.
-            request: what else decides the result, as plain data.
+            path: folder to write; missing parents are created.
+            kind: kind of job, a key of `simkit.storage.kinds.KINDS`.
+            scenario: scenario with overrides applied.
+            request: the job's further settings, as plain data.
             overwrite: replace an existing run directory (and nothing else).
 
         Raises:
-            UserError: if the folder exists and may not be replaced, is held by another process, or cannot be written.
+            UserError: if the folder exists and may not be replaced, is locked by another process, or cannot be written.
         """
         check_output(path, overwrite=overwrite)
-        home = path.resolve()  # what a link points to is replaced, not the link
+        home = path.resolve()  # the target of a link is replaced, not the link
         temporary, replaced = (home.with_name(f".{home.name}.{os.getpid()}.{end}") for end in ("tmp", "old"))
-        with ExitStack() as held:
+        with ExitStack() as locks:
             shutil.rmtree(temporary, ignore_errors=True)
             try:
                 temporary.mkdir(parents=True)
-                # The lock moves with its folder, so that no other process finds the new run free, however soon.
-                held.enter_context(_hold(temporary, path))
+                # The lock is renamed with its folder, so the new directory is never unlocked.
+                locks.enter_context(_lock_folder(temporary, path))
                 write_bytes(temporary / "scenario.toml", scenario.text.encode())
                 write_json(temporary / "manifest.json", manifest_of(kind, scenario, request))
-                if not _same(cls.open(temporary).scenario(), scenario):
-                    raise UserError(
-                        f"{scenario.name} is not what its text says, so it cannot be stored; change its text"
-                    )
+                if not _run_alike(cls.open(temporary).scenario(), scenario):
+                    raise UserError(f"{scenario.name} differs from its text, so it cannot be stored; change its text")
                 if (home / "manifest.json").exists():
-                    with _hold(home, path):
-                        # Another process may have replaced it, or a file been added, since it was looked at.
+                    with _lock_folder(home, path):
+                        # Another process may have replaced the directory or added a file since the first check.
                         check_output(path, overwrite=overwrite)
                         shutil.rmtree(replaced, ignore_errors=True)
                         home.rename(replaced)
@@ -91,7 +89,7 @@ class RunDirectory:
             except OSError as error:
                 reason = error.strerror or str(error)
                 if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                    reason = "another process has just made it"
+                    reason = "another process has just created it"
                 raise UserError(f"cannot write {path}: {reason}; choose another folder with output=") from None
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
@@ -113,10 +111,10 @@ class RunDirectory:
             made: the simulation, if it was made in Python.
 
         Raises:
-            UserError: if there is none, or its manifest is damaged or of another format.
+            UserError: if the folder has no manifest, or its manifest is damaged or of another format.
         """
         path = folder_of(path)
-        if not os.path.lexists(path / "manifest.json"):  # unlike Path.exists, false for any path that cannot exist
+        if not os.path.lexists(path / "manifest.json"):  # unlike Path.exists, it returns False for an invalid path
             raise UserError(
                 f"{path} is not a run directory (it has no manifest.json); give the folder that a run wrote"
             )
@@ -135,25 +133,25 @@ class RunDirectory:
 
     @property
     def identity(self) -> str:
-        """What tells this run's files from those of another run; the same for the same manifest."""
+        """Identity of the run, stored in the seals of its files; equal for equal manifests."""
         return identity_of(self.manifest)
 
     @property
     def seal(self) -> Seal:
-        """The seal of this run, to be completed by a file's."""
+        """Seal of this run, completed by the name of a file."""
         return Seal(self.identity)
 
     @property
     def store(self) -> Store:
-        """Segments and checkpoints."""
+        """Store of the segments and checkpoints."""
         return Store(self.path, self.seal, frames_layout(self.manifest["request"]))
 
     def scenario(self) -> Scenario:
         """Return the scenario exactly as it was run.
 
         Raises:
-            UserError: if the stored scenario or the manifest's values are damaged, or it is of another simulation than
-                the one that was handed over.
+            UserError: if the stored scenario or the manifest's values are damaged, or the simulation passed by the
+                caller is another one.
         """
         file = self.path / "scenario.toml"
         try:
@@ -171,10 +169,10 @@ class RunDirectory:
             raise UserError(f"{self.path}: its scenario cannot be read back ({error}); run it again") from None
 
     def warn_of_changes(self, warn: Callable[[str], None]) -> None:
-        """Tell in one line which software is not the one that began the run.
+        """Warn in one line of packages whose version has changed since the run began.
 
         Args:
-            warn: told.
+            warn: called with the line, if there is one.
         """
         now, began = versions(), self.manifest.get("versions", {})
         if changed := [f"{name} {began.get(name)} -> {now[name]}" for name in now if began.get(name) != now[name]]:
@@ -182,19 +180,19 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the directory against other processes that would write to it.
+        """Lock the directory against other writing processes.
 
         Raises:
-            UserError: if another process holds it, it cannot be written, or all its files belong to another run.
+            UserError: if another process has locked it, it cannot be written, or all its files are from another run.
         """
-        with _hold(self.path, self.path):
+        with _lock_folder(self.path, self.path):
             others = nested_runs(self.path, self.kind)
             archives = (p for p in sorted(self.path.rglob("*.npz")) if not any(map(p.is_relative_to, others)))
             runs = {run_of(path) for path in archives} - {None}
             if runs and self.identity not in runs:
-                # It is the manifest that is in the wrong place: to go on would replace what another one began.
+                # The manifest is the misplaced file: resuming would overwrite the results of another run.
                 raise UserError(
-                    f"{self.path}: its manifest.json is that of another run than its files; put the right one back, "
+                    f"{self.path}: its manifest.json and its files are from different runs; restore the right one, "
                     "or run the scenario again with overwrite=True"
                 )
             remove_leftovers(self.path)
@@ -205,7 +203,7 @@ def folder_of(path: Path | str) -> Path:
     """Return the path of a folder.
 
     Raises:
-        UserError: if it is no path.
+        UserError: if it is not a path.
     """
     if not isinstance(path, str | os.PathLike):
         raise UserError(f"{path!r:.80} is not the path of a folder; give a string or a pathlib.Path")
@@ -213,11 +211,11 @@ def folder_of(path: Path | str) -> Path:
 
 
 @contextmanager
-def _hold(folder: Path, path: Path) -> Iterator[None]:
-    """Hold a folder by the lock in it; ``path`` is what the user calls it.
+def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
+    """Lock a folder by the file ``.lock`` in it; ``path`` is the name used in errors.
 
     Raises:
-        UserError: if another process holds it, or it cannot be written.
+        UserError: if another process has locked the folder, or it cannot be written.
     """
     busy = UserError(f"{path} is being written by another process; wait for it to end")
     try:
@@ -229,7 +227,7 @@ def _hold(folder: Path, path: Path) -> Iterator[None]:
     with file:
         try:
             _lock(file)
-            # A folder that was replaced between the two calls has another lock by now.
+            # If the folder was replaced between the two calls, its ``.lock`` is another file.
             if not os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / ".lock")):
                 raise busy
         except OSError:
@@ -238,10 +236,10 @@ def _hold(folder: Path, path: Path) -> Iterator[None]:
 
 
 def _lock(file: BinaryIO) -> None:
-    """Lock a file, though `is_held` may be looking at it just now.
+    """Lock a file; retried, since `is_locked` holds a shared lock for a moment.
 
     Raises:
-        OSError: if another process has locked it.
+        OSError: if another process has locked the file.
     """
     for wait in (0.01, 0.05, None):
         try:
@@ -252,14 +250,14 @@ def _lock(file: BinaryIO) -> None:
             time.sleep(wait)
 
 
-def is_held(folder: Path) -> bool:
+def is_locked(folder: Path) -> bool:
     """Return whether a process is writing to a run directory.
 
     Args:
         folder: the run directory.
 
     Raises:
-        UserError: if something else than a file is in the place of its lock.
+        UserError: if the path of the lock is not a regular file.
     """
     try:
         file = open_to_read(folder / ".lock")
@@ -274,14 +272,14 @@ def is_held(folder: Path) -> bool:
 
 
 def check_output(path: Path, *, overwrite: bool) -> None:
-    """Refuse an output folder before any work is done.
+    """Check an output folder before any computation.
 
     Args:
-        path: where a run is to be written.
+        path: run directory to write.
         overwrite: whether an existing run directory may be replaced.
 
     Raises:
-        UserError: if it exists and may not be replaced.
+        UserError: if it exists and may not be replaced, or cannot be written.
     """
     try:
         home = path.resolve()
@@ -297,10 +295,10 @@ def check_output(path: Path, *, overwrite: bool) -> None:
                     f"{path} already holds a run; pass overwrite=True to replace it, or choose another with output="
                 )
             manifest = read_json(home / "manifest.json")
-            if others := strangers(home, str(manifest.get("scenario")), manifest["kind"]):
-                names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+            if foreign := foreign_files(home, str(manifest.get("scenario")), manifest["kind"]):
+                names = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
                 raise UserError(
-                    f"{path} holds what no run wrote ({names}), which overwrite=True would delete; move it elsewhere, "
+                    f"{path} holds files that no run wrote ({names}), which overwrite=True would delete; move them, "
                     "or choose another folder with output="
                 )
         existing = next(parent for parent in (home, *home.parents) if parent.exists())
@@ -313,7 +311,7 @@ def check_output(path: Path, *, overwrite: bool) -> None:
 
 
 def _holds_run(folder: Path) -> bool:
-    """Return whether a folder is a run directory; any manifest.json will not do, since its folder may be deleted."""
+    """Return whether a folder has the manifest of a run, by its content, since the folder may be deleted."""
     try:
         manifest = read_json(folder / "manifest.json")
     except (DamagedFileError, UserError):
@@ -321,9 +319,9 @@ def _holds_run(folder: Path) -> bool:
     return is_manifest(manifest)
 
 
-def _same(stored: Scenario, scenario: Scenario) -> bool:
-    """Return whether two scenarios run alike, wherever their parameters' values and declarations stand."""
-    apart = {"source": scenario.source, "parameter_settings": {}}
+def _run_alike(stored: Scenario, scenario: Scenario) -> bool:
+    """Return whether two scenarios run alike, whatever the source of their parameters' values and declarations."""
+    ignored = {"source": scenario.source, "parameter_settings": {}}
     return stored.parameters == scenario.parameters and (
-        dataclasses.replace(stored, **apart) == dataclasses.replace(scenario, **apart)
+        dataclasses.replace(stored, **ignored) == dataclasses.replace(scenario, **ignored)
     )

@@ -1,4 +1,4 @@
-"""The software and the devices that decide a result, and whether what is needed can be imported."""
+"""Versions and devices that decide a result, and import checks of the required packages."""
 
 import json
 import platform
@@ -6,36 +6,36 @@ import subprocess
 import sys
 from importlib import metadata
 
-# What must be importable, and, of the first line, what decides a result, so that a manifest holds its version.
+# Required packages; the versions of RECORDED ones decide a result and are stored in manifests.
 RECORDED = ("jax", "jaxlib", "numpy", "jax-md", "jax-cfd", "brax", "matplotlib", "imageio", "optax", "xarray", "ase")
 OTHERS = ("scipy", "pillow", "imageio-ffmpeg", "flatbuffers", "mujoco")
 MODULES = {package: package.replace("-", "_") for package in (*RECORDED, *OTHERS)} | {"pillow": "PIL"}
 _IMPORTING = """
 import importlib, json, os, sys
-told, sys.stdout = os.dup(1), sys.stderr
+report, sys.stdout = os.dup(1), sys.stderr
 for name in sys.argv[1:]:
     try:
         importlib.import_module(name)
         reason = ""
     except BaseException as error:
         reason = f"{type(error).__name__}: {error}"
-    os.write(told, (json.dumps([name, reason]) + "\\n").encode())
+    os.write(report, (json.dumps([name, reason]) + "\\n").encode())
 """
 
 
 def import_failures(seconds: float = 120.0) -> dict[str, str]:
-    """Import every package that simkit needs, in another process, and return why some cannot be imported.
+    """Import every required package in another process, and return the reasons of failures.
 
     Args:
-        seconds: in all; what is not imported by then counts as a failure.
+        seconds: time limit of all imports; packages not imported by then count as failures.
 
     Returns:
-        ``{package: reason}``, empty if all is well.
+        ``{package: reason}``, empty if every import succeeds.
     """
     command = [sys.executable, "-c", _IMPORTING, *MODULES.values()]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-        output, missing = ran.stdout, "the process that imported it was killed"
+        output, missing = ran.stdout, "the importing process was killed"
     except subprocess.TimeoutExpired as error:
         output = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
         missing = f"not imported within {seconds:g} s"

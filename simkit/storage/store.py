@@ -1,4 +1,4 @@
-"""Files of a run in progress: one per segment, and the last two checkpoints."""
+"""Store of a run in progress: one file per segment, and the last two checkpoints."""
 
 import os
 from collections.abc import Callable
@@ -22,12 +22,12 @@ class Store:
     """The segments and checkpoints of one run in one folder.
 
     A segment is written before the checkpoint that follows it, and the previous checkpoint is kept, so that after a
-    crash at any moment, or damage to any one file, the run goes on from a state that is known to be whole.
+    crash at any moment, or damage to any one file, the run resumes from an intact state.
 
     Args:
-        folder: where they are.
-        seal: of the run, or of the chunk, that they belong to.
-        layout: of the segments; ``None`` takes any.
+        folder: folder of the files.
+        seal: seal of the run or chunk.
+        layout: layout of the segments; ``None`` accepts any.
     """
 
     def __init__(self, folder: Path, seal: Seal = UNBOUND, layout: Layout | None = None) -> None:
@@ -36,20 +36,20 @@ class Store:
         self._seal, self._layout = seal, layout
 
     def create(self) -> None:
-        """Make the folders."""
-        # A run directory may be a link that the user made and named; what lies in it may not.
+        """Create the folders."""
+        # A run directory may be a link that the user made; the folders in it may not be links.
         if not self.folder.is_dir():
             make_folder(self.folder)
         if not check_folder(self.segments):
             make_folder(self.segments)
 
     def write(self, index: int, state: Any, arrays: dict[str, np.ndarray]) -> None:
-        """Store segment ``index`` and the state in which it ends.
+        """Store segment ``index`` and the state at its end.
 
         Args:
             index: 0 for the initial frame, then 1, 2, ...
-            state: a pytree of arrays.
-            arrays: the frames and diagnostics of the segment.
+            state: pytree of arrays.
+            arrays: frames and diagnostics of the segment.
         """
         write_arrays(self._segment(index), arrays, self._seal.of(f"segment {index}"))
         current, previous = (self.folder / name for name in CHECKPOINTS)
@@ -63,17 +63,17 @@ class Store:
     def restore(
         self, template: Any, warn: Callable[[str], None], *, advance: Callable[[Any], Any] | None = None
     ) -> tuple[int, Any, dict[str, np.ndarray]] | None:
-        """Find the newest state from which the run can go on, and remove what was written after it.
+        """Read the newest state from which the run can resume, and remove all later segments.
 
         Args:
-            template: a pytree of the state's structure, shapes and dtypes (from ``jax.eval_shape``).
-            warn: told in one line what is damaged.
-            advance: a function of the state; given if arrays may have grown since the beginning: their sizes are then
-                taken from the file, and must be such that it can be traced.
+            template: pytree with the state's structure, shapes and dtypes (from ``jax.eval_shape``).
+            warn: called with one line about damaged files.
+            advance: function of the state, given if its buffers may have grown since the start; their sizes are then
+                taken from the file, and `advance` must be traceable with them.
 
         Returns:
-            ``(index, state, arrays)`` of the newest checkpoint that is whole and whose segments are whole too, with
-            the last of those segments; or ``None`` if the run has to start from the beginning.
+            ``(index, state, arrays)`` of the newest intact checkpoint whose segments are intact, with the arrays of
+            the last of them; ``None`` if the run must restart from the beginning.
         """
         check_folder(self.segments)
         found, source, damaged = None, None, {}
@@ -87,12 +87,12 @@ class Store:
             except DamagedFileError as error:
                 damaged[name] = f"{name} cannot be used ({error})"
         if damaged:
-            remedy = f"going on from segment {found[0]}" if found else "starting from the beginning"
+            remedy = f"resuming from segment {found[0]}" if found else "starting from the beginning"
             if source == CHECKPOINTS[0]:
                 remedy = f"{source} takes its place"
             warn(f"{'; '.join(damaged.values())}; {remedy}")
         for name in damaged:
-            # It must not become the previous checkpoint, which may be the only one that is whole.
+            # A damaged file must not replace the previous checkpoint, which may be the only intact one.
             (self.folder / name).unlink()
         if source == CHECKPOINTS[0] and damaged:
             write_bytes(self.folder / CHECKPOINTS[1], read_bytes(self.folder / source))
@@ -100,7 +100,7 @@ class Store:
         return found
 
     def discard(self) -> None:
-        """Remove all segments and checkpoints, from which the run cannot go on."""
+        """Remove all segments and checkpoints."""
         for name in CHECKPOINTS:
             if check_regular(self.folder / name):
                 (self.folder / name).unlink()
@@ -110,14 +110,14 @@ class Store:
         """Return the stored segments in order.
 
         Raises:
-            DamagedFileError: if a segment is damaged, missing or not one of this run.
-            UserError: if something else than a file is in the place of one.
+            DamagedFileError: if a segment is damaged, missing or from another run.
+            UserError: if the path of a segment is not a regular file.
         """
         check_folder(self.segments)
         return [self._read_segment(index) for index in range(max(self._indices(), default=-1) + 1)]
 
     def written(self) -> list[Path]:
-        """Return the files of the segments that are stored so far, in order."""
+        """Return the files of the stored segments, in order."""
         return [self._segment(index) for index in sorted(self._indices())] if check_folder(self.segments) else []
 
     def read_segment(self, path: Path) -> dict[str, np.ndarray]:
@@ -127,16 +127,16 @@ class Store:
             path: one of `written`.
 
         Raises:
-            DamagedFileError: if it is damaged, missing or not one of this run.
+            DamagedFileError: if the segment is damaged, missing or from another run.
         """
         return self._read_segment(int(path.stem))
 
     def check(self) -> None:
-        """Check the checkpoints as far as that goes without the simulation.
+        """Check the checkpoints as far as possible without the simulation.
 
         Raises:
-            DamagedFileError: if the last one is missing, or one is damaged or not of this run.
-            UserError: if something else than a file is in the place of one.
+            DamagedFileError: if the last one is missing, or one is damaged or from another run.
+            UserError: if the path of one is not a regular file.
         """
         for name in CHECKPOINTS:
             if name == CHECKPOINTS[0] or check_regular(self.folder / name):
@@ -147,7 +147,7 @@ class Store:
         arrays = read_arrays(path, self._seal.of("checkpoint"))
         index = arrays.pop("segment", None)
         if index is None or index.shape or index.dtype != np.int64 or index < 0:
-            raise DamagedFileError(f"{path}: names no segment")
+            raise DamagedFileError(f"{path}: it names no segment")
         return int(index), arrays
 
     def _read_checkpoint(self, name: str, template: Any, advance: Callable[[Any], Any] | None) -> tuple[int, Any]:
@@ -157,11 +157,11 @@ class Store:
             try:
                 jax.eval_shape(advance, state)
             except (TypeError, ValueError, IndexError):
-                raise DamagedFileError(f"{self.folder / name}: its arrays do not fit each other") from None
+                raise DamagedFileError(f"{self.folder / name}: the sizes of its arrays are inconsistent") from None
         return index, state
 
     def _read_segments(self, index: int) -> dict[str, np.ndarray]:
-        """Check all segments up to one, and return that one."""
+        """Check all segments up to ``index``, and return the last one."""
         for earlier in range(index):
             self._read_segment(earlier)
         return self._read_segment(index)
@@ -169,7 +169,7 @@ class Store:
     def _read_segment(self, index: int) -> dict[str, np.ndarray]:
         arrays = read_arrays(self._segment(index), self._seal.of(f"segment {index}"), self._layout)
         if not np.isin(arrays.get("status", Status.OK), list(Status)).all():
-            raise DamagedFileError(f"{self._segment(index)}: it holds a status that does not exist")
+            raise DamagedFileError(f"{self._segment(index)}: it holds an unknown status code")
         return arrays
 
     def _segment(self, index: int) -> Path:
@@ -177,7 +177,7 @@ class Store:
 
     def _indices(self) -> list[int]:
         numbers = (int(path.stem) for path in self.segments.glob("*.npz") if path.stem.isdecimal())
-        # A name such as 99.npz is none of ours.
+        # Skip names of another form, such as 99.npz.
         return [number for number in numbers if os.path.lexists(self._segment(number))]
 
     def _discard_after(self, index: int) -> None:
@@ -195,7 +195,7 @@ def _state_to_arrays(state: Any) -> dict[str, np.ndarray]:
 def _state_from_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path, resizable: bool) -> Any:
     named = _named_leaves(template)
     if set(arrays) != {name for name, _ in named}:
-        raise DamagedFileError(f"{path}: holds other fields than this simulation's state")
+        raise DamagedFileError(f"{path}: its fields are not those of this simulation's state")
     leaves = []
     for name, leaf in named:
         array, expected = arrays[name], jax.eval_shape(plain, leaf)

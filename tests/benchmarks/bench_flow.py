@@ -31,7 +31,7 @@ from simkit.flow.spectral.fourier_chebyshev import spectral_channel
 from simkit.flow.spectral.orr_sommerfeld import leading_wave
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from simkit.jobs.chunks import spread_of
+from simkit.jobs.chunks import member_sharding
 from tests.benchmarks import jax_cfd_channel, numpy_channel
 from tests.benchmarks.bench_molecular import best
 
@@ -241,7 +241,7 @@ def ensembles(repeats: int, members: int = 16) -> None:
         many = ensemble(sim, ("viscosity",))
         params = sim.params | {"viscosity": jnp.linspace(1e-3, 2e-3, members, dtype=jnp.float32)}
         keys = jax.random.split(jax.random.key(0), members)
-        if spread := spread_of(members):
+        if spread := member_sharding(members):
             params["viscosity"], keys = jax.device_put((params["viscosity"], keys), spread)
         work = {
             "one": program(segment(sim, count), started(sim), sim.params),

@@ -1,4 +1,4 @@
-"""Calling the command line in this process."""
+"""Fixtures: the command line, called in this process."""
 
 import dataclasses
 import re
@@ -16,7 +16,7 @@ class Ran:
 
     @property
     def line(self):
-        """The one line on stderr, but for the progress that slow machines tell now and then."""
+        """The one line on stderr, without the progress lines of slow machines."""
         lines = [line for line in self.err.strip().splitlines() if not re.fullmatch(r"\w+ +\d+ %.*", line)]
         assert len(lines) == 1, self.err
         return lines[0]

@@ -44,12 +44,12 @@ def check(tmp_path, capsys):
     return checked
 
 
-def test_a_sound_file_is_said_to_be_one(check):
+def test_a_valid_file_is_reported_as_valid(check):
     code, told = check()
     assert code == 0 and told.err == "" and told.out.startswith("throw: no mistake found; run it with: simkit run ")
 
 
-def test_mistakes_of_every_part_are_told_together(check):
+def test_mistakes_of_every_part_are_reported_together(check):
     code, told = check(
         ('title = "A throw"', "colour = 3"),
         ("gravity = 9.8", "gravty = 9.8\ntime_step = { bounds = [2.0, 1.0] }"),
@@ -66,7 +66,7 @@ def test_mistakes_of_every_part_are_told_together(check):
     ]
 
 
-def test_mistakes_are_data_for_programs(check):
+def test_mistakes_are_printed_as_json(check):
     code, told = check(
         ("gravity = 9.8", "gravity = -9.8"), ("[objectives", "[config]\nmass = 1\n\n[objectives"), words=["--json"]
     )
@@ -84,16 +84,16 @@ def test_mistakes_are_data_for_programs(check):
         (("gravity = 9.8", "time_step = -1.0"), "params.time_step"),
     ],
 )
-def test_a_mistake_that_hides_others_is_told_alone(check, change, phrase):
+def test_a_mistake_that_hides_others_is_reported_alone(check, change, phrase):
     code, told = check(change)
     assert code == 2 and len(told.err.splitlines()) == 1 and phrase in told.err
 
 
-def test_other_verbs_tell_the_first_and_how_many_there_are(check, tmp_path, capsys):
+def test_other_verbs_report_the_first_mistake_and_the_number_of_others(check, tmp_path, capsys):
     check(("every = 2", "every = 3"), ('view = "bodies"', 'view = "body"'))
     assert main(["run", str(tmp_path / "throw.toml")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "run.steps = 10" in line and line.endswith("(and 1 more; simkit check FILE tells all)")
+    assert "run.steps = 10" in line and line.endswith("(and 1 more; simkit check FILE lists all)")
 
 
 def test_a_shipped_scenario_is_checked_by_its_name(capsys):
@@ -102,7 +102,7 @@ def test_a_shipped_scenario_is_checked_by_its_name(capsys):
     assert "did you mean 'projectile'?" in capsys.readouterr().err
 
 
-def test_an_unknown_color_map_is_told_before_anything_runs(check, tmp_path, capsys):
+def test_an_unknown_color_map_is_reported_before_a_run(check, tmp_path, capsys):
     mistake = ('quantity = "velocity"', 'quantity = "velocity"\ncolormap = "infernno"')
     code, (_, told) = check(mistake)
     assert code == 2 and "throw.toml: render.colormap = 'infernno' is unknown; did you mean 'inferno'" in told

@@ -1,4 +1,4 @@
-"""A member or run that failed is told so everywhere: table, messages, exit code, JSON, chart and data set."""
+"""Failed members and runs in all reports: table, messages, exit code, JSON, chart and data set."""
 
 import argparse
 import json
@@ -34,14 +34,14 @@ def outcome_of(status, result=Outcome):
 
 
 @pytest.mark.parametrize("code", FAILURES, ids=lambda code: code.name)
-def test_every_failure_of_a_member_counts_in_all_that_is_reported(code, tmp_path, capsys):
+def test_every_failed_member_counts_in_every_report(code, tmp_path, capsys):
     result, job = result_of(Status.OK, code, code, code), Sweep(find_scenario("bouncing_ball"), {})
     assert sweep.finish(result, job, tmp_path, argparse.Namespace(json=False), None) == 3
     table = capsys.readouterr()
     assert [line.split() for line in table.out.splitlines()[:4]] == [
         ["launch_speed", "seeds", "fine", "energy"],
         ["-" * 12, "-" * 10, "-" * 6],
-        ["3", "1", "1"],  # the mean of those that are fine
+        ["3", "1", "1"],  # the mean over the seeds that did not fail
         ["4", "0", "-"],
     ]
     assert len(table.err.splitlines()) == 3
@@ -49,14 +49,14 @@ def test_every_failure_of_a_member_counts_in_all_that_is_reported(code, tmp_path
     assert len(json.loads(capsys.readouterr().out)["failed"]) == 3
 
 
-def test_codes_and_names_of_failures_are_the_same_ones():
+def test_codes_and_names_of_failures_agree():
     codes = np.array(list(Status))
     names = np.array([status.name.lower() for status in Status])
     np.testing.assert_array_equal(failed(codes), failed(names))
     assert {Status(code) for code in codes[failed(codes)]} == set(FAILURES)
 
 
-def test_a_sweep_without_failures_is_fine(tmp_path, capsys):
+def test_a_sweep_without_failures_succeeds(tmp_path, capsys):
     result = result_of(Status.OK, Status.CONVERGED, Status.BRIEF_CONTACT, Status.OK)
     job = Sweep(find_scenario("bouncing_ball"), {})
     assert sweep.finish(result, job, tmp_path, argparse.Namespace(json=False), None) == 0
@@ -71,7 +71,7 @@ def test_the_data_set_of_a_run_says_whether_it_failed(code):
     assert dataset.attrs["message"].startswith("bouncing_ball ")
 
 
-def test_an_optimization_that_uses_all_its_iterations_has_not_failed_but_says_so(tmp_path, capsys):
+def test_an_optimization_that_uses_all_its_iterations_succeeds_with_a_message(tmp_path, capsys):
     outcome = outcome_of(Status.MAX_STEPS, Optimized)
     job = Optimization(outcome.scenario, ("spin",), "miss")
     assert optimization.finish(outcome, job, tmp_path, argparse.Namespace(json=True), None) == 0
@@ -82,7 +82,7 @@ def test_an_optimization_that_uses_all_its_iterations_has_not_failed_but_says_so
     assert "between iteration 1 and iteration 2" in outcome_of(Status.NON_FINITE, Optimized).message.replace(",", "")
 
 
-def test_a_number_from_a_run_that_failed_is_not_reproduced(monkeypatch, capsys):
+def test_a_number_of_a_failed_run_is_not_validated(monkeypatch, capsys):
     check = Check("toy", "energy", 1.0, 1.0, 0.0, 1e-3, "known", failure="toy stalled")
     assert not check.passed
     monkeypatch.setattr("simkit.jobs.validation.validate", lambda scenario, report: [check])
@@ -91,7 +91,7 @@ def test_a_number_from_a_run_that_failed_is_not_reproduced(monkeypatch, capsys):
     assert "FAIL" in captured.out and captured.err == "simkit: toy stalled\n"
 
 
-def test_the_gallery_keeps_the_picture_of_a_run_that_was_fine(monkeypatch, tmp_path, capsys):
+def test_the_gallery_keeps_the_picture_of_an_earlier_successful_run(monkeypatch, tmp_path, capsys):
     (tmp_path / "bouncing_ball").mkdir()
     picture = tmp_path / "bouncing_ball" / "animation.gif"
     picture.write_bytes(b"GIF89a" + bytes(8))

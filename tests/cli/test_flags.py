@@ -1,4 +1,4 @@
-"""Errors name what a caller of Python writes; the command line spells it as its own options."""
+"""Errors name Python arguments, which the command line replaces by its options."""
 
 import ast
 import re
@@ -11,12 +11,12 @@ from simkit.cli.flags import _FLAGS, with_flags
 from simkit.cli.main import main
 
 HOME = Path(simkit.__file__).parent
-# The words of the command line are parsed here; and programs are written that have a command line of their own.
+# These parse the command line, or write programs with their own command line.
 OF_THE_COMMAND_LINE = ("cli/", "scenario/overrides.py", "scenario/over.py", "export/programs/stand_alone.py")
 
 
 def texts(tree):
-    """Return the literal texts of a module that are no docstrings, each with its line."""
+    """Return the string literals of a module except docstrings, each with its line."""
     bodies = [node for node in ast.walk(tree) if hasattr(node, "body") and isinstance(node.body, list)]
     documents = {
         id(part.value) for node in bodies for part in node.body if isinstance(part, ast.Expr)
@@ -28,7 +28,7 @@ def texts(tree):
     ]
 
 
-def test_no_layer_below_the_command_line_speaks_of_its_options():
+def test_no_layer_below_the_command_line_names_its_options():
     found = []
     for file in sorted(HOME.rglob("*.py")):
         name = file.relative_to(HOME).as_posix()
@@ -46,7 +46,7 @@ def test_arguments_become_options_and_nothing_else_does(argument):
         assert with_flags(kept) == kept
 
 
-def test_the_same_mistake_is_told_in_either_language(tmp_path, capsys):
+def test_a_mistake_is_reported_for_python_and_for_the_command_line(tmp_path, capsys):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "notes.txt").write_text("mine")
     with pytest.raises(simkit.UserError, match=r"is not a run directory; choose another with output=$"):

@@ -1,4 +1,4 @@
-"""What cannot flow gets one clear line and exit code 2, and leaves nothing behind."""
+"""Invalid flow settings give one line and exit code 2, and leave no folder."""
 
 import pytest
 

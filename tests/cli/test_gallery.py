@@ -1,4 +1,4 @@
-"""The gallery's pages show what scenario files say, and never obey it."""
+"""Gallery pages show the texts of scenario files literally, without markup or scripts."""
 
 import dataclasses
 import html.parser
@@ -55,11 +55,11 @@ def test_markdown_shows_a_text_as_it_is(text):
 
 def test_addresses_and_mentions_become_no_links():
     line = escaped(HOSTILE[2])
-    # GitHub makes links of these without any mark around them.
+    # GitHub makes links of these without markup.
     assert not re.search(r"(?<!\\)://|www\.|(?<!\\)@|(?<!\\)#", line)
 
 
-def test_pages_hold_nothing_of_a_scenario_but_its_words(tmp_path):
+def test_pages_show_texts_of_a_scenario_literally(tmp_path):
     scenario = dataclasses.replace(find_scenario("couette_poiseuille"), title=HOSTILE[0], summary=HOSTILE[1])
     picture = tmp_path / scenario.name / "animation.gif"
     picture.parent.mkdir()

@@ -1,4 +1,4 @@
-"""One simulation in several processes: the numbers of one, stored as by one, whatever ends a process."""
+"""One simulation in several processes: the results and files of one process, also after a process has died."""
 
 import signal
 import subprocess
@@ -46,18 +46,18 @@ def assert_equal_to_one_process(folder):
     found, alone = simkit.open_run(folder), simkit.run("channel_flow", **VALUES)
     assert set(found) == set(alone) and found.sizes == alone.sizes
     for name in ("u", "v", "bulk_velocity", "kinetic_energy", "wall_shear_stress"):
-        # Sums in another order, 60 steps of float32.
+        # Another order of sums, 60 steps in float32.
         np.testing.assert_allclose(found[name], alone[name], rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_two_processes_compute_what_one_does(tmp_path):
+def test_two_processes_give_the_results_of_one(tmp_path):
     code, out, err = ended(launched(2, "run", "channel_flow", *SET, "-o", tmp_path / "run", "--json"))
     assert code == 0, err
     assert out.startswith("{")  # nothing else is on standard output
     assert_equal_to_one_process(tmp_path / "run")
 
 
-def test_a_run_whose_process_was_killed_goes_on_in_any_number_of_processes(tmp_path):
+def test_a_run_with_a_killed_process_resumes_in_any_number_of_processes(tmp_path):
     run = tmp_path / "run"
     process = launched(2, "run", "channel_flow", *SET, "-o", run)
     wait_for(run / "segments" / "000002.npz")
@@ -65,14 +65,14 @@ def test_a_run_whose_process_was_killed_goes_on_in_any_number_of_processes(tmp_p
     code, _, err = ended(process)
     assert code == 3
     assert err.strip().splitlines()[-1] == (
-        f"simkit: another process of the group was lost; go on with: simkit resume {run}"
+        f"simkit: another process of the group was lost; resume with: simkit resume {run}"
     )
     process = launched(4, "resume", run)
     wait_for(run / "segments" / "000006.npz")
     process.send_signal(signal.SIGTERM)
     code, _, err = ended(process)
     assert code == 143
-    assert err.strip().splitlines()[-1] == f"simkit: terminated; go on with: simkit resume {run}"
+    assert err.strip().splitlines()[-1] == f"simkit: terminated; resume with: simkit resume {run}"
     assert not (run / "summary.json").exists()
     code, _, err = ended(simkit_command("resume", run, "--no-render"))
     assert code == 0, err
@@ -87,14 +87,14 @@ def test_a_run_whose_process_was_killed_goes_on_in_any_number_of_processes(tmp_p
     ],
     ids=["cells", "lists"],
 )
-def test_what_cannot_be_divided_is_refused(count, words, message, tmp_path):
+def test_simulations_that_cannot_be_divided_are_refused(count, words, message, tmp_path):
     code, _, err = ended(launched(count, "run", *words, "-o", tmp_path / "run"))
     assert code == 2
     assert message in err and len(err.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
 
 
-def test_what_exists_is_refused_by_all_processes(tmp_path):
+def test_an_existing_output_is_refused_by_all_processes(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "notes").write_text("mine")
     code, _, err = ended(launched(2, "run", "channel_flow", *SET, "-o", tmp_path / "run"))
@@ -105,11 +105,11 @@ def test_what_exists_is_refused_by_all_processes(tmp_path):
     ("words", "message"),
     [
         (["launch", "-n", "1", "run", "channel_flow"], "-n 1 is not from 2 to 256; leave launch out"),
-        (["launch", "-n", "2", "sweep", "channel_flow"], "launch knows no verb 'sweep'; choose run or resume"),
+        (["launch", "-n", "2", "sweep", "channel_flow"], "launch has no verb 'sweep'; choose run or resume"),
         (["run", "channel_flow", "--processes", "2"], "--process-id is missing; several processes need all of"),
         (
             ["run", "channel_flow", "--processes", "2", "--process-id", "0", "--coordinator", "x"],
-            "coordinator = 'x' is no address; write host:port",
+            "coordinator = 'x' is not an address; write host:port",
         ),
         (
             ["run", "channel_flow", "--processes", "2", "--process-id", "2", "--coordinator", "127.0.0.1:1"],

@@ -1,4 +1,4 @@
-"""Bad input gets one clear line and exit code 2, and leaves nothing behind."""
+"""Invalid input gives one line and exit code 2, and leaves no folder."""
 
 import json
 
@@ -52,7 +52,7 @@ MISTAKES = {
     "sweep range": (["sweep", "channel_flow", "--over", "reynolds=1:2"], ["reynolds", "low:high:count"]),
     "sweep out of bounds": (["sweep", "channel_flow", "--over", "reynolds=0:10:3"], ["reynolds", "lower bound"]),
     "sweep twice": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--over", "reynolds=3,4"], ["twice"]),
-    "no seeds": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--seeds", "0"], ["seeds", "at least 1"]),
+    "no seeds": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--seeds", "0"], ["seeds = 0", "in [1, "]),
     "memory": (
         ["sweep", "channel_flow", "--over", "reynolds=100,200", *SMALL, "--memory", "1kB"],
         ["needs", "KiB", "--memory"],
@@ -131,11 +131,11 @@ MISTAKES = {
     ),
     "learning rate of lbfgs from several starts": (
         ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--starts", "2", "--learning-rate", "0.5"],
-        ["--learning-rate is of adam", "--method adam"],
+        ["--learning-rate is for adam", "--method adam"],
     ),
     "learning rate of lbfgs": (
         ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--learning-rate", "0.5"],
-        ["--learning-rate is of adam", "--method adam"],
+        ["--learning-rate is for adam", "--method adam"],
     ),
     "frame of an animation": (["render", "nowhere", "--frame", "3"], ["--frame", "--format png"]),
     "frames of a picture": (["render", "nowhere", "--format", "png", "--max-frames", "3"], ["--max-frames"]),
@@ -219,7 +219,7 @@ def test_overwrite_never_deletes_a_folder_with_a_manifest_of_its_own(simkit, tmp
 
 
 @pytest.mark.parametrize("verb", ["render", "resume"])
-def test_a_run_whose_words_have_changed_is_one_line(simkit, tmp_path, verb):
+def test_an_altered_run_directory_gives_one_line(simkit, tmp_path, verb):
     simkit("run", "channel_flow", *SMALL, "--no-render", "--output", "here")
     manifest = tmp_path / "here/manifest.json"
     manifest.write_text(manifest.read_text().replace('"reynolds": 100.0', '"reynolds": 900.0'))
@@ -228,7 +228,7 @@ def test_a_run_whose_words_have_changed_is_one_line(simkit, tmp_path, verb):
     assert "has changed" in ran.line
 
 
-def test_what_is_no_single_run_has_no_animation(simkit, tmp_path):
+def test_sweeps_and_optimizations_have_no_animation(simkit, tmp_path):
     simkit("sweep", "channel_flow", *SMALL, "--over", "reynolds=1,2", "--output", "swept")
     ran = simkit("export", "swept", "--to", "extended_xyz")
     assert ran.code == 2
@@ -259,7 +259,7 @@ def test_what_is_no_single_run_has_no_animation(simkit, tmp_path):
     [MemoryError(), JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 2280000200192 bytes.")],
     ids=["host", "device"],
 )
-def test_no_more_memory_is_one_line_and_leaves_nothing(simkit, tmp_path, monkeypatch, error):
+def test_lack_of_memory_gives_one_line_and_leaves_no_folder(simkit, tmp_path, monkeypatch, error):
     def exhausted(*arguments, **options):
         raise error
 
@@ -270,7 +270,7 @@ def test_no_more_memory_is_one_line_and_leaves_nothing(simkit, tmp_path, monkeyp
     assert not list((tmp_path / "runs").iterdir())
 
 
-def test_a_fault_of_ours_is_not_disguised(simkit, monkeypatch):
+def test_a_defect_of_simkit_shows_its_traceback(simkit, monkeypatch):
     def broken(*arguments, **options):
         raise ValueError("a bug")
 

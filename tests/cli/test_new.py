@@ -1,4 +1,4 @@
-"""`simkit new` writes a file that is a scenario as it is, and still one with every line of it in force."""
+"""`simkit new` writes a valid scenario file, which stays valid with every commented line enabled."""
 
 import re
 
@@ -26,7 +26,7 @@ def new(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("source", ["bouncing_ball", "taylor_green", "projectile"])
-def test_a_copy_says_what_the_original_says(source, new, tmp_path):
+def test_a_copy_equals_its_original(source, new, tmp_path):
     code, printed, _ = new("mine", "--from", source)
     assert code == 0 and printed == "wrote mine.toml; run it with: simkit run mine.toml\n"
     mine, original = read_scenario(tmp_path / "mine.toml"), find_scenario(source)
@@ -36,7 +36,7 @@ def test_a_copy_says_what_the_original_says(source, new, tmp_path):
 
 
 @pytest.mark.parametrize("source", ["rigid.bouncing_ball", "flow.channel", "molecular.cluster", "couette_poiseuille"])
-def test_every_line_may_be_put_in_force(source, new, tmp_path):
+def test_every_commented_line_may_be_enabled(source, new, tmp_path):
     assert new("mine", "--from", source)[0] == 0
     path = tmp_path / "mine.toml"
     build(path)

@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, a plain line now and then elsewhere, never on standard output."""
+"""Progress display: a bar on a terminal, a plain line every few seconds elsewhere, never on standard output."""
 
 import io
 import os
@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that the test moves."""
+    """A clock set by the test."""
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return now
@@ -42,17 +42,17 @@ def test_terminal_shows_a_bar_with_rate_and_time_left(clock, monkeypatch):
         assert "[##############..............]" in last
         assert " 50 %  20 steps/s  0:25 left  words" in last
         assert "\n" not in text
-    assert sys.stderr.getvalue().endswith("\r\033[K")  # nothing is left of it
+    assert sys.stderr.getvalue().endswith("\r\033[K")  # the line is erased
 
 
-def test_plain_lines_come_now_and_then(clock, monkeypatch):
+def test_plain_lines_are_printed_every_few_seconds(clock, monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with Progress("flow", 1000) as shown:
         for second in range(21):
             clock[0] = float(second)
             shown.update(second / 20)
     lines = sys.stderr.getvalue().splitlines()
-    assert len(lines) == 4  # one in five seconds
+    assert len(lines) == 4  # one per five seconds
     assert lines[-1] == "flow  100 %  50 steps/s  0:00 left"
     assert not re.search(r"[\r\033]", sys.stderr.getvalue())
 
@@ -87,7 +87,7 @@ def test_a_line_never_wraps(clock, monkeypatch, columns):
     assert columns < 200 or lines[-1].startswith("[####")
 
 
-def test_slow_work_that_may_end_early_tells_the_time_of_a_step_and_the_longest_time_left(clock, monkeypatch):
+def test_slow_work_that_may_end_early_shows_the_time_of_a_step_and_the_longest_time_left(clock, monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with Progress("flow", 50, "iterations", may_end_early=True) as shown:
         for iteration in (1, 2, 3):
@@ -98,7 +98,7 @@ def test_slow_work_that_may_end_early_tells_the_time_of_a_step_and_the_longest_t
     )
 
 
-def test_drawing_tells_how_far_it_is(clock, monkeypatch, tmp_path):
+def test_drawing_shows_its_progress(clock, monkeypatch, tmp_path):
     told = []
     outcome = begin(Run(load("bouncing_ball", {"steps": 8, "every": 1})), None)
     draw(outcome, tmp_path / "a.gif", "gif", (128, 72), report=told.append)
@@ -116,7 +116,7 @@ def run_on_terminal(*words):
     while True:
         try:
             block = os.read(outer, 4096)
-        except OSError:  # Linux tells so that the other end has gone
+        except OSError:  # Linux raises it when the other end is closed
             break
         if not block:
             break

@@ -1,4 +1,4 @@
-"""Bodies that cannot be get one clear line and exit code 2, and leave nothing behind."""
+"""Invalid bodies give one line and exit code 2, and leave no folder."""
 
 import re
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_mistake_is_one_line_and_exit_code_2(case, simkit, tmp_path):
 
 def test_bodies_that_overlap_at_the_start_are_named(simkit, tmp_path):
     shipped = (Path(__file__).parents[2] / "scenarios" / "rigid" / "newtons_cradle.toml").read_text()
-    # A file of one's own may allow what the shipped one does not.
+    # A user's file may allow what the shipped one does not.
     text = shipped.replace("bounds = [0.0, 0.1]", "bounds = [-0.1, 0.1]")
     assert text != shipped
     (tmp_path / "mine.toml").write_text(text)

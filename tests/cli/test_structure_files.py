@@ -1,4 +1,4 @@
-"""A structure goes in as a file, is kept by its run, and comes out as a file that other tools read."""
+"""Structure files: read into a run, stored with it, and exported for other tools."""
 
 import json
 
@@ -53,7 +53,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def test_a_run_goes_on_when_its_file_is_gone(simkit, files):
+def test_a_run_resumes_after_its_structure_file_was_removed(simkit, files):
     ran = simkit("run", "./trimer.toml", "--no-render", "-o", "whole", "--json")
     assert ran.code == 0, ran.err
     # Three atoms in a triangle of bonds: three times the depth. The tolerance of 1e-3 on forces leaves, at a stiffness
@@ -69,7 +69,7 @@ def test_a_run_goes_on_when_its_file_is_gone(simkit, files):
     assert (files / "cut/summary.json").read_bytes() == (files / "whole/summary.json").read_bytes()
 
 
-def test_frames_come_out_and_go_in_again(simkit, files):
+def test_exported_frames_can_be_read_as_structures(simkit, files):
     assert simkit("run", "./trimer.toml", "--no-render", "-o", "run", "--set", "structure=@pair.xyz").code == 0
     (files / "pair.xyz").unlink()
     ran = simkit("export", "run", "--to", "extended_xyz", "--json")
@@ -90,7 +90,7 @@ def test_frames_come_out_and_go_in_again(simkit, files):
     assert (files / "out.xyz").read_bytes() == (files / exported["file"]).read_bytes()
 
 
-def test_show_tells_how_long_a_text_is(simkit, files):
+def test_show_gives_the_length_of_a_text(simkit, files):
     out = simkit("show", "./trimer.toml").out
     assert f"a text of 5 lines, {len(TRIMER)} bytes" in out and "1.3" not in out
     assert json.loads(simkit("show", "./trimer.toml", "--json").out)["config"]["structure"] == TRIMER
@@ -132,8 +132,8 @@ def test_a_mistake_in_a_structure_is_one_line_and_leaves_nothing(simkit, files, 
 EXPORTS = {
     "nothing": (["nowhere"], "nowhere is not a run directory"),
     "a scenario": (["silicon"], "silicon is not a run directory"),
-    "changed": (["nowhere", "--set", "epsilon=2"], "--set, --seed and --precision do not change a run that is stored"),
-    "other precision": (["nowhere", "--precision", "float64"], "do not change a run that is stored"),
+    "changed": (["nowhere", "--set", "epsilon=2"], "--set, --seed and --precision cannot change a stored run"),
+    "other precision": (["nowhere", "--precision", "float64"], "cannot change a stored run"),
 }
 
 

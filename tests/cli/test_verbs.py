@@ -1,4 +1,4 @@
-"""Every verb's own work: what it prints, writes and returns."""
+"""Verbs: printed output, written files and exit codes."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def test_list_fits_a_terminal(simkit, monkeypatch, capsys):
         assert sorted(" ".join(lines[2:]).split()) == sorted(" ".join(plain.splitlines()[2:]).split())
 
 
-def test_simulations_are_listed_with_who_provides_them(simkit, monkeypatch):
+def test_simulations_are_listed_with_their_provider(simkit, monkeypatch):
     entry = EntryPoint("waves.string", "wave_kit:string", "simkit.simulations")
     monkeypatch.setattr("simkit.scenario.registry.SIMULATIONS._entry_points", lambda: [entry])
     listed = {s["simulation"]: s for s in json.loads(simkit("list", "--simulations", "--json").out)["simulations"]}
@@ -53,7 +53,7 @@ def test_simulations_are_listed_with_who_provides_them(simkit, monkeypatch):
     assert re.search(r"waves\.string +an installed package +-\n", simkit("list", "--simulations").out)
 
 
-def test_show_names_the_simulation_and_on_request_all_that_it_has(simkit):
+def test_show_names_the_simulation_and_on_request_its_quantities(simkit):
     assert "simulation: rigid.bouncing_ball, from simkit" in simkit("show", "bouncing_ball").out
     shown = json.loads(simkit("show", "channel_flow", "--quantities", "--json").out)
     quantities = {(quantity["kind"], quantity["name"]): quantity for quantity in shown["quantities"]}
@@ -71,7 +71,7 @@ def test_help_names_the_folder_that_is_written(simkit, verb, folder, capsys):
     assert f"(default: runs/{folder})" in " ".join(capsys.readouterr().out.split())
 
 
-def test_show_takes_what_a_simulation_needs_by_its_bare_name(simkit, tmp_path):
+def test_show_lists_the_required_arguments_of_a_simulation(simkit, tmp_path):
     body = '<body><freejoint/><geom type="sphere" size="0.1"/></body>'
     (tmp_path / "ball.xml").write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
     shown = json.loads(simkit("show", "rigid.mjcf", "--set", "model=@ball.xml", "--json").out)
@@ -129,7 +129,7 @@ def test_sweep_prints_a_table_and_writes_result_and_chart(simkit, tmp_path):
     assert "bulk_velocity" in simkit("sweep", *FLOW, "--over", "reynolds=1,2", "--overwrite").out
 
 
-def test_a_member_that_fails_is_named_and_the_others_are_kept(simkit):
+def test_a_failed_member_is_named_and_the_others_are_kept(simkit):
     ran = simkit("sweep", *UNSTABLE, "--over", "reynolds=1,20000", "--json")
     report = json.loads(ran.out)
     assert ran.code == 3
@@ -152,13 +152,13 @@ def test_a_run_that_does_not_converge_fails(simkit):
     assert "did not converge" in ran.line
 
 
-def test_grad_puts_a_central_difference_beside_each_derivative(simkit):
+def test_grad_prints_a_central_difference_beside_each_derivative(simkit):
     words = ("grad", *FLOW, "--wrt", "reynolds,forcing", "--objective", "flow_rate", "--check", "--json")
     for mode in ("reverse", "forward"):
         report = json.loads(simkit(*words, "--mode", mode).out)
         assert report["precision"] == "float64"
         for name in ("reynolds", "forcing"):
-            # Central differences in float64 are good to about 1e-10 of a smooth function.
+            # Central differences of a smooth function in float64 are accurate to about 1e-10.
             assert report["wrt"][name]["relative_difference"] < 1e-7
     plain = simkit("grad", *FLOW, "--wrt", "reynolds")
     assert plain.code == 0

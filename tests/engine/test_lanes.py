@@ -1,4 +1,4 @@
-"""Sweeps of simulations that converge: members take turns in lanes, which changes no result."""
+"""Lanes: sweeps of converging simulations, with the results of single runs."""
 
 import dataclasses
 import functools
@@ -36,7 +36,7 @@ def swept(chunk=None):
     return simkit.sweep(springs(), OVER, seeds=2, chunk=chunk)
 
 
-def test_every_member_is_as_if_it_ran_alone():
+def test_every_member_equals_a_single_run():
     together = swept(3)
     iterations = together["iteration"].isel(frame=-1)
     assert int(iterations.max()) > 2 * int(iterations.min())
@@ -66,7 +66,7 @@ def test_number_of_lanes_does_not_change_the_result(chunk):
 def countdown(
     store=None, *, lanes, values, plan=None, report=lambda fraction, words: None, calls=None, warn=pytest.fail
 ):
-    """Run members that take as many steps as their value says, exactly, and return what came of each."""
+    """Run members whose value is their number of steps, and return the result of each."""
     member = Simulation(
         init=lambda params, key: params["value"],
         step=lambda state, params: jnp.where(state < 0, jnp.nan, state - 1),
@@ -74,7 +74,7 @@ def countdown(
         diagnose=lambda state, params: {"left": state},
         params={"value": jnp.asarray(1.0, dtype=float)},
         converges=True,
-        # Members at 13.25 get no further.
+        # A member at 13.25 never converges.
         status=lambda state, params: jnp.where(
             jnp.isnan(state),
             Status.NON_FINITE,
@@ -100,7 +100,7 @@ def countdown(
 
 
 @pytest.mark.parametrize("lanes", [1, 3, 10])
-def test_members_end_each_in_its_own_way_and_at_its_own_frame(lanes):
+def test_members_end_with_their_own_status_at_their_own_frame(lanes):
     ok, done, bad, stalled = Status.OK, Status.CONVERGED, Status.NON_FINITE, Status.STALLED
     values = [3.0, 50.0, 0.0, 14.25, 0.5, 40.0, 7.0, -1.0, 12.0, 1.0]
     frames = [3, 40, 0, 1, 2, 40, 7, 1, 12, 1]
@@ -115,7 +115,7 @@ def test_members_end_each_in_its_own_way_and_at_its_own_frame(lanes):
             assert observed["state"][member] == left[end]
 
 
-def test_a_slow_member_does_not_hold_up_the_others():
+def test_a_slow_member_does_not_delay_the_others():
     # Twenty segments of five steps each; the eleven others need one each and share the second lane.
     plan, calls = Plan(100, 1, least_segments=20), []
     countdown(lanes=2, values=[100.5] + [4.0] * 11, plan=plan, calls=calls)
@@ -124,7 +124,7 @@ def test_a_slow_member_does_not_hold_up_the_others():
 
 
 @pytest.mark.parametrize("stop", range(1, 14, 2))
-def test_what_was_interrupted_goes_on_bit_for_bit(stop, tmp_path):
+def test_an_interrupted_queue_resumes_bit_for_bit(stop, tmp_path):
     report = StopAfter(stop)
     values = [30.5, 3.0, 17.0, 1.0, 9.0, 0.0, -1.0, 12.0, 40.5]
     expected = countdown(lanes=2, values=values)
@@ -139,7 +139,7 @@ def test_what_was_interrupted_goes_on_bit_for_bit(stop, tmp_path):
 
 
 @pytest.mark.parametrize("stop", [1, 7, 20])
-def test_sweep_of_relaxations_goes_on_where_it_was_stopped(stop, tmp_path):
+def test_interrupted_sweep_of_relaxations_resumes(stop, tmp_path):
     report = StopAfter(stop)
     with pytest.raises(Stopped):
         begin(Sweep(springs(), OVER, seeds=2, chunk=3), tmp_path / "stopped", report=report)
@@ -160,7 +160,7 @@ def test_sweep_of_relaxations_goes_on_where_it_was_stopped(stop, tmp_path):
         assert (tmp_path / "stopped" / path.name).read_bytes() == path.read_bytes(), path.name
 
 
-def test_segments_are_short_beside_a_whole_run():
+def test_segments_of_lanes_are_short():
     assert Plan(8000, 10, SEGMENTS).segments == SEGMENTS
 
 
@@ -175,7 +175,7 @@ def interrupted(tmp_path):
     return tmp_path
 
 
-# File, array and value of what a file of the right checksum may hold, and what is told of it.
+# File, array, inconsistent value with a valid checksum, and the reported message.
 CRAFTED = {
     "negative member": ("segment 2", "member", [-1, 1], "a member outside 0 to 8"),
     "member that does not exist": ("segment 2", "member", [1000, 1], "a member outside 0 to 8"),
@@ -191,7 +191,7 @@ CRAFTED = {
 
 
 @pytest.mark.parametrize("case", CRAFTED)
-def test_indices_that_cannot_be_are_told_in_one_line_and_never_used(case, interrupted):
+def test_inconsistent_indices_are_reported_in_one_line_and_never_used(case, interrupted):
     file, name, value, problem = CRAFTED[case]
     number = file.removeprefix("segment ")
     path = interrupted / ("checkpoint.npz" if file == "checkpoint" else f"segments/{int(number):06d}.npz")

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import pytest
 
 from simkit.core.compilation import needed_bytes
-from simkit.engine.memory import available_bytes, frame_bytes, shapes_of, show_size, size_given
+from simkit.engine.memory import available_bytes, format_bytes, frame_bytes, memory_in_bytes, shapes_of
 from simkit.errors import UserError
 from tests.core.toys import oscillator
 
@@ -23,29 +23,29 @@ from tests.core.toys import oscillator
         ("1e3MiB", 1000 * 2**20),
     ],
 )
-def test_memory_sizes_are_read(text, size):
-    assert size_given(text) == size
+def test_memory_sizes_are_parsed(text, size):
+    assert memory_in_bytes(text) == size
 
 
 @pytest.mark.parametrize(
     "text",
     ["", " ", "GiB", "eight", "-1GiB", "0", "0.5", "nan", "inf", "1e30", "8XB", "8 GiB 3", "8GiBs", "--", "8,5GB"],
 )
-def test_what_is_no_memory_size_is_refused(text):
+def test_invalid_memory_sizes_are_refused(text):
     with pytest.raises(UserError, match="not a memory size"):
-        size_given(text)
+        memory_in_bytes(text)
 
 
 @pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**33, "8 GiB")])
-def test_sizes_are_shown_for_people(size, text):
-    assert show_size(size) == text
+def test_sizes_are_formatted_with_units(size, text):
+    assert format_bytes(size) == text
 
 
-def test_there_is_memory():
+def test_free_memory_is_positive():
     assert available_bytes() > 0
 
 
-def test_compiler_tells_the_memory_of_arguments_and_results():
+def test_compiler_reports_the_memory_of_arguments_and_results():
     x = jax.ShapeDtypeStruct((1000,), jnp.float32)
     compiled = jax.jit(lambda x: (x + 1, x * 2)).lower(x).compile()
     # One argument and two results of 4 kB, and at most some pointers beside them.

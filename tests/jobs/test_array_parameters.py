@@ -1,4 +1,4 @@
-"""Parameters of 0, 1, 2 and 3 dimensions through everything that is done with a run."""
+"""Parameters of 0, 1, 2 and 3 dimensions in runs, sweeps, optimizations, storage and export."""
 
 import dataclasses
 import json

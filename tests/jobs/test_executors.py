@@ -1,4 +1,4 @@
-"""Chunks computed by worker processes and on a Dask cluster: the same bytes, whatever happens to the workers."""
+"""Executors: chunks computed by worker processes and on a Dask cluster have the same bytes, also if workers fail."""
 
 import dataclasses
 import shutil
@@ -25,7 +25,7 @@ from tests.scenarios.small import FEW_DISKS
 
 psutil = pytest.importorskip("psutil")
 
-# Members that run a fixed number of steps, and members that end when they are done.
+# Members with a fixed number of steps, and converging members.
 BALL = {"over": {"launch_speed": (3.0, 4.0, 5.0, 6.0)}, "chunk": 1}
 PACKING = {"over": {"packing_fraction": (0.7, 0.8)}, "seeds": 4, "chunk": 2}
 
@@ -64,7 +64,7 @@ def results(folder):
 class LastChunkFirst:
     """An executor defined outside of the package: chunks in this process, the last one first."""
 
-    places: int = 1
+    concurrency: int = 1
     shares_memory: bool = True
     in_this_process: bool = True
 
@@ -75,7 +75,7 @@ class LastChunkFirst:
 
 
 def forgotten(folder, *names):
-    """Remove what a finished sweep has beside its chunks, and some of those."""
+    """Remove result and summary of a finished sweep, and some of its chunks."""
     for name in (*names, "sweep.nc", "summary.json"):
         (folder / name).unlink()
 
@@ -86,7 +86,7 @@ def workers_of(process):
 
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.thorough) for name in KINDS])
 def finished(request, tmp_path_factory):
-    """A sweep that two workers finished."""
+    """A sweep finished by two workers."""
     folder = tmp_path_factory.mktemp("sweep") / "run"
     begin(KINDS[request.param](executor=LocalWorkers(2, 300.0)), folder)
     return folder, KINDS[request.param]
@@ -94,9 +94,9 @@ def finished(request, tmp_path_factory):
 
 def again(folder, executor):
     job = Sweep.of(opened := RunDirectory.open(folder))
-    said = []
-    proceed(dataclasses.replace(job, executor=executor), opened, said.append)
-    return said
+    warnings = []
+    proceed(dataclasses.replace(job, executor=executor), opened, warnings.append)
+    return warnings
 
 
 def test_an_executor_from_outside_writes_the_bytes_of_this_process(tmp_path):
@@ -116,7 +116,7 @@ def test_two_workers_write_the_bytes_of_one_process(tmp_path):
     assert not [path for path in (tmp_path / "two").iterdir() if path.suffix == ".tmp" or path.is_dir()]
 
 
-def test_chunks_left_out_are_computed_with_the_same_bytes_by_any_executor(finished, tmp_path):
+def test_missing_chunks_are_computed_with_the_same_bytes_by_any_executor(finished, tmp_path):
     folder, _ = finished
     expected = results(folder)
     assert len([name for name in expected if name.endswith(".npz")]) == 4
@@ -131,7 +131,7 @@ def test_chunks_left_out_are_computed_with_the_same_bytes_by_any_executor(finish
 @pytest.mark.parametrize("name", [signal.SIGKILL, signal.SIGSTOP])
 def test_chunk_of_a_worker_that_dies_or_hangs_is_computed_by_another(finished, name, tmp_path):
     folder, _ = finished
-    copy, said, hit = tmp_path / "copy", [], []
+    copy, warnings, hit = tmp_path / "copy", [], []
     shutil.copytree(folder, copy)
     forgotten(copy, "chunk_0000.npz", "chunk_0001.npz", "chunk_0002.npz")
 
@@ -139,15 +139,15 @@ def test_chunk_of_a_worker_that_dies_or_hangs_is_computed_by_another(finished, n
         if not hit and (busy := workers_of(psutil.Process())):
             hit.append(busy[0].send_signal(name))
 
-    # Long enough to compile in, which is silent.
+    # Longer than compilation, during which a worker sends no message.
     job, opened = Sweep.of(RunDirectory.open(copy)), RunDirectory.open(copy)
     executor = LocalWorkers(2, 30.0 if name == signal.SIGSTOP else 300.0)
-    proceed(dataclasses.replace(job, executor=executor), opened, said.append, report)
+    proceed(dataclasses.replace(job, executor=executor), opened, warnings.append, report)
     assert hit
     assert results(copy) == results(folder)
     assert not workers_of(psutil.Process())
-    reason = "killed by SIGKILL" if name == signal.SIGKILL else "silent for 30 s"
-    assert not said or reason in said[0]
+    reason = "killed by SIGKILL" if name == signal.SIGKILL else "nothing for 30 s"
+    assert not warnings or reason in warnings[0]
 
 
 @pytest.mark.thorough
@@ -197,8 +197,8 @@ def test_a_dask_cluster_writes_the_bytes_of_one_process_even_if_a_worker_is_kill
     assert results(tmp_path / "many") == results(expected)
 
 
-def test_what_cannot_be_shared_out_is_refused(tmp_path):
-    with pytest.raises(UserError, match="give output=, or leave them out"):
+def test_sweeps_that_workers_cannot_compute_are_refused(tmp_path):
+    with pytest.raises(UserError, match="give output=, or leave workers out"):
         simkit.sweep("bouncing_ball", {"launch_speed": [3.0, 4.0]}, workers=2)
     with pytest.raises(UserError, match="was made in Python"):
         simkit.sweep(own(), {"rate": [1.0, 2.0]}, steps=10, workers=2, output=tmp_path / "run")
@@ -207,21 +207,21 @@ def test_what_cannot_be_shared_out_is_refused(tmp_path):
     with pytest.raises(UserError, match="deadline= is for workers"):
         executor_of(deadline=3)
     for count in (0, -1, 2.5, True, "two", 10**6):
-        with pytest.raises(UserError, match="is not an integer from 1 to 1024"):
+        with pytest.raises(UserError, match=r"workers = .*; (choose|write) an integer"):
             executor_of(workers=count)
     for seconds in (0, -1, float("nan"), float("inf"), "long"):
-        with pytest.raises(UserError, match="is not a number of seconds above 0"):
+        with pytest.raises(UserError, match=r"deadline = .*; write a (finite )?number"):
             executor_of(workers=2, deadline=seconds)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_run_cannot_be_resumed_by_workers(tmp_path):
     simkit.run("bouncing_ball", output=tmp_path / "run", steps=10, every=10)
-    with pytest.raises(UserError, match="share out the members of a sweep; a run has none"):
+    with pytest.raises(UserError, match="distribute the members of a sweep; a run has no members"):
         simkit.resume(tmp_path / "run", workers=2)
 
 
-def test_a_scheduler_that_is_not_there_is_one_line():
+def test_a_missing_scheduler_gives_one_line():
     pytest.importorskip("distributed")
     with pytest.raises(UserError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         executor_of(scheduler="tcp://127.0.0.1:9")
@@ -236,23 +236,23 @@ def test_workers_with_other_software_are_refused():
 
 
 def test_a_chunk_is_halved_after_two_failures_and_given_up_after_three(tmp_path):
-    said = []
-    tries = Tries(tmp_path, said.append)
+    warnings = []
+    tries = Tries(tmp_path, warnings.append)
     assert tries.parts(5) == 1
-    tries.failed(5, "killed")
+    tries.record_failure(5, "killed")
     assert (tries.parts(5), tries.parts(4)) == (1, 1)
-    tries.failed(5, "killed")
+    tries.record_failure(5, "killed")
     assert tries.parts(5) == 2
     with pytest.raises(UserError, match="chunk 5 failed 3 times"):
-        tries.failed(5, "killed")
-    assert [words.partition("computing")[2] for words in said] == [
+        tries.record_failure(5, "killed")
+    assert [words.partition("computing")[2] for words in warnings] == [
         " it once more",
         " it once more, in 2 parts, whose last digits may differ",
     ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_chunk_in_parts_has_the_members_of_the_whole(kind):
+def test_a_chunk_in_parts_has_the_results_of_the_whole(kind):
     import numpy as np
 
     from simkit.core.precision import precision
@@ -269,7 +269,7 @@ def test_a_chunk_in_parts_has_the_members_of_the_whole(kind):
             for name in one:
                 axis = int(name.startswith("diagnosed."))
                 a, b = (array.swapaxes(0, axis)[:members] for array in (one[name], two[name]))
-                # Programs of two sizes round otherwise.
+                # Programs of two sizes round differently.
                 np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
@@ -277,19 +277,19 @@ def test_a_chunk_in_parts_has_the_members_of_the_whole(kind):
 class ThreeChunks:
     """Three chunks, the last of them with two members and the others with four."""
 
-    one_by_one: bool
+    uses_lanes: bool
     count = 3
 
     def members(self, index):
         return range(4 * index, min(4 * index + 4, 10))
 
 
-@pytest.mark.parametrize(("one_by_one", "ended"), [(False, [4, 4, 6, 10]), (True, [6, 6, 8, 10])])
-def test_progress_counts_members_and_never_goes_back(one_by_one, ended):
-    told = []
-    tally = Tally(ThreeChunks(one_by_one), [1, 2], lambda fraction, words: told.append((round(fraction, 3), words)))
+@pytest.mark.parametrize(("uses_lanes", "ended"), [(False, [4, 4, 6, 10]), (True, [6, 6, 8, 10])])
+def test_progress_counts_members_and_never_decreases(uses_lanes, ended):
+    reports = []
+    tally = Tally(ThreeChunks(uses_lanes), [1, 2], lambda fraction, words: reports.append((round(fraction, 3), words)))
     for index, fraction in ((1, 0.5), (1, 0.1), (2, 1.0), (1, 1.0)):
-        tally.tell(index, fraction)
-    assert told == [
+        tally.update(index, fraction)
+    assert reports == [
         (fraction, f"{count} of 10 members") for fraction, count in zip([0.6, 0.6, 0.8, 1.0], ended, strict=True)
     ]

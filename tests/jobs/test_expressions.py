@@ -1,4 +1,4 @@
-"""Quantities, objectives and values that scenario files and the command line say by expressions."""
+"""Expressions for quantities, objectives and values, in scenario files and on the command line."""
 
 import json
 
@@ -86,7 +86,7 @@ def late(run):
     return float(run["intensity"].values[run["time"].values >= 0.15].mean())
 
 
-def test_a_run_tells_them_and_an_objective_reduces_them(eddies):
+def test_expressions_are_recorded_by_runs_and_reduced_by_objectives(eddies):
     run = simkit.run(eddies)
     assert run["fluctuation"].attrs["units"] == "U" and run["fluctuation"].dims == run["u"].dims
     u = run["u"]
@@ -117,13 +117,13 @@ def test_derivatives_equal_central_differences(eddies, objective, capsys):
         assert row["derivative"] == pytest.approx(row["central_difference"], rel=1e-6)
 
 
-def test_sweeps_optimizations_and_stopped_work_take_them(eddies, tmp_path, capsys):
+def test_expressions_work_in_sweeps_optimizations_and_resumed_jobs(eddies, tmp_path, capsys):
     swept = simkit.sweep(eddies, {"reynolds": [50.0, 200.0]})
     for reynolds in (50.0, 200.0):
         run = simkit.run(eddies, reynolds=reynolds)
         np.testing.assert_allclose(swept["intensity"].sel(reynolds=reynolds).squeeze(), run["intensity"], rtol=1e-9)
         assert float(swept["late_intensity"].sel(reynolds=reynolds).squeeze()) == pytest.approx(late(run), rel=1e-9)
-        # Of all frames of a field a sweep keeps the last.
+        # A sweep stores only the last frame of a field.
         last = float(np.abs(run["fluctuation"][-1]).max() + run["intensity"][-1])
         assert float(swept["last_fluctuation"].sel(reynolds=reynolds).squeeze()) == pytest.approx(last, rel=1e-9)
     bare = simkit.sweep(eddies, {"reynolds": [50.0, 200.0]}, final_frames=False)
@@ -143,7 +143,7 @@ def test_sweeps_optimizations_and_stopped_work_take_them(eddies, tmp_path, capsy
     assert main(["validate", str(eddies)]) == 0
 
 
-def test_arithmetic_is_a_value_on_the_command_line(eddies, capsys):
+def test_arithmetic_is_accepted_as_a_value_on_the_command_line(eddies, capsys):
     def shown(*settings):
         words = [word for setting in settings for word in ("--set", setting)]
         assert main(["show", str(eddies), "--json", *words]) == 0
@@ -172,7 +172,7 @@ def test_arithmetic_is_a_value_on_the_command_line(eddies, capsys):
         assert error.count("\n") == 1 and (message in error or "is a float" in error)
 
 
-def test_the_schema_of_files_knows_them():
+def test_expressions_are_in_the_schema_of_files():
     scenario = bare_scenario("flow.channel")
     properties = schema_of(scenario, contents_of(scenario))["properties"]
     assert set(properties["quantities"]["additionalProperties"]["properties"]) == {"expression", "unit", "doc"}

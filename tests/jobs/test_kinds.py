@@ -1,4 +1,4 @@
-"""Kinds of jobs: one declaration each, found by the name in a manifest and imported only when it is needed."""
+"""Kinds of jobs: one class each, found by the name in a manifest and imported on demand."""
 
 import dataclasses
 import subprocess
@@ -22,7 +22,7 @@ from tests.toys import toy
 OF_SWEEPS = (
     "simkit.core.ensemble",
     "simkit.engine.lanes",
-    "simkit.engine.lane_records",
+    "simkit.engine.lane_checks",
     "simkit.jobs.chunks",
     "simkit.jobs.chunk_size",
     "simkit.jobs.sweep_results",
@@ -34,12 +34,12 @@ OF_OPTIMIZATIONS = ("optax", "simkit.core.optimization", "simkit.jobs.derivative
 
 @dataclasses.dataclass(frozen=True)
 class LateRun(DrivenJob[Outcome]):
-    """A kind of job that simkit does not have: a run whose first frame is some steps after the start."""
+    """An added kind of job: a run whose first frame is some steps after the start."""
 
     kind = "late"
     noun = "a late run"
     files = r"late\.txt"
-    asked: ClassVar = {"skipped": manifest_schema.COUNT}
+    request_checks: ClassVar = {"skipped": manifest_schema.COUNT}
 
     skipped: int
 
@@ -55,7 +55,7 @@ class LateRun(DrivenJob[Outcome]):
 
 @pytest.fixture
 def late(monkeypatch):
-    """Add the kind by one line."""
+    """Register the kind."""
     monkeypatch.setitem(KINDS, "late", f"{__name__}:LateRun")
 
 
@@ -64,7 +64,7 @@ def test_every_kind_is_declared_under_its_name(name):
     kind = kind_of(name)
     assert issubclass(kind, Job) and kind.kind == name
     fields = {field.name for field in dataclasses.fields(kind)}
-    assert set(kind.asked) <= fields
+    assert set(kind.request_checks) <= fields
 
 
 def test_a_kind_from_outside_is_stored_resumed_opened_and_reported(late, tmp_path, capsys):
@@ -83,12 +83,12 @@ def test_a_kind_from_outside_is_stored_resumed_opened_and_reported(late, tmp_pat
     assert "holds a late run, which has no animation; give a run's directory" in capsys.readouterr().err
 
 
-def test_files_of_another_kind_are_strange(late, tmp_path):
+def test_files_of_another_kind_are_foreign(late, tmp_path):
     begin(LateRun(toy(), 6), tmp_path / "late")
     (tmp_path / "late" / "late.txt").write_text("of this kind")
     begin(LateRun(toy(), 5), tmp_path / "late", overwrite=True)
     (tmp_path / "late" / "sweep.nc").write_text("of the user")
-    with pytest.raises(simkit.UserError, match=r"holds what no run wrote \(sweep.nc\)"):
+    with pytest.raises(simkit.UserError, match=r"holds files that no run wrote \(sweep.nc\)"):
         begin(LateRun(toy(), 5), tmp_path / "late", overwrite=True)
 
 

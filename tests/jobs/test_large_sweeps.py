@@ -1,4 +1,4 @@
-"""Sweeps whose results are larger than what is held in memory: left in chunks, summed up, and read as they are used."""
+"""Sweeps with large results: stored in chunks, reported by totals, and read when they are indexed."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
 
 @pytest.fixture
 def small_files(monkeypatch):
-    """Results over 2 kB are left in chunks."""
+    """Results over 2 kB stay in chunks."""
     monkeypatch.setattr(chunk_size, "ONE_FILE", 2000)
 
 
@@ -40,7 +40,7 @@ def without_order(result):
 
 @pytest.fixture(params=[True, False], ids=["dask", "plain"])
 def dask(request, monkeypatch):
-    """Whether Dask can be found."""
+    """Whether Dask is importable."""
     if not request.param:
         import importlib.util
 
@@ -49,7 +49,7 @@ def dask(request, monkeypatch):
     return request.param
 
 
-def test_a_large_result_is_left_in_its_chunks_and_is_what_it_would_be_in_memory(tmp_path, monkeypatch, dask):
+def test_a_large_result_stays_in_its_chunks_and_equals_the_result_in_memory(tmp_path, monkeypatch, dask):
     whole = simkit.sweep(toy(), OVER, seeds=2, chunk=5)
     monkeypatch.setattr(chunk_size, "ONE_FILE", 2000)
     result = simkit.sweep(toy(), OVER, seeds=2, chunk=5, output=tmp_path / "sweep")
@@ -62,7 +62,7 @@ def test_a_large_result_is_left_in_its_chunks_and_is_what_it_would_be_in_memory(
     assert opened["frequency"].attrs["units"] == "1/s" and opened["seed"].values.tolist() == [0, 1]
 
 
-def test_objectives_of_a_large_result_are_named_where_they_are_not_computed(small_files, tmp_path, capsys):
+def test_objectives_not_computed_for_a_large_result_are_named(small_files, tmp_path, capsys):
     begin(Sweep(toy(SQUARED), OVER, seeds=2, chunk=5), tmp_path / "sweep")
     for found in (simkit.open_run(tmp_path / "sweep"), simkit.resume(tmp_path / "sweep")):
         assert found.attrs["objectives_left_out"] == "energy, mean_time, spread"
@@ -85,13 +85,13 @@ PARTS = [
 
 
 @pytest.mark.parametrize("part", PARTS, ids=str)
-def test_any_part_of_a_lazy_result_is_that_of_the_whole(part, small_files, tmp_path, dask):
+def test_any_part_of_a_lazy_result_equals_that_of_the_loaded_result(part, small_files, tmp_path, dask):
     begin(Sweep(toy(), OVER, seeds=2, chunk=5), tmp_path / "sweep")
     opened = simkit.open_run(tmp_path / "sweep")
     xarray.testing.assert_identical(opened.isel(part).load(), opened.load().isel(part))
 
 
-def test_only_chunks_that_are_used_are_read(small_files, tmp_path, dask):
+def test_only_indexed_chunks_are_read(small_files, tmp_path, dask):
     begin(Sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, seeds=5, chunk=5), tmp_path / "sweep")
     opened = simkit.open_run(tmp_path / "sweep")
     path = tmp_path / "sweep" / "chunk_0002.npz"
@@ -108,7 +108,7 @@ def test_only_chunks_that_are_used_are_read(small_files, tmp_path, dask):
 
 
 @pytest.mark.parametrize("stop", [1, 12, 23])
-def test_a_large_sweep_goes_on_where_it_was_stopped(stop, small_files, tmp_path):
+def test_an_interrupted_large_sweep_resumes(stop, small_files, tmp_path):
     options = {"seeds": 2, "chunk": 5}
     with pytest.raises(Stopped):
         begin(Sweep(toy(), OVER, **options), tmp_path / "stopped", report=StopAfter(stop))
@@ -121,7 +121,7 @@ def test_a_large_sweep_goes_on_where_it_was_stopped(stop, small_files, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_members_that_end_when_they_are_done_are_kept_in_blocks(tmp_path, monkeypatch):
+def test_converging_members_are_stored_in_blocks(tmp_path, monkeypatch):
     packing = load("soft_sphere_packing", FEW_DISKS)
     whole = simkit.sweep(packing, {"packing_fraction": [0.7, 0.8]}, seeds=4, chunk=2)
     monkeypatch.setattr(chunk_size, "ONE_FILE", 20_000)
@@ -131,7 +131,7 @@ def test_members_that_end_when_they_are_done_are_kept_in_blocks(tmp_path, monkey
 
 
 @pytest.mark.parametrize("size", [[2, 3], [3]])
-def test_configurations_are_left_in_their_chunks(size, small_files, tmp_path, dask, monkeypatch):
+def test_large_results_of_configurations_stay_in_their_chunks(size, small_files, tmp_path, dask, monkeypatch):
     over = {"config.size": size, "frequency": [1.0, 2.0], "time_step": [0.01, 0.02]}
     result = simkit.sweep(toy(), over, seeds=3, chunk=5, output=tmp_path / "sweep")
     assert not list((tmp_path / "sweep").rglob("sweep.nc"))
@@ -168,7 +168,7 @@ def test_a_large_sweep_is_exported_like_a_small_one(to, tmp_path, monkeypatch, d
         xarray.testing.assert_identical(opened[0].load(), opened[1].load())
 
 
-def test_memory_that_is_given_decides_as_well(tmp_path):
+def test_memory_limit_decides_whether_a_result_stays_in_chunks(tmp_path):
     def fitted(memory):
         begin(Sweep(toy(), OVER, seeds=40, memory=memory), tmp_path / str(memory))
         return (tmp_path / str(memory) / "sweep.nc").exists()
@@ -206,7 +206,7 @@ def test_totals_are_those_of_all_members(small_files, tmp_path, capsys):
     assert "ended:      100 non finite, 1900 ok" in told and "... and 80 more" in told and "50 %" in told
 
 
-def test_failures_are_named_up_to_a_number():
+def test_at_most_a_given_number_of_failures_is_named():
     from simkit.jobs.sweep_results import failures
 
     with pytest.warns(UserWarning):
@@ -236,7 +236,7 @@ def test_quantiles_of_few_numbers_are_exact():
 
 
 @pytest.mark.parametrize("order", ["random", "rising", "falling", "equal"])
-def test_quantiles_of_many_numbers_are_within_their_ranks(order):
+def test_quantiles_of_many_numbers_are_within_their_rank_error(order):
     count = 40 * KEPT + 17
     numbers = {
         "random": np.random.default_rng(2).permutation(count).astype(float),
@@ -254,7 +254,7 @@ def test_quantiles_of_many_numbers_are_within_their_ranks(order):
     if order == "equal":
         assert found.at(fractions) == [3.0] * 21
     else:
-        # A number is its own rank here.
+        # Each number equals its rank.
         assert np.abs(np.array(found.at(fractions)) - fractions * (count - 1)).max() <= found.uncertainty + 1
 
 
@@ -267,8 +267,8 @@ def test_blocks_are_ranges_of_members(shape, most, expected):
 
 
 @pytest.mark.slow
-def test_a_million_members_are_never_in_memory_together(tmp_path):
-    # In a process of its own, whose largest memory is its own.
+def test_a_sweep_of_a_million_members_needs_little_memory(tmp_path):
+    # In a separate process, to measure its peak memory.
     import subprocess
 
     ran = subprocess.run(

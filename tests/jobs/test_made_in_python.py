@@ -1,4 +1,4 @@
-"""A simulation made in Python goes everywhere a named scenario goes."""
+"""Simulations made in Python, in all uses of a named scenario."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ TIME_STEP = 0.05
 
 
 def swing(*, stronger=1.0, dtype=float, **changes):
-    """Return a damped swing, not made by any factory."""
+    """Return a damped swing, made without a factory."""
 
     def init(params, key):
         start = jnp.stack([params["angle"], jnp.zeros_like(params["angle"])])
@@ -72,7 +72,7 @@ def test_run_is_the_trajectory_with_units_and_meanings():
     assert found.attrs["precision"] == "float32"
 
 
-def test_frames_are_about_a_hundred_unless_asked_otherwise():
+def test_default_number_of_frames_is_about_a_hundred():
     assert load(swing(), {"steps": 1000}).run.every == 10
     assert load(swing(), {"steps": 97}).run.every == 1
     assert load(swing(), {"steps": 5000, "every": 5}).run.every == 5
@@ -113,7 +113,7 @@ def test_objective_may_be_a_function():
 
 
 def test_optimization_keeps_a_bound_on_one_side():
-    # The height at a fixed time falls with gravity down to 0.0: the best is outside of the bound.
+    # The height at a fixed time decreases with gravity down to 0.0: the optimum is outside the bound.
     found = simkit.optimize(
         swing().with_quantities(loss=lambda state, params: params["gravity"] + 0 * state["motion"].sum()),
         "gravity",
@@ -126,7 +126,7 @@ def test_optimization_keeps_a_bound_on_one_side():
     assert (found["gravity"] >= 0).all() and found["gravity"][-1] < 0.01
 
 
-def test_stopped_work_goes_on_bit_for_bit_with_its_simulation_only(tmp_path):
+def test_interrupted_job_resumes_bit_for_bit_with_its_simulation_only(tmp_path):
     scenario = load(swing(), {"steps": 400, "every": 1})
     with pytest.raises(Stopped):
         begin(Run(scenario), tmp_path / "stopped", report=StopAfter(2))
@@ -142,11 +142,11 @@ def test_stopped_work_goes_on_bit_for_bit_with_its_simulation_only(tmp_path):
     whole = simkit.run(swing(), steps=400, every=1, output=tmp_path / "whole")
     xarray.testing.assert_identical(resumed, whole)
     assert bytes_of(tmp_path / "stopped") == bytes_of(tmp_path / "whole")
-    # What is finished needs no simulation.
+    # A finished run is read without the simulation.
     xarray.testing.assert_identical(simkit.resume(tmp_path / "whole"), simkit.open_run(tmp_path / "whole"))
 
 
-def test_stopped_sweep_goes_on(tmp_path):
+def test_interrupted_sweep_resumes(tmp_path):
     scenario = load(swing(), {"steps": 20})
     over = {"gravity": (1.0, 2.0, 3.0)}
     with pytest.raises(Stopped):
@@ -155,7 +155,7 @@ def test_stopped_sweep_goes_on(tmp_path):
     xarray.testing.assert_identical(resumed, begin(Sweep(scenario, over, chunk=1), None))
 
 
-def test_run_of_a_named_simulation_takes_no_other(tmp_path):
+def test_run_of_a_named_simulation_refuses_another_one(tmp_path):
     simkit.run("bouncing_ball", steps=2, every=1, output=tmp_path / "run")
     with pytest.raises(simkit.UserError, match="which has a name; leave simulation= out"):
         simkit.resume(tmp_path / "run", simulation=swing())
@@ -166,7 +166,7 @@ def test_exported_program_agrees(tmp_path):
     assert exported.passed and exported.runtimes[0].largest_error < 1e-5
 
 
-def test_own_quantities_join_or_replace_those_that_are_there():
+def test_added_quantities_extend_or_replace_existing_ones():
     simulation = swing().with_quantities(
         height=lambda state, params: params["gravity"] * state["motion"][0],
         twice=lambda state, params: 2 * state["motion"],
@@ -205,13 +205,13 @@ def test_bad_settings_are_one_line(values, message):
 
 
 def with_start(**leaves):
-    """Return a swing whose state begins otherwise."""
+    """Return a swing with another initial state."""
     simulation = swing()
     return dataclasses.replace(simulation, init=lambda params, key: simulation.init(params, key) | leaves)
 
 
 def told(name, value):
-    """Return a swing that observes or diagnoses something else."""
+    """Return a swing with another ``observe`` or ``diagnose``."""
     return swing(**{name: lambda state, params: value(state)})
 
 
@@ -288,13 +288,13 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("make", "message"), BROKEN.values(), ids=BROKEN)
-def test_record_that_does_not_fit_together_is_one_line(make, message):
+def test_inconsistent_record_gives_one_line(make, message):
     with pytest.raises(simkit.UserError, match=message) as error:
         simkit.run(make(), steps=10)
     assert "\n" not in str(error.value)
 
 
-def test_parameters_and_simulations_of_a_wrong_kind_are_one_line(tmp_path):
+def test_parameters_and_simulations_of_a_wrong_type_give_one_line(tmp_path):
     with pytest.raises(simkit.UserError, match=r"bounds = 10.0 are not \(low, high\)"):
         simkit.Parameter(1.0, 10.0)
     with pytest.raises(simkit.UserError, match=r"bounds = \(2, 1\) are not"):
@@ -309,7 +309,7 @@ def test_parameters_and_simulations_of_a_wrong_kind_are_one_line(tmp_path):
 
 def test_objective_must_be_named_where_there_are_several():
     simulation = swing().with_quantities(whole=lambda state, params: state["motion"].sum())
-    with pytest.raises(simkit.UserError, match="which objective is not said; give objective= one of height, whole"):
+    with pytest.raises(simkit.UserError, match="the objective is missing; give objective= one of height, whole"):
         simkit.optimize(simulation, "gravity", steps=2)
     without = dataclasses.replace(swing(), diagnose=lambda state, params: {"time": jnp.float32(0)}, quantities={})
     with pytest.raises(simkit.UserError, match=r"no objectives; give it one with simulation.with_quantities"):
@@ -340,7 +340,7 @@ def test_simulation_without_diagnostics_runs_and_is_not_drawn(tmp_path, capsys):
         simkit.run(bare, steps=2, quantity="y")
 
 
-def test_something_else_is_refused():
+def test_other_types_than_scenarios_and_simulations_are_refused():
     with pytest.raises(simkit.UserError, match=r"int is no scenario; give a name, .* or a simkit.Simulation"):
         simkit.run(3)
 
@@ -355,7 +355,7 @@ def test_shell_draws_a_stored_run_and_says_how_to_finish_one(tmp_path, capsys):
 
 
 def named(*names, **changes):
-    """Return a swing with more parameters, each of which pushes it."""
+    """Return a swing with further parameters, each of them a force."""
     simple = swing()
 
     def step(state, params):
@@ -366,20 +366,20 @@ def named(*names, **changes):
 
 
 @pytest.mark.parametrize("name", ["seed", "frame", "status", "part", "place"])
-def test_sweep_over_a_name_that_its_result_has_already(name):
+def test_sweep_over_a_name_already_in_its_result_is_refused(name):
     simulation = named(name, dimensions={"motion": ("part",)}, coordinates={"place": np.arange(3)})
     with pytest.raises(simkit.UserError, match=f"over '{name}': the result has an axis or array of that name already"):
         simkit.sweep(simulation, {name: [1.0, 2.0]}, steps=2)
 
 
-def test_parameter_with_the_name_of_an_attribute_keeps_its_place():
+def test_parameter_with_the_name_of_an_attribute_is_stored_with_a_prefix():
     names = ("seed", "status", "title", "steps")
     found = simkit.run(named(*names), steps=2, **{"seed": 3, "title": "A swing", "params.seed": 2.5})
     assert (found.attrs["seed"], found.attrs["title"], found.attrs["status"]) == (3, "A swing", "ok")
     assert [found.attrs[f"params.{name}"] for name in names] == [2.5, 1.5, 1.5, 1.5]
 
 
-def test_open_bound_that_holds_a_parameter_is_called_zero():
+def test_best_value_at_an_open_bound_is_reported_as_zero():
     gravity = simkit.Parameter(2.0, (POSITIVE[0], 5.0), "1/s^2", "gravity over length")
     simulation = swing(params=swing().params | {"gravity": gravity}).with_quantities(
         loss=lambda state, params: params["gravity"] + 0 * state["motion"].sum()
@@ -392,7 +392,7 @@ def test_open_bound_that_holds_a_parameter_is_called_zero():
         simkit.run(simulation, steps=1, gravity=0.0)
 
 
-def test_quantities_with_names_of_the_result_stand_beside_them():
+def test_quantities_with_names_of_the_result_get_a_prefix():
     simulation = swing().with_quantities(
         status=lambda state, params: 1.0 * state["count"],
         frame=lambda state, params: 2.0 * state["count"],

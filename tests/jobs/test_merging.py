@@ -1,4 +1,4 @@
-"""Sweeps merged into one: the members that one sweep of all points and seeds would have."""
+"""Merged sweeps: equal to one sweep of all points and seeds."""
 
 import json
 import shutil
@@ -85,7 +85,7 @@ def test_merged_sweeps_are_the_sweep_of_all_members(name, is_large, tmp_path, mo
     assert progress_of(tmp_path / "merged").words == f"{whole['status'].size} of {whole['status'].size} members"
 
 
-def test_what_is_damaged_in_a_merged_sweep_is_computed_again(tmp_path):
+def test_damaged_chunks_of_a_merged_sweep_are_computed_again(tmp_path):
     one, other, whole = PAIRS["values in turn"]
     for name, (over, more) in (("a", one), ("b", other)):
         sweep(tmp_path / name, over, **more)
@@ -98,7 +98,7 @@ def test_what_is_damaged_in_a_merged_sweep_is_computed_again(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_members_that_end_when_they_are_done_are_merged(tmp_path):
+def test_sweeps_of_converging_members_are_merged(tmp_path):
     from simkit.scenario.loading import load
 
     packing = load("soft_sphere_packing", FEW_DISKS)
@@ -137,12 +137,12 @@ REFUSED = {
     "the same point": (({"frequency": [5.0, 3.0]}, {}), "both have frequency = 3; leave one of them out"),
     "the same points": (({"frequency": [2.0, 3.0]}, {}), "have the same points and seeds"),
     "a gap of seeds": (({"frequency": [2.0, 3.0]}, {"scenario": {"seed": 5}}), "have no seeds from 1 to 4 between"),
-    "other seeds and points": (({"frequency": [1.0]}, {"seeds": 2}), r"other seeds \(0 and 0 to 1\)"),
+    "other seeds and points": (({"frequency": [1.0]}, {"seeds": 2}), r"in seeds \(0 and 0 to 1\)"),
 }
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_does_not_belong_together_is_refused(what, tmp_path):
+def test_sweeps_with_different_settings_or_common_points_are_refused(what, tmp_path):
     (over, more), words = REFUSED[what]
     sweep(tmp_path / "a", {"frequency": [2.0, 3.0]})
     sweep(tmp_path / "b", over, **more)
@@ -152,7 +152,7 @@ def test_what_does_not_belong_together_is_refused(what, tmp_path):
     assert not (tmp_path / "merged").exists()
 
 
-def test_what_is_no_finished_sweep_is_refused(tmp_path):
+def test_folders_without_a_finished_sweep_are_refused(tmp_path):
     a, b, out = tmp_path / "a", tmp_path / "b", tmp_path / "merged"
     sweep(a, {"frequency": [2.0, 3.0]})
     simkit.run(toy(), output=tmp_path / "run")
@@ -177,9 +177,7 @@ def test_what_is_no_finished_sweep_is_refused(tmp_path):
         simkit.merge([a, b], a, overwrite=True)
     chunk = b / "chunk_0000.npz"
     chunk.write_bytes((a / "chunk_0000.npz").read_bytes())
-    with pytest.raises(
-        UserError, match=r"b/chunk_0000.npz: it belongs to another run; make it again with: simkit resume"
-    ):
+    with pytest.raises(UserError, match=r"b/chunk_0000.npz: it is from another run; make it again with: simkit resume"):
         simkit.merge([a, b], out)
     assert not out.exists()
 

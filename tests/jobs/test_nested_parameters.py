@@ -1,4 +1,4 @@
-"""Nested parameters go everywhere flat ones go: the same simulation in both forms gives the same numbers."""
+"""Nested parameters, in all uses of flat ones: the same simulation in both forms gives the same results."""
 
 import dataclasses
 import json
@@ -44,7 +44,7 @@ class Layer(NamedTuple):
     bias: Any
 
 
-# Where each parameter of the flat form stands in the nested one.
+# Path in the nested form of each parameter of the flat form.
 PLACES = {
     "gravity": "gravity",
     "scale": "closure.scale",
@@ -112,7 +112,7 @@ def pair(dtype):
 
 
 def assert_same(flat, nested):
-    """Assert that a data set of the nested form is that of the flat one, but for the names of parameters."""
+    """Assert that a data set of the nested form equals that of the flat one, except for the names of parameters."""
     known = {name: PLACES.get(name, name) for name in (*flat.variables, *flat.dims, *flat.attrs)}
     for prefix in ("best_", "bound_"):
         known |= {prefix + name: prefix + place for name, place in PLACES.items()}
@@ -178,7 +178,7 @@ def test_checks_of_the_branch_agree(x64):
     checked = simkit.check_gradient(objective, nested.params, jax.random.key(0), "closure")
     assert list(checked.verdict) == sorted(set(PLACES.values()) - {"gravity"})
     assert set(checked.verdict.values()) == {"agrees"}
-    # The same by hand: the derivative of the whole tree.
+    # The derivative of the whole tree by JAX directly.
     tree = jax.jit(jax.grad(objective))(nested.params, jax.random.key(0))
     for place, slope in paths.leaves(tree["closure"], "closure").items():
         np.testing.assert_allclose(checked.derivative[place], slope, rtol=1e-10)
@@ -221,7 +221,7 @@ def test_optimizations_by_branch_are_those_by_leaf_and_of_the_flat_form(dtype, m
     expected = simkit.optimize(flat, ["gravity", *BRANCH], **asked)
     assert expected["best_loss"][-1] < expected["best_loss"][0]
     found = simkit.optimize(nested, ["gravity", "closure.layers"], **asked)
-    # The names decide the order in which norms are summed; round-off of a few updates.
+    # The order in which norms are summed depends on the names: round-off of a few updates.
     close = {"rtol": 1e-3, "atol": 1e-5} if dtype == "float32" else {"rtol": 1e-8, "atol": 1e-12}
     for name in ("gravity", *BRANCH):
         np.testing.assert_allclose(found[f"best_{PLACES[name]}"], expected[f"best_{name}"], **close)
@@ -231,7 +231,7 @@ def test_optimizations_by_branch_are_those_by_leaf_and_of_the_flat_form(dtype, m
     assert Optimization(scenario, ("gravity", "closure.layers"), "off").checked() == (
         Optimization(scenario, ("gravity", *(PLACES[name] for name in BRANCH)), "off").checked()
     )
-    # What was found is what the simulation takes.
+    # The result is accepted as parameters of the simulation.
     best = {name.removeprefix("best_"): v[-1] for name, v in found.items() if name.startswith("best_c")}
     again = nested.with_params(best | {"gravity": found["best_gravity"][-1]})
     assert simkit.run(again, steps=5)["off"][-1] == pytest.approx(float(found["best_loss"][-1]), rel=1e-4)
@@ -254,7 +254,7 @@ def test_bounds_may_be_those_of_a_branch(x64):
         optimization(objective, nested.params, "closure", {"closre": (0, 1)})
 
 
-def test_stopped_work_goes_on_bit_for_bit(tmp_path):
+def test_interrupted_jobs_resume_bit_for_bit(tmp_path):
     scenario = load(mass(nested=True), {"steps": 40, "every": 1, "closure.scale": 0.5})
     jobs = {
         "run": lambda: Run(scenario),
@@ -335,7 +335,7 @@ def chain():
     )
 
 
-def test_what_converges_is_differentiated_and_goes_in_flight_by_branch(x64):
+def test_converging_simulations_are_differentiated_and_batched_in_flight_by_branch(x64):
     simulation, simple, key = chain(), descent(), jax.random.key(0)
     objective = Objective(simulation, "length", 5000)
     flat = with_derivative(Objective(simple, "length", 5000), ["stiffness", "rest"])(simple.params, key)[1]
@@ -353,10 +353,10 @@ def test_what_converges_is_differentiated_and_goes_in_flight_by_branch(x64):
     np.testing.assert_array_equal(together.state.position, again.state.position)
 
 
-def test_parameters_without_effect_are_told_by_path():
+def test_parameters_without_effect_are_named_by_path():
     idle = mass(nested=True)
     idle = dataclasses.replace(idle, params=idle.params | {"b": {"z": 1.0, "a": [np.ones(2), 2.0]}})
-    # In the order of JAX.
+    # In the leaf order of JAX.
     assert idle_parameters(idle) == ["b.a.0", "b.a.1", "b.z"]
 
 
@@ -431,7 +431,7 @@ def test_the_schema_of_files_nests(file):
     assert params["closure"]["additionalProperties"] is False
 
 
-def test_large_arrays_are_shown_as_their_number():
+def test_large_arrays_are_shown_as_their_number_of_values():
     assert show([[1.0, 2.0]] * 32) == "[" + ", ".join(["[1, 2]"] * 32) + "]"
     assert show(((1.0,) * 65,)) == "[65 values]"
     many = {"net": {"weight": np.ones((20, 10)), "bias": 2.0}}

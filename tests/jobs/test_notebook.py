@@ -20,7 +20,7 @@ from tests.core.toys import oscillator
 from tests.toys import toy
 
 
-def test_a_mistake_is_one_line():
+def test_a_mistake_gives_one_line_in_a_notebook():
     with pytest.raises(simkit.UserError) as caught:
         simkit.load("chanel_flow")
     (line,) = caught.value._render_traceback_()
@@ -28,7 +28,7 @@ def test_a_mistake_is_one_line():
     assert RunFailedError("it failed")._render_traceback_() == ["RunFailedError: it failed"]
 
 
-def test_a_run_is_displayed_with_its_animation_and_its_parts_without():
+def test_only_a_whole_run_is_displayed_with_its_animation():
     run = simkit.run(load("bouncing_ball", {"steps": 4, "every": 2}))
     html = run._repr_html_()
     data = re.search(r'src="data:image/gif;base64,([^"]+)"', html)
@@ -54,7 +54,7 @@ def test_representations_are_short_and_tables_have_every_parameter():
     assert "unfinished" not in repr(dataclasses.replace(outcome, status=np.asarray(Status.CONVERGED)))
 
 
-def test_work_shows_its_progress_in_a_notebook_only(monkeypatch, capsys):
+def test_progress_is_shown_in_notebooks_only(monkeypatch, capsys):
     simkit.run(toy())
     assert capsys.readouterr().err == ""
     kernel = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(kernel=object()))

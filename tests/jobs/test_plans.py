@@ -1,4 +1,4 @@
-"""Sweep plans: values that walk together, samples, tables, and values of the configuration."""
+"""Points of sweeps: zipped values, samples, tables, and values of the configuration."""
 
 import json
 
@@ -17,7 +17,7 @@ from tests.toys import toy
 RANGES = {"frequency": (1.0, 4.0), "time_step": (0.001, 0.1, "log")}
 TABLE = "frequency, time_step\n1.0,0.01\n2.5,0.02\n1.0,0.03\n\n"
 PLANS = {
-    "walk together": lambda folder: {
+    "zipped": lambda folder: {
         "over": {"frequency": [1.0, 2.0, 2.0], "time_step": [0.01, 0.02, 0.03]},
         "zip": True,
     },
@@ -43,7 +43,7 @@ def test_each_point_is_the_run_with_its_values(plan, tmp_path):
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_a_stopped_plan_goes_on_and_is_read_back(plan, tmp_path):
+def test_an_interrupted_sweep_resumes_and_is_read_back(plan, tmp_path):
     asked = PLANS[plan](tmp_path)
     job = planned(toy(), asked.pop("over", {}), **asked, chunk=2)
     with pytest.raises(Stopped):
@@ -53,14 +53,14 @@ def test_a_stopped_plan_goes_on_and_is_read_back(plan, tmp_path):
     xarray.testing.assert_identical(resumed, simkit.open_run(tmp_path / "whole"))
 
 
-def test_values_that_walk_together_are_taken_in_their_order():
+def test_zipped_values_keep_their_order():
     swept = simkit.sweep(toy(), {"frequency": [3.0, 1.0, 3.0], "time_step": [0.01, 0.02, 0.03]}, zip=True)
     assert swept["frequency"].values.tolist() == [3.0, 1.0, 3.0]
     assert swept["time_step"].values.tolist() == [0.01, 0.02, 0.03]
 
 
 @pytest.mark.parametrize("method", ["sobol", "latin_hypercube"])
-def test_samples_fill_their_ranges_evenly_and_are_drawn_again_by_the_same_seed(method):
+def test_samples_fill_their_ranges_evenly_and_depend_on_the_seed_alone(method):
     def drawn(seed):
         return planned(toy(seed=seed), RANGES, sample=method, members=64).over
 
@@ -86,7 +86,7 @@ def test_values_of_the_configuration_are_an_outer_axis(tmp_path):
     xarray.testing.assert_identical(simkit.resume(tmp_path / "sweep"), swept)
 
 
-def test_a_stopped_sweep_of_configurations_goes_on(tmp_path):
+def test_an_interrupted_sweep_over_configurations_resumes(tmp_path):
     job = planned(toy(), {"config.size": [2, 3], "frequency": [1.0, 2.0]}, chunk=1)
     with pytest.raises(Stopped):
         begin(job, tmp_path / "stopped", report=StopAfter(3))
@@ -97,7 +97,10 @@ def test_a_stopped_sweep_of_configurations_goes_on(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"over": {"frequency": [1.0, 2.0], "time_step": [0.1]}, "zip": True}, "as many of each parameter"),
+        (
+            {"over": {"frequency": [1.0, 2.0], "time_step": [0.1]}, "zip": True},
+            "need equal numbers of values",
+        ),
         ({"over": {"frequency": [1.0, 2.0]}, "zip": True}, "give at least 2 parameters"),
         ({"over": RANGES, "sample": "sobl", "members": 4}, "sobol"),
         ({"over": RANGES, "sample": "sobol"}, "give both sample= and members="),
@@ -114,7 +117,7 @@ def test_a_stopped_sweep_of_configurations_goes_on(tmp_path):
         ({"over": {"config.size": [2, 3]}, "config.size": 4}, "'config.size' is swept"),
     ],
 )
-def test_plans_that_make_no_sense_are_one_line(asked, message):
+def test_invalid_points_give_one_line(asked, message):
     with pytest.raises(UserError, match=message) as caught:
         simkit.sweep(toy(), **asked)
     assert "\n" not in str(caught.value)
@@ -128,22 +131,22 @@ def test_plans_that_make_no_sense_are_one_line(asked, message):
         ("frequency\n-1e9\n", "row 2, column 'frequency'"),
         ("frequency\n1_000\n", "row 2, column 'frequency'"),
         ("frequency,time_step\n1.0\n", "row 2 has 1 cells, and the header 2"),
-        ("frequency,frequency\n1.0,1.0\n", "comes twice"),
+        ("frequency,frequency\n1.0,1.0\n", "is given twice"),
         ("frequenzy\n1.0\n", "did you mean 'frequency'"),
-        ("seed\n1\n", "column 'seed' is no parameter"),
+        ("seed\n1\n", "column 'seed' is not a parameter"),
         ("frequency\n", "has no rows"),
         ("", "has no header"),
         ("frequency\n\n1.0\n", "row 2"),
         ('frequency\n"1.0\n', "is not CSV"),
     ],
 )
-def test_tables_that_are_wrong_name_row_and_column(text, message, tmp_path):
+def test_errors_of_tables_name_row_and_column(text, message, tmp_path):
     with pytest.raises(UserError, match=message) as caught:
         simkit.sweep(toy(), table=written(tmp_path, text))
     assert "\n" not in str(caught.value) and "members.csv" in str(caught.value)
 
 
-def test_a_value_beside_a_column_of_a_table_is_refused(tmp_path):
+def test_overriding_a_column_of_a_table_is_refused(tmp_path):
     with pytest.raises(UserError, match="'time_step' is swept, so the value given for time_step has no effect"):
         simkit.sweep(toy(), table=written(tmp_path, TABLE), time_step=0.1)
 
@@ -163,7 +166,7 @@ def test_a_branch_may_be_set_and_one_of_its_parameters_swept():
         simkit.sweep(nested, {"closure.scale": [1.0, 3.0]}, **{"closure.scale": 2.0}, steps=1)
 
 
-def test_files_that_are_no_tables_are_one_line(tmp_path):
+def test_invalid_table_files_give_one_line(tmp_path):
     for name, message in (
         ("a.txt", "neither .csv nor .parquet"),
         ("none.csv", "does not exist; check the path"),

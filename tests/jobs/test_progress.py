@@ -1,4 +1,4 @@
-"""Progress of work that is under way, interrupted or finished, read from its files."""
+"""Progress of running, interrupted and finished jobs, read from their files."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.jobs.progress import progress_of
-from simkit.storage.run_directory import RunDirectory, is_held
+from simkit.storage.run_directory import RunDirectory, is_locked
 from tests.scenarios.small import FEW_DISKS
 from tests.stopping import StopAfter, Stopped
 from tests.toys import toy
@@ -30,7 +30,7 @@ def interrupted(folder, job, after):
         begin(job, folder, report=StopAfter(after))
 
 
-def test_a_run_tells_its_steps(tmp_path):
+def test_progress_of_a_run_counts_steps(tmp_path):
     from simkit.jobs.runs import Run
 
     folder = tmp_path / "run"
@@ -47,7 +47,7 @@ def test_a_run_tells_its_steps(tmp_path):
     assert (found.state, found.fraction, found.words) == ("finished", 1.0, "40 of 40 steps")
 
 
-def test_a_sweep_tells_members_and_those_that_failed(tmp_path):
+def test_progress_of_a_sweep_counts_members_and_failures(tmp_path):
     growth = simkit.Simulation(
         init=lambda params, key: params["rate"],
         step=lambda x, params: x * params["rate"],
@@ -72,7 +72,7 @@ def test_a_sweep_tells_members_and_those_that_failed(tmp_path):
     assert "make it again with: simkit resume" in found.failed[0]
 
 
-def test_a_sweep_within_a_chunk_tells_its_segments(tmp_path):
+def test_progress_within_a_chunk_counts_segments(tmp_path):
     from simkit.jobs.sweeps import Sweep
 
     interrupted(tmp_path / "sweep", Sweep(toy(steps=40, every=1), {"frequency": (1.0, 2.0, 3.0, 4.0)}, chunk=2), 31)
@@ -80,7 +80,7 @@ def test_a_sweep_within_a_chunk_tells_its_segments(tmp_path):
     assert 0.5 < found.fraction < 1
 
 
-def test_members_that_end_when_they_are_done_are_counted_one_by_one(tmp_path):
+def test_converging_members_are_counted_one_by_one(tmp_path):
     from simkit.jobs.sweeps import Sweep
     from simkit.scenario.loading import load
 
@@ -98,7 +98,7 @@ def test_members_that_end_when_they_are_done_are_counted_one_by_one(tmp_path):
     assert found.words == f"{count} of 12 members"
 
 
-def test_configurations_are_told_together(tmp_path):
+def test_progress_of_configurations_is_summed(tmp_path):
     simkit.sweep(
         toy(),
         {"config.size": [2, 3], "frequency": [1.0, 2.0]},
@@ -112,36 +112,36 @@ def test_configurations_are_told_together(tmp_path):
     assert (found.words, found.fraction, found.state) == ("2 of 4 members", 0.5, "interrupted")
 
 
-def test_an_optimization_tells_its_iterations(tmp_path):
+def test_progress_of_an_optimization_counts_iterations(tmp_path):
     with pytest.warns(UserWarning, match="used its 3 iterations"):
         simkit.optimize(toy(steps=4), "frequency", method="adam", iterations=3, output=tmp_path / "found")
     assert progress_of(tmp_path / "found").words == "3 of 3 iterations"
 
 
-def test_work_that_a_process_holds_is_running_and_others_can_look(tmp_path, capsys):
+def test_a_locked_job_is_running_and_can_be_read_by_others(tmp_path, capsys):
     from simkit.jobs.runs import Run
 
     folder = tmp_path / "run"
     interrupted(folder, Run(toy(steps=40, every=1)), 6)
-    assert not is_held(folder)
+    assert not is_locked(folder)
     with RunDirectory.open(folder).locked():
-        assert is_held(folder)
+        assert is_locked(folder)
         found = progress_of(folder)
         assert found.state == "running"
         assert found.seconds_left is not None and found.seconds_left >= 0
         assert main(["status", str(folder)]) == 0
         assert "state:      running" in capsys.readouterr().out
     assert main(["status", str(folder)]) == 0
-    assert f"go on with: simkit resume {folder}" in capsys.readouterr().out
+    assert f"resume with: simkit resume {folder}" in capsys.readouterr().out
 
 
-def test_looking_does_not_hinder_a_process_that_begins(tmp_path):
+def test_reading_progress_does_not_block_a_starting_process(tmp_path):
     from simkit.jobs.runs import Run
 
     folder = tmp_path / "run"
     interrupted(folder, Run(toy(steps=40, every=1)), 6)
-    program = "import sys, time; from simkit.storage.run_directory import is_held\nfrom pathlib import Path\n"
-    program += "print(flush=True)\nwhile True: is_held(Path(sys.argv[1]))"
+    program = "import sys, time; from simkit.storage.run_directory import is_locked\nfrom pathlib import Path\n"
+    program += "print(flush=True)\nwhile True: is_locked(Path(sys.argv[1]))"
     looking = subprocess.Popen([sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE)
     try:
         looking.stdout.readline()
@@ -153,7 +153,7 @@ def test_looking_does_not_hinder_a_process_that_begins(tmp_path):
         looking.wait()
 
 
-def test_what_is_no_run_is_refused(tmp_path, capsys):
+def test_a_folder_without_a_run_is_refused(tmp_path, capsys):
     with pytest.raises(UserError, match="is not a run directory"):
         progress_of(tmp_path)
     assert main(["status", str(tmp_path / "nothing")]) == 2

@@ -1,4 +1,4 @@
-"""Second derivatives as a user asks for them: labeled, checked, and with what has to be said of them."""
+"""Second derivatives in Python and on the command line: labeled, checked, and with notes on their validity."""
 
 import json
 import warnings
@@ -22,7 +22,7 @@ def test_the_matrix_is_labeled_and_equals_differences_of_the_derivative():
     np.testing.assert_allclose(forward, reverse, rtol=1e-9)
 
 
-def test_what_stepped_contacts_do_to_second_derivatives_is_said(capsys):
+def test_effect_of_stepped_contacts_on_second_derivatives_is_noted(capsys):
     few = {"steps": 20, "every": 10}
     with pytest.warns(UserWarning, match="contacts begin, stick and end at whole steps, so second derivatives"):
         simkit.hessian("sliding_block", ["speed"], **few)

@@ -1,4 +1,4 @@
-"""First-order Sobol indices of samples of functions whose indices are known."""
+"""First-order Sobol indices, compared with analytic ones."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def sample(method, dimensions, count, seed=0):
 def test_indices_of_the_ishigami_function(method, count):
     x = np.pi * (2 * sample(method, 3, count) - 1)
     found = first_order_indices(dict(zip("abc", x, strict=True)), ishigami(x))
-    # Errors by chance are about 1 / sqrt(n), and up to 0.01 of variation within classes is missed.
+    # Statistical errors are about 1 / sqrt(n); variation within classes, up to 0.01, is missed.
     np.testing.assert_allclose([found[name] for name in "abc"], ishigami_indices(), atol=1.2 / np.sqrt(count) + 0.01)
 
 
@@ -52,11 +52,11 @@ def test_parameters_without_effect_have_none_on_average():
     x = sample("LatinHypercube", 40, 256)
     y = np.random.default_rng(3).normal(size=256)
     found = np.array(list(first_order_indices({str(i): values for i, values in enumerate(x)}, y).values()))
-    # Without what is taken off, each would be 15 / 255.
+    # Without the correction for chance, each would be 15 / 255.
     assert found.mean() < 0.025
 
 
-def test_points_that_failed_are_left_out():
+def test_failed_points_are_omitted():
     x = sample("Sobol", 2, 512)
     y = x[0] + 0.5 * x[1]
     y[::5] = np.nan

@@ -1,4 +1,4 @@
-"""Optimizations from several starts: each is what it is alone, and they are stored and resumed like a sweep."""
+"""Optimizations from several starts: equal to single optimizations, stored and resumed like a sweep."""
 
 import json
 
@@ -38,7 +38,7 @@ def valleys(y=1.0):
 OPTIONS = {"objective": "depth", "steps": 1, "iterations": 40}
 
 
-def test_each_start_is_the_optimization_that_begins_there():
+def test_each_start_equals_a_single_optimization_from_there():
     begun = [-1.2, -0.4, 0.4, 1.2]
     found = simkit.optimize(valleys(), ["x", "y"], starts={"x": begun}, **OPTIONS)
     assert found["status"].dims == ("x", "seed") and found["best_x"].shape == (4, 1)
@@ -48,7 +48,7 @@ def test_each_start_is_the_optimization_that_begins_there():
         assert float(member["best_x"]) == pytest.approx(float(one["best_x"][-1]), abs=2e-3)
         assert float(member["best_loss"][-1]) == pytest.approx(float(one["best_loss"][-1]), abs=1e-5)
         assert member["status"].item() == one.attrs["status"]
-    # Two valleys; the roots of 4 x^3 - 2 x + 0.2 = 0.
+    # The minima are roots of 4 x^3 - 2 x + 0.2 = 0.
     lows = np.sort(np.roots([4.0, 0.0, -2.0, 0.2]).real)[[0, 2]]
     ends = found["best_x"].values.ravel()
     np.testing.assert_allclose(ends, lows[[0, 0, 1, 1]], atol=2e-3)
@@ -65,7 +65,7 @@ def test_starts_are_drawn_between_the_bounds():
 
 @pytest.mark.parametrize("method", ["lbfgs", "adam"])
 @pytest.mark.parametrize("stop", [2, 7])
-def test_an_optimization_from_several_starts_goes_on_bit_for_bit(stop, method, tmp_path):
+def test_an_interrupted_multi_start_optimization_resumes_bit_for_bit(stop, method, tmp_path):
     from simkit.scenario.made_in_python import scenario_of
 
     scenario, _ = scenario_of(valleys(), {"steps": 1})
@@ -84,7 +84,7 @@ def test_an_optimization_from_several_starts_goes_on_bit_for_bit(stop, method, t
 
 def test_a_wrong_start_is_refused():
     for starts, words in (
-        ({"z": [1.0]}, "'z' is not one of the parameters to choose"),
+        ({"z": [1.0]}, "'z' is not one of the parameters to optimize"),
         ({"x": [9.0]}, "above its upper bound 1.5"),
         (0, "starts = 0"),
     ):

@@ -70,7 +70,7 @@ def test_a_run_ends_at_the_first_step_where_the_condition_holds(file):
     np.testing.assert_array_equal(coarse["height"][-1], height[-1])
 
 
-def test_it_is_no_failure(file, tmp_path, capsys):
+def test_a_stop_by_a_condition_is_no_failure(file, tmp_path, capsys):
     assert main(["run", str(file), "--no-render", "--output", str(tmp_path / "run")]) == 0
     assert "falling stopped where its condition held" in capsys.readouterr().out
     assert main(["validate", str(file)]) == 0
@@ -118,7 +118,7 @@ def test_a_mistake_marks_its_column(file, stop, message):
     assert message in str(refused.value) and "run.stop" in str(refused.value)
 
 
-def test_one_condition_for_all_places_is_wanted():
+def test_a_condition_with_a_value_per_place_is_refused():
     from simkit.core.expressions.stopping import stopped_when
 
     channel = simkit.flow.channel(cells=(4, 4))
@@ -127,7 +127,7 @@ def test_one_condition_for_all_places_is_wanted():
         stopped_when(channel, "u > 2", "stop")
 
 
-def test_what_converges_takes_no_condition():
+def test_a_converging_simulation_refuses_a_condition():
     from simkit.core.expressions.stopping import stopped_when
 
     with pytest.raises(UserError, match="runs until it converges, and needs no condition"):

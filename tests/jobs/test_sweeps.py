@@ -28,7 +28,7 @@ OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
 
 
 def two_parameters(name):
-    """Return three values each of the first two parameters that are numbers, near their defaults."""
+    """Return three values, near the default, of each of the first two scalar parameters."""
     numbers = [(key, p) for key, p in small(name).parameters.items() if not isinstance(p.default, tuple)]
     return {
         key: [float(np.clip(p.default + k * 1e-3 * (p.bounds[1] - p.bounds[0]), *p.bounds)) for k in (0, 1, 2)]
@@ -49,7 +49,7 @@ def test_sweep_equals_a_loop_over_runs(name):
     (first, values), (second, others) = over.items()
     scenario = small(name)
     swept = simkit.sweep(scenario, over, seeds=2)
-    # A single run has no objectives; those of members are compared in a test of their own.
+    # A single run has no objectives; those of members are compared in another test.
     swept = swept.drop_vars(objectives_in(swept, scenario))
     for i, j, seed in [(0, 0, 0), (1, 2, 1), (2, 1, 0)]:
         chosen = {first: values[i], second: others[j], "seed": scenario.run.seed + seed}
@@ -81,12 +81,12 @@ def test_axes_are_labeled_with_what_was_swept():
     assert swept["time_step"].values.tolist() == [0.01, 0.02]
     assert swept["seed"].values.tolist() == [10, 11, 12]
     assert swept["pendulum"].values.tolist() == [0.5, 1.5, 2.5]
-    # 20 steps of the swept time step, whichever the frequency and the seed.
+    # 20 steps of the swept time step, for every frequency and seed.
     ends = np.broadcast_to(np.array([0.2, 0.4])[:, None], (3, 2, 3))
     np.testing.assert_allclose(swept["time"].isel(frame=-1), ends, rtol=1e-12)
 
 
-def test_seeds_draw_different_members_and_the_same_ones_again():
+def test_members_depend_on_their_seed_alone():
     swept = simkit.sweep(toy(), {}, seeds=3)
     again = simkit.sweep(toy(), {}, seeds=3, seed=1)
     assert swept["position"].dims == ("seed", "frame")
@@ -122,7 +122,7 @@ def assert_close(a, b):
 
 
 def wild_flow(**values):
-    """Return a flow of eddies, undriven so that no limit is known in advance, whose time step may be far too long."""
+    """Return undriven eddies, whose time step has no bound known in advance and may be far too long."""
     text = load("channel_flow").text
     wild = text.replace("bounds = [1e-4, 0.02]", "bounds = [1e-4, 10.0]")
     assert wild != text
@@ -130,7 +130,7 @@ def wild_flow(**values):
     return load(parse_scenario(wild, "wild_flow.toml"), flow | values)
 
 
-def test_member_that_fails_is_named_and_the_others_are_as_if_it_were_not_there():
+def test_failed_member_is_named_and_does_not_change_the_others():
     steps = (0.005, 5.0, 0.01)
     with pytest.warns(UserWarning, match=r"^member 1 \(time_step = 5, seed = 0\) turned non-finite; reduce"):
         result = simkit.sweep(wild_flow(), {"time_step": steps})
@@ -147,26 +147,26 @@ def test_member_that_fails_is_named_and_the_others_are_as_if_it_were_not_there()
 
 
 @pytest.mark.filterwarnings("ignore:member")
-def test_failed_member_is_the_same_whoever_shares_its_chunk():
+def test_failed_member_does_not_depend_on_the_others_of_its_chunk():
     steps = [0.005, 5.0, 0.01]
     alone, together = (
         simkit.sweep(wild_flow(), {"time_step": steps}, chunk=chunk).isel(time_step=1) for chunk in (1, 3)
     )
     for name in alone.data_vars:
         if alone[name].dtype.kind == "f":
-            # What is left of the numbers on their way to infinity depends on rounding.
+            # Diverging values depend on rounding.
             alone[name], together[name] = np.isfinite(alone[name]), np.isfinite(together[name])
         np.testing.assert_array_equal(alone[name], together[name])
-    assert not alone["speed"].any()  # the frame of a failed member means nothing
+    assert not alone["speed"].any()  # the frame of a failed member is meaningless
 
 
-def test_sweep_of_which_every_member_fails_raises():
+def test_sweep_raises_if_every_member_fails():
     with pytest.raises(simkit.RunFailedError, match=r"member 0 \(time_step = 5, seed = 0\).*every other member"):
         simkit.sweep(wild_flow(), {"time_step": [5.0, 6.0]})
 
 
 def test_relaxations_that_stop_early_repeat_their_last_frame():
-    # Disks far apart overlap nowhere after a few steps; crowded ones take hundreds.
+    # Dilute disks have no overlap after a few steps; dense ones take hundreds.
     scenario = load(
         "soft_sphere_packing",
         FEW_DISKS | {"steps": 4000, "every": 20, "config.relax.force_tolerance": 1e-8},
@@ -198,12 +198,12 @@ def test_objectives_of_members_are_those_of_single_runs(stop, tmp_path, capsys):
     assert told.split("\n", 1)[0].split()[3:5] == ["objective_energy", "spread"]
 
 
-def test_final_frames_can_be_left_out():
+def test_final_frames_can_be_omitted():
     result = simkit.sweep(toy(), {"frequency": [3.0, 4.0]}, final_frames=False)
     assert "final_position" not in result and "position" in result
 
 
-def test_result_is_read_back_as_it_was(tmp_path):
+def test_result_is_read_back_unchanged(tmp_path):
     result = simkit.sweep(toy(), OVER, seeds=2, output=tmp_path / "sweep")
     assert_identical(simkit.open_run(tmp_path / "sweep"), result)
     assert_identical(simkit.resume(tmp_path / "sweep"), result)
@@ -218,8 +218,8 @@ def test_result_is_read_back_as_it_was(tmp_path):
 
 
 @pytest.mark.parametrize("stop", [1, 12, 23])
-def test_sweep_goes_on_where_it_was_stopped(stop, tmp_path):
-    options = {"seeds": 2, "chunk": 5}  # three chunks of eleven pieces each
+def test_interrupted_sweep_resumes_with_the_same_bytes(stop, tmp_path):
+    options = {"seeds": 2, "chunk": 5}  # three chunks of eleven segments each
     with pytest.raises(Stopped):
         begin(Sweep(toy(), OVER, **options), tmp_path / "stopped", report=StopAfter(stop))
     result = simkit.resume(tmp_path / "stopped")
@@ -235,7 +235,7 @@ def test_unfinished_sweep_is_not_read(tmp_path):
         simkit.open_run(tmp_path / "sweep")
 
 
-def test_damaged_result_is_never_read_and_is_made_again(tmp_path):
+def test_damaged_result_is_refused_and_computed_again(tmp_path):
     result = simkit.sweep(toy(), OVER, output=tmp_path / "sweep")
     path = tmp_path / "sweep" / "sweep.nc"
     data = bytearray(path.read_bytes())
@@ -263,8 +263,8 @@ MISTAKES = {
     "not finite": ({"frequency": [float("nan")]}, {}, "not finite"),
     "two dimensions": ({"frequency": [[1.0, 2.0]]}, {}, "is a list; write a number"),
     "one number": ({"frequency": 3.0}, {}, "give a list of numbers"),
-    "no seeds": (OVER, {"seeds": 0}, "seeds = 0 is not allowed"),
-    "no chunk": (OVER, {"chunk": 0}, "chunk = 0 is not allowed"),
+    "no seeds": (OVER, {"seeds": 0}, "seeds = 0 is out of range"),
+    "no chunk": (OVER, {"chunk": 0}, "chunk = 0 is out of range"),
     "large seeds": (OVER, {"seeds": 2, "seed": 2**31 - 1}, "begin with a smaller seed"),
     "large chunk": (OVER, {"chunk": 6, "memory": 1000}, r"needs .* may be used; pass a smaller chunk= "),
     "memory as text": (OVER, {"memory": "100 B"}, r"one member needs .* and 100 B may be used"),
@@ -276,7 +276,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("what", MISTAKES)
-def test_mistake_is_one_line_and_leaves_nothing_behind(what, tmp_path):
+def test_mistake_gives_one_line_and_leaves_no_folder(what, tmp_path):
     over, options, message = MISTAKES[what]
     with pytest.raises(simkit.UserError, match=message) as caught:
         simkit.sweep(toy(), over, output=tmp_path / "deep" / "sweep", **options)
@@ -344,7 +344,7 @@ def test_sweep_over_two_devices_equals_one_device(tmp_path):
     assert len(chunk.read_whole()["status"]) == 4
 
 
-def test_a_member_that_cannot_be_run_is_named_before_anything_runs():
+def test_an_invalid_member_is_named_before_the_sweep_runs():
     # No moment of inertia is larger than the sum of the others, here 5.
     with pytest.raises(UserError, match=r"member 4 \(moment_x = 9, seed = 0\): body 0 .* at most 5"):
         simkit.sweep("asymmetric_top", {"moment_x": [1.5, 3.0, 9.0]}, seeds=2)

@@ -1,4 +1,4 @@
-"""Published numbers beside what a scenario gives."""
+"""Validation of scenarios against expected numbers."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def claim(**keys):
 
 
 @pytest.mark.parametrize("reduce", NUMPY)
-def test_values_on_the_way_are_compared(reduce):
+def test_values_of_a_history_are_compared(reduce):
     series = begin(Run(toy()), None).arrays["diagnosed.position"]
     (check,) = validate(toy(claim(quantity="position", reduce=reduce, expected=float(NUMPY[reduce](series)))))
     assert check.passed and np.ptp(series) > 0

@@ -1,4 +1,4 @@
-"""Registers the toy simulations."""
+"""Fixtures: the registered toy simulations."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Seeded faults in run directories: what may happen to any file of any kind of work, finished or not."""
+"""Seeded faults in run directories: damage to any file of any kind of job, finished or not."""
 
 import dataclasses
 import os
@@ -33,7 +33,7 @@ def _half_relaxations(folder, seed):
     begin(Sweep(scenario, {"rest": (1.0, 1.4)}, seeds=2, chunk=2), folder, report=StopAfter(1))
 
 
-# Two of each, which differ in nothing but the seed, so that files of one are whole in the other and do not belong.
+# Two jobs of each kind that differ only in the seed, so that a file of one is intact but foreign in the other.
 WORK = {
     "run": lambda folder, seed: simkit.run(toy(seed=seed), output=folder),
     "half a run": _half_run,
@@ -96,7 +96,7 @@ def folder(path, moments, others):
 
 
 def rewrite(path, moments, others):
-    """Change names, shapes or types of an archive's arrays under its own seal and a right checksum."""
+    """Change names, shapes or types of an archive's arrays with its own seal and a valid checksum."""
     found = re.search(rb"run ([0-9a-f]+), ([a-z0-9 ]+), crc32 [0-9a-f]{8}\Z", path.read_bytes())
     if not found:
         return
@@ -150,7 +150,7 @@ class Others:
 
 @contextmanager
 def in_time(seconds=120):
-    """Fail instead of waiting for ever."""
+    """Fail instead of blocking forever."""
 
     def stop(number, frame):
         raise TimeoutError
@@ -165,7 +165,7 @@ def in_time(seconds=120):
 
 
 def attempt(operation):
-    """Return the result and the one line in which it was refused."""
+    """Return the result, and the line of the error."""
     try:
         with in_time():
             return operation(), None
@@ -174,7 +174,7 @@ def attempt(operation):
 
 
 def endure(kind, number, home, wanted, recorded):
-    """Damage one file of a copy of some work, open and resume it, and check what is promised.
+    """Damage one file of a copy of a job, open and resume it, and check the guarantees.
 
     Args:
         kind: of the work, a key of `WORK`.

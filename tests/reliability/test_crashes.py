@@ -1,4 +1,4 @@
-"""A crash between any two operations on files, simulated: after it nothing more reaches the disk.
+"""Simulated crashes between any two file operations, after which nothing more reaches the disk.
 
 Unlike a real kill at a random moment this visits every moment there is.
 """
@@ -24,11 +24,11 @@ from tests.toys import SPRINGS, begun, toy
 
 
 class Crash(BaseException):
-    """The process is gone."""
+    """The simulated death of the process."""
 
 
 class Disk:
-    """Counts operations on files; at the chosen one, and ever after, the process is dead.
+    """Counter of file operations; at the chosen one, and at all later ones, the process is dead.
 
     A write that is hit leaves half of its bytes.
     """
@@ -86,7 +86,7 @@ class Disk:
 
 
 def crashing(monkeypatch, last, work):
-    """Do work that crashes after ``last`` operations; return whether it did, and how many operations it made."""
+    """Run a job that crashes after ``last`` operations; return whether it did, and the number of operations."""
     with monkeypatch.context() as patched:
         disk = Disk(patched, last)
         try:
@@ -97,7 +97,7 @@ def crashing(monkeypatch, last, work):
 
 
 def forget_process(folder):
-    """Rename what the dead process left half-written: the one that goes on has another number."""
+    """Rename the temporary files of the dead process: the resuming one has another process id."""
     for leftover in folder.rglob(f".*.{os.getpid()}.*"):
         leftover.rename(leftover.with_name(leftover.name.replace(str(os.getpid()), "0")))
 
@@ -106,7 +106,7 @@ def everything(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_run_that_crashes_anywhere_goes_on_bit_for_bit(tmp_path, monkeypatch, x64):
+def test_run_that_crashes_anywhere_resumes_bit_for_bit(tmp_path, monkeypatch, x64):
     simulation, plan = oscillator(3), Plan(8, 2)
     program, key = Program.of(simulation, plan), jax.random.key(1)
 
@@ -128,7 +128,7 @@ def test_run_that_crashes_anywhere_goes_on_bit_for_bit(tmp_path, monkeypatch, x6
         assert everything(folder) == expected, f"after {last} operations"
 
 
-def test_run_that_crashes_again_and_again_goes_on_bit_for_bit(tmp_path, monkeypatch, x64):
+def test_run_that_crashes_repeatedly_resumes_bit_for_bit(tmp_path, monkeypatch, x64):
     simulation, plan = oscillator(3), Plan(12, 2)
     program, key = Program.of(simulation, plan), jax.random.key(1)
 
@@ -159,7 +159,7 @@ WORK = {
 
 @pytest.mark.parametrize("kind", WORK)
 @pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_work_that_crashes_anywhere_is_not_there_or_resumes(kind, tmp_path, monkeypatch):
+def test_job_that_crashes_anywhere_is_absent_or_resumes(kind, tmp_path, monkeypatch):
     begin = WORK[kind]
     begin(tmp_path / "whole")
     expected = everything(tmp_path / "whole")
@@ -190,7 +190,7 @@ def test_replaced_run_is_the_old_or_the_new_one_at_every_moment(tmp_path, monkey
         folder = tmp_path / str(last) / "run"
         begun(folder, old)
         crashing(monkeypatch, last, lambda folder=folder: replace(folder))
-        # Between two renames the old run is there under its hidden name.
+        # Between the two renames, the old run has its temporary name.
         found = folder if folder.exists() else next(folder.parent.glob(".run.*.old"))
         seeds.add(RunDirectory.open(found).scenario().run.seed)
     assert seeds == {1, 2}

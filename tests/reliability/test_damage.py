@@ -1,4 +1,4 @@
-"""Damaged files: the run goes on from what is whole, or begins again, and never from something wrong."""
+"""Damaged files: the run resumes from an intact state, or restarts, and never uses wrong data."""
 
 import random
 import re
@@ -46,7 +46,7 @@ def empty(path):
 
 
 def seal_of(path):
-    """Return the seal that an archive says it has."""
+    """Return the seal in an archive."""
     run, file = re.search(rb"run ([0-9a-f]+), ([a-z0-9 ]+), crc32 [0-9a-f]{8}\Z", path.read_bytes()).groups()
     return Seal(run.decode(), file.decode())
 
@@ -61,7 +61,7 @@ def pickled(path):
 def another_shape(path):
     seal = seal_of(path)
     write_arrays(path, read_arrays(path, seal) | {"state.position": np.zeros(7)}, seal)
-    # Of a finished run the state is not needed any more.
+    # A finished run does not need its state.
     (path.parent / "summary.json").unlink(missing_ok=True)
 
 
@@ -95,13 +95,13 @@ def test_damaged_checkpoint_falls_back_to_the_previous_one(damage, spoiled, fini
     simkit.resume(spoiled)
     (warning,) = recwarn
     assert f"{CURRENT} cannot be used" in str(warning.message)
-    assert f"going on from segment {FRAMES - 1}" in str(warning.message)
+    assert f"resuming from segment {FRAMES - 1}" in str(warning.message)
     assert "\n" not in str(warning.message)
     assert everything(spoiled) == finished[1]
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_two_damaged_checkpoints_start_the_run_over(damage, spoiled, finished, recwarn):
+def test_two_damaged_checkpoints_restart_the_run(damage, spoiled, finished, recwarn):
     for name in CHECKPOINTS:
         damage(spoiled / name)
     simkit.resume(spoiled)
@@ -111,13 +111,13 @@ def test_two_damaged_checkpoints_start_the_run_over(damage, spoiled, finished, r
     assert everything(spoiled) == finished[1]
 
 
-def test_run_that_starts_over_leaves_nothing_of_the_old_one(spoiled):
+def test_restarted_run_removes_all_old_files(spoiled):
     for name in CHECKPOINTS:
         empty(spoiled / name)
     with pytest.raises(Stopped):
         directory = RunDirectory.open(spoiled)
         proceed(Run.of(directory), directory, lambda message: None, StopAfter(2))
-    # Other software may have made the old segments, which would not fit these.
+    # Old segments may be from other software and inconsistent with the new ones.
     assert sorted(path.stem for path in (spoiled / "segments").iterdir()) == ["000000", "000001"]
     with pytest.raises(simkit.UserError, match=r"segment 000002.npz is missing; repair the run with"):
         simkit.open_run(spoiled)
@@ -125,14 +125,14 @@ def test_run_that_starts_over_leaves_nothing_of_the_old_one(spoiled):
 
 @pytest.mark.parametrize("index", [0, 3, FRAMES - 1, FRAMES])
 @pytest.mark.parametrize("damage", [truncate, flip])
-def test_damaged_segment_is_never_shown_and_is_made_again(damage, index, spoiled, finished, recwarn):
+def test_damaged_segment_is_refused_and_computed_again(damage, index, spoiled, finished, recwarn):
     damage(spoiled / "segments" / f"{index:06d}.npz")
     with pytest.raises(simkit.UserError, match="repair the run with: simkit resume"):
         simkit.open_run(spoiled)
     simkit.resume(spoiled)
     (warning,) = recwarn
-    # Only the newest segment is no part of the previous checkpoint.
-    remedy = f"going on from segment {FRAMES - 1}" if index == FRAMES else "starting from the beginning"
+    # The previous checkpoint precedes only the newest segment.
+    remedy = f"resuming from segment {FRAMES - 1}" if index == FRAMES else "starting from the beginning"
     assert remedy in str(warning.message)
     assert everything(spoiled) == finished[1]
 
@@ -142,25 +142,25 @@ def test_missing_checkpoint_is_not_needed(name, spoiled, finished):
     (spoiled / name).unlink()
     simkit.resume(spoiled)
     expected = dict(finished[1])
-    if name == PREVIOUS:  # nothing was computed, so nothing became the previous one
+    if name == PREVIOUS:  # nothing was computed, so no checkpoint was moved there
         del expected[PREVIOUS]
     assert everything(spoiled) == expected
 
 
-def test_missing_segment_is_made_again(spoiled, finished, recwarn):
+def test_missing_segment_is_computed_again(spoiled, finished, recwarn):
     (spoiled / "segments" / "000004.npz").unlink()
     simkit.resume(spoiled)
     assert "starting from the beginning" in str(recwarn[0].message)
     assert everything(spoiled) == finished[1]
 
 
-def test_lost_summary_is_made_again(spoiled, finished):
+def test_missing_summary_is_written_again(spoiled, finished):
     (spoiled / "summary.json").unlink()
     simkit.resume(spoiled)
     assert everything(spoiled) == finished[1]
 
 
-def test_changed_summary_is_noticed_and_made_again(spoiled, finished):
+def test_altered_summary_is_detected_and_written_again(spoiled, finished):
     summary = spoiled / "summary.json"
     text = summary.read_text()
     changed = text.replace('"status_code": 0', '"status_code": 1')
@@ -221,22 +221,22 @@ def test_pickle_in_a_checkpoint_is_not_executed(spoiled, finished, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_damaged_optimization_goes_on_bit_for_bit(tmp_path):
+def test_damaged_optimization_resumes_bit_for_bit(tmp_path):
     for name in ("whole", "spoiled"):
         simkit.optimize(toy(steps=4), "frequency", method="adam", iterations=3, output=tmp_path / name)
     flip(tmp_path / "spoiled" / CURRENT)
-    with pytest.warns(UserWarning, match="going on from segment 2"):
+    with pytest.warns(UserWarning, match="resuming from segment 2"):
         simkit.resume(tmp_path / "spoiled")
     assert everything(tmp_path / "spoiled") == everything(tmp_path / "whole")
 
 
-def test_status_that_does_not_exist_in_a_segment_is_computed_again(tmp_path):
+def test_segment_with_an_unknown_status_is_computed_again(tmp_path):
     with pytest.raises(Stopped):
         WORK["half a sweep"](tmp_path / "spoiled", 0)
     WORK["sweep"](tmp_path / "whole", 0)
     segment = sorted((tmp_path / "spoiled").glob("chunk_*/segments/*.npz"))[1]
     arrays, seal = read_arrays(segment, seal_of(segment)), seal_of(segment)
     write_arrays(segment, arrays | {"status": np.full_like(arrays["status"], 77)}, seal)
-    with pytest.warns(UserWarning, match="it holds a status that does not exist"):
+    with pytest.warns(UserWarning, match="it holds an unknown status code"):
         found = simkit.resume(tmp_path / "spoiled")
     assert found.identical(simkit.open_run(tmp_path / "whole"))

@@ -1,4 +1,4 @@
-"""A disk that takes no more: one line, exit code 2, nothing half-written, and the work goes on later."""
+"""Full disks: one line, exit code 2, no partial file, and the job can be resumed later."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def pendulums(tmp_path):
 
 
 def fail_after(monkeypatch, count):
-    """Let ``count`` files become durable and no more."""
+    """Let only ``count`` calls of fsync succeed."""
     synced, fsync = [], os.fsync
 
     def full(descriptor):
@@ -42,7 +42,7 @@ def fail_after(monkeypatch, count):
     ],
     ids=lambda words: words[0],
 )
-def test_work_stopped_by_a_full_disk_goes_on_when_there_is_room(words, pendulums, tmp_path, monkeypatch, capsys):
+def test_job_stopped_by_a_full_disk_resumes_after_space_is_freed(words, pendulums, tmp_path, monkeypatch, capsys):
     verb, *options = words
     assert main([verb, pendulums, *options, "--output", str(tmp_path / "whole")]) == 0
     capsys.readouterr()
@@ -57,7 +57,7 @@ def test_work_stopped_by_a_full_disk_goes_on_when_there_is_room(words, pendulums
 
 
 def test_run_that_cannot_store_its_first_frame_leaves_nothing(pendulums, tmp_path, monkeypatch, capsys):
-    fail_after(monkeypatch, 4)  # scenario and manifest, and their folder twice
+    fail_after(monkeypatch, 4)  # scenario, manifest, and their folder twice
     assert main(["run", pendulums, "--no-render", "--output", str(tmp_path / "work")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["toy_pendulums.toml"]
@@ -106,7 +106,7 @@ def test_output_below_a_file_is_one_line_for_every_verb(pendulums, tmp_path, cap
         assert everything(tmp_path) == before
 
 
-def test_standard_output_that_takes_no_more_is_one_line(tmp_path):
+def test_full_standard_output_gives_one_line(tmp_path):
     for words in (["list"], ["list", "--json"], ["show", "bouncing_ball"]):
         with open("/dev/full", "w") as full:
             ran = subprocess.run(
@@ -116,7 +116,7 @@ def test_standard_output_that_takes_no_more_is_one_line(tmp_path):
         assert ran.stderr.count("\n") == 1 and "No space left on device" in ran.stderr
 
 
-def test_reader_that_goes_away_is_no_error():
+def test_closed_pipe_is_no_error():
     ran = subprocess.run(
         f"{sys.executable} -m simkit.cli.main list | true; echo ${{PIPESTATUS[0]}}",
         shell=True,

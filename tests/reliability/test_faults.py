@@ -1,4 +1,4 @@
-"""Whatever happens to a file of a run: one line that names it, or no difference; no traceback and no wrong number."""
+"""Random faults in the files of a run: one line naming the file, or no difference; no traceback, no wrong number."""
 
 import collections
 import contextlib
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 @pytest.fixture(scope="module")
 def works(tmp_path_factory):
-    """Return a function that makes the two pieces of work of a kind once, and returns their folder and the result."""
+    """Return a function that runs the two jobs of a kind once, and returns their folder and the results."""
     home, results = tmp_path_factory.mktemp("faults"), {}
 
     def make(kind):
@@ -25,7 +25,7 @@ def works(tmp_path_factory):
             for seed in (0, 1):
                 with contextlib.suppress(Stopped):
                     WORK[kind](home / kind / str(seed), seed)
-            # What the whole work returns when it is read back.
+            # The result of the complete job, read back.
             whole = home / "whole" / kind
             shutil.copytree(home / kind / "0", whole)
             simkit.resume(whole)
@@ -44,14 +44,14 @@ def endure_all(works, kind, numbers, recwarn):
 
 
 @pytest.mark.parametrize("kind", ["run", "half a run", "sweep"])
-def test_some_faults(kind, works, recwarn):
+def test_some_random_faults_give_one_line_or_no_difference(kind, works, recwarn):
     assert endure_all(works, kind, range(12), recwarn).total() == 12
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", WORK)
-def test_many_faults(kind, works, recwarn):
+def test_many_random_faults_give_one_line_or_no_difference(kind, works, recwarn):
     counts = endure_all(works, kind, range(100, 300), recwarn)
     print(kind, dict(counts))
-    # What is flipped or cut in an archive, a manifest or a summary is never passed over in silence.
+    # Flipped or missing bytes of an archive, a manifest or a summary are always reported.
     assert counts.total() == 200

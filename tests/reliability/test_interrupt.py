@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a second process: one line each, and nothing is lost."""
+"""Ctrl-C, SIGTERM and a second process: one line each, without loss of stored work."""
 
 import os
 import shlex
@@ -19,7 +19,7 @@ from tests.toys import PENDULUMS
 FLOW = ["run", "channel_flow", "--set", "cells=[32, 24]", "--set", "steps=80000", "--set", "every=2000", "--no-render"]
 
 
-def test_running_work_is_guarded_and_stops_in_order_when_terminated_twice(tmp_path, monkeypatch, capsys):
+def test_running_job_is_locked_and_stops_in_order_when_terminated_twice(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "my run"
     process = subprocess.Popen(
@@ -35,7 +35,7 @@ def test_running_work_is_guarded_and_stops_in_order_when_terminated_twice(tmp_pa
         while not (folder / "segments" / "000001.npz").exists() and process.poll() is None:
             assert time.monotonic() < waited
             time.sleep(0.01)
-        # It holds still meanwhile, so that it does not end before it is interrupted.
+        # The process is paused, so that it does not end before it is interrupted.
         process.send_signal(signal.SIGSTOP)
         for words in (["resume", "my run", "--no-render"], [*FLOW, "--output", "my run", "--overwrite"]):
             assert main(words) == 2
@@ -50,13 +50,13 @@ def test_running_work_is_guarded_and_stops_in_order_when_terminated_twice(tmp_pa
     assert process.returncode == 143
     # On a busy machine a plain line of progress may come first.
     line = told.splitlines()[-1]
-    assert line == "simkit: terminated; go on with: simkit resume 'my run'"
+    assert line == "simkit: terminated; resume with: simkit resume 'my run'"
     assert "Traceback" not in told
     segments = len(list((folder / "segments").iterdir()))
     assert 1 < segments < 41
     assert not list(folder.rglob("*.tmp"))
-    # The words it names do it.
-    program, *words = shlex.split(line.partition("go on with: ")[2])
+    # The named command resumes the run.
+    program, *words = shlex.split(line.partition("resume with: ")[2])
     assert program == "simkit"
     assert main([*words, "--no-render"]) == 0
     assert main([*FLOW, "--output", "whole"]) == 0
@@ -73,7 +73,7 @@ STOPS = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated"
 
 @pytest.mark.parametrize(("moment", "number"), [(1, signal.SIGINT), (4, signal.SIGINT), (4, signal.SIGTERM)])
 @pytest.mark.parametrize("words", WORK.values(), ids=WORK)
-def test_a_stop_names_the_command_that_goes_on(words, moment, number, tmp_path, monkeypatch, capsys):
+def test_a_stop_names_the_command_that_resumes(words, moment, number, tmp_path, monkeypatch, capsys):
     verb, *options = words
     (tmp_path / "toy.toml").write_text(PENDULUMS)
     monkeypatch.chdir(tmp_path)
@@ -97,7 +97,7 @@ def test_a_stop_names_the_command_that_goes_on(words, moment, number, tmp_path, 
         assert main([verb, "./toy.toml", *options, "--output", "work", "--json"]) == code
     assert [signal.getsignal(number) for number in STOPS] == handlers
     captured = capsys.readouterr()
-    assert captured.err.splitlines()[-1] == f"simkit: {word}; go on with: simkit resume work"
+    assert captured.err.splitlines()[-1] == f"simkit: {word}; resume with: simkit resume work"
     assert f'"exit_code": {code}' in captured.out
     quiet = ["--no-render"] if verb != "sweep" else []
     assert main(["resume", "work", *quiet]) == 0
@@ -105,7 +105,7 @@ def test_a_stop_names_the_command_that_goes_on(words, moment, number, tmp_path, 
     assert everything(tmp_path / "work") == everything(tmp_path / "whole")
 
 
-def test_a_stop_that_the_parent_process_ignores_stays_ignored():
+def test_a_signal_ignored_by_the_parent_process_stays_ignored():
     former = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         with Stops(last=False):
@@ -115,7 +115,7 @@ def test_a_stop_that_the_parent_process_ignores_stays_ignored():
         signal.signal(signal.SIGTERM, former)
 
 
-def test_a_later_signal_stops_what_the_first_one_did_not(monkeypatch):
+def test_a_later_signal_stops_work_that_the_first_one_did_not(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr("simkit.cli.interrupt.time.monotonic", lambda: clock[0])
     with Stops(last=False) as stops:
@@ -140,12 +140,12 @@ def test_ctrl_c_while_drawing_names_the_command_that_draws(tmp_path, monkeypatch
         patched.setattr("simkit.export.pictures.draw", interrupt)
         assert main(["run", "bouncing_ball", "--set", "steps=30", "--output", "work"]) == 130
     # On a busy machine a plain line of progress may come first.
-    assert capsys.readouterr().err.splitlines()[-1] == "simkit: interrupted; go on with: simkit resume work"
+    assert capsys.readouterr().err.splitlines()[-1] == "simkit: interrupted; resume with: simkit resume work"
     assert main(["resume", "work", "--format", "png"]) == 0
     assert (tmp_path / "work" / "bouncing_ball.png").exists()
 
 
-def test_ctrl_c_before_there_is_a_run_says_so(tmp_path, monkeypatch, capsys):
+def test_ctrl_c_before_the_run_exists_names_no_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def interrupt(*arguments, **options):

@@ -1,4 +1,4 @@
-"""Kill it anywhere: what is resumed is the same, byte for byte, as what was never interrupted."""
+"""Killed jobs: the resumed result has the same bytes as an uninterrupted one."""
 
 import os
 import random
@@ -13,7 +13,7 @@ from simkit.render.files import whole_file
 
 SIMKIT = [sys.executable, "-m", "simkit.cli.main"]
 
-# Long enough to be hit in the middle, short enough to be run a few times; and how many segments it has.
+# Long enough to be killed in the middle, short enough to repeat; and the number of segments.
 WORK = {
     "molecular": (
         "run soft_sphere_packing --set config.particles.small.count=32 --set config.particles.large.count=32 "
@@ -34,7 +34,7 @@ KILLS = 3
 
 
 def contents(folder):
-    """Return every file's bytes; charts are no results."""
+    """Return the bytes of every file except charts."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".png")
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
@@ -51,13 +51,13 @@ def simkit(*words):
         for name, work in WORK.items()
     ],
 )
-def test_work_killed_at_random_moments_resumes_bit_identically(words, segments, tmp_path):
+def test_jobs_killed_at_random_moments_resume_bit_for_bit(words, segments, tmp_path):
     whole, folder = tmp_path / "whole", tmp_path / "killed"
     simkit(*words.split(), "--output", str(whole))
     moments = random.Random(words)
     command = [*words.split(), "--output", str(folder)]
     killed, seen = 0, set()
-    # The kills are spread over the work, each at any time after some segment was begun.
+    # The kills are spread over the run, each at a random time after the start of some segment.
     for after in sorted(moments.sample(range(segments - 1), KILLS)):
         process = subprocess.Popen([*SIMKIT, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while process.poll() is None and len(seen) <= after:
@@ -89,7 +89,7 @@ main(["render", sys.argv[1], "--format", "png"])
 
 
 @pytest.mark.parametrize("words", [["resume", "--no-render"], ["render", "--format", "png"]])
-def test_picture_killed_half_way_is_cleared_away_and_a_living_one_is_not(words, tmp_path):
+def test_leftovers_of_killed_drawing_are_removed_and_those_of_running_drawing_kept(words, tmp_path):
     folder = tmp_path / "run"
     simkit("run", "bouncing_ball", "--set", "steps=30", "--no-render", "--output", str(folder))
     ran = subprocess.run([sys.executable, "-c", KILLED_WHILE_DRAWING, folder], check=False)

@@ -215,7 +215,7 @@ def test_invalid_paths_and_speeds_are_refused_in_one_line(images, tmp_path):
     with pytest.raises(UserError, match="no frames"):
         write_gif(tmp_path / "a.gif", [], 20.0)
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(UserError, match=r"folder\.png is a folder where simkit keeps a file"):
+    with pytest.raises(UserError, match=r"folder\.png is a folder, and simkit needs a file there"):
         write_png(tmp_path / "folder.png", images[0])
 
 

@@ -26,11 +26,11 @@ def arrays(**more):
 
 def test_observed_arrays_have_their_dimensions_and_coordinates():
     dataset = to_dataset(arrays(), LABELS, {"title": "A flow"})
-    # The rows of a field lie along y, as in a picture; what is stored stays as it is.
+    # The rows of a field are along y, as in a picture; stored arrays are unchanged.
     assert dataset["speed"].dims == ("time", "y", "x") and dataset["speed"].shape == (4, 3, 2)
     np.testing.assert_array_equal(dataset["x"], [0.5, 1.5])
     np.testing.assert_array_equal(dataset["y"], [1.0, 2.0, 3.0])
-    assert "z" not in dataset.coords  # nothing lies along it
+    assert "z" not in dataset.coords  # no array has this dimension
     assert dataset.attrs == {"title": "A flow"}
 
 
@@ -54,7 +54,7 @@ def test_arrays_without_fitting_names_get_dimensions_of_their_own():
     assert dataset["wrong"].dims == ("time", "wrong_0", "wrong_1")
 
 
-def test_name_that_is_observed_and_diagnosed_is_kept_twice():
+def test_name_both_observed_and_diagnosed_gives_two_variables():
     dataset = to_dataset(arrays(**{"observed.energy": np.zeros((4, 7))}), LABELS, {})
     assert dataset["energy"].dims == ("time",) and dataset["observed_energy"].dims == ("time", "energy_0")
 
@@ -77,7 +77,7 @@ def test_labels_are_plain_data():
     assert labels_of(told)["quantities"] == {"energy": {"unit": "J", "doc": "energy"}}
 
 
-def test_entries_of_components_are_named():
+def test_component_dimensions_have_labels():
     dataset = to_dataset(
         arrays(**{"observed.place": np.zeros((4, 5, 2)), "observed.turn": np.zeros((4, 5, 4))}),
         {"dimensions": {"place": ["body", "axis"], "turn": ["body", "quaternion"]}, "coordinates": {}},
@@ -87,7 +87,7 @@ def test_entries_of_components_are_named():
     assert dataset["turn"].sel(quaternion="w").shape == (4, 5)
 
 
-def test_coordinates_that_are_no_dimension_may_be_words_or_tables(tmp_path):
+def test_coordinates_without_a_dimension_may_be_words_or_tables(tmp_path):
     held = {"observed.u": np.zeros((2, 3, 4))}
     labels = {"dimensions": {"u": ["x", "y"]}, "coordinates": {"x": [0.0, 1.0, 2.0]}}
     for name, good in (("sides", ["wall", "hot"]), ("x_ticks", [[0.0, 1.0], [2.0, 3.0]]), ("walls", [-1, 1])):

@@ -1,4 +1,4 @@
-"""A run directory against links and pipes, other processes, strangers' files and crafted manifests."""
+"""Protection of run directories against links, pipes, other processes, foreign files and crafted manifests."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from tests.toys import NOTHING, REQUESTS, begun, toy
 
 @pytest.fixture
 def fifo_alarm():
-    """Fail instead of waiting for a pipe's other end."""
+    """Fail instead of blocking on a pipe."""
 
     def stop(number, frame):
         raise TimeoutError("waited for a pipe")
@@ -45,8 +45,8 @@ def test_only_regular_files_are_opened_in_a_run_directory(name, kind, tmp_path, 
     else:
         os.mkfifo(path)
     if name == ".lock":
-        (tmp_path / "run" / "checkpoint.npz").unlink()  # there is something to be done
-    with pytest.raises(UserError, match=rf"{re.escape(name)} is a .* remove it or rename it"):
+        (tmp_path / "run" / "checkpoint.npz").unlink()  # so that resuming needs the lock
+    with pytest.raises(UserError, match=rf"{re.escape(name)} is a .* remove or rename it"):
         simkit.resume(tmp_path / "run")
     assert precious.read_text() == "precious"
 
@@ -57,12 +57,12 @@ def test_segments_are_not_written_through_a_link(tmp_path):
     (tmp_path / "elsewhere" / "000001.npz").write_text("precious")
     shutil.rmtree(tmp_path / "run" / "segments")
     (tmp_path / "run" / "segments").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="segments is a symbolic link where simkit keeps a folder"):
+    with pytest.raises(UserError, match="segments is a symbolic link, and simkit needs a folder there"):
         simkit.resume(tmp_path / "run")
     assert [path.read_text() for path in (tmp_path / "elsewhere").iterdir()] == ["precious"]
 
 
-def test_files_of_other_names_are_left_alone(tmp_path):
+def test_files_of_other_names_are_not_changed(tmp_path):
     simkit.run(toy(), output=tmp_path / "run")
     expected = simkit.open_run(tmp_path / "run")
     strange = [tmp_path / "run" / "segments" / name for name in ("99.npz", "000001.npz.bak", "notes.txt")]
@@ -92,15 +92,15 @@ def test_overwriting_refuses_to_delete_what_no_run_wrote(tmp_path):
     assert not (tmp_path / "run" / "toy_pendulums.gif").exists()
 
 
-def test_a_sweep_and_an_optimization_leave_only_what_overwriting_removes(tmp_path):
+def test_overwriting_removes_all_files_of_sweeps_and_optimizations(tmp_path):
     simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, chunk=1, output=tmp_path / "run")
     simkit.optimize(toy(), "frequency", iterations=1, method="adam", output=tmp_path / "run", overwrite=True)
     simkit.run(toy(), output=tmp_path / "run", overwrite=True)
     assert RunDirectory.open(tmp_path / "run").kind == "run"
 
 
-def test_a_new_run_is_held_from_its_first_moment(tmp_path):
-    with RunDirectory.begun(tmp_path / "run", "run", toy(seed=1), NOTHING) as first:
+def test_a_new_run_is_locked_from_its_creation(tmp_path):
+    with RunDirectory.created(tmp_path / "run", "run", toy(seed=1), NOTHING) as first:
         with pytest.raises(UserError, match="being written by another process"):
             begun(tmp_path / "run", toy(seed=2), overwrite=True)
         assert RunDirectory.open(tmp_path / "run").manifest == first.manifest
@@ -121,7 +121,7 @@ from pathlib import Path
 made = refused = 0
 while made < 40:
     try:
-        with RunDirectory.begun(Path(path), "run", toy(seed=own), NOTHING, overwrite=True) as directory:
+        with RunDirectory.created(Path(path), "run", toy(seed=own), NOTHING, overwrite=True) as directory:
             made += 1
             for _ in range(3):
                 assert directory.scenario().run.seed == own, "another process's run"
@@ -171,7 +171,7 @@ def test_resuming_finished_work_writes_nothing(kind, tmp_path, monkeypatch):
         np.testing.assert_array_equal(found[name].values, expected[name].values)
 
 
-def test_run_of_the_first_format_is_refused_with_what_to_do(stored):
+def test_run_of_the_first_format_is_refused_with_a_remedy(stored):
     old = {**stored.manifest, "format": 1, "checksum": "crc32 0123abcd"}
     (stored.path / "manifest.json").write_text(json.dumps(old))
     with pytest.raises(UserError, match="has format 1, of an earlier simkit, and this one reads format 2; run the"):
@@ -210,7 +210,7 @@ CRAFTED = {
 
 
 @pytest.mark.parametrize("change", CRAFTED.values(), ids=CRAFTED)
-def test_crafted_manifest_with_the_right_checksum_is_one_line(change, stored):
+def test_crafted_manifest_with_the_right_checksum_gives_one_line(change, stored):
     manifest = {key: value for key, value in (stored.manifest | change).items() if key != "checksum"}
     text = (stored.path / "scenario.toml").read_text()
     (stored.path / "manifest.json").write_text(json.dumps(manifest | {"checksum": checksum(manifest, text)}))
@@ -219,12 +219,12 @@ def test_crafted_manifest_with_the_right_checksum_is_one_line(change, stored):
     assert "\n" not in str(caught.value)
 
 
-def test_crafted_status_and_labels_are_noticed(tmp_path):
+def test_crafted_status_and_labels_are_detected(tmp_path):
     simkit.run(toy(), output=tmp_path / "run")
     directory = RunDirectory.open(tmp_path / "run")
     summary = read_sealed_json(tmp_path / "run" / "summary.json", directory.identity)
     write_sealed_json(tmp_path / "run" / "summary.json", summary | {"status_code": 77}, directory.identity)
-    with pytest.raises(UserError, match="holds a status that does not exist; repair the run with: simkit resume"):
+    with pytest.raises(UserError, match="holds an unknown status code; repair the run with: simkit resume"):
         simkit.open_run(tmp_path / "run")
     simkit.resume(tmp_path / "run")
     assert simkit.open_run(tmp_path / "run").attrs["status"] == "ok"

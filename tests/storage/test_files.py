@@ -40,7 +40,7 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(found[name], array)
 
 
-def test_arrays_come_back_as_they_were_written(tmp_path):
+def test_arrays_are_read_back_unchanged(tmp_path):
     write_arrays(tmp_path / "a.npz", ARRAYS)
     assert_same(read_arrays(tmp_path / "a.npz"), ARRAYS)
 
@@ -59,7 +59,7 @@ def test_same_arrays_give_the_same_bytes(tmp_path):
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
-def test_every_flipped_bit_is_noticed(tmp_path):
+def test_every_flipped_bit_is_detected(tmp_path):
     path = tmp_path / "a.npz"
     write_arrays(path, {"segment": np.asarray(3), "state.x": np.arange(3.0)})
     data = path.read_bytes()
@@ -71,7 +71,7 @@ def test_every_flipped_bit_is_noticed(tmp_path):
             read_arrays(path)
 
 
-def test_every_truncation_is_noticed(tmp_path):
+def test_every_truncation_is_detected(tmp_path):
     path = tmp_path / "a.npz"
     write_arrays(path, ARRAYS)
     data = path.read_bytes()
@@ -81,14 +81,14 @@ def test_every_truncation_is_noticed(tmp_path):
             read_arrays(path)
 
 
-def test_missing_file_is_noticed(tmp_path):
+def test_missing_file_is_detected(tmp_path):
     for path in (tmp_path / "missing.npz", tmp_path / "missing" / "a.npz"):
         with pytest.raises(DamagedFileError, match="No such file"):
             read_arrays(path)
 
 
 @pytest.mark.parametrize("seal", [Seal("ab", "segment 2"), Seal("ab", "checkpoint"), Seal("cd", "segment 3")])
-def test_archive_of_another_run_or_place_is_refused(seal, tmp_path):
+def test_archive_of_another_run_or_file_is_refused(seal, tmp_path):
     path = tmp_path / "a.npz"
     write_arrays(path, ARRAYS, Seal("ab", "segment 3"))
     assert_same(read_arrays(path, Seal("ab", "segment 3")), ARRAYS)
@@ -122,7 +122,7 @@ def test_only_regular_files_are_read_and_replaced(make, tmp_path):
     target.write_bytes(b"precious")
     make(path, target)
     for operate in (read_arrays, read_json, lambda path: write_bytes(path, b"new"), open_to_lock, open_new):
-        with pytest.raises(UserError, match=r"a\.npz is a .* where simkit keeps a file; remove it"):
+        with pytest.raises(UserError, match=r"a\.npz is a .*, and simkit needs a file there; remove"):
             operate(path)
     assert target.read_bytes() == b"precious"
     assert sorted(tmp_path.iterdir()) == [path, target]
@@ -168,14 +168,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_hostile_archive_is_refused_without_taking_memory(what, tmp_path):
+def test_hostile_archive_is_refused_without_allocating_memory(what, tmp_path):
     path = tmp_path / "a.npz"
     path.write_bytes(sealed(HOSTILE[what], UNBOUND))
     tracemalloc.start()
     try:
         with pytest.raises(DamagedFileError):
             read_arrays(path)
-        # A few copies of the file itself and of its directory, nothing of what it declares.
+        # A few copies of the file and its directory; nothing of the declared sizes is allocated.
         assert tracemalloc.get_traced_memory()[1] < 5e6
     finally:
         tracemalloc.stop()
@@ -208,7 +208,7 @@ def test_leftovers_of_a_killed_write_are_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]
 
 
-def test_json_has_null_for_what_it_cannot_say(tmp_path):
+def test_json_has_null_for_non_finite_numbers(tmp_path):
     write_json(tmp_path / "a.json", {"x": [1.0, float("nan")], "y": float("inf"), "z": {"w": "word"}})
     strict = json.loads((tmp_path / "a.json").read_text(), parse_constant=pytest.fail)
     assert strict == {"x": [1.0, None], "y": None, "z": {"w": "word"}}
@@ -216,7 +216,7 @@ def test_json_has_null_for_what_it_cannot_say(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b'"word"', b"[" * 200_000, b'{"a":' * 200_000])
-def test_damaged_json_is_noticed(content, tmp_path):
+def test_damaged_json_is_detected(content, tmp_path):
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(DamagedFileError):
         read_json(tmp_path / "a.json")

@@ -11,7 +11,7 @@ from simkit.storage.run_directory import RunDirectory, check_output
 from tests.toys import begun, toy
 
 
-def test_scenario_comes_back_exactly(stored):
+def test_scenario_is_read_back_exactly(stored):
     scenario = RunDirectory.open(stored.path).scenario()
     expected = toy(frequency=0.1 + 0.2, seed=7)
     assert isinstance(scenario, Scenario)
@@ -19,13 +19,13 @@ def test_scenario_comes_back_exactly(stored):
         assert getattr(scenario, field) == getattr(expected, field)
 
 
-def test_text_with_other_line_ends_comes_back(tmp_path):
+def test_text_with_other_line_ends_is_read_back(tmp_path):
     scenario = dataclasses.replace(toy(), text=toy().text.replace("\n", "\r\n") + "# \u03bc\r\n")
     created = begun(tmp_path / "run", scenario)
     assert RunDirectory.open(created.path).scenario().parameters == scenario.parameters
 
 
-def test_manifest_says_what_decides_the_bytes(stored):
+def test_manifest_records_what_decides_the_bytes(stored):
     manifest = json.loads((stored.path / "manifest.json").read_text())
     assert {"kind", "scenario", "values", "request", "versions", "devices"} <= set(manifest)
     assert manifest["versions"]["simkit"] == simkit.__version__
@@ -33,7 +33,7 @@ def test_manifest_says_what_decides_the_bytes(stored):
     assert manifest["values"]["run"]["seed"] == 7
 
 
-def test_every_change_of_what_was_asked_is_noticed(stored):
+def test_every_change_of_the_request_is_detected(stored):
     for name in ("manifest.json", "scenario.toml"):
         path = stored.path / name
         data = path.read_bytes()
@@ -46,13 +46,13 @@ def test_every_change_of_what_was_asked_is_noticed(stored):
             except UserError as error:
                 assert "\n" not in str(error)
             else:
-                # White space between the words of JSON says nothing.
+                # White space between JSON tokens is insignificant.
                 assert opened.manifest == stored.manifest
         path.write_bytes(data)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "\x00", '{"format": 1, "kind": "run"}', '{"format": 99}'])
-def test_folder_with_another_manifest_is_no_run_and_is_not_replaced(content, tmp_path):
+def test_folder_with_another_manifest_is_not_replaced(content, tmp_path):
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "manifest.json").write_text(content)
@@ -115,7 +115,7 @@ def test_interrupted_creation_leaves_nothing(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_leftovers_of_a_killed_creation_are_in_nobodys_way(tmp_path):
+def test_leftovers_of_a_killed_creation_do_not_block_a_new_one(tmp_path):
     leftover = tmp_path / f".run.{os.getpid()}.tmp"
     leftover.mkdir()
     (leftover / "scenario.toml").write_text("half")
@@ -143,7 +143,7 @@ def test_output_is_checked_before_any_work(tmp_path, monkeypatch):
         check_output(tmp_path / "new", overwrite=False)
 
 
-def test_changed_software_is_told(stored):
+def test_changed_software_is_reported(stored):
     told = []
     stored.warn_of_changes(told.append)
     assert told == []
@@ -152,7 +152,7 @@ def test_changed_software_is_told(stored):
     assert len(told) == 1 and "jax 0.0.1 -> " in told[0]
 
 
-def test_segment_that_is_gone_is_missed(tmp_path):
+def test_missing_segments_are_detected(tmp_path):
     simkit.run(toy(), output=tmp_path / "run")
     segments = sorted((tmp_path / "run" / "segments").iterdir())
     segments[-1].unlink()
@@ -163,6 +163,6 @@ def test_segment_that_is_gone_is_missed(tmp_path):
         simkit.open_run(tmp_path / "run")
 
 
-def test_empty_run_has_nothing_to_show(stored):
+def test_run_without_frames_is_refused_with_a_remedy(stored):
     with pytest.raises(UserError, match="holds no frames yet; finish it with: simkit resume"):
         simkit.open_run(stored.path)

@@ -1,1 +1,1 @@
-"""Reports printed and drawn when a job ends, one module per kind of job."""
+"""Reports of finished jobs, printed and drawn, one module per kind of job."""

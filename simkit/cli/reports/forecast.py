@@ -1,4 +1,4 @@
-"""Report what a sweep will take, without running it."""
+"""Report of a sweep's resource forecast."""
 
 import argparse
 import dataclasses
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 def main(job: "Sweep", output: Path, arguments: argparse.Namespace) -> int:
-    """Print members, chunks, compilations, memory, disk and, if it was timed, time.
+    """Print members, chunks, compilations, memory, disk and, if timed, time.
 
     Args:
-        job: what is asked for.
-        output: the run directory to be.
-        arguments: with ``dry_run``, ``overwrite`` and ``json``.
+        job: the sweep.
+        output: run directory to write.
+        arguments: arguments with ``dry_run``, ``overwrite`` and ``json``.
 
     Returns:
         The exit code.
     """
-    from simkit.engine.memory import show_size
+    from simkit.engine.memory import format_bytes
     from simkit.jobs.forecasts import forecast
     from simkit.storage.run_directory import check_output
 
@@ -41,8 +41,8 @@ def main(job: "Sweep", output: Path, arguments: argparse.Namespace) -> int:
     print(f"members:       {found.members}")
     print(f"chunks:        {chunks}")
     print(f"compilations:  {found.compilations}")
-    print(f"memory:        {least}{show_size(found.memory)}")
-    print(f"disk:          {show_size(found.disk)}")
+    print(f"memory:        {least}{format_bytes(found.memory)}")
+    print(f"disk:          {format_bytes(found.disk)}")
     if found.seconds is not None:
         most = "at most " if found.may_end_early else "about "
         print(f"time:          {most}{_duration(found.seconds)}, after compiling")
@@ -52,7 +52,7 @@ def main(job: "Sweep", output: Path, arguments: argparse.Namespace) -> int:
 
 
 def _duration(seconds: float) -> str:
-    """Return a time for people, such as ``"2 h 5 min"``."""
+    """Return a duration as text, such as ``"2 h 5 min"``."""
     if seconds < 60:
         return f"{seconds:.2g} s"
     minutes = round(seconds / 60)

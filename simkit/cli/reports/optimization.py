@@ -1,4 +1,4 @@
-"""Report an optimization."""
+"""Report of an optimization."""
 
 import argparse
 import sys
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from simkit.jobs.outcome import Outcome
     from simkit.render.figure import Size
 
-# Options of pictures that it heeds.
+# Supported options of pictures.
 PICTURES = ("size", "no_render")
-# About a dozen lines show how the loss falls, however many iterations there were.
+# Number of iterations in the table.
 ROWS = 12
 
 
 def finish(
     outcome: "Optimized", job: "Optimization", folder: Path, arguments: argparse.Namespace, size: "Size | None"
 ) -> int:
-    """Report an optimization, with its loss and a picture of the run before and after.
+    """Report an optimization, with a chart of its loss and a picture of the run before and after.
 
     Args:
-        outcome: of the optimization.
-        job: what was asked.
-        folder: its directory.
-        arguments: with ``json``.
-        size: of the pictures; ``None`` draws nothing.
+        outcome: outcome of the optimization.
+        job: the optimization.
+        folder: its run directory.
+        arguments: arguments with ``json``.
+        size: size of the pictures; ``None`` draws none.
     """
     from simkit.core.status import Status
     from simkit.export.pictures import draw_before_and_after
@@ -45,7 +45,7 @@ def finish(
     best, scenario = outcome.best, job.scenario
     losses = outcome.arrays["diagnosed.loss"]
     best_loss = float(outcome.arrays["diagnosed.best_loss"][-1])
-    begun = {name: scenario.parameters[name].default for name in job.wrt}
+    initial = {name: scenario.parameters[name].default for name in job.wrt}
     pictures: dict[str, Path] = {}
     status = Status(int(outcome.status))
     runs: list[Outcome] = []
@@ -57,7 +57,7 @@ def finish(
         both = (scenario, load(scenario, _inside(scenario, best)))
         with Progress(scenario.name, 2 * scenario.run.steps) as progress:
             for done, changed in enumerate(both):
-                words = ("before the optimization", "after it")[done]
+                words = ("before the optimization", "after the optimization")[done]
                 runs.append(
                     begin(
                         Run(changed),
@@ -67,7 +67,7 @@ def finish(
                         ),
                     )
                 )
-        captions = [", ".join(f"{name} = {show(value)}" for name, value in v.items()) for v in (begun, best)]
+        captions = [", ".join(f"{name} = {show(value)}" for name, value in v.items()) for v in (initial, best)]
         file = folder / "before_after.png"
         pictures["before_after"] = draw_before_and_after(
             runs[0], runs[1], file, (f"before: {captions[0]}", f"after: {captions[1]}"), size
@@ -82,7 +82,7 @@ def finish(
             "loss": losses,
             "best_loss": best_loss,
             "best": best,
-            "begun": begun,
+            "begun": initial,
             "at_bounds": outcome.at_bounds,
             "directory": folder,
             "pictures": pictures,
@@ -110,6 +110,6 @@ def finish(
 
 
 def _inside(scenario: Scenario, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values moved inside their bounds, which rounding may have left by a hair."""
+    """Return values clipped to their bounds, which rounding may have exceeded."""
     bounds = {name: scenario.parameters[name].bounds for name in values}
     return {f"params.{name}": np.clip(value, *bounds[name]).tolist() for name, value in values.items()}

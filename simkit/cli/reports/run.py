@@ -1,4 +1,4 @@
-"""Report a run."""
+"""Report of a run."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simkit.render.figure import Size
 
 
-# Options of pictures that it heeds.
+# Supported options of pictures.
 PICTURES = ("format", "size", "no_render")
 
 
@@ -23,11 +23,11 @@ def finish(outcome: "Outcome", job: "Run", folder: Path, arguments: argparse.Nam
     """Draw and report a run.
 
     Args:
-        outcome: of the run.
-        job: what was asked.
-        folder: its directory.
-        arguments: with ``format`` and ``json``.
-        size: of the picture; ``None`` draws nothing.
+        outcome: outcome of the run.
+        job: the run.
+        folder: its run directory.
+        arguments: arguments with ``format`` and ``json``.
+        size: size of the picture; ``None`` draws none.
     """
     from simkit.core.status import Status
     from simkit.export.pictures import draw

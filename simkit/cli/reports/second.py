@@ -1,4 +1,4 @@
-"""Report second derivatives."""
+"""Report of second derivatives."""
 
 import argparse
 import dataclasses
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from simkit.jobs.second_derivatives import Curvature
     from simkit.scenario.scenario import Scenario
 
-# So wide is a table of numbers still read in a terminal.
+# Maximum number of columns of a table that fits a terminal.
 MOST_COLUMNS = 6
 
 
 def report_second(scenario: "Scenario", wrt: list[str], objective: str, arguments: argparse.Namespace) -> int:
-    """Differentiate twice and report; what is not finite, or differs from its difference, is a failure.
+    """Differentiate twice and report; a non-finite derivative, or one that differs from its difference, is a failure.
 
     Args:
-        scenario: overrides applied.
+        scenario: scenario with overrides applied.
         wrt: paths of parameters.
-        objective: its name.
-        arguments: with ``mode``, ``check``, ``precision`` and ``json``.
+        objective: name of the objective.
+        arguments: arguments with ``mode``, ``check``, ``precision`` and ``json``.
     """
     from simkit.core.gradient import verdict_of
     from simkit.core.status import FAILURES
@@ -40,17 +40,17 @@ def report_second(scenario: "Scenario", wrt: list[str], objective: str, argument
         found = curvature(scenario, wrt, objective, arguments.mode, check=arguments.check)
     verdict = verdict_of(found.matrix, found.difference) if found.difference else None
     if arguments.json:
-        print_json(_record(scenario, objective, found, verdict))
+        print_json(_as_json(scenario, objective, found, verdict))
     else:
-        said = objective_settings(scenario, objective).doc
-        print(f"{objective} = {found.value:.10g}   ({said}; {scenario.run.precision})\n")
+        meaning = objective_settings(scenario, objective).doc
+        print(f"{objective} = {found.value:.10g}   ({meaning}; {scenario.run.precision})\n")
         rows = zip(found.entries, found.derivative, strict=True)
         print_table(("with respect to", "derivative"), [(name, f"{value:.10g}") for name, value in rows])
         print("\nsecond derivatives:\n")
         _print_matrix(found)
         if verdict:
-            apart = np.abs(found.matrix - found.difference.value).max() if found.difference else 0.0
-            print(f"\ncentral differences of the derivative: {verdict} (largest difference {apart:.1g})")
+            largest = np.abs(found.matrix - found.difference.value).max() if found.difference else 0.0
+            print(f"\ncentral differences of the derivative: {verdict} (largest difference {largest:.1g})")
         if found.note and found.status not in FAILURES:
             print(f"\nnote: {found.note}")
     failed = found.status in FAILURES
@@ -71,7 +71,7 @@ def report_second(scenario: "Scenario", wrt: list[str], objective: str, argument
     return FAILED if failed else FINE
 
 
-def _record(scenario: "Scenario", objective: str, found: "Curvature", verdict: str | None) -> dict[str, Any]:
+def _as_json(scenario: "Scenario", objective: str, found: "Curvature", verdict: str | None) -> dict[str, Any]:
     from simkit.core.status import Status
 
     record = {"scenario": scenario.name, "objective": objective, "value": found.value}
@@ -88,8 +88,8 @@ def _print_matrix(found: "Curvature") -> None:
         print_table(("", *found.entries), [(name, *(f"{value:.8g}" for value in row)) for name, row in rows])
         return
     # Wider than a terminal: one line for each pair.
-    places = [(i, j) for i in range(len(found.entries)) for j in range(i + 1)]
+    pairs = [(i, j) for i in range(len(found.entries)) for j in range(i + 1)]
     print_table(
         ("row", "column", "second derivative"),
-        [(found.entries[i], found.entries[j], f"{found.matrix[i, j]:.10g}") for i, j in places],
+        [(found.entries[i], found.entries[j], f"{found.matrix[i, j]:.10g}") for i, j in pairs],
     )

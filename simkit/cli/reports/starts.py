@@ -1,4 +1,4 @@
-"""Report an optimization from several starts."""
+"""Report of an optimization from several starts."""
 
 import argparse
 from pathlib import Path
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from simkit.jobs.starts import Starts
     from simkit.render.figure import Size
 
-# Options of pictures that it heeds: it draws none.
+# Supported options of pictures: none are drawn.
 PICTURES = ("no_render",)
-# Starts that are listed, the best first.
+# Maximum number of starts in the table.
 ROWS = 20
 
 
@@ -25,22 +25,22 @@ def finish(
     """Report the starts, the best first.
 
     Args:
-        result: of the optimization.
-        job: what was asked.
-        folder: its directory.
-        arguments: with ``json``.
-        size: of pictures, of which there are none.
+        result: result of the optimization.
+        job: the optimization from several starts.
+        folder: its run directory.
+        arguments: arguments with ``json``.
+        size: unused; no picture is drawn.
     """
     from simkit.jobs.derivatives import objective_settings
     from simkit.jobs.starts import best_first, best_of, rows_of
 
     maximize = objective_settings(job.scenario, job.objective).goal == "maximize"
-    place = best_of(result, maximize=maximize)
+    index = best_of(result, maximize=maximize)
     wrt = job.optimization.checked().wrt
-    best = {name: result[f"best_{name}"].values[place].tolist() for name in wrt}
-    value = float(result["best_loss"].isel(frame=-1).values[place])
+    best = {name: result[f"best_{name}"].values[index].tolist() for name in wrt}
+    value = float(result["best_loss"].isel(frame=-1).values[index])
     header, rows = rows_of(result, wrt)
-    rows = [rows[index] for index in best_first(result, maximize=maximize)]
+    rows = [rows[start] for start in best_first(result, maximize=maximize)]
     bad = bool((result["status"] == "non_finite").all())
     if arguments.json:
         known = {"scenario": job.scenario.name, "objective": job.objective, "best_value": value, "best": best}

@@ -1,4 +1,4 @@
-"""Report a sweep."""
+"""Report of a sweep."""
 
 import argparse
 import itertools
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from simkit.scenario.scenario import Scenario
     from simkit.storage.run_directory import RunDirectory
 
-# Options of pictures that it heeds: its chart has no more than one form.
+# Supported options of pictures: the chart has one format and size.
 PICTURES = ("no_render",)
-# A table wider than this does not fit a terminal.
+# Maximum number of diagnostics in the table, to fit a terminal.
 COLUMNS = 6
-# A sample may have thousands of points.
+# Maximum number of points in the table; a sample may have thousands.
 ROWS = 1000
-# Failed members of a large sweep that are named.
+# Maximum number of named failed members of a large sweep.
 SHOWN = 20
 
 
@@ -38,19 +38,19 @@ def finish(
     """Report a sweep as a table, and as a chart if a parameter was swept.
 
     Args:
-        result: of the sweep.
-        job: what was asked.
-        folder: its directory.
-        arguments: with ``json``, and ``no_render`` where work goes on.
-        size: of pictures; its chart has one of its own.
+        result: result of the sweep.
+        job: the sweep.
+        folder: its run directory.
+        arguments: arguments with ``json``, and ``no_render`` of ``resume``.
+        size: unused; the chart has its own size.
     """
     from simkit.storage.run_directory import RunDirectory
 
-    if "preferred_chunks" in result["status"].encoding:  # it stays in chunks
+    if "preferred_chunks" in result["status"].encoding:  # the result stays in chunks
         return _finish_large(result, RunDirectory.open(folder), arguments, job.scenario)
     from simkit.core.status import failed
     from simkit.export.sweep_pictures import informative
-    from simkit.jobs.sweep_objectives import LEFT_OUT, objectives_in
+    from simkit.jobs.sweep_objectives import OMITTED_OBJECTIVES, objectives_in
     from simkit.jobs.sweep_results import RESULT, columns_of, failures
     from simkit.jobs.totals import final_numbers
 
@@ -79,11 +79,11 @@ def finish(
         print(f"\nresult:    {folder / RESULT}   (read it with simkit.open_run('{folder}'))")
         if chart:
             print(f"chart:     {chart}")
-        if left := result.attrs.get(LEFT_OUT):
+        if left := result.attrs.get(OMITTED_OBJECTIVES):
             print(
-                f"not shown: {left}: of arrays at times at which a sweep does not keep them; in a formula that reduces"
+                f"not shown: {left}: they need frames that a sweep does not store; use [quantities] that reduce arrays,"
             )
-            print("           frames, name [quantities] that reduce these arrays, or write final(...)")
+            print("           or final(...)")
         if apart := result.attrs.get("apart"):
             print(f"by config: {apart} differ in size; read them with simkit.open_run('{folder / 'config_0000'}'), ...")
     for line in failures(result):
@@ -94,8 +94,8 @@ def finish(
 def _finish_large(
     result: "xarray.Dataset", directory: "RunDirectory", arguments: argparse.Namespace, scenario: "Scenario"
 ) -> int:
-    """Report a sweep whose members are too many to be listed or held in memory, by its totals."""
-    from simkit.jobs.sweep_objectives import LEFT_OUT
+    """Report a sweep too large for a table or for memory, by its totals."""
+    from simkit.jobs.sweep_objectives import OMITTED_OBJECTIVES
     from simkit.jobs.sweep_results import failures, read_summary
 
     summary, folder = read_summary(directory), directory.path
@@ -110,15 +110,15 @@ def _finish_large(
         print(f"result:     {folder}   (in chunks; read what you need with simkit.open_run('{folder}'))")
         if chart:
             print(f"chart:      {chart}")
-        if left := result.attrs.get(LEFT_OUT):
-            print(f"not shown:  {left}: objectives are not computed of a result that stays in chunks")
+        if left := result.attrs.get(OMITTED_OBJECTIVES):
+            print(f"not shown:  {left}: objectives are not computed for a result that stays in chunks")
     for line in failures(result, SHOWN):
         print(f"simkit: {line}", file=sys.stderr)
     return FAILED if summary["failures"] else FINE
 
 
 def _chart(result: "xarray.Dataset", scenario: "Scenario", folder: Path, arguments: argparse.Namespace) -> Path | None:
-    """Draw the chart of a sweep into its folder, and return its file; ``None`` where that is not possible or wanted."""
+    """Draw the chart of a sweep into its folder and return its file; ``None`` if it is not possible or not wanted."""
     from simkit.export.sweep_pictures import MOST_MEMBERS, draw_sweep
     from simkit.jobs.sweep_results import columns_of
 
@@ -131,7 +131,7 @@ def _chart(result: "xarray.Dataset", scenario: "Scenario", folder: Path, argumen
 
 
 def _print_points(final: Mapping[str, "xarray.DataArray"], columns: Mapping[str, np.ndarray], fine: np.ndarray) -> None:
-    """Print one row per point, averaged over the seeds that are fine (a dash where none is)."""
+    """Print one row per point, averaged over the seeds that did not fail (a dash if all did)."""
     shown = list(final)[:COLUMNS]
     good = fine.sum(axis=-1)
     means = {name: np.where(fine, final[name].values, 0).sum(axis=-1) / np.where(good, good, np.nan) for name in shown}

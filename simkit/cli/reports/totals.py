@@ -1,4 +1,4 @@
-"""Print what is known of the members of a sweep in sum."""
+"""Report of a sweep's totals."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,10 +7,10 @@ from simkit.cli.output import print_table
 
 
 def print_totals(totals: Mapping[str, Any]) -> None:
-    """Print how many members ended how, and quantiles of their diagnostics at the end.
+    """Print the number of members by status, and quantiles of their final diagnostics.
 
     Args:
-        totals: see `simkit.jobs.totals.Totals.plain`; empty if nothing is known.
+        totals: see `simkit.jobs.totals.Totals.plain`; empty if no member is stored.
     """
     if not totals:
         return

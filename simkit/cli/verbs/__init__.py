@@ -1,1 +1,1 @@
-"""One module per verb, each with ``add_arguments(parser)`` and ``main(arguments) -> exit code``."""
+"""Verbs of the command line, one module each, with ``add_arguments(parser)`` and ``main(arguments) -> exit code``."""

@@ -1,4 +1,4 @@
-"""Show all mistakes in a scenario file, without running it."""
+"""List all mistakes in a scenario file, without running it."""
 
 import argparse
 import dataclasses
@@ -9,7 +9,7 @@ from simkit.cli.output import print_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     parser.add_argument("scenario", metavar="FILE", help="a scenario file, or the name of a shipped scenario")
 
 

@@ -1,4 +1,4 @@
-"""Show versions, devices, precision and caches, and whether this machine can run simkit."""
+"""Show versions, devices, precision and caches, and check the installation."""
 
 import argparse
 import sys
@@ -12,13 +12,13 @@ OLDEST_JAX = (0, 11, 2)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes: nothing of its own."""
+    """Declare the arguments of the verb: none."""
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Examine the machine; exit code 3 if something that simkit needs is missing."""
+    """Check the installation and the machine; exit code 3 if a required package is missing or broken."""
     from simkit.core.compilation import cache_directory, use_compilation_cache
-    from simkit.engine.memory import available_bytes, show_size
+    from simkit.engine.memory import available_bytes, format_bytes
     from simkit.scenario.catalog import list_scenarios, shipped_folder
     from simkit.storage.software import devices, import_failures, versions
 
@@ -43,8 +43,8 @@ def main(arguments: argparse.Namespace) -> int:
     report = {
         "versions": found,
         "python": sys.executable,
-        "devices": devices() if works else ["none, for JAX cannot be imported"],
-        "free memory": show_size(available_bytes()),
+        "devices": devices() if works else ["none, since JAX cannot be imported"],
+        "free memory": format_bytes(available_bytes()),
         "precision": "float32 by default, float64 with --precision float64",
         "compilation cache": f"{directory} ({entries} programs)" if directory else "off",
         "scenarios": f"{len(scenarios)} in {shipped_folder()}",
@@ -57,5 +57,5 @@ def main(arguments: argparse.Namespace) -> int:
         print_table(("package", "version"), list(found.items()))
         print()
         print_table(("about", "value"), [("devices", ", ".join(report["devices"])), *rows])
-        print("\n" + ("\n".join(f"problem: {trouble}" for trouble in troubles) or "everything simkit needs is here"))
+        print("\n" + ("\n".join(f"problem: {trouble}" for trouble in troubles) or "no problem found"))
     return FAILED if troubles else FINE

@@ -1,11 +1,11 @@
-"""Write a simulation for other runtimes or as a page for browsers, or what a run stored as files of other programs.
+"""Export a simulation as a program for other runtimes or as a web page, or stored results as files for other tools.
 
-A program is a folder: the function (model.onnx, model.jaxexport and model.mlir), what goes in and out (io.json), a
-reference to compare with, and short programs that run it without simkit. It is run from its files and compared with
-JAX; --verify does that again. A page is one HTML file that computes the simulation, with sliders for its parameters; it
-carries onnxruntime-web, which npm gets, and loads nothing. Extended XYZ holds every frame of a stored run, for OVITO,
-VMD, ASE and other tools; nothing is simulated again. netcdf and zarr hold all that a run, sweep or optimization stored,
-csv and parquet its numbers as a table, vtk the frames of a run for ParaView.
+A program is a folder: the function (model.onnx, model.jaxexport and model.mlir), its inputs and outputs (io.json), a
+reference result, and short programs that run it without simkit. It is run from its files and compared with JAX;
+--verify repeats that comparison. A page is one HTML file that computes the simulation, with sliders for its parameters;
+it contains onnxruntime-web, installed by npm, and loads nothing. Extended XYZ contains every frame of a stored run, for
+OVITO, VMD, ASE and other tools, without simulating again. netcdf and zarr contain all stored results of a run, sweep or
+optimization, csv and parquet its numbers as a table, vtk the frames of a run for ParaView.
 """
 
 import argparse
@@ -27,25 +27,29 @@ if TYPE_CHECKING:
 DATA = ("netcdf", "zarr", "csv", "parquet", "vtk")
 FORMATS = ("stablehlo", "onnx", "all", "page", "extended_xyz", *DATA)
 FORMS = ("step", "segment", "trajectory", "gradient", "final", "start", "advance", "show")
-# Options of programs, by their names in Python.
+# Options of programs, by attribute name.
 _OF_PROGRAMS = ("what", "batch", "objective", "tolerance", "ops")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     meaning = "a scenario's name or .toml file; extended_xyz and data (netcdf, zarr, csv, parquet, vtk): a run's "
     meaning += "directory; --verify: a folder that was exported"
     add_scenario(parser, "NAME|RUN|FOLDER", meaning)
     parser.add_argument("--to", choices=FORMATS, help="format (default: stablehlo)")
-    what = "function: one step, the segment between frames, a whole run, an objective's gradient, a run's end, or what "
-    what += "an interactive program calls: the initial state, a step alone, what a frame shows"
+    what = "function: one step, the segment between frames, a whole run, an objective's gradient, a run's end, or "
+    what += "those of an interactive program: the initial state, a bare step, the arrays of a frame"
     parser.add_argument("--what", choices=FORMS, help=f"{what} (default: step)")
     parser.add_argument("--batch", metavar="N|symbolic", help="leading axis of every array: a size, or any size")
-    parser.add_argument("--objective", help="whose gradient (default: the scenario's first)")
+    parser.add_argument("--objective", help="objective of the gradient (default: the scenario's first)")
     parser.add_argument("--tolerance", type=float, help="largest relative difference from JAX (default: by function)")
-    parser.add_argument("--ops", metavar="FILE", help="onnx: the operators that the target has; others are replaced")
-    parser.add_argument("--runtime", type=Path, metavar="FOLDER", help="page: holds onnxruntime-web (default: npm's)")
-    parser.add_argument("--verify", action="store_true", help="compare what is in a folder with its reference again")
+    parser.add_argument("--ops", metavar="FILE", help="onnx: file of the target's operators; others are replaced")
+    parser.add_argument(
+        "--runtime", type=Path, metavar="FOLDER", help="page: folder of onnxruntime-web (default: npm's)"
+    )
+    parser.add_argument(
+        "--verify", action="store_true", help="compare the programs of a folder with their reference again"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -60,15 +64,15 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.verify:
         return _verified(arguments)
     if arguments.to != "page":
-        _refuse(arguments, ("runtime",), "are for pages (--to page)")
+        _refuse(arguments, ("runtime",), "is for pages (--to page)")
     if arguments.to == "page":
-        _refuse(arguments, _OF_PROGRAMS, "are for programs, not for a page")
+        _refuse(arguments, _OF_PROGRAMS, "is for programs, not for a page")
         return _page(arguments)
     if arguments.to == "extended_xyz":
-        _refuse(arguments, _OF_PROGRAMS, "are for programs, not for extended_xyz")
+        _refuse(arguments, _OF_PROGRAMS, "is for programs, not for extended_xyz")
         return _frames(arguments)
     if arguments.to in DATA:
-        _refuse(arguments, _OF_PROGRAMS, f"are for programs, not for {arguments.to}")
+        _refuse(arguments, _OF_PROGRAMS, f"is for programs, not for {arguments.to}")
         return _data(arguments)
     return _program(arguments)
 
@@ -94,7 +98,7 @@ def _program(arguments: argparse.Namespace) -> int:
     }
     with Progress(scenario.name, doing="exporting, and comparing with JAX"):
         report = program(scenario, folder, **given)
-    return _told(report, arguments)
+    return _report(report, arguments)
 
 
 def _page(arguments: argparse.Namespace) -> int:
@@ -108,13 +112,13 @@ def _page(arguments: argparse.Namespace) -> int:
     file = arguments.output or Path("export") / f"{scenario.name}.html"
     with Progress(scenario.name, doing="running it once, exporting, and comparing with JAX"):
         report = web_page(scenario, file, runtime=arguments.runtime)
-    _tell_page(report, arguments.json)
+    _print_page(report, arguments.json)
     for miss in report.misses:
         print(f"simkit: {miss}", file=sys.stderr)
     return FINE if report.passed else DIFFERS
 
 
-def _tell_page(report: "PageReport", as_json: bool) -> None:
+def _print_page(report: "PageReport", as_json: bool) -> None:
     from dataclasses import asdict
 
     from simkit.export.programs.comparison import not_compared, worst_of
@@ -127,12 +131,12 @@ def _tell_page(report: "PageReport", as_json: bool) -> None:
     print(f"{report.file}: a page of {report.size / 1e6:.1f} MB; its programs, compared with JAX\n")
     print_table(("program", "nodes", "largest error", "of", "allowed"), rows)
     for form, found in report.differences.items():
-        _tell_not_compared(f"'{form}'", not_compared(found))
+        _print_not_compared(f"'{form}'", not_compared(found))
 
 
-def _tell_not_compared(owner: str, outputs: list[str]) -> None:
+def _print_not_compared(owner: str, outputs: list[str]) -> None:
     if outputs:
-        print(f"\nnot compared in {owner}, since rounding alone changes them too much: {', '.join(outputs)}")
+        print(f"\nnot compared in {owner}, since rounding errors alone change them too much: {', '.join(outputs)}")
 
 
 def _verified(arguments: argparse.Namespace) -> int:
@@ -141,18 +145,19 @@ def _verified(arguments: argparse.Namespace) -> int:
     from simkit.export import verify
 
     _refuse(
-        arguments, ("to", *_OF_PROGRAMS, "output", "runtime"), "say how to export, and --verify only runs what is there"
+        arguments,
+        ("to", *_OF_PROGRAMS, "output", "runtime"),
+        "is for exporting, and --verify only runs programs",
     )
-    if arguments.set or arguments.seed is not None or arguments.precision is not None:
-        raise UserError("--set, --seed and --precision do not change a program that is written; leave them out")
+    _refuse_changes(arguments, "an exported program")
     use_compilation_cache()
     folder = Path(arguments.scenario)
     with Progress(folder.name, doing="comparing with the reference"):
         report = verify(folder)
-    return _told(report, arguments)
+    return _report(report, arguments)
 
 
-def _told(report: "Report", arguments: argparse.Namespace) -> int:
+def _report(report: "Report", arguments: argparse.Namespace) -> int:
     """Print a report, and return the exit code."""
     from simkit.export.programs.verification import as_plain
 
@@ -176,7 +181,7 @@ def _told(report: "Report", arguments: argparse.Namespace) -> int:
         print(f"{report.folder}: {report.form}, compared with JAX\n")
         print_table(header, rows)
         for one in report.runtimes:
-            _tell_not_compared(f"{one.file}", one.not_compared)
+            _print_not_compared(f"{one.file}", one.not_compared)
     for miss in report.misses:
         print(f"simkit: {miss}", file=sys.stderr)
     return FINE if report.passed else DIFFERS
@@ -194,15 +199,15 @@ def _rough(value: float | None) -> str:
 def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
     for name in names:
         if getattr(arguments, name) is not None:
-            raise UserError(f"--{name}: options such as this {why}; leave it out")
+            raise UserError(f"--{name} {why}; leave it out")
 
 
 def _data(arguments: argparse.Namespace) -> int:
-    """Export what a run, sweep or optimization stored."""
+    """Export the stored results of a run, sweep or optimization."""
     from simkit.export.data_files import ENDINGS, data_file
     from simkit.jobs.reopening import open_run
 
-    _refuse_changes(arguments)
+    _refuse_changes(arguments, "a stored run")
     folder = Path(arguments.scenario)
     result = open_run(folder)
     path = arguments.output or folder.with_name(f"{folder.resolve().name}{ENDINGS[arguments.to]}")
@@ -214,9 +219,9 @@ def _data(arguments: argparse.Namespace) -> int:
     return FINE
 
 
-def _refuse_changes(arguments: argparse.Namespace) -> None:
+def _refuse_changes(arguments: argparse.Namespace, noun: str) -> None:
     if arguments.set or arguments.seed is not None or arguments.precision is not None:
-        raise UserError("--set, --seed and --precision do not change a run that is stored; leave them out")
+        raise UserError(f"--set, --seed and --precision cannot change {noun}; leave them out")
 
 
 def _frames(arguments: argparse.Namespace) -> int:
@@ -226,7 +231,7 @@ def _frames(arguments: argparse.Namespace) -> int:
     from simkit.export.extended_xyz import export_frames
     from simkit.jobs.reopening import open_frames
 
-    _refuse_changes(arguments)
+    _refuse_changes(arguments, "a stored run")
     outcome = open_frames(arguments.scenario, "frames of its own")
     exported = export_frames(outcome, arguments.output or Path(arguments.scenario) / f"{outcome.scenario.name}.xyz")
     if arguments.json:

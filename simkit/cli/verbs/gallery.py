@@ -10,13 +10,13 @@ from simkit.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     parser.add_argument("scenarios", metavar="NAME", nargs="*", help="scenarios (default: all)")
     parser.add_argument("-o", "--output", type=Path, default=Path("gallery"), help="folder to write (default: gallery)")
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Run, draw and report; a scenario that fails is named and does not hide the others."""
+    """Run, draw and report; a failing scenario is named and does not stop the others."""
     from simkit.cli.gallery import Entry, render_scenario, write_index
     from simkit.cli.progress import Progress
     from simkit.core.compilation import use_compilation_cache

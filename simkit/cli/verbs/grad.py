@@ -16,39 +16,44 @@ from simkit.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     add_scenario(parser)
     add_wrt(parser)
     add_mode(parser)
     parser.add_argument(
-        "--memory", help="how much the derivative may take, such as 200MB; steps are computed again to fit in it"
+        "--memory", help="memory limit of the derivative, such as 200MB; steps are recomputed to stay within it"
     )
     parser.add_argument(
-        "--check", action="store_true", help="compare with central differences (in float64 unless --precision says)"
+        "--check", action="store_true", help="compare with central differences (in float64 unless --precision is given)"
     )
-    parser.add_argument("--second", action="store_true", help="the matrix of second derivatives, too")
+    parser.add_argument("--second", action="store_true", help="also compute the matrix of second derivatives")
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Differentiate and report; a derivative that is not finite, or differs from its difference, is a failure."""
+    """Differentiate and report; a non-finite derivative, or one that differs from its difference, is a failure."""
     from simkit.core.compilation import use_compilation_cache
     from simkit.core.status import FAILURES, Status
-    from simkit.jobs.derivatives import chosen_by, compare, differentiate, note_of, objective_name, objective_settings
+    from simkit.jobs.derivatives import (
+        compare,
+        differentiate,
+        objective_name,
+        objective_settings,
+        selected_parameters,
+        status_note,
+    )
     from simkit.jobs.outcome import NOT_FINITE
 
     scenario = scenario_of(arguments)
-    wrt = chosen_by(scenario, names_of(arguments.wrt))
+    wrt = selected_parameters(scenario, names_of(arguments.wrt))
     objective = objective_name(scenario, arguments.objective)
     use_compilation_cache()
     if arguments.second:
         if arguments.memory:
-            raise UserError(
-                "--second has no limit of memory; leave --memory out, or use --mode forward, which holds none"
-            )
+            raise UserError("--second has no memory limit; leave --memory out, or use --mode forward, which needs none")
         return report_second(scenario, wrt, objective, arguments)
     fit = ""
     if arguments.check and arguments.memory:
-        raise UserError("--check compares without a limit of memory; leave --memory or --check out")
+        raise UserError("--check has no memory limit; leave --memory or --check out")
     if arguments.check:
         if arguments.precision is None:
             scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
@@ -63,7 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
         value, derivative, status, fit = found.value, found.derivative, found.status, found.fit
         checked, compared = None, []
     finite = math.isfinite(value) and all(math.isfinite(x) for array in derivative.values() for x in array.flat)
-    note, failed = note_of(scenario, status), status in FAILURES
+    note, failed = status_note(scenario, status), status in FAILURES
     result = {"scenario": scenario.name, "objective": objective, "value": value, "precision": scenario.run.precision}
     result |= {"status": Status(status).name.lower(), "note": note}
     result |= {"memory": fit} if fit else {}
@@ -88,15 +93,15 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"simkit: {note}; its derivative is not defined", file=sys.stderr)
     elif not finite:
         print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {NOT_FINITE}", file=sys.stderr)
-    fine = finite and not failed
-    wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"] if fine else []
+    defined = finite and not failed
+    wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"] if defined else []
     if wrong:
         problem = "by more than the error of the difference: it is wrong, or the objective is not smooth there"
         print(
             f"simkit: {scenario.name}: d {objective} / d {wrong[0]} differs from its central difference {problem}",
             file=sys.stderr,
         )
-    return FINE if fine and not wrong else FAILED
+    return FINE if defined and not wrong else FAILED
 
 
 def _plain(value: Any) -> Any:

@@ -17,34 +17,34 @@ from simkit.jobs.child_processes import ending, last_line, share_cores
 
 VERBS = ("run", "resume")
 MOST = 256
-# Seconds that the first process has to notice that another one has ended, and to say so.
+# Seconds for the first process to detect and report that another one has ended.
 GRACE = 30.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
-    parser.add_argument("-n", "--number", type=int, required=True, metavar="N", help="how many processes")
-    parser.add_argument("verb", metavar="VERB", help=f"{' or '.join(VERBS)}, with all that belongs to it behind it")
-    parser.add_argument("words", metavar="...", nargs=argparse.REMAINDER, help="what the verb takes")
+    """Declare the arguments of the verb."""
+    parser.add_argument("-n", "--number", type=int, required=True, metavar="N", help="number of processes")
+    parser.add_argument("verb", metavar="VERB", help=f"{' or '.join(VERBS)}, followed by its arguments")
+    parser.add_argument("words", metavar="...", nargs=argparse.REMAINDER, help="arguments of the verb")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Start the processes, wait for the first one, and return its exit code."""
     count, words = arguments.number, [arguments.verb, *arguments.words]
     if arguments.verb not in VERBS:
-        raise UserError(f"launch knows no verb {arguments.verb!r:.40}; choose {' or '.join(VERBS)}")
+        raise UserError(f"launch has no verb {arguments.verb!r:.40}; choose {' or '.join(VERBS)}")
     if not 2 <= count <= MOST:
         raise UserError(f"-n {count} is not from 2 to {MOST}; leave launch out for one process")
     if arguments.json:
         words.append("--json")
     address = f"127.0.0.1:{_free_port()}"
     with contextlib.ExitStack() as closing:
-        said = [closing.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
-        processes = [_started(words, count, index, address, said[index]) for index in range(count)]
+        logs = [closing.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
+        processes = [_started(words, count, index, address, logs[index]) for index in range(count)]
         closing.callback(_end, processes)
-        code = _waited(processes)
+        code = _wait(processes)
         if code not in (FINE, DIFFERS, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED):
-            print(f"simkit: process 0 {ending(code)}; {_last_words(processes, said)}", file=sys.stderr)
+            print(f"simkit: process 0 {ending(code)}; {_reasons(processes, logs)}", file=sys.stderr)
             return FAILED
         return code
 
@@ -55,24 +55,24 @@ def _free_port() -> int:
         return found.getsockname()[1]
 
 
-def _started(words: list[str], count: int, index: int, address: str, said: IO[bytes]) -> subprocess.Popen[bytes]:
+def _started(words: list[str], count: int, index: int, address: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
     options = ["--processes", str(count), "--process-id", str(index), "--coordinator", address]
     process = subprocess.Popen(
-        # As for workers of sweeps: the modules are those of this process, and Ctrl-C reaches this process alone.
+        # As for workers of sweeps: modules are those of this process, and Ctrl-C reaches only this process.
         [sys.executable, "-P", "-m", "simkit.cli.main", *words, *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL if index else None,
-        stderr=said if index else None,
+        stderr=log if index else None,
         start_new_session=True,
     )
     share_cores(process, index, count)
     return process
 
 
-def _waited(processes: list[subprocess.Popen[bytes]]) -> int:
-    """Return the exit code of the first process; it is told of what stops this one, and of others that ended."""
+def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
+    """Return the exit code of the first process; stop signals are passed on to it, and failures of others detected."""
     first, *others = processes
-    asked = False
+    signaled = False
     while True:
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -83,14 +83,14 @@ def _waited(processes: list[subprocess.Popen[bytes]]) -> int:
                 first.kill()
                 return first.wait()
         except KeyboardInterrupt as interrupt:
-            if asked:
+            if signaled:
                 first.kill()
-            asked = True
+            signaled = True
             first.send_signal(signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT)
 
 
 def _end(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Give the processes a moment to leave, and kill those that do not."""
+    """Wait a moment for the processes to exit, and kill those that do not."""
     for process in processes:
         try:
             process.wait(GRACE / len(processes))
@@ -99,11 +99,11 @@ def _end(processes: list[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def _last_words(processes: Sequence[subprocess.Popen[bytes]], said: Sequence[IO[bytes]]) -> str:
-    """Return why another process ended, if one did, and how to go on."""
+def _reasons(processes: Sequence[subprocess.Popen[bytes]], logs: Sequence[IO[bytes]]) -> str:
+    """Return the failures of the other processes, in words."""
     reasons = []
     for index, process in enumerate(processes[1:], 1):
         if (code := process.poll()) not in (None, FINE):
-            line = last_line(said[index])
+            line = last_line(logs[index])
             reasons.append(f"process {index} {ending(code)}{': ' * bool(line)}{line}")
-    return f"{'; '.join(reasons) or 'the others live'}; what is stored can be resumed"
+    return f"{'; '.join(reasons) or 'the others are running'}; resume with: simkit resume RUN"

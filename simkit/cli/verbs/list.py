@@ -1,4 +1,4 @@
-"""List the scenarios there are, or the simulations that a scenario file may name."""
+"""List the scenarios, or the simulations that a scenario file may name."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ from simkit.scenario.scenario import Scenario
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--tag", help="only scenarios with this tag")
     what.add_argument(
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """List scenarios; a broken file is named on stderr and does not hide the others."""
+    """List scenarios; a broken file is named on stderr and does not stop the list."""
     scenarios, problems = list_scenarios()
     if arguments.simulations:
         return _list_simulations(scenarios, arguments.json)
@@ -42,12 +42,12 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _list_simulations(scenarios: list[Scenario], as_json: bool) -> int:
-    """List what scenario files may name, where it comes from, and which shipped scenarios show it."""
-    shown: dict[str, list[str]] = {}
+    """List simulations with their provider and the shipped scenarios that use them."""
+    users: dict[str, list[str]] = {}
     for scenario in scenarios:
-        shown.setdefault(scenario.simulation, []).append(scenario.name)
+        users.setdefault(scenario.simulation, []).append(scenario.name)
     listed = [
-        {"simulation": name, "provider": provider, "factory": target, "scenarios": shown.get(name, [])}
+        {"simulation": name, "provider": provider, "factory": target, "scenarios": users.get(name, [])}
         for name, provider, target in SIMULATIONS.providers()
     ]
     if as_json:

@@ -1,4 +1,4 @@
-"""Join finished sweeps of one scenario and settings, with other points or seeds, into one sweep."""
+"""Merge finished sweeps of one scenario and settings, with different points or seeds, into one sweep."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     parser.add_argument("sweeps", nargs="+", metavar="SWEEP", help="run directories of sweeps, at least two")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing run directory")

@@ -1,4 +1,4 @@
-"""Write a scenario file to start from: a copy of a scenario, or the shortest of a simulation, with all it may say."""
+"""Write a scenario file to start from: a copy of a scenario, or a minimal one of a simulation, with all options."""
 
 import argparse
 from pathlib import Path
@@ -9,7 +9,7 @@ from simkit.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     parser.add_argument("name", metavar="NAME", help="name of the new scenario")
     source = "a scenario's name, the path of a .toml file, or a simulation such as flow.channel (default: channel_flow)"
     parser.add_argument("--from", dest="source", default="channel_flow", metavar="SCENARIO", help=source)
@@ -37,7 +37,7 @@ def main(arguments: argparse.Namespace) -> int:
         if needed := needed_arguments(SIMULATIONS.resolve(source)):
             users = scenarios_of(source)
             if not users:
-                raise UserError(f"{source} needs {', '.join(needed)}, and no shipped scenario shows how; write them")
+                raise UserError(f"{source} needs {', '.join(needed)}, and no shipped scenario has them; write the file")
             scenario = users[0]
     else:
         scenario = find_scenario(source)

@@ -1,4 +1,4 @@
-"""Choose parameters, within their bounds, so that an objective is smallest (or largest, if that is its goal)."""
+"""Minimize an objective (or maximize it, if that is its goal) over parameters within their bounds."""
 
 import argparse
 from functools import partial
@@ -19,7 +19,7 @@ from simkit.cli.work import carry_out, check_pictures
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     add_scenario(parser)
     add_wrt(parser)
     add_output(parser, "_optimize")
@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("lbfgs", "adam"),
         help="lbfgs for smooth objectives, adam for noisy ones (default: lbfgs)",
     )
-    parser.add_argument("--iterations", type=int, default=50, help="at most this many updates (default: 50)")
-    parser.add_argument("--learning-rate", type=float, help="of adam (default: 0.1)")
-    parser.add_argument("--starts", type=int, metavar="N", help="begin at N places between the bounds, all at once")
+    parser.add_argument("--iterations", type=int, default=50, help="maximum number of updates (default: 50)")
+    parser.add_argument("--learning-rate", type=float, help="learning rate of adam (default: 0.1)")
+    parser.add_argument("--starts", type=int, metavar="N", help="optimize from N starts between the bounds at once")
     add_mode(parser)
     add_no_render(parser)
 
@@ -57,8 +57,8 @@ def main(arguments: argparse.Namespace) -> int:
     ).checked()
     output = output_of(arguments, scenario.name)
     if arguments.starts is not None:
-        asked = {name: getattr(job, name) for name in ("method", "iterations", "learning_rate", "mode")}
-        several = starts_of(scenario, job.wrt, job.objective, arguments.starts, **asked)
+        options = {name: getattr(job, name) for name in ("method", "iterations", "learning_rate", "mode")}
+        several = starts_of(scenario, job.wrt, job.objective, arguments.starts, **options)
         check_pictures(several, arguments)
         use_compilation_cache()
         return carry_out(several, output, arguments, None, partial(begin, several, output, arguments.overwrite))

@@ -17,16 +17,16 @@ MOST_FRAMES = 150
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     parser.add_argument("run", metavar="RUN", help="the run directory")
     add_picture(parser)
-    parser.add_argument("--frame", type=int, help="which frame a png shows (default: -1, the last)")
-    parser.add_argument("--max-frames", type=int, help=f"thin an animation to about this many (default: {MOST_FRAMES})")
+    parser.add_argument("--frame", type=int, help="index of the frame of a png (default: -1, the last)")
+    parser.add_argument("--max-frames", type=int, help=f"frames of an animation, about (default: {MOST_FRAMES})")
     parser.add_argument("-o", "--output", type=Path, help="file to write (default: inside the run directory)")
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Draw and say where."""
+    """Draw, and print the file."""
     from simkit.export.pictures import draw
     from simkit.jobs.reopening import open_frames
     from simkit.jobs.sweeps import Sweep
@@ -36,8 +36,8 @@ def main(arguments: argparse.Namespace) -> int:
 
     size, kind = parse_size(arguments.size), _kind(arguments)
     frame, most = (
-        usual if given is None else given
-        for given, usual in ((arguments.frame, -1), (arguments.max_frames, MOST_FRAMES))
+        default if given is None else given
+        for given, default in ((arguments.frame, -1), (arguments.max_frames, MOST_FRAMES))
     )
     if most < 1:
         raise UserError(f"--max-frames = {most} is not allowed; give at least 1")
@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _kind(arguments: argparse.Namespace) -> str:
-    """Return the format of the picture: the one that was asked for, or that of the file's name."""
+    """Return the format of the picture: the given one, or that of the file's name."""
     named = arguments.output.suffix.lower().removeprefix(".") if arguments.output else ""
     kind = arguments.format or (named if named in FORMATS else FORMATS[0])
     if arguments.output and named != kind:

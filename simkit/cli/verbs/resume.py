@@ -1,4 +1,4 @@
-"""Finish an interrupted run, sweep or optimization; what is stored is not computed again."""
+"""Finish an interrupted run, sweep or optimization, without repeating stored work."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from simkit.cli.work import carry_out, check_pictures
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     parser.add_argument("run", metavar="RUN", help="the run directory")
     add_picture(parser)
     add_workers(parser)
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Resume and report like the verb that began the work."""
+    """Resume, and report like the verb that began the job."""
     group = group_of(arguments)
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import proceed

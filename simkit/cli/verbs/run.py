@@ -17,7 +17,7 @@ from simkit.cli.work import carry_out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     add_scenario(parser)
     add_output(parser)
     add_picture(parser)

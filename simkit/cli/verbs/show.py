@@ -1,4 +1,4 @@
-"""Show a scenario or simulation: parameters, configuration, objectives and the numbers it reproduces."""
+"""Show a scenario or simulation: parameters, configuration, objectives and published numbers."""
 
 import argparse
 import dataclasses
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     add_scenario(parser, meaning="a scenario's name, the path of a .toml file, or a simulation such as flow.channel")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of files for this simulation")
     parser.add_argument(
         "--quantities",
         action="store_true",
-        help="also build the simulation, and list all that it observes and diagnoses, and what else may be set",
+        help="also build the simulation, and list its observed arrays, diagnostics and further settings",
     )
 
 
@@ -54,14 +54,14 @@ def main(arguments: argparse.Namespace) -> int:
         if contents:
             _print_contents(contents, "argument" if is_simulation else "not in the file, for --set")
         else:
-            print(f"\nwhat it observes and diagnoses: simkit show {scenario.name} --quantities")
+            print(f"\nobserved arrays and diagnostics: simkit show {scenario.name} --quantities")
         if not is_simulation:
             print(f"\nreferences: {', '.join(scenario.references) or 'none'}\nfile: {scenario.source}")
     return FINE
 
 
 def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
-    """Show a simulation that is nothing without its arguments: what these may hold, and where it is used."""
+    """Show a simulation with required arguments: its settings, and the scenarios that use it."""
     from simkit.core.settings import listing
     from simkit.scenario.catalog import scenarios_of
     from simkit.scenario.json_schema import schema_of
@@ -87,12 +87,12 @@ def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
             (f"config.{key}", one.kind, "needed" if one.is_required else show(one.default or ""), one.doc)
             for key, one in declared
         ]
-        print_table(("setting", "what may be written", "default", "meaning"), rows)
+        print_table(("setting", "allowed values", "default", "meaning"), rows)
     else:
         print_table(
             ("argument", "default"), [(f"config.{key}", show(value)) for key, value in arguments_of(factory).items()]
         )
-    print("\nOn its settings depends what parameters and quantities it has: simkit show SCENARIO --quantities")
+    print("\nIts parameters and quantities depend on its settings: simkit show SCENARIO --quantities")
     print(f"scenarios: {', '.join(users) or 'none'}")
     return FINE
 

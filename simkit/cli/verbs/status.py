@@ -1,4 +1,4 @@
-"""Show the progress and the failures of stored work, while it runs in another shell or after an interruption."""
+"""Show the progress and failures of a stored job, while it runs in another shell or after an interruption."""
 
 import argparse
 import dataclasses
@@ -13,12 +13,12 @@ MOST_LINES = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     parser.add_argument("run", metavar="RUN", help="the run directory")
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Read the directory and report; nothing is written."""
+    """Read the run directory and report, without writing."""
     from simkit.jobs.progress import progress_of
 
     found = progress_of(arguments.run)
@@ -37,5 +37,5 @@ def main(arguments: argparse.Namespace) -> int:
     if found.seconds_left is not None:
         print(f"time left:  about {clock(found.seconds_left)}")
     if found.state == "interrupted":
-        print(f"go on with: simkit resume {shlex.quote(str(found.folder))}")
+        print(f"resume with: simkit resume {shlex.quote(str(found.folder))}")
     return FINE

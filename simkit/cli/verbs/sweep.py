@@ -16,7 +16,7 @@ from simkit.scenario.overrides import parse_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     add_scenario(parser)
     add_output(parser, "_sweep")
     parser.add_argument(
@@ -24,19 +24,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUES",
-        help="low:high:count, low:high:count:log, or a,b,c; several make a grid; config.KEY=a,b,c is compiled for each",
+        help="low:high:count, low:high:count:log, or a,b,c; several make a grid; config.KEY=a,b,c compiles each",
     )
-    parser.add_argument("--zip", action="store_true", help="several --over walk together instead of making a grid")
+    parser.add_argument("--zip", action="store_true", help="pair the values of several --over, instead of a grid")
     parser.add_argument(
-        "--sample", metavar="METHOD", help="sobol or latin_hypercube: fill --over NAME=low:high[:log] with points"
+        "--sample",
+        metavar="METHOD",
+        help="sobol or latin_hypercube: fill --over NAME=low:high[:log] with points",
     )
-    parser.add_argument("--members", type=int, metavar="N", help="points of a sample (powers of 2 for sobol)")
-    parser.add_argument("--table", type=Path, metavar="FILE", help="a point in each row of a .csv or .parquet file")
-    parser.add_argument("--seeds", type=int, default=1, help="random seeds per point (default: 1)")
+    parser.add_argument("--members", type=int, metavar="N", help="points of a sample (a power of 2 for sobol)")
     parser.add_argument(
-        "--chunk", type=int, help="members per program (default: as many as fit in memory and still speed it up)"
+        "--table", type=Path, metavar="FILE", help="read points from a .csv or .parquet file, one per row"
     )
-    parser.add_argument("--memory", help="how much a program may take, such as 8GiB (default: 60 %% of what is free)")
+    parser.add_argument("--seeds", type=int, default=1, help="number of random seeds per point (default: 1)")
+    parser.add_argument(
+        "--chunk",
+        type=int,
+        help="members per program (default: the most that fit and still speed up the sweep)",
+    )
+    parser.add_argument("--memory", help="memory limit of a program, such as 8GiB (default: 60 %% of the free memory)")
     add_workers(parser)
     parser.add_argument("--no-frames", action="store_true", help="keep diagnostics only, not the final frames")
     parser.add_argument(
@@ -44,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="size",
         choices=("size", "time"),
-        help="only tell members, chunks, compilations, memory and disk; `--dry-run time` compiles, and times a segment",
+        help="print members, chunks, compilations, memory and disk only; `--dry-run time` also times a segment",
     )
 
 
@@ -66,7 +72,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     use_compilation_cache()
     output = output_of(arguments, scenario.name)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         job = planned(
             scenario,
@@ -80,9 +86,9 @@ def main(arguments: argparse.Namespace) -> int:
             final_frames=not arguments.no_frames,
             memory=arguments.memory,
             executor=executor_of(arguments.workers, arguments.scheduler, arguments.deadline),
-            beside=parse_settings(arguments.set),
+            overrides=parse_settings(arguments.set),
         )
-    for warning in told:
+    for warning in caught:
         print(f"simkit: warning: {with_flags(str(warning.message))}", file=sys.stderr)
     if arguments.dry_run:
         from simkit.cli.reports import forecast

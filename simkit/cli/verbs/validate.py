@@ -1,4 +1,4 @@
-"""Check that scenarios reproduce the published and analytic numbers they claim."""
+"""Check scenarios against the published and analytic numbers in their files."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
+    """Declare the arguments of the verb."""
     parser.add_argument("scenarios", metavar="NAME", nargs="*", help="scenarios (default: all)")
 
 
@@ -28,7 +28,7 @@ def main(arguments: argparse.Namespace) -> int:
     scenarios = [find_scenario(name) for name in arguments.scenarios] or list_scenarios()[0]
     empty = [scenario.name for scenario in scenarios if not scenario.validations]
     if empty and arguments.scenarios:
-        raise UserError(f"{empty[0]} claims no number; add a [[validation]] table to its file")
+        raise UserError(f"{empty[0]} has no published number; add a [[validation]] table to its file")
     checks = []
     total = sum(len(scenario.validations) for scenario in scenarios)
     with Progress("validate", total, "numbers") as progress:

@@ -1,4 +1,4 @@
-"""The executor that a user asks for."""
+"""Choice of the executor from a user's arguments."""
 
 import os
 from typing import Any
@@ -7,21 +7,21 @@ from simkit.errors import UserError
 from simkit.jobs.executors.executor import IN_THIS_PROCESS, Executor
 from simkit.scenario import checks
 
-# A segment takes seconds, and compiling a large program minutes.
+# A segment takes seconds, and compilation of a large program minutes.
 DEADLINE = 900.0
 MOST_WORKERS = 1024
 
 
 def executor_of(workers: Any = None, scheduler: Any = None, deadline: Any = None) -> Executor:
-    """Return what computes the chunks of a sweep; by default this process does.
+    """Return the executor of a sweep's chunks, by default this process.
 
     Args:
         workers: number of worker processes on this machine.
-        scheduler: address of a Dask scheduler, or the path of its file.
+        scheduler: address of a Dask scheduler, or path of its file.
         deadline: seconds without progress after which a chunk is given to another worker.
 
     Raises:
-        UserError: if these do not go together, or the scheduler does not answer.
+        UserError: if the arguments exclude each other, or the scheduler does not answer.
     """
     workers, scheduler, deadline = (checks.unwrapped(value) for value in (workers, scheduler, deadline))
     if workers is not None and scheduler is not None:
@@ -32,17 +32,14 @@ def executor_of(workers: Any = None, scheduler: Any = None, deadline: Any = None
         return IN_THIS_PROCESS
     if deadline is None:
         deadline = DEADLINE
-    is_number = isinstance(deadline, int | float) and not isinstance(deadline, bool)
-    if not is_number or not 0 < deadline < float("inf"):
-        raise UserError(f"deadline = {deadline!r:.60} is not a number of seconds above 0; give 900 for instance")
+    deadline = checks.positive(deadline, "deadline")
     if workers is None:
         if not isinstance(scheduler, str | os.PathLike):
-            raise UserError(f"scheduler = {scheduler!r:.60} is no address; give for example 'tcp://host:8786'")
+            raise UserError(f"scheduler = {scheduler!r:.60} is not an address; give for example 'tcp://host:8786'")
         from simkit.jobs.executors.dask_cluster import DaskCluster
 
-        return DaskCluster.at(str(scheduler), float(deadline))
-    if not isinstance(workers, int) or isinstance(workers, bool) or not 1 <= workers <= MOST_WORKERS:
-        raise UserError(f"workers = {workers!r:.60} is not an integer from 1 to {MOST_WORKERS}; give one for each core")
+        return DaskCluster.at(str(scheduler), deadline)
+    checks.integer(workers, "workers", 1, MOST_WORKERS)
     from simkit.jobs.executors.local_workers import LocalWorkers
 
-    return LocalWorkers(workers, float(deadline))
+    return LocalWorkers(workers, deadline)

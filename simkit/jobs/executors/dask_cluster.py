@@ -1,4 +1,4 @@
-"""A Dask cluster whose workers compute chunks of a sweep and write them into a folder that all of them see."""
+"""Executor on a Dask cluster, whose workers compute chunks of a sweep and write them into a shared folder."""
 
 import dataclasses
 import socket
@@ -26,15 +26,15 @@ SECONDS_TO_CONNECT = 10
 
 @dataclasses.dataclass(frozen=True)
 class DaskCluster:
-    """The workers of a Dask scheduler. What Dask moves is a path and a few numbers, pickled, so it must be trusted.
+    """The workers of a Dask scheduler. Dask sends a path and a few numbers, pickled, so the cluster must be trusted.
 
-    A task whose worker dies goes to another one; so does one that takes too long, and the first result counts: both
-    write the same bytes.
+    A task whose worker dies is given to another one. A task that takes too long is also given to another one, and the
+    first result counts; both write the same bytes.
 
     Attributes:
-        client: connected to the scheduler.
-        deadline: seconds after which a chunk is given to another worker as well.
-        shares_memory: false, as if each ran on a machine of its own.
+        client: client connected to the scheduler.
+        deadline: seconds after which a chunk is also given to another worker.
+        shares_memory: false, since workers may run on different machines.
         in_this_process: false.
     """
 
@@ -48,9 +48,9 @@ class DaskCluster:
         """Return the cluster of a scheduler.
 
         Args:
-            scheduler: its address, such as ``tcp://host:8786``, or the path of the file that it wrote
+            scheduler: address, such as ``tcp://host:8786``, or path of the scheduler file
                 (``dask scheduler --scheduler-file``).
-            deadline: as above.
+            deadline: seconds after which a chunk is also given to another worker.
 
         Raises:
             UserError: if Dask is not installed, no scheduler answers, or it has no workers.
@@ -64,9 +64,9 @@ class DaskCluster:
             raise UserError(f"scheduler = {scheduler!r:.80} is neither an address such as tcp://host:8786 nor a file")
         try:
             if "address" in where:
-                _check_reached(scheduler)
+                _check_listening(scheduler)
             client = Client(**where, timeout=SECONDS_TO_CONNECT, set_as_default=False)
-        except Exception as error:  # tornado, asyncio and Dask raise many kinds
+        except Exception as error:  # tornado, asyncio and Dask raise many types of errors
             raise UserError(f"no Dask scheduler answers at {scheduler} ({one_line(error)}); start one") from None
         if not client.scheduler_info(n_workers=-1)["workers"]:
             client.close()
@@ -76,23 +76,23 @@ class DaskCluster:
         return cls(client, deadline)
 
     @property
-    def places(self) -> int:
-        """How many workers there are now."""
+    def concurrency(self) -> int:
+        """Current number of workers."""
         return max(len(self.client.scheduler_info(n_workers=-1)["workers"]), 1)
 
     def run(
         self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
     ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
         """Compute chunks, see `simkit.jobs.executors.executor.Executor.run`."""
-        directory, tally = chunks.home, Tally(chunks, indices, report)
+        directory, tally = chunks.run_directory, Tally(chunks, indices, report)
         tries = Tries(directory.path, warn)
         own, missing = versions(), set(indices)
         tasks: dict[Any, tuple[int, float]] = {}
 
         def submit(index: int) -> None:
-            asked = (str(directory.path.resolve()), directory.identity, index, tries.parts(index), own)
-            # Pure tasks of the same arguments would be taken for the one that failed.
-            tasks[self.client.submit(_chunk, *asked, pure=False)] = index, time.monotonic()
+            arguments = (str(directory.path.resolve()), directory.identity, index, tries.parts(index), own)
+            # Dask would return the result of the failed task for a pure task with the same arguments.
+            tasks[self.client.submit(_chunk, *arguments, pure=False)] = index, time.monotonic()
 
         try:
             for index in indices:
@@ -109,23 +109,23 @@ class DaskCluster:
                     except UserError:
                         raise
                     except DamagedFileError as error:
-                        tries.failed(index, f"{error}; is {directory.path} the same folder for every worker?")
+                        tries.record_failure(index, f"{error}; is {directory.path} the same folder for every worker?")
                         submit(index)
                         continue
-                    except Exception as error:  # what killed a worker, or a mistake of ours
-                        tries.failed(index, f"its worker failed: {one_line(error)}")
+                    except Exception as error:  # the death of a worker, or a defect of simkit
+                        tries.record_failure(index, f"its worker failed: {one_line(error)}")
                         submit(index)
                         continue
                     missing.remove(index)
-                    tally.tell(index, 1.0)
+                    tally.update(index, 1.0)
                     yield index, arrays
                 now = time.monotonic()
                 running = {key for keys in self.client.processing().values() for key in keys} if tasks else set()
                 for task, (index, began) in list(tasks.items()):
                     if task.key not in running:
-                        tasks[task] = index, now  # it waits for a worker
+                        tasks[task] = index, now  # queued until a worker is free
                     elif now - began > self.deadline and index in missing:
-                        tries.failed(index, f"its worker took more than {self.deadline:g} s")
+                        tries.record_failure(index, f"its worker took more than {self.deadline:g} s")
                         tasks[task] = index, float("inf")
                         submit(index)
         finally:
@@ -133,22 +133,22 @@ class DaskCluster:
 
 
 def _finished(tasks: Iterable[Any]) -> list[Any]:
-    """Return the tasks that have ended, or none after a second."""
+    """Return the finished tasks, waiting up to a second for one."""
     end = time.monotonic() + 1.0
     while not (done := [task for task in tasks if task.done()]) and time.monotonic() < end:
         time.sleep(0.02)
     return done
 
 
-def _check_reached(scheduler: str) -> None:
-    """Refuse an address that nothing listens at, at once; Dask itself would try again until its time is over."""
+def _check_listening(scheduler: str) -> None:
+    """Fail at once for an address without a listening scheduler; Dask itself would retry until its timeout."""
     host, port = urlsplit(scheduler).hostname, urlsplit(scheduler).port
     if host and port:
         socket.create_connection((host, port), timeout=SECONDS_TO_CONNECT).close()
 
 
 def _chunk(folder: str, identity: str, index: int, parts: int, theirs: Mapping[str, str]) -> str:
-    """Compute a chunk on a worker; return why a user must mend something, or nothing."""
+    """Compute a chunk on a worker; return the message of a `UserError`, or an empty string."""
 
     def ignore(*words: Any) -> None:
         """Progress and warnings stay on the worker."""

@@ -1,4 +1,4 @@
-"""Interface of an executor of chunks, the executor in this process, and counts of progress and of failures."""
+"""Interface of executors of chunks, the executor in this process, and counters of progress and failures."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -13,38 +13,38 @@ if TYPE_CHECKING:
     from simkit.jobs.callbacks import Report, Warn
     from simkit.jobs.chunks import Chunks
 
-# A chunk is given up when it failed so often.
+# Number of failures after which a chunk is given up.
 MOST_TRIES = 3
 
 
 class Executor(Protocol):
-    """Computes chunks that do not depend on one another, in any order."""
+    """Computes independent chunks, in any order."""
 
     @property
-    def places(self) -> int:
-        """How many chunks are computed at once; a sweep is cut into at least so many."""
+    def concurrency(self) -> int:
+        """Number of chunks computed at once; a sweep is divided into at least this many."""
         ...
 
     @property
     def shares_memory(self) -> bool:
-        """Whether all places are on this machine."""
+        """Whether all chunks are computed on this machine."""
         ...
 
     @property
     def in_this_process(self) -> bool:
-        """Whether chunks are computed where the sweep was asked for, and need no folder that others see."""
+        """Whether chunks are computed in the process of the sweep, and need no shared folder."""
         ...
 
     def run(
         self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
     ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-        """Compute chunks, and yield the number and the arrays of each when it is finished and stored.
+        """Compute chunks, and yield index and arrays of each when it is finished and stored.
 
         Args:
-            chunks: of a sweep.
-            indices: of those that are missing.
-            report: called with the fraction done of all of them.
-            warn: called with one line about damaged files, and of workers that died.
+            chunks: chunks of the sweep.
+            indices: indices of the missing chunks.
+            report: called with the fraction done of the sweep.
+            warn: called with one line about damaged files or dead workers.
 
         Raises:
             UserError: if a chunk cannot be computed.
@@ -54,9 +54,9 @@ class Executor(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class InThisProcess:
-    """One chunk after another, in the process that asks for the sweep."""
+    """One chunk after another, in the process of the sweep."""
 
-    places: int = 1
+    concurrency: int = 1
     shares_memory: bool = True
     in_this_process: bool = True
 
@@ -66,19 +66,19 @@ class InThisProcess:
         """Compute chunks, see `Executor.run`."""
         tally = Tally(chunks, indices, report)
         for index in indices:
-            yield index, chunks.compute(index, lambda fraction, words, index=index: tally.tell(index, fraction), warn)
-            tally.tell(index, 1.0)
+            yield index, chunks.compute(index, lambda fraction, words, index=index: tally.update(index, fraction), warn)
+            tally.update(index, 1.0)
 
 
 IN_THIS_PROCESS = InThisProcess()
 
 
 class Tally:
-    """Progress of chunks, told as that of the whole sweep.
+    """Progress of the whole sweep, summed over its chunks.
 
     Args:
-        chunks: of a sweep.
-        indices: of those that are missing; the others count as done.
+        chunks: chunks of the sweep.
+        indices: indices of the missing chunks; the others count as done.
         report: called with the fraction done of the sweep.
     """
 
@@ -86,62 +86,62 @@ class Tally:
         self._chunks, self._report = chunks, report
         self._missing, self._begun = set(indices), dict[int, float]()
         self._members = chunks.members(chunks.count - 1).stop
-        self._whole = self._members - sum(len(chunks.members(index)) for index in indices)
+        self._finished = self._members - sum(len(chunks.members(index)) for index in indices)
 
-    def tell(self, index: int, fraction: float) -> None:
-        """Note how far a chunk is, and report the sum.
+    def update(self, index: int, fraction: float) -> None:
+        """Record the progress of a chunk, and report that of the sweep.
 
         Args:
-            index: of the chunk.
-            fraction: of it that is done; a chunk that is begun again does not go back.
+            index: index of the chunk.
+            fraction: fraction done of the chunk; the progress of a restarted chunk does not decrease.
         """
         if index in self._missing:
             self._begun[index] = max(self._begun.get(index, 0.0), fraction)
         if index in self._missing and fraction >= 1:
             self._missing.remove(index)
             del self._begun[index]
-            self._whole += len(self._chunks.members(index))
+            self._finished += len(self._chunks.members(index))
         partly = sum(part * len(self._chunks.members(begun)) for begun, part in self._begun.items())
-        # Members that end when they are done end one by one; the others end with their chunk.
-        ended = self._whole + (round(partly) if self._chunks.one_by_one else 0)
-        self._report((self._whole + partly) / self._members, f"{ended} of {self._members} members")
+        # Converging members end one by one; others end with their chunk.
+        ended = self._finished + (round(partly) if self._chunks.uses_lanes else 0)
+        self._report((self._finished + partly) / self._members, f"{ended} of {self._members} members")
 
 
 class Tries:
-    """Count of failures of each chunk, and what to do next.
+    """Failures of each chunk, and the decision to retry, divide or give up.
 
     Args:
-        folder: of the sweep, for errors.
-        warn: called with one line about a chunk that is tried again.
+        folder: run directory of the sweep, named in errors.
+        warn: called with one line about a chunk that is computed again.
     """
 
     def __init__(self, folder: Path, warn: "Warn") -> None:
         self._folder, self._warn = folder, warn
-        self._failed: dict[int, int] = {}
+        self._failures: dict[int, int] = {}
 
     def parts(self, index: int) -> int:
-        """Return into how many parts a chunk is divided: its halves, after it failed twice, take less memory.
+        """Return the number of parts of a chunk: 2 after it has failed twice, since halves need less memory.
 
         Args:
-            index: of the chunk.
+            index: index of the chunk.
         """
-        return 2 if self._failed.get(index, 0) >= MOST_TRIES - 1 else 1
+        return 2 if self._failures.get(index, 0) >= MOST_TRIES - 1 else 1
 
-    def failed(self, index: int, reason: str) -> None:
-        """Note that a chunk failed.
+    def record_failure(self, index: int, reason: str) -> None:
+        """Record the failure of a chunk.
 
         Args:
-            index: of the chunk.
-            reason: in words.
+            index: index of the chunk.
+            reason: cause in words.
 
         Raises:
-            UserError: if it failed too often.
+            UserError: if the chunk has failed `MOST_TRIES` times.
         """
-        self._failed[index] = self._failed.get(index, 0) + 1
-        if self._failed[index] >= MOST_TRIES:
+        self._failures[index] = self._failures.get(index, 0) + 1
+        if self._failures[index] >= MOST_TRIES:
             raise UserError(
                 f"{self._folder}: chunk {index} failed {MOST_TRIES} times ({reason}); pass a smaller chunk= if memory "
-                f"is short, and go on with: simkit resume {self._folder}"
+                f"is short, then resume with: simkit resume {self._folder}"
             )
         how = "once more, in 2 parts, whose last digits may differ" if self.parts(index) > 1 else "once more"
         self._warn(f"chunk {index}: {reason}; computing it {how}")

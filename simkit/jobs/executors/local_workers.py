@@ -1,4 +1,4 @@
-"""Worker processes on this machine that compute chunks of a sweep side by side."""
+"""Executor with worker processes on this machine, which compute chunks of a sweep in parallel."""
 
 import contextlib
 import dataclasses
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 class LocalWorkers:
     """Processes of this machine, each with its share of the cores.
 
-    A worker that dies or is silent for too long is replaced, and its chunk computed once more. Those of a driver that
-    was killed end by themselves.
+    A worker that dies or sends no message for too long is replaced, and its chunk computed again. Workers end by
+    themselves if their driver is killed.
 
     Attributes:
-        places: number of workers.
-        deadline: seconds without a word from a worker, after which it counts as hung; a segment takes no longer.
-        shares_memory: true, as all run on this machine.
+        concurrency: number of workers.
+        deadline: seconds without a message after which a worker counts as hung; longer than a segment takes.
+        shares_memory: true, since all workers run on this machine.
         in_this_process: false.
     """
 
-    places: int
+    concurrency: int
     deadline: float
     shares_memory: bool = True
     in_this_process: bool = False
@@ -51,45 +51,45 @@ class LocalWorkers:
         self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
     ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
         """Compute chunks, see `simkit.jobs.executors.executor.Executor.run`."""
-        directory, tally = chunks.home, Tally(chunks, indices, report)
+        directory, tally = chunks.run_directory, Tally(chunks, indices, report)
         tries, waiting, failed_starts = Tries(directory.path, warn), list(reversed(indices)), 0
         with contextlib.ExitStack() as closing, selectors.DefaultSelector() as selector:
 
-            def start(place: int) -> None:
-                worker = closing.enter_context(_Worker(directory, place, self.places))
-                selector.register(worker.told, selectors.EVENT_READ, worker)
+            def start(index: int) -> None:
+                worker = closing.enter_context(_Worker(directory, index, self.concurrency))
+                selector.register(worker.output, selectors.EVENT_READ, worker)
 
             def replace(worker: _Worker, reason: str) -> None:
                 nonlocal failed_starts
-                selector.unregister(worker.told)
+                selector.unregister(worker.output)
                 worker.end()
                 if worker.chunk is not None:
                     waiting.append(worker.chunk)
-                    tries.failed(worker.chunk, reason)
+                    tries.record_failure(worker.chunk, reason)
                 else:
                     failed_starts += 1
                     if failed_starts >= MOST_TRIES:
                         raise UserError(f"{directory.path}: no worker process can be started ({reason})")
-                start(worker.place)
+                start(worker.index)
 
             def messages() -> Iterator[tuple[_Worker, dict[str, Any]]]:
                 for key, _ in selector.select(timeout=1.0):
-                    said = key.data.read()
-                    if said is None:
+                    received = key.data.read()
+                    if received is None:
                         replace(key.data, key.data.reason_of_end())
-                    for message in said or ():
+                    for message in received or ():
                         yield key.data, message
 
-            for place in range(min(self.places, len(indices))):
-                start(place)
-            left = len(indices)
-            while left:
+            for index in range(min(self.concurrency, len(indices))):
+                start(index)
+            missing = len(indices)
+            while missing:
                 for worker, message in messages():
                     match message:
                         case {"ready": theirs}:
                             refuse_other_versions(versions(), theirs, "a worker process")
                         case {"progress": index, "done": fraction}:
-                            tally.tell(index, fraction)
+                            tally.update(index, fraction)
                         case {"warning": words}:
                             warn(words)
                         case {"refused": words}:
@@ -100,44 +100,44 @@ class LocalWorkers:
                                 arrays = chunks.read(index)
                             except DamagedFileError as error:
                                 waiting.append(index)
-                                tries.failed(index, str(error))
+                                tries.record_failure(index, str(error))
                                 continue
-                            left -= 1
-                            tally.tell(index, 1.0)
+                            missing -= 1
+                            tally.update(index, 1.0)
                             yield index, arrays
                 for key in list(selector.get_map().values()):
                     worker = key.data
                     if worker.is_idle and waiting:
                         index = waiting.pop()
-                        worker.ask(index, tries.parts(index))
-                    elif worker.chunk is not None and time.monotonic() - worker.heard > self.deadline:
-                        replace(worker, f"its worker was silent for {self.deadline:g} s and was killed")
+                        worker.request(index, tries.parts(index))
+                    elif worker.chunk is not None and time.monotonic() - worker.last_message > self.deadline:
+                        replace(worker, f"its worker sent nothing for {self.deadline:g} s and was killed")
         remove_leftovers(directory.path)
 
 
 class _Worker:
-    """A worker process, and which chunk it computes.
+    """A worker process and the chunk that it computes.
 
     Attributes:
-        place: its number, from 0.
-        chunk: the number of the chunk that it computes, or ``None``.
-        heard: when it last said something.
-        told: what it writes.
+        index: index of the worker, from 0.
+        chunk: index of the chunk that it computes, or ``None``.
+        last_message: time of its last message, in seconds.
+        output: its standard output.
 
     Args:
-        directory: of the sweep.
-        place: its number.
-        places: how many workers there are.
+        directory: run directory of the sweep.
+        index: index of the worker.
+        count: number of workers.
     """
 
-    def __init__(self, directory: "RunDirectory", place: int, places: int) -> None:
-        self.place = place
+    def __init__(self, directory: "RunDirectory", index: int, count: int) -> None:
+        self.index = index
         self.chunk: int | None = None
-        self.heard = time.monotonic()
+        self.last_message = time.monotonic()
         self._ready, self._rest = False, b""
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
-        # -P: modules are those of this process, not what happens to lie in the folder the user is in. A session of its
-        # own: Ctrl-C reaches the driver alone, which ends its workers.
+        # -P: modules are those of this process, not files of the current folder. A new session: Ctrl-C reaches only the
+        # driver, which ends its workers.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "simkit.jobs.executors.worker", str(directory.path), directory.identity],
             stdin=subprocess.PIPE,
@@ -146,8 +146,8 @@ class _Worker:
             start_new_session=True,
         )
         assert self._process.stdout is not None
-        self.told = self._process.stdout
-        share_cores(self._process, place, places)
+        self.output = self._process.stdout
+        share_cores(self._process, index, count)
 
     def __enter__(self) -> "_Worker":
         return self
@@ -157,28 +157,28 @@ class _Worker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it can be asked for a chunk."""
+        """Whether a chunk can be requested from it."""
         return self._ready and self.chunk is None
 
-    def ask(self, index: int, parts: int) -> None:
-        """Ask for a chunk.
+    def request(self, index: int, parts: int) -> None:
+        """Request a chunk.
 
         Args:
-            index: of the chunk.
-            parts: into how many it is divided.
+            index: index of the chunk.
+            parts: number of parts, see `simkit.jobs.chunks.Chunks.compute`.
         """
-        self.chunk, self.heard = index, time.monotonic()
+        self.chunk, self.last_message = index, time.monotonic()
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # one that died is noticed by its output
+        with contextlib.suppress(OSError):  # a dead worker is detected by the end of its output
             self._process.stdin.write(json.dumps({"chunk": index, "parts": parts}).encode() + b"\n")
             self._process.stdin.flush()
 
     def read(self) -> list[dict[str, Any]] | None:
-        """Return its messages since the last call, or ``None`` if the process has ended."""
-        data = os.read(self.told.fileno(), 1 << 16)
+        """Return the messages since the last call, or ``None`` if the process has ended."""
+        data = os.read(self.output.fileno(), 1 << 16)
         if not data:
             return None
-        self.heard = time.monotonic()
+        self.last_message = time.monotonic()
         *lines, self._rest = (self._rest + data).split(b"\n")
         messages = [json.loads(line) for line in lines]
         self._ready |= any("ready" in message for message in messages)
@@ -187,16 +187,16 @@ class _Worker:
     def reason_of_end(self) -> str:
         """Return how the process ended, in words."""
         code = self._process.wait()
-        memory = ", as for want of memory" if -code == signal.SIGKILL else ""
-        why = memory if code < 0 else f": {last_line(self._errors) or 'nothing was said'}"
-        return f"its worker {ending(code)}{why}"
+        memory = ", perhaps for lack of memory" if -code == signal.SIGKILL else ""
+        reason = memory if code < 0 else f": {last_line(self._errors) or 'no message'}"
+        return f"its worker {ending(code)}{reason}"
 
     def end(self) -> None:
-        """Kill it, if it lives."""
+        """Kill the process, if it is alive, and close its files."""
         with contextlib.suppress(OSError):
             self._process.kill()
         self._process.wait()
-        for file in (self._process.stdin, self.told, self._errors):
+        for file in (self._process.stdin, self.output, self._errors):
             with contextlib.suppress(OSError):
                 if file is not None:
                     file.close()

@@ -1,14 +1,15 @@
-"""A process that computes chunks of a sweep, told which over its standard input: ``python -m`` of this module.
+"""Worker process that computes chunks of a sweep, requested over its standard input (``python -m`` of this module).
 
 Each line of its input and output is a JSON object. It reads ``{"chunk": index, "parts": n}`` and writes
 
     {"ready": versions}                  once
     {"progress": index, "done": fraction}
     {"warning": words}
-    {"finished": index}                  the chunk is in its file
-    {"refused": words}                   what a user can mend
+    {"finished": index}                  the chunk is stored in its file
+    {"refused": words}                   message of a `UserError`
 
-Results go through files alone. It ends when its input does, so that no chunk is written after its driver was killed.
+Results are passed only through files. The worker exits at the end of its input, so that no chunk is written after its
+driver was killed.
 """
 
 import functools
@@ -26,20 +27,20 @@ from simkit.errors import UserError
 if TYPE_CHECKING:
     from simkit.jobs.chunks import Chunks
 
-# A worker of a cluster may be asked for several chunks at once, and there is memory for one.
+# A cluster may request several chunks at once from one worker, which has memory for one.
 _ONE_AT_A_TIME = threading.Lock()
 
 
 @functools.lru_cache(maxsize=1)
 def chunks_of(folder: Path, identity: str) -> "Chunks":
-    """Return the chunks of the sweep in a folder, whose program is compiled once in this process.
+    """Return the chunks of the sweep in a folder, cached so that its program is compiled once in this process.
 
     Args:
-        folder: the run directory, held by the process that drives the sweep.
-        identity: of the run; another one in the same folder is another sweep.
+        folder: run directory, locked by the process that drives the sweep.
+        identity: required identity of the run.
 
     Raises:
-        UserError: if the folder is not that of this sweep.
+        UserError: if the folder holds another run.
     """
     from simkit.core.compilation import use_compilation_cache
     from simkit.core.precision import precision
@@ -50,7 +51,7 @@ def chunks_of(folder: Path, identity: str) -> "Chunks":
 
     directory = RunDirectory.open(folder)
     if directory.identity != identity:
-        raise UserError(f"{folder} is another run than the one that asks for its chunks; run the sweep again")
+        raise UserError(f"{folder} holds another run than the one that requests its chunks; run the sweep again")
     use_compilation_cache()
     job = kind_of(directory.kind).of(directory)
     with precision(job.scenario.run.precision):
@@ -71,64 +72,64 @@ def compute(
 
     Args:
         folder: the run directory.
-        identity: of the run.
-        index: of the chunk.
+        identity: identity of the run.
+        index: index of the chunk.
         parts: as for `simkit.jobs.chunks.Chunks.compute`.
         report: called with the progress.
-        warn: called with one line that says what was damaged.
+        warn: called with one line about damaged files.
         keeps_segments: as for `simkit.jobs.chunks.Chunks.compute`.
 
     Raises:
-        UserError: if the folder is not that of this sweep, or cannot be written.
+        UserError: if the folder holds another run, or cannot be written.
     """
     from simkit.core.precision import precision
 
     with _ONE_AT_A_TIME:
         chunks = chunks_of(folder, identity)
-        with precision(chunks.plan.scenario.run.precision):
+        with precision(chunks.sweep.scenario.run.precision):
             chunks.compute(index, report, warn, parts=parts, keeps_segments=keeps_segments)
 
 
-def refuse_other_versions(drivers: Mapping[str, str], theirs: Mapping[str, str], who: str) -> None:
-    """Refuse a worker with other software than the process that drives the sweep, since its bytes would differ.
+def refuse_other_versions(drivers: Mapping[str, str], workers: Mapping[str, str], name: str) -> None:
+    """Refuse a worker with other software than the process that drives the sweep, since its results could differ.
 
     Args:
-        drivers: versions by package, of the process that drives the sweep.
-        theirs: of the worker.
-        who: the worker, in words.
+        drivers: versions by package in the process that drives the sweep.
+        workers: versions by package in the worker.
+        name: name of the worker in the error.
 
     Raises:
-        UserError: that names the first package whose version differs.
+        UserError: naming the first package whose version differs.
     """
-    for name, version in drivers.items():
-        if theirs.get(name) != version:
+    for package, version in drivers.items():
+        if workers.get(package) != version:
             raise UserError(
-                f"{who} has {name} {theirs.get(name)} and the process that drives the sweep {version}; "
+                f"{name} has {package} {workers.get(package)} and the process that drives the sweep {version}; "
                 "install the same on both"
             )
 
 
 def main(folder: Path, identity: str) -> None:
-    """Compute the chunks that standard input names, until it ends."""
-    told = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what a library prints is no message
+    """Compute the chunks requested over standard input, until its end."""
+    output = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # output of libraries must not mix with the messages
 
-    def tell(**message: Any) -> None:
-        told.write(json.dumps(message) + "\n")
+    def send(**message: Any) -> None:
+        output.write(json.dumps(message) + "\n")
 
-    asked: queue.Queue[dict[str, int]] = queue.Queue()
+    requests: queue.Queue[dict[str, int]] = queue.Queue()
 
     def listen() -> None:
         for line in sys.stdin:
-            asked.put(json.loads(line))
+            requests.put(json.loads(line))
         os._exit(0)
 
     from simkit.storage.software import versions
 
-    tell(ready=versions())
+    send(ready=versions())
     threading.Thread(target=listen, daemon=True).start()
     while True:
-        chunk = asked.get()
+        chunk = requests.get()
         index = chunk["chunk"]
         try:
             compute(
@@ -136,13 +137,13 @@ def main(folder: Path, identity: str) -> None:
                 identity,
                 index,
                 chunk["parts"],
-                lambda fraction, words, index=index: tell(progress=index, done=fraction),
-                lambda words: tell(warning=words),
+                lambda fraction, words, index=index: send(progress=index, done=fraction),
+                lambda words: send(warning=words),
             )
         except UserError as error:
-            tell(refused=str(error))
+            send(refused=str(error))
         else:
-            tell(finished=index)
+            send(finished=index)
 
 
 if __name__ == "__main__":

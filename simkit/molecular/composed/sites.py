@@ -33,7 +33,7 @@ class Sites:
     may_drift: bool
 
     def of_displacement(self, moment: Moment) -> Seen:
-        """Return the distance of each particle from its site, (N,); sites follow the cell, and a mean drift if it is free."""
+        """Return the distance of each particle from its site, (N,); sites follow the cell, and a drift that is free."""
         params = without_time(moment.params)
         home = self.placing.standing(params).astype(moment.position.dtype)
         if self.moves_cell:

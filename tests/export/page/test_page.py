@@ -148,7 +148,7 @@ def _damage(folder):
 
 MISTAKES = {
     "suffix": (["-o", "page.txt"], CHART, None, "page.txt cannot hold a page; name it page.html"),
-    "form": (["--what", "step"], CHART, None, "--what: options such as this are for programs, not for a page"),
+    "form": (["--what", "step"], CHART, None, "--what is for programs, not for a page"),
     "batch": (["--batch", "3"], CHART, None, "--batch"),
     "setting": (["--set", "frequency=99"], CHART, None, "frequency"),
     "folder": (["--runtime", "nowhere"], CHART, None, "nowhere holds no ort.wasm.bundle.min.mjs; give the dist folder"),
@@ -182,7 +182,7 @@ def test_existing_file_is_not_overwritten(tmp_path, carried, capsys):
 def test_option_of_pages_is_refused_elsewhere(tmp_path, carried, capsys):
     (tmp_path / "toy.toml").write_text(CHART)
     words = ["export", str(tmp_path / "toy.toml"), "--to", "onnx", "--runtime", str(carried)]
-    assert main(words) == 2 and "--runtime: options such as this are for pages" in capsys.readouterr().err
+    assert main(words) == 2 and "--runtime is for pages" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("npm", "phrase"), [(None, "there is no npm"), ("exit 1", "connect to its registry")])

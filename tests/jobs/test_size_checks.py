@@ -1,4 +1,4 @@
-"""Memory and disk estimates: work that does not fit is refused before it is computed, in one line with the figures."""
+"""Memory and disk checks: a job that does not fit is refused before computation, in one line with the sizes."""
 
 import re
 
@@ -10,7 +10,7 @@ from simkit.cli.main import main
 from simkit.engine import memory
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
-from simkit.jobs import fitting
+from simkit.jobs import size_checks
 
 
 def shapes(state, frame):
@@ -19,13 +19,13 @@ def shapes(state, frame):
 
 def refusal(state, frame, plan, output=None):
     with pytest.raises(UserError) as caught:
-        fitting.check_frames(*shapes(state, frame), plan, output)
+        size_checks.check_frames(*shapes(state, frame), plan, output)
     return str(caught.value)
 
 
 def test_state_and_frames_that_do_not_fit_in_memory_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 10 * 2**20)
-    fitting.check_frames(*shapes(1000, 1000), Plan(100, 1), None)
+    size_checks.check_frames(*shapes(1000, 1000), Plan(100, 1), None)
     # 101 frames of 100,000 numbers of 4 bytes; 6 of the 10 MiB may be used.
     told = refusal(1000, 100_000, Plan(100, 1))
     assert "the 101 frames of this run need 38.5 MiB and 6 MiB may be used; store fewer with a larger every" in told
@@ -34,8 +34,10 @@ def test_state_and_frames_that_do_not_fit_in_memory_are_refused(monkeypatch):
 
 
 def test_frames_that_do_not_fit_on_the_disk_are_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(fitting.shutil, "disk_usage", lambda path: fitting.shutil._ntuple_diskusage(1, 1, 2**20))
-    fitting.check_frames(*shapes(1000, 1000), Plan(100, 1), tmp_path / "new" / "run")
+    monkeypatch.setattr(
+        size_checks.shutil, "disk_usage", lambda path: size_checks.shutil._ntuple_diskusage(1, 1, 2**20)
+    )
+    size_checks.check_frames(*shapes(1000, 1000), Plan(100, 1), tmp_path / "new" / "run")
     told = refusal(1000, 10_000, Plan(100, 1), tmp_path / "new" / "run")
     assert re.search(r"run would take 3.86 MiB and 1 MiB are free on its disk; store fewer .* another disk", told)
 
@@ -89,7 +91,7 @@ FINE = {
 
 @pytest.mark.parametrize("verb", ["run", "sweep"])
 @pytest.mark.parametrize("words", FINE.values(), ids=FINE)
-def test_fine_grids_are_refused_before_the_tables_of_their_solvers_are_made(words, verb, tmp_path, capsys, monkeypatch):
+def test_too_large_grids_are_refused_before_solver_tables_are_computed(words, verb, tmp_path, capsys, monkeypatch):
     def told(*_, **__):
         raise AssertionError("a table of a solver was made")
 
@@ -97,7 +99,7 @@ def test_fine_grids_are_refused_before_the_tables_of_their_solvers_are_made(word
         monkeypatch.setattr(f"simkit.flow.solvers.{table}", told)
     monkeypatch.setattr("simkit.scenario.build._check_names", told)
     monkeypatch.setattr("simkit.core.expressions.quantities.Moment", told)
-    # Ten frames of 4096 x 4096 numbers, of 4 bytes, of which the scenario stores more.
+    # Ten frames of 4096 x 4096 numbers of 4 bytes; the scenario stores more frames.
     monkeypatch.setattr(memory, "available_bytes", lambda: 10 * 2**26)
     swept = [] if verb == "run" else ["--seeds", "100"]
     assert main([verb, *words, *swept, "--output", str(tmp_path / "run")]) == 2
