@@ -52,6 +52,11 @@ class Obstacle(Protocol):
         """Whether its position depends on time."""
         ...
 
+    @property
+    def averages_pressure(self) -> bool:
+        """Whether the pressure of a state is the mean over a step instead of that of its last stage."""
+        ...
+
     def check_equations(self, equations: "Equations") -> None:
         """Refuse equations that the method does not support."""
         ...

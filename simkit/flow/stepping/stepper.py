@@ -233,7 +233,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             # The first stage has no old terms: their weight is zero, and any array of the same shape can be passed.
             before = state.velocity if equations.scalar is None else (*state.velocity, state.scalar)
         nothing = jnp.zeros_like(state.drive), jnp.zeros_like(state.load)
-        nothing += (jnp.zeros_like(state.pressure) if averages else (),)
+        nothing += ((jnp.zeros_like(state.pressure),) if averages else (),)
         carry = state.velocity, state.pressure, state.scalar, before, state.drive, *nothing
         if several:
             stages = like(state.time, STAGES), jnp.arange(len(STAGES))
@@ -252,7 +252,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 impulse = impulse.at[-len(kept) :].add(-kept)
         return FlowState(
             velocity=velocity,
-            pressure=mean_pressure if averages else pressure,
+            pressure=mean_pressure[0] if mean_pressure else pressure,
             scalar=scalar,
             explicit=() if several else explicit,
             drive=pushed / length,
