@@ -42,6 +42,25 @@ def idle_parameters(simulation: Simulation) -> list[str]:
     return without_effect(outputs, simulation.params, jax.eval_shape(jax.random.key, 0))
 
 
+def in_steps_only(function: Callable[..., Any], params: Params, *arguments: Any) -> list[str]:
+    """Return the paths of the parameters that change what ``function(params, *arguments)`` returns, but not smoothly.
+
+    They enter through comparisons, roundings or integers alone: the derivative is zero wherever there is one. The
+    function and its derivative are traced, and nothing is computed.
+
+    Args:
+        function: of params and arrays; ``jax.jvp`` must be able to differentiate it.
+        params: arrays.
+        *arguments: pytrees of arrays or of their shapes.
+    """
+
+    def slope(tangents: Params, *inputs: Any) -> Any:
+        return jax.jvp(lambda numbers: function(numbers, *inputs), (params,), (tangents,))[1]
+
+    idle = without_effect(function, params, *arguments)
+    return [name for name in without_effect(slope, params, *arguments) if name not in idle]
+
+
 def depends(function: Callable[..., Any], *arguments: Any) -> bool:
     """Return whether the result of ``function(*arguments)`` depends on any of its arguments, as `without_effect` does.
 

@@ -114,7 +114,8 @@ def differentiate(
             raise UserError(_memory_message(scenario, error.needed, limit or 0)) from None
         exact = {name: np.asarray(derivative[name]) for name in names}
         fit = _fit(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
-        return Derivative(float(value), exact, int(status), status_note(scenario, int(status)), fit)
+    note = status_note(scenario, int(status)) or note_of_steps(scenario, objective, zeros_in(exact))
+    return Derivative(float(value), exact, int(status), note, fit)
 
 
 def _fit(call: "Fitted", objective: "Objective", limit: int) -> str:
@@ -159,6 +160,34 @@ def status_note(scenario: Scenario, status: int) -> str:
     from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
 
     return f"{scenario.name} {MESSAGES[Status(status)]}" if status in (*FAILURES, *CAUTIONS) else ""
+
+
+def zeros_in(derivative: Mapping[str, np.ndarray]) -> list[str]:
+    """Return the paths of the parameters whose derivatives are all exactly zero."""
+    return [name for name, values in derivative.items() if not np.any(values)]
+
+
+def note_of_steps(scenario: Scenario, objective: "str | Measure | None", zero: Sequence[str]) -> str:
+    """Return which parameters an objective depends on in steps only, in one line; empty if there are none.
+
+    Args:
+        scenario: the scenario that was run.
+        objective: its objective, as for `value_and_grad`.
+        zero: paths of the parameters whose derivatives are zero; the others are not examined.
+    """
+    from simkit.core.dependence import in_steps_only
+
+    if not zero:
+        return ""
+    with prepared(scenario, objective) as (function, params, key):
+        stepped = set(in_steps_only(function, params, key))
+    found = [name for name in zero if name in stepped]
+    if not found:
+        return ""
+    return (
+        f"{scenario.name} depends on {', '.join(found)} in steps only, through comparisons such as those of a 'where': "
+        "its derivative is 0 wherever there is one; sweep it instead"
+    )
 
 
 def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any]) -> int:

@@ -11,6 +11,7 @@ from simkit.errors import UserError
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.derivatives import (
     Mode,
+    note_of_steps,
     objective_name,
     objective_of,
     objective_settings,
@@ -72,6 +73,12 @@ class Optimized(Outcome):
         observed, _ = datasets.split(self.arrays)
         found = {name: array[-1].tolist() for name, array in observed.items() if name.startswith("best_")}
         return {name.removeprefix("best_"): value for name, value in found.items()}
+
+    @property
+    def unmoved(self) -> list[str]:
+        """The parameters whose best values are those of the start."""
+        observed, _ = datasets.split(self.arrays)
+        return [name for name in self.best if np.array_equal(*observed[f"best_{name}"][[0, -1]])]
 
     @property
     def at_bounds(self) -> list[str]:
@@ -210,4 +217,6 @@ class Optimization(DrivenJob[Optimized]):
             status = status_of_run(self.scenario, self.objective, outcome.best)
             if note := status_note(self.scenario, status):
                 warn(f"with the best parameters, {note}")
+            if note := note_of_steps(self.scenario, self.objective, outcome.unmoved):
+                warn(note)
         return outcome

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from simkit.core.dependence import depends, without_effect
+from simkit.core.dependence import depends, in_steps_only, without_effect
 
 
 def test_dependence_on_arguments_is_found():
@@ -78,3 +78,11 @@ def _through_own_derivative(p, x):
 def test_what_passes_beside_a_result_has_no_effect_on_it(function):
     params = {"used": jnp.float32(1), "idle": jnp.float32(2)}
     assert without_effect(function, params, jnp.float32(0.5)) == ["idle"]
+
+
+def test_a_parameter_that_is_compared_alone_changes_a_result_in_steps():
+    def inside(p, x):
+        return jnp.sum(jnp.where(jnp.abs(x) < p["edge"], p["height"], 0.0)) + jnp.floor(p["rounded"])
+
+    params = {name: jnp.float32(1) for name in ("edge", "height", "idle", "rounded")}
+    assert in_steps_only(inside, params, jnp.linspace(-2, 2, 5)) == ["edge", "rounded"]

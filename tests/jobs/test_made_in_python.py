@@ -403,3 +403,22 @@ def test_quantities_with_names_of_the_result_get_a_prefix():
     assert found["diagnosed_status"].values[0, 0].tolist() == [0, 1, 2]
     assert found["diagnosed_frame"].values[1, 0].tolist() == [0, 2, 4]
     np.testing.assert_array_equal(found["final_seed"], found["motion"])
+
+
+def gate():
+    """A number that counts up while it is below a limit: a function of the limit in steps."""
+    return simkit.Simulation(
+        init=lambda params, key: jnp.zeros_like(params["limit"]),
+        step=lambda state, params: state + jnp.where(state < params["limit"], params["rate"], 0.0),
+        observe=lambda state, params: {},
+        diagnose=lambda state, params: {"sum": state},
+        params={"limit": 1.3, "rate": 0.5},
+    )
+
+
+def test_a_derivative_that_is_zero_between_steps_says_so(capsys):
+    with pytest.warns(UserWarning, match="depends on limit in steps only"):
+        value, derivative = simkit.value_and_grad(gate(), ["limit", "rate"], steps=5, objective="final(sum)")
+    assert value == 1.5 and derivative == {"limit": 0, "rate": 3}
+    with pytest.warns(UserWarning, match="depends on limit in steps only"):
+        simkit.optimize(gate(), ["limit"], steps=5, objective="final(sum)", iterations=2)

@@ -36,10 +36,12 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.jobs.derivatives import (
         compare,
         differentiate,
+        note_of_steps,
         objective_name,
         objective_settings,
         selected_parameters,
         status_note,
+        zeros_in,
     )
     from simkit.jobs.outcome import NOT_FINITE
 
@@ -61,14 +63,16 @@ def main(arguments: argparse.Namespace) -> int:
             checked = compare(scenario, wrt, objective, arguments.mode)
         value, derivative, status = checked.value, checked.derivative, checked.status
         largest_error = {name: float(error.max(initial=0)) for name, error in checked.error.items()}
+        note = status_note(scenario, status) or note_of_steps(scenario, objective, zeros_in(derivative))
         compared = [checked.difference, largest_error, checked.relative_difference, checked.verdict]
     else:
         with Progress(scenario.name, doing="differentiating"):
             found = differentiate(scenario, wrt, objective, arguments.mode, arguments.memory)
         value, derivative, status, fit = found.value, found.derivative, found.status, found.fit
+        note = found.note
         checked, compared = None, []
     finite = math.isfinite(value) and all(math.isfinite(x) for array in derivative.values() for x in array.flat)
-    note, failed = status_note(scenario, status), status in FAILURES
+    failed = status in FAILURES
     result = {"scenario": scenario.name, "objective": objective, "value": value, "precision": scenario.run.precision}
     result |= {"status": Status(status).name.lower(), "note": note}
     result |= {"memory": fit} if fit else {}
