@@ -238,6 +238,8 @@ class DrivenJob[Result: Outcome](Job[Result]):
 
         segments, summary = directory.store.read(), directory.path / SUMMARY
         if not segments:
+            if check_regular(summary):
+                raise DamagedFileError(f"{directory.path}: its segments are missing")
             raise UserError(f"{directory.path} holds no frames yet; finish it with: simkit resume {directory.path}")
         arrays, labels = datasets.join(segments), directory.manifest["request"]["labels"]
         status = segments[-1]["status"][-1]

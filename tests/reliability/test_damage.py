@@ -240,3 +240,14 @@ def test_segment_with_an_unknown_status_is_computed_again(tmp_path):
     with pytest.warns(UserWarning, match="it holds an unknown status code"):
         found = simkit.resume(tmp_path / "spoiled")
     assert found.identical(simkit.open_run(tmp_path / "whole"))
+
+
+def test_a_finished_run_without_its_segments_is_computed_again(tmp_path, recwarn):
+    path = tmp_path / "run"
+    simkit.run("projectile", output=path, steps=20, every=10)
+    before = everything(path)
+    shutil.rmtree(path / "segments")
+    with pytest.raises(simkit.UserError, match="its segments are missing; .* with: simkit resume"):
+        simkit.open_run(path)
+    simkit.resume(path)
+    assert everything(path) == before
