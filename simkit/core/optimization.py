@@ -63,7 +63,7 @@ def optimization(
     *,
     method: Method = "lbfgs",
     maximize: bool = False,
-    learning_rate: float = 0.1,
+    learning_rate: float | None = None,
     tolerance: float = 1e-6,
     mode: Mode = "shortest",
 ) -> Simulation:
@@ -82,7 +82,7 @@ def optimization(
             bounds are unbounded.
         method: ``"lbfgs"`` (smooth objectives; line search) or ``"adam"`` (noisy ones).
         maximize: whether to maximize instead of minimize.
-        learning_rate: learning rate of Adam, in units of z; good values are 0.01 to 0.3.
+        learning_rate: learning rate of Adam, in units of z; good values are 0.01 to 0.3. ``None`` for 0.1.
         tolerance: see above.
         mode: mode of differentiation, see `simkit.core.gradient.with_derivative`.
 
@@ -92,7 +92,8 @@ def optimization(
         ``bound_PATH``: -1 the lower, 1 the upper, 0 none.
 
     Raises:
-        UserError: if a name is not a parameter or is the name of a diagnostic, or ``wrt`` is empty.
+        UserError: if a name is not a parameter or is the name of a diagnostic, ``wrt`` is empty, or a learning rate is
+            given to L-BFGS.
     """
     known = paths.leaves(params)
     names = paths.selected(wrt, known)
@@ -100,9 +101,11 @@ def optimization(
         raise UserError("wrt names no parameter; name each parameter once")
     if taken := next((name for name in names if name in QUANTITIES), None):
         raise UserError(f"parameter '{taken}' has the name of a diagnostic of an optimization; rename it")
+    if method == "lbfgs" and learning_rate is not None:
+        raise UserError('learning_rate is for adam; lbfgs has a line search; pass method="adam", or leave it out')
     bounds = bounds_of(names, bounds, known)
     sign = -1.0 if maximize else 1.0
-    optimizer: Any = optax.lbfgs() if method == "lbfgs" else optax.adam(learning_rate)
+    optimizer: Any = optax.lbfgs() if method == "lbfgs" else optax.adam(0.1 if learning_rate is None else learning_rate)
 
     def loss(position: Arrays, params: Params, key: jax.Array) -> jax.Array:
         return sign * objective(paths.replaced(params, to_bounded(position, bounds)), key)

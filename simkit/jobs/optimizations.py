@@ -202,7 +202,7 @@ class Optimization(DrivenJob[Optimized]):
             {name: scenario.parameters[name].bounds for name in self.wrt},
             method=self.method,
             maximize=objective_settings(scenario, self.objective).goal == "maximize",
-            learning_rate=self.learning_rate,
+            learning_rate=self.learning_rate if self.method == "adam" else None,
             mode=self.mode,
         )
 

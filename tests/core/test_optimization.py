@@ -12,6 +12,7 @@ from simkit.core.objective import Objective
 from simkit.core.optimization import optimization
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
+from simkit.errors import UserError
 from tests.core.toys import oscillator
 
 BOUNDS = {"x": (-2.0, 6.0), "y": (-10.0, 10.0)}
@@ -218,3 +219,8 @@ def test_optimum_outside_of_wide_bounds_has_an_active_bound(bounds, power, wide)
         simulation = optimization(loss, start, ["x"], {"x": bounds})
         state = jax.jit(segment(simulation, 100))(simulation.init(start, jax.random.key(0)), start)
         assert simulation.observe(state, start)["bound_x"] == side
+
+
+def test_a_learning_rate_without_effect_is_refused():
+    with pytest.raises(UserError, match="learning_rate is for adam; lbfgs has a line search"):
+        optimization(rosenbrock, {"x": jnp.float32(0), "y": jnp.float32(0)}, ["x"], BOUNDS, learning_rate=0.1)
