@@ -247,7 +247,7 @@ def test_a_finished_run_without_its_segments_is_computed_again(tmp_path, recwarn
     simkit.run("projectile", output=path, steps=20, every=10)
     before = everything(path)
     shutil.rmtree(path / "segments")
-    with pytest.raises(simkit.UserError, match="its segments are missing; .* with: simkit resume"):
+    with pytest.raises(simkit.UserError, match=r"its segments are missing; .* with: simkit resume"):
         simkit.open_run(path)
     simkit.resume(path)
     assert everything(path) == before
