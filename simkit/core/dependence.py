@@ -105,6 +105,9 @@ def _inputs_of_equation(equation: Any, outputs: list[bool]) -> list[bool]:
     name, params = equation.primitive.name, equation.params
     if name == "optimization_barrier":
         return outputs
+    if name == "is_finite":
+        # Every run stops where its state is not finite, which is no effect of a parameter.
+        return [False]
     if name == "scan":
         return _inputs_of_loop(_plain(params["jaxpr"]), outputs, *sizes_of_scan(params))
     if name == "while":

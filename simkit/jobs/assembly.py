@@ -8,7 +8,7 @@ import numpy as np
 
 from simkit.jobs.members import Members
 from simkit.jobs.stored_arrays import StoredArray, member_axis
-from simkit.jobs.sweep_objectives import OMITTED_OBJECTIVES, PREFIX, objective_values, objectives_to_compute
+from simkit.jobs.sweep_objectives import OBJECTIVE, OMITTED_OBJECTIVES, PREFIX, objective_values, objectives_to_compute
 from simkit.storage import datasets
 from simkit.storage.chunk_files import members_layout
 from simkit.storage.labels import annotate, attributes_of, components, oriented
@@ -165,7 +165,8 @@ def _labeled(
         variables[free] = variable(stored, axes)
     objectives = {(f"{PREFIX}{n}" if n in taken or n in variables else n): n for n in measured}
     for free, name in objectives.items():
-        variables[free] = (sweep.axes, measured[name].reshape(sweep.shape), {"long_name": sweep.objectives[name].doc})
+        attributes = {"long_name": sweep.objectives[name].doc, OBJECTIVE: name}
+        variables[free] = (sweep.axes, measured[name].reshape(sweep.shape), attributes)
     names = np.array([status.name.lower() for status in Status])
     variables["status"] = variable(StoredArray("status", np.dtype(np.int32), (), words=names), ())
     dataset = xarray.Dataset(variables)

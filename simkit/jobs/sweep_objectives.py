@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 OMITTED_OBJECTIVES = "objectives_left_out"
 """Attribute of a data set: names of the objectives not in it, since they need frames that a sweep does not store, or
 since the result is so large that it stays in its chunks."""
+OBJECTIVE = "objective"
+"""Attribute of a variable of a data set: the name of the objective that it holds."""
 PREFIX = "objective_"
 """Prefix, in the data set, of an objective's name that another variable has."""
 

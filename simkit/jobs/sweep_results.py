@@ -132,6 +132,27 @@ def failures(result: "xarray.Dataset", most: int = MOST_NAMED) -> list[str]:
     return lines
 
 
+def undefined_objectives(result: "xarray.Dataset") -> list[str]:
+    """Return one line per objective that is not finite in members that did not fail, with their number.
+
+    Args:
+        result: result of a sweep.
+    """
+    from simkit.core.status import failed
+    from simkit.jobs.outcome import NOT_FINITE
+    from simkit.jobs.sweep_objectives import OBJECTIVE
+
+    lines = list[str]()
+    for array in result.data_vars.values():
+        if OBJECTIVE in array.attrs:
+            fine = ~failed(result["status"].values)
+            count = int((fine & ~np.isfinite(array.values)).sum())
+            if count:
+                which = f"objective {array.attrs[OBJECTIVE]} is not finite in {count} of {int(fine.sum())} members"
+                lines.append(f"{which} that did not fail: {NOT_FINITE}")
+    return lines
+
+
 def named(index: int, values: Mapping[str, float | str]) -> str:
     """Return the description of a member of a sweep.
 

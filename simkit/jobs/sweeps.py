@@ -19,7 +19,14 @@ from simkit.jobs.points import check_axes, check_counts, check_extremes
 from simkit.jobs.size_checks import check_declared_sizes
 from simkit.jobs.stored_progress import StoredProgress
 from simkit.jobs.sweep_progress import chunk_progress
-from simkit.jobs.sweep_results import RESULT, failures, read_result, read_summary, store_result
+from simkit.jobs.sweep_results import (
+    RESULT,
+    failures,
+    read_result,
+    read_summary,
+    store_result,
+    undefined_objectives,
+)
 from simkit.scenario.build import build
 from simkit.storage import manifest_schema
 from simkit.storage.chunk_files import check_chunks, check_chunks_exist
@@ -189,4 +196,4 @@ class Sweep(Members, Job["xarray.Dataset"]):
         messages = failures(result)
         if messages and bool((result["status"] == "non_finite").all()):
             raise RunFailedError(f"{messages[0]}, and so did every other member")
-        return "; ".join(messages)
+        return "; ".join([*messages, *undefined_objectives(result)])

@@ -86,3 +86,12 @@ def test_a_parameter_that_is_compared_alone_changes_a_result_in_steps():
 
     params = {name: jnp.float32(1) for name in ("edge", "height", "idle", "rounded")}
     assert in_steps_only(inside, params, jnp.linspace(-2, 2, 5)) == ["edge", "rounded"]
+
+
+def test_a_test_for_finite_numbers_is_no_effect():
+    def checked(p, x):
+        return jnp.where(jnp.isfinite(p["idle"]), p["used"] * x, jnp.nan)
+
+    params = {"idle": jnp.float32(1), "used": jnp.float32(2)}
+    assert without_effect(checked, params, jnp.float32(1)) == ["idle"]
+    assert not in_steps_only(checked, params, jnp.float32(1))

@@ -22,8 +22,17 @@ from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.run_directory import RunDirectory
 from tests.scenarios.small import FEW_DISKS, NAMES, small
 from tests.stopping import StopAfter, Stopped
-from tests.toys import SQUARED, toy
+from tests.toys import PENDULUMS, SQUARED, toy
 
+LATE = (
+    PENDULUMS
+    + """
+[objectives.late]
+doc = "mean after the end"
+expression = "time_mean(energy, after=1e6)"
+goal = "minimize"
+"""
+)
 OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
 
 
@@ -196,6 +205,14 @@ def test_objectives_of_members_are_those_of_single_runs(stop, tmp_path, capsys):
     assert main(["resume", str(tmp_path / "sweep")]) == 0
     told = capsys.readouterr().out
     assert told.split("\n", 1)[0].split()[3:5] == ["objective_energy", "spread"]
+
+
+def test_an_objective_that_is_not_finite_is_named(tmp_path, capsys):
+    """Every member is fine, and the mean begins after the end of the run."""
+    with pytest.warns(UserWarning, match="objective late is not finite in 2 of 2 members that did not fail: .* a requ"):
+        simkit.sweep(toy(LATE), {"frequency": [1.0, 2.0]}, output=tmp_path / "sweep")
+    assert main(["resume", str(tmp_path / "sweep")]) == 3
+    assert "objective late is not finite" in capsys.readouterr().err
 
 
 def test_final_frames_can_be_omitted():

@@ -51,7 +51,7 @@ def finish(
     from simkit.core.status import failed
     from simkit.export.sweep_pictures import informative
     from simkit.jobs.sweep_objectives import OMITTED_OBJECTIVES, objectives_in
-    from simkit.jobs.sweep_results import RESULT, columns_of, failures
+    from simkit.jobs.sweep_results import RESULT, columns_of, failures, undefined_objectives
     from simkit.jobs.totals import final_numbers
 
     columns, final, varying = columns_of(result), final_numbers(result), informative(result, job.scenario)
@@ -86,9 +86,10 @@ def finish(
             print("           or final(...)")
         if apart := result.attrs.get("apart"):
             print(f"by config: {apart} differ in size; read them with simkit.open_run('{folder / 'config_0000'}'), ...")
-    for line in failures(result):
+    undefined = undefined_objectives(result)
+    for line in (*failures(result), *undefined):
         print(f"simkit: {line}", file=sys.stderr)
-    return FAILED if bad.any() else FINE
+    return FAILED if bad.any() or undefined else FINE
 
 
 def _finish_large(
