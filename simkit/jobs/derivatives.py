@@ -13,7 +13,7 @@ from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.expressions.syntax import parse
 from simkit.core.precision import precision
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, closest, nearest
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
 from simkit.scenario.scenario import Scenario
@@ -276,8 +276,10 @@ def objective_name(scenario: Scenario, name: object) -> str:
     if name is None:
         return next(iter(scenario.objectives))
     if name not in scenario.objectives:
-        known = nearest(name, list(scenario.objectives))
-        raise UserError(f"'{name}' is not an objective of {scenario.name}{known}; of a quantity write final({name})")
+        hint = "" if closest(name, scenario.objectives) else f"; of a quantity write final({name})"
+        raise UserError(
+            f"'{name}' is not an objective of {scenario.name}{nearest(name, list(scenario.objectives))}{hint}"
+        )
     return name
 
 

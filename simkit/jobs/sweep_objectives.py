@@ -77,10 +77,12 @@ def objective_values(
             continue
         # One member at a time, so that the bits of its value do not depend on the other members.
         function = jax.jit(_measure(simulation, scenario, settings))
+        # Observed arrays are used in the last frame alone, here repeated beside the diagnostics of every frame.
+        frames = max((array.shape[1] for array in diagnosed.values()), default=1)
         values[name] = np.array(
             [
                 function(
-                    {one: observed[one][index][None] for one in used},
+                    {one: np.broadcast_to(observed[one][index], (frames, *observed[one].shape[1:])) for one in used},
                     {one: array[index] for one, array in diagnosed.items()},
                     None if counted is None else counted[index],
                 )

@@ -183,6 +183,20 @@ def test_optimize_finds_the_throw_and_draws_before_and_after(simkit, tmp_path):
         assert (tmp_path / picture).read_bytes()[1:4] == b"PNG"
 
 
+def test_an_optimum_that_no_run_may_start_from_is_reported_with_the_reason(simkit, monkeypatch):
+    from simkit import UserError
+    from simkit.cli.reports import optimization
+
+    def refuse(*scenarios):
+        raise UserError("bouncing_ball.toml: [params]: too fast")
+
+    monkeypatch.setattr(optimization, "_before_and_after", refuse)
+    words = ("optimize", *BALL, "--wrt", "launch_speed", "--objective", "final_position", "--iterations", "2")
+    ran = simkit(*words, "--size", "128x96")
+    assert ran.code == 0 and "best final_position" in ran.out and "loss.png" in ran.out
+    assert "warning: a run with these parameters is refused: bouncing_ball.toml: [params]: too fast" in ran.err
+
+
 def test_resume_reports_like_the_verb_that_began(simkit):
     simkit("run", *BALL, "--no-render")
     simkit("sweep", *BALL, "--over", "launch_speed=3,4")

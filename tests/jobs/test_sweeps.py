@@ -207,6 +207,21 @@ def test_objectives_of_members_are_those_of_single_runs(stop, tmp_path, capsys):
     assert told.split("\n", 1)[0].split()[3:5] == ["objective_energy", "spread"]
 
 
+def test_an_objective_may_combine_the_last_frame_and_a_diagnostic():
+    mixed = (
+        PENDULUMS
+        + """
+[objectives.mixed]
+doc = "of both kinds of numbers"
+expression = "mean(position**2)/(1 + energy)"
+"""
+    )
+    swept = simkit.sweep(toy(mixed), {"frequency": [1.0, 2.0]}, seeds=2)
+    for member in ({"frequency": 1.0, "seed": 0}, {"frequency": 2.0, "seed": 1}):
+        value, _ = simkit.value_and_grad(toy(mixed, **member), "frequency", objective="mixed")
+        assert float(swept["mixed"].sel(member)) == pytest.approx(value, rel=1e-6)
+
+
 def test_an_objective_that_is_not_finite_is_named(tmp_path, capsys):
     """Every member is fine, and the mean begins after the end of the run."""
     with pytest.warns(UserWarning, match="objective late is not finite in 2 of 2 members that did not fail: .* a requ"):

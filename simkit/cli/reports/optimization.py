@@ -11,6 +11,7 @@ import numpy as np
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table, show
 from simkit.cli.progress import Progress
+from simkit.errors import UserError
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ def finish(
     """
     from simkit.core.status import Status
     from simkit.export.pictures import draw_before_and_after
-    from simkit.jobs.job import begin
-    from simkit.jobs.runs import Run
     from simkit.scenario.loading import load
 
     best, scenario = outcome.best, job.scenario
@@ -49,29 +48,20 @@ def finish(
     pictures: dict[str, Path] = {}
     status = Status(int(outcome.status))
     runs: list[Outcome] = []
+    refused = ""
     if size and not outcome.failed:
         from simkit.render.chart import history_chart
 
         pictures["loss"] = folder / "loss.png"
         history_chart(pictures["loss"], "iteration", outcome.arrays["diagnosed.iteration"], {job.objective: losses})
-        both = (scenario, load(scenario, _inside(scenario, best)))
-        with Progress(scenario.name, 2 * scenario.run.steps) as progress:
-            for done, changed in enumerate(both):
-                words = ("before the optimization", "after the optimization")[done]
-                runs.append(
-                    begin(
-                        Run(changed),
-                        None,
-                        report=lambda fraction, _, done=done, words=words: progress.update(
-                            (done + fraction) / 2, words
-                        ),
-                    )
-                )
-        captions = [", ".join(f"{name} = {show(value)}" for name, value in v.items()) for v in (initial, best)]
-        file = folder / "before_after.png"
-        pictures["before_after"] = draw_before_and_after(
-            runs[0], runs[1], file, (f"before: {captions[0]}", f"after: {captions[1]}"), size
-        )
+        try:
+            runs = _before_and_after(scenario, load(scenario, _inside(scenario, best)))
+        except UserError as error:  # an optimization may end where a run of its own would not start
+            refused = f"a run with these parameters is refused: {error}"
+        else:
+            captions = [", ".join(f"{name} = {show(value)}" for name, value in v.items()) for v in (initial, best)]
+            file, titles = folder / "before_after.png", (f"before: {captions[0]}", f"after: {captions[1]}")
+            pictures["before_after"] = draw_before_and_after(runs[0], runs[1], file, titles, size)
     if arguments.json:
         report = {
             "scenario": scenario.name,
@@ -104,9 +94,32 @@ def finish(
     for changed, run in zip(("before", "after"), runs, strict=False):
         if run.failed:
             print(f"simkit: warning: the run {changed} the optimization: {run.message}", file=sys.stderr)
+    if refused:
+        print(f"simkit: warning: {refused}", file=sys.stderr)
     if outcome.failed:
         print(f"simkit: {outcome.message}", file=sys.stderr)
     return FAILED if outcome.failed else FINE
+
+
+def _before_and_after(*scenarios: Scenario) -> "list[Outcome]":
+    """Run the scenarios of the start and of the best parameters, with progress.
+
+    Raises:
+        UserError: if the parameters of one are refused.
+    """
+    from simkit.jobs.job import begin
+    from simkit.jobs.runs import Run
+
+    runs: list[Outcome] = []
+    with Progress(scenarios[0].name, 2 * scenarios[0].run.steps) as progress:
+        for done, scenario in enumerate(scenarios):
+            words = ("before the optimization", "after the optimization")[done]
+
+            def report(fraction: float, _: str, done: int = done, words: str = words) -> None:
+                progress.update((done + fraction) / 2, words)
+
+            runs.append(begin(Run(scenario), None, report=report))
+    return runs
 
 
 def _inside(scenario: Scenario, values: Mapping[str, Any]) -> dict[str, Any]:
