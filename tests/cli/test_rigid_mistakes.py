@@ -32,7 +32,7 @@ MISTAKES = {
     ),
     "mass": (["compliant_bounce", "--set", "mass=-1"], ["mass = -1", "0.001"]),
     "sweeps": (["box_stack", "--set", "sweeps=0"], ["sweeps = 0", "choose"]),
-    "balls": (["compliant_bounce", "--set", "balls=0"], ["balls = 0", "1 to 100"]),
+    "balls": (["compliant_bounce", "--set", "balls=0"], ["balls = 0", "[1, 100]"]),
 }
 MODELS = {
     "malformed model": ("<mujoco><worldbody>", "mjx", ["XML"]),
