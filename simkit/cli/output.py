@@ -33,7 +33,10 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         widths = _fitting(widths, right, shutil.get_terminal_size().columns)
 
     def lines(words: Sequence[str]) -> Iterator[str]:
-        wrapped = [textwrap.wrap(word, width, break_on_hyphens=False) or [""] for word, width in zip(words, widths, strict=True)]
+        wrapped = [
+            textwrap.wrap(word, width, break_on_hyphens=False) or [""]
+            for word, width in zip(words, widths, strict=True)
+        ]
         for parts in itertools.zip_longest(*wrapped, fillvalue=""):
             padded = (p.rjust(n) if r else p.ljust(n) for p, n, r in zip(parts, widths, right, strict=True))
             yield "  ".join(padded).rstrip()

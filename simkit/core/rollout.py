@@ -1,5 +1,6 @@
 """Segments and trajectories: many steps as one compiled scan, with bounded memory in reverse mode."""
 
+import operator
 from collections.abc import Callable
 
 import jax
@@ -29,6 +30,7 @@ def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> 
     Raises:
         ValueError: if ``steps`` is negative.
     """
+    steps = operator.index(steps)  # a JAX scalar would be traced where the run is compiled
     if steps < 0:
         raise ValueError(f"steps = {steps} is negative")
     advance = _advance(simulation)
@@ -84,6 +86,7 @@ def recorded(
     Raises:
         ValueError: if ``steps`` is not a positive multiple of ``every``.
     """
+    steps, every = operator.index(steps), operator.index(every)
     if every < 1 or steps < every or steps % every:
         raise ValueError(f"steps = {steps} is not a positive multiple of every = {every}")
     if isinstance(memory, str):
