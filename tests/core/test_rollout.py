@@ -107,11 +107,11 @@ def test_states_keep_their_types_through_a_segment():
 
 
 def test_numbers_of_steps_may_be_integers_of_any_kind():
-    simulation = oscillator(2)
+    simulation = oscillator()
     state = simulation.init(simulation.params, jax.random.key(0))
     expected = segment(simulation, 4)(state, simulation.params)
     for steps in (np.int64(4), jnp.int32(4)):
-        jax.tree.map(np.testing.assert_array_equal, segment(simulation, steps)(state, simulation.params), expected)
+        np.testing.assert_array_equal(segment(simulation, steps)(state, simulation.params).position, expected.position)
         frames = trajectory(simulation, steps, steps)(simulation.params, jax.random.key(0))[2]
         assert len(next(iter(frames.values()))) == 2
     with pytest.raises(TypeError):
