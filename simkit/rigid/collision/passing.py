@@ -1,5 +1,8 @@
 """Conservative test for pairs that pass each other within a step without touching."""
 
+import functools
+import operator
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +21,8 @@ SWEEPS = 6
 ROUNDINGS = 30
 # Clearance, relative to the sizes, below which the search for a separating axis ends and the shapes count as touching.
 TOUCHING = 1e-5
+# Candidates are tested in batches of this many, or of all pairs divided by this number if that is more.
+BATCH = 64
 
 
 def passing(
@@ -47,15 +52,34 @@ def passing(
         edges = [edge + half * cross(spin, edge) for edge in at_start]
         reach = reach + (angle + angle**2) * norm(h)
     swept = motion.position + half * velocity, half * velocity, edges, reach
-    # One array, so that each side of the pairs is one gather.
     leaves, structure = jax.tree.flatten(jax.lax.stop_gradient(swept))
-    packed = computed_once(jnp.stack(leaves))
-    one, other = (
-        jax.tree.unflatten(structure, list(computed_once(jnp.take(packed, side, axis=1, mode="clip"))))
-        for side in rounds(len(bodies.kinds))
-    )
-    sides = each(lambda *parts: jnp.stack(parts), one[1] - other[1], *one[2], *other[2])
-    return _farther(one[0] - other[0], sides, one[3] + other[3], candidates)
+    packed = computed_once(jnp.stack([values.ravel() for values in leaves]))
+    members = velocity.x[0].size
+
+    def test(chosen: jax.Array, candidates: jax.Array) -> jax.Array:
+        pair, member = jnp.divmod(chosen, members)
+        # A body without a partner is no candidate.
+        one, other = (
+            jax.tree.unflatten(structure, list(computed_once(jnp.take(packed, place, axis=1, mode="clip"))))
+            for place in (jnp.asarray(side.ravel())[pair] * members + member for side in rounds(len(bodies.kinds)))
+        )
+        sides = each(lambda *parts: jnp.stack(parts), one[1] - other[1], *one[2], *other[2])
+        return _farther(one[0] - other[0], sides, one[3] + other[3], candidates)
+
+    flat = candidates.ravel()
+    if flat.size <= BATCH:
+        # XLA compiles the steps of a small scene to one function, twice as fast, if they have no batches.
+        return test(jnp.arange(flat.size), flat).reshape(candidates.shape)
+
+    def test_batch(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        untested, found = carry
+        is_candidate, chosen = jax.lax.top_k(untested.astype(jnp.float32), max(BATCH, flat.size // BATCH))
+        separated = test(chosen, is_candidate > 0)
+        return untested.at[chosen].set(False), found.at[chosen].set(found[chosen] | separated)
+
+    # Few pairs are candidates: a loop over all pairs would take most of a step.
+    found = jax.lax.while_loop(lambda carry: jnp.any(carry[0]), test_batch, (flat, jnp.zeros_like(flat)))[1]
+    return found.reshape(candidates.shape)
 
 
 def _farther(center: Vector, sides: Vector, limit: jax.Array, candidates: jax.Array) -> jax.Array:
@@ -87,7 +111,9 @@ def _farther(center: Vector, sides: Vector, limit: jax.Array, candidates: jax.Ar
             normal = cross(sides[jnp.asarray(first)[pair]], sides[jnp.asarray(second)[pair]])
             axis = each(lambda one, other: jnp.where(index < len(first), one, other), normal, nearest)
         axis = computed_once(axis)
-        separation = jnp.abs(dot(center, axis)) - jnp.sum(jnp.abs(dot(sides, axis)), axis=0)
+        # Term by term: a reduction takes longer than the rest of this loop.
+        extents = (jnp.abs(dot(each(lambda values, i=i: values[i], sides), axis)) for i in range(count))
+        separation = jnp.abs(dot(center, axis)) - functools.reduce(operator.add, extents)
         separated = separated | (separation > limit * norm(axis))
         undecided = candidates & ~separated & (dot(nearest, nearest) > near**2)
         return computed_once((nearest, weights, separated, jnp.any(undecided), index + 1))

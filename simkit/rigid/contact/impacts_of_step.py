@@ -100,7 +100,8 @@ def _impacts_of_pairs(
 ) -> tuple[Touch, jax.Array, jax.Array]:
     """Return the contacts of pairs without those that pass by, where there are impacts, and which pairs pass by."""
 
-    def where_near() -> tuple[Touch, jax.Array, jax.Array]:
+    # Only the arrays that change are results of conditions, which copy them.
+    def where_near() -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         resting = _with_rest_speed(pairs, last)
         hits = approaching(relative(of_pairs(before, len(setting.bodies.kinds)), resting), resting, time_step)
         hits = computed_once(hits)
@@ -110,14 +111,15 @@ def _impacts_of_pairs(
             return passing(setting.bodies, motion, before.linear, before.angular, candidates, time_step)
 
         passing_by = jax.lax.cond(jnp.any(candidates), pass_by, jnp.zeros_like, candidates)
-        return apart(resting, passing_by), hits & ~passing_by[:, None], passing_by
+        return resting.rest_speed, apart(resting, passing_by).gap, hits & ~passing_by[:, None], passing_by
 
-    def nowhere() -> tuple[Touch, jax.Array, jax.Array]:
+    def nowhere() -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         none = jnp.zeros_like(pairs.gap, bool)
-        return pairs, none, none[:, 0]
+        return pairs.rest_speed, pairs.gap, none, none[:, 0]
 
     # Most steps of bodies that lie apart end here, before anything is gathered for pairs.
-    return jax.lax.cond(any_near, where_near, nowhere)
+    rest_speed, gap, hits, passing_by = jax.lax.cond(any_near, where_near, nowhere)
+    return dataclasses.replace(pairs, rest_speed=rest_speed, gap=gap), hits, passing_by
 
 
 def _without_passing(pairs: Touch, passing_by: jax.Array, change: Velocities, count: int) -> Touch:
@@ -132,9 +134,10 @@ def _without_passing(pairs: Touch, passing_by: jax.Array, change: Velocities, co
         count: number of bodies.
     """
 
-    def where_passing() -> Touch:
+    def where_passing() -> jax.Array:
         turned = dot(change.linear, change.linear) + dot(change.angular, change.angular)
         one, other = of_pairs(jax.lax.stop_gradient(turned), count)
-        return apart(pairs, passing_by & (one + other == 0)[:, 0])
+        return apart(pairs, passing_by & (one + other == 0)[:, 0]).gap
 
-    return jax.lax.cond(jnp.any(passing_by), where_passing, lambda: pairs)
+    gap = jax.lax.cond(jnp.any(passing_by), where_passing, lambda: pairs.gap)
+    return dataclasses.replace(pairs, gap=gap)
