@@ -270,6 +270,8 @@ def objective_name(scenario: Scenario, name: object) -> str:
             if scenario.made is None
             else "give it one with simulation.with_quantities(NAME=function of (state, params))"
         )
+        if name is not None:
+            remedy = f"of a quantity write final({name})"
         raise UserError(f"{scenario.name} has no objectives; {remedy}")
     if name is None and scenario.made is not None and len(scenario.objectives) > 1:
         raise UserError(f"the objective is missing; give objective= one of {', '.join(scenario.objectives)}")

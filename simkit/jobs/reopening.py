@@ -6,10 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from simkit.core.compilation import use_compilation_cache
-from simkit.errors import UserError
+from simkit.errors import UserError, one_line
 from simkit.jobs.job import Job, proceed, run_to_dataset, stored
 from simkit.jobs.outcome import Outcome
+from simkit.scenario.declared import declared_in
+from simkit.scenario.scenario import Scenario
 from simkit.storage.kinds import kind_of
 from simkit.storage.run_directory import RunDirectory
 
@@ -48,7 +52,19 @@ def resume(
     use_compilation_cache()
     opened = RunDirectory.open(directory, simulation)
     job = with_executor(kind_of(opened.kind).of(opened), workers, scheduler, deadline)
+    if simulation is not None and (others := _other_values(job.scenario, simulation)):
+        warnings.warn(f"{opened.path} continues with the values that it began with: {others}", stacklevel=2)
     return run_to_dataset(job, partial(proceed, job, opened, warnings.warn))
+
+
+def _other_values(scenario: Scenario, simulation: "Simulation") -> str:
+    """Return the values of a run that differ from those of the simulation given to resume it; empty if none does."""
+    given = declared_in(simulation)
+    return ", ".join(
+        f"{name} = {one_line(parameter.default, 40)} (given: {one_line(given[name].default, 40)})"
+        for name, parameter in scenario.parameters.items()
+        if name in given and not np.array_equal(given[name].default, parameter.default)
+    )
 
 
 def with_executor(
