@@ -311,3 +311,12 @@ def test_momentum_lost_between_two_sections_is_the_drag(obstacle_method, method)
 
     # The flow still changes a little, by 1e-3 of the drag in what it takes.
     assert momentum(3) - momentum(37) == pytest.approx(float(numbers["circle.drag"][-1]), rel=5e-3)
+
+
+@pytest.mark.parametrize("center", [0.5, 0.4741, 0.5313, 0.4688])
+def test_the_thickness_of_a_body_does_not_depend_on_its_place_on_the_grid(center):
+    """3.2 and 2.8 cells across, of which 3 are wanted."""
+    place = domain((bounded_axis(16, 1.0), bounded_axis(16, 1.0)), (("wall", "wall"), ("wall", "wall")))
+    check_obstacle(ball((center, 0.51), 1.6 / 16), place)
+    with pytest.raises(UserError, match=r"is about 0\.1[67]\d* across where cells are 0\.0625 wide"):
+        check_obstacle(ball((center, 0.51), 1.4 / 16), place)

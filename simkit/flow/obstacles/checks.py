@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Least number of cells between a body and a side, and between two bodies.
 CLEAR = 2
+# Points along each axis, two cells, among which the deepest point of a body is found to an eighth of a cell.
+LOOKS = 17
 # Least thickness of a body in cells: the forced shells on both sides, one spacing each, and one spacing between.
 NARROWEST = 3
 
@@ -72,8 +74,13 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
                 )
     deepest = tuple(int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
     narrow = min(float(axis.widths[k]) for axis, k in zip(grid.axes, deepest, strict=True))
-    # The deepest grid point may be half a cell from the deepest point of the body.
-    thickness = narrow - 2 * float(distance.min())
+    # The deepest point of the body lies between those of the grid: it is looked for around the deepest of them.
+    around = [
+        p.ravel()[k] + float(axis.widths[k]) * np.linspace(-1, 1, LOOKS)
+        for p, axis, k in zip(centers, grid.axes, deepest, strict=True)
+    ]
+    finer = [jnp.asarray(x, dtype=float) for x in np.meshgrid(*around, indexing="ij", sparse=True)]
+    thickness = -2 * float(np.min(np.asarray(distance_and_normal(shape, finer)[0])))
     if thickness < NARROWEST * narrow:
         raise UserError(
             f"{what} is about {thickness:.3g} across where cells are {narrow:.3g} wide; "
