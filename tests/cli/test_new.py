@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import simkit
 from simkit.cli.main import main
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
@@ -71,3 +72,21 @@ def test_mistakes_are_one_line(words, message, new, tmp_path):
     code, _, error = new(*words)
     assert code == 2 and error.count("\n") == 1 and message in error
     assert not list(tmp_path.iterdir())
+
+
+def test_defaults_are_written_with_all_their_digits(new, tmp_path, monkeypatch):
+    """A number that float32 rounds: 8/3 of the system of Lorenz."""
+    monkeypatch.setitem(SIMULATIONS.own, "toys.third", "tests.cli.test_new:third")
+    assert new("mine", "--from", "toys.third")[0] == 0
+    assert f"beta = {8 / 3}" in (tmp_path / "mine.toml").read_text()
+
+
+def third():
+    """A number that decays."""
+    return simkit.Simulation(
+        init=lambda params, key: params["beta"],
+        step=lambda state, params: state * params["beta"],
+        observe=lambda state, params: {},
+        diagnose=lambda state, params: {"time": state},
+        params={"beta": 8 / 3},
+    )

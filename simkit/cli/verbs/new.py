@@ -1,6 +1,7 @@
 """Write a scenario file to start from: a copy of a scenario, or a minimal one of a simulation, with all options."""
 
 import argparse
+import dataclasses
 from pathlib import Path
 
 from simkit.cli.main import FINE
@@ -41,6 +42,8 @@ def main(arguments: argparse.Namespace) -> int:
             scenario = users[0]
     else:
         scenario = find_scenario(source)
+    # In float64, so that the defaults are written as they were declared.
+    scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
     text = skeleton(arguments.name, scenario, contents_of(scenario))
     parse_scenario(text, path)
     path.parent.mkdir(parents=True, exist_ok=True)
