@@ -163,7 +163,7 @@ def test_a_new_file_of_a_simulation_with_required_settings_is_a_copy_of_its_scen
     assert main(["new", "mine", "--from", "molecular.structure", "-o", str(tmp_path / "mine.toml")]) == 0
     assert simkit.load(tmp_path / "mine.toml").simulation == "molecular.structure"
     assert main(["new", "mine", "--from", "toy.growing", "-o", str(tmp_path / "other.toml")]) == 2
-    assert "toy.growing needs rates, and no shipped scenario shows how" in capsys.readouterr().err
+    assert "toy.growing needs rates, and no shipped scenario has them" in capsys.readouterr().err
 
 
 def test_the_factory_takes_parameters_in_python():
