@@ -180,7 +180,10 @@ def note_of_steps(scenario: Scenario, objective: "str | Measure | None", zero: S
     if not zero:
         return ""
     with prepared(scenario, objective) as (function, params, key):
-        stepped = set(in_steps_only(function, params, key))
+        try:
+            stepped = set(in_steps_only(function, params, key))
+        except TypeError:  # a part of the simulation has a derivative in reverse mode only
+            return ""
     found = [name for name in zero if name in stepped]
     if not found:
         return ""

@@ -425,6 +425,18 @@ def gate():
     )
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_zero_derivative_in_reverse_mode_alone_is_taken_as_it_is():
+    @jax.custom_vjp
+    def kept(x):
+        return x
+
+    kept.defvjp(lambda x: (x, None), lambda _, slope: (0 * slope,))
+    simulation = dataclasses.replace(gate(), init=lambda params, key: kept(params["limit"]))
+    _, derivative = simkit.value_and_grad(simulation, "limit", steps=2, objective="final(sum)", mode="reverse")
+    assert derivative == {"limit": 0}
+
+
 def test_a_derivative_that_is_zero_between_steps_says_so(capsys):
     with pytest.warns(UserWarning, match="depends on limit in steps only"):
         value, derivative = simkit.value_and_grad(gate(), ["limit", "rate"], steps=5, objective="final(sum)")
