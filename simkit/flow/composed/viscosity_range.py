@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from simkit.core.simulation import Params
 from simkit.flow.equations import Equations
 from simkit.flow.stepping.stepper import FlowState
-from simkit.flow.stepping.time_step import DECAY_LIMIT, decay_rate
+from simkit.flow.stepping.time_step import diffusion_limit
 from simkit.flow.viscosity import field_at_centers
 
 # The check of the start refuses a time step above the limit itself; rounding between the two must not stop a run.
@@ -26,5 +26,5 @@ def viscosity_in_range(equations: Equations, state: FlowState, params: Params) -
     domain = equations.domain
     carried = state.scalar, state.time[0]
     viscosity = field_at_centers(equations.viscosity, state.velocity, params, domain.grid.cells, carried)
-    rate = decay_rate(domain, equations.explicit) / DECAY_LIMIT[equations.method]
-    return (jnp.min(viscosity) >= 0) & (jnp.max(viscosity) * rate * params["time_step"] <= ROUNDING)
+    limit = diffusion_limit(domain, equations.method, equations.explicit)
+    return (jnp.min(viscosity) >= 0) & (jnp.max(viscosity) * params["time_step"] <= ROUNDING * limit)

@@ -1,5 +1,6 @@
 """Largest stable time step."""
 
+import math
 from collections.abc import Callable
 from operator import truediv
 from typing import Any
@@ -43,7 +44,7 @@ def adaptive_time_step(
         explicit: axes along which friction and diffusion are explicit.
         diffusivity: of the scalar, ``params -> number``; or None.
     """
-    rate, varies = decay_rate(domain, explicit), is_field(viscosity)
+    limit, varies = diffusion_limit(domain, method, explicit), is_field(viscosity)
 
     def largest(velocity: Velocity, params: Params) -> Any:
         if not varies:
@@ -55,15 +56,23 @@ def adaptive_time_step(
         spreading = largest(velocity, params)
         if diffusivity is not None:
             spreading = jnp.maximum(spreading, diffusivity(params))
-        friction = 2 / DECAY_LIMIT[method] * spreading * rate
-        return 1 / jnp.maximum(jnp.maximum(crossing, friction), 1 / params["time_step"])
+        return 1 / jnp.maximum(jnp.maximum(crossing, 2 / limit * spreading), 1 / params["time_step"])
 
     return time_step
 
 
-def decay_rate(domain: Domain, axes: tuple[int, ...]) -> float:
-    """Return the largest decay rate of second differences along some axes, per unit viscosity: sum of ``4/dx^2``."""
-    return float(sum(4 / domain.grid.axes[i].widths.min() ** 2 for i in axes))
+def diffusion_limit(domain: Domain, method: str, axes: tuple[int, ...]) -> float:
+    """Return the limit of stability of explicit diffusion: largest time step times diffusivity, infinite without axes.
+
+    Second differences decay at the rate ``sum(4/dx^2)`` per unit diffusivity.
+
+    Args:
+        domain: the domain.
+        method: method of the stepper.
+        axes: axes along which diffusion is explicit.
+    """
+    rate = float(sum(4 / domain.grid.axes[i].widths.min() ** 2 for i in axes))
+    return DECAY_LIMIT[method] / rate if axes else math.inf
 
 
 def check_time_step(
@@ -91,10 +100,12 @@ def check_time_step(
     """
     widths = [float(a.widths.min()) for a in domain.grid.axes]
     crossing = sum(map(truediv, speed, widths)) if isinstance(speed, tuple) else speed / min(widths)
-    limits = {"advection": CARRY_LIMIT[method] / max(crossing, 1e-300)}
-    if explicit:
-        for name, spreading in (("explicit friction", viscosity), ("explicit diffusion of the scalar", diffusivity)):
-            limits[name] = DECAY_LIMIT[method] / (max(spreading, 1e-300) * decay_rate(domain, explicit))
+    limit = diffusion_limit(domain, method, explicit)
+    limits = {
+        "advection": CARRY_LIMIT[method] / max(crossing, 1e-300),
+        "explicit friction": limit / max(viscosity, 1e-300),
+        "explicit diffusion of the scalar": limit / max(diffusivity, 1e-300),
+    }
     reason = min(limits, key=lambda name: limits[name])
     if time_step > limits[reason]:
         raise UserError(
