@@ -1,6 +1,7 @@
 """Starting positions of the particles of a system, (N, d), in its cell, for any parameters."""
 
 import dataclasses
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,8 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.composed.cells import Frame, SystemCell
-from simkit.molecular.composed.names import Names
+from simkit.molecular.composed.fields import Field
+from simkit.molecular.composed.names import TIME, Names
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.composed.random_places import RandomPlaces
 from simkit.molecular.composed.starts import Places, carried
@@ -83,7 +85,13 @@ class Placing:
 
 
 def placing_of(
-    settings: Settings, places: Places, particles: Particles, cell: SystemCell, names: Names, params: Params
+    settings: Settings,
+    places: Places,
+    particles: Particles,
+    cell: SystemCell,
+    names: Names,
+    params: Params,
+    fields: Sequence[Field],
 ) -> Placing:
     """Return the starting positions of a system's particles.
 
@@ -94,6 +102,7 @@ def placing_of(
         cell: cell of the system.
         names: names that formulas may use.
         params: default parameters, for which random positions are drawn.
+        fields: external energies and walls; random positions keep away from the walls.
 
     Raises:
         UserError: if the region of random positions is not given, or given twice.
@@ -117,8 +126,20 @@ def placing_of(
         frame=np.asarray(frame(params), np.float64),
         periodic=cell.periodic if radius is None else (False,) * cell.dimension,
         is_ball=radius is not None,
+        walls=tuple(_distance_from(field, params) for field in fields if field.distance is not None),
     )
     return Placing(places, random, frame, disorder, particles.frozen)
+
+
+def _distance_from(field: Field, params: Params) -> Callable[[tuple[jax.Array, ...]], jax.Array]:
+    """Return the distance from a wall at the start, infinite for particles on which it does not act."""
+
+    def away(columns: tuple[jax.Array, ...]) -> jax.Array:
+        assert field.distance is not None  # only walls have one
+        now = {**params, TIME: jnp.zeros((), columns[0].dtype)} if field.takes_time else params
+        return jnp.where(jnp.asarray(field.on), field.distance(columns, now), jnp.inf)
+
+    return away
 
 
 def _cube(radius: Formula, dimension: int) -> Frame:

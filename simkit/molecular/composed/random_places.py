@@ -1,6 +1,7 @@
-"""Random starting positions without overlap: drawn uniformly, then pushed apart by repulsion."""
+"""Random starting positions without overlap: drawn uniformly, then pushed apart, and off walls, by repulsion."""
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,6 @@ from simkit.molecular.potentials import soft_sphere
 from simkit.molecular.spaces import Cell
 
 # Margin of the least distance, so that rounding leaves no overlap; and the largest number of iterations.
-# overlap; and no longer than so many iterations.
 MARGIN = 1.02
 MOST_ITERATIONS = 3000
 
@@ -26,11 +26,14 @@ class RandomPlaces:
     The draw depends on the key alone; derivatives with respect to a size are those of scaled positions.
 
     Attributes:
-        separation: least distance of a pair, relative to the mean of its diameters.
+        separation: least distance of a pair, relative to the mean of its diameters; of a particle and a wall, relative
+            to its diameter.
         diameter: of each particle, (N,), at the default parameters.
         frame: edges of the cell, (d,) or (d, d), at the default parameters; of the cube about a ball.
         periodic: along which axes the cell repeats.
         is_ball: whether positions lie in the ball inscribed in the cube.
+        walls: ``columns -> (N,)``, distance of each particle from a wall at positions given as one array per axis,
+            infinite for particles on which the wall does not act; at the default parameters.
     """
 
     separation: float
@@ -38,6 +41,7 @@ class RandomPlaces:
     frame: np.ndarray
     periodic: tuple[bool, ...]
     is_ball: bool
+    walls: tuple[Callable[[tuple[jax.Array, ...]], jax.Array], ...] = ()
 
     def draw(self, key: jax.Array, kind: jnp.dtype) -> jax.Array:
         """Return positions in units of the edges, (N, d), about the origin for a ball.
@@ -74,8 +78,14 @@ class RandomPlaces:
         )
         method, scale = minimizers.by_name("fire"), Scale(wanted.mean(), 1 / wanted.mean() ** 2)
 
+        def at_walls(position: jax.Array) -> jax.Array:
+            overlaps = (jnp.maximum(1 - away / wanted, 0) for away in self._away(position))
+            return sum((jnp.sum(overlap**2) / 2 for overlap in overlaps), jnp.zeros((), kind))
+
         def evaluate(position: jax.Array) -> tuple[jax.Array, jax.Array]:
-            return interaction.energy(position, cell, {}, ()), interaction.force(position, cell, {}, ())
+            energy, slope = jax.value_and_grad(at_walls)(position)
+            pairs = interaction.energy(position, cell, {}, ())
+            return pairs + energy, interaction.force(position, cell, {}, ()) - slope
 
         # Below this energy no single overlap exceeds the margin.
         enough = (1 - 1 / MARGIN) ** 2 / 4
@@ -89,13 +99,19 @@ class RandomPlaces:
             moved = minimizers.step(
                 method, dataclasses.replace(state, trial=self._inside(state.trial)), evaluate, scale
             )
-            return moved, interaction.energy(moved.position, cell, {}, ())
+            return moved, interaction.energy(moved.position, cell, {}, ()) + at_walls(moved.position)
 
         position = drawn * frame if frame.ndim == 1 else drawn @ frame
         state = minimizers.start(method, position, evaluate, scale)
-        state, _ = jax.lax.while_loop(proceed, step, (state, interaction.energy(position, cell, {}, ())))
+        state, _ = jax.lax.while_loop(proceed, step, (state, evaluate(position)[0]))
         placed = state.position
         return placed / frame if frame.ndim == 1 else placed @ spaces.inverse_of(frame)
+
+    def _away(self, position: jax.Array) -> list[jax.Array]:
+        """Return the distances from each wall, (N,)."""
+        inside = spaces.of_cell(self._cell(position.dtype), len(self.periodic)).wrap(position)
+        columns = tuple(inside[:, axis] for axis in range(len(self.periodic)))
+        return [wall(columns).astype(position.dtype) for wall in self.walls]
 
     def _cell(self, kind: jnp.dtype) -> Cell:
         if not any(self.periodic):
@@ -114,7 +130,7 @@ class RandomPlaces:
         return jnp.where(jnp.asarray(self.periodic), position, jnp.clip(position, 0, frame))
 
     def closest(self, fractions: np.ndarray) -> float:
-        """Return the least distance of two positions relative to the required one, on the host.
+        """Return the least distance of two positions, or from a wall, relative to the required one, on the host.
 
         Args:
             fractions: result of `draw`.
@@ -137,4 +153,5 @@ class RandomPlaces:
             )
         )
         np.fill_diagonal(apart := apart.copy(), np.inf)
-        return float((apart / wanted).min()) if len(apart) > 1 else np.inf
+        from_walls = [np.asarray(away) / (self.separation * self.diameter) for away in self._away(position)]
+        return float(min((apart / wanted).min(), *(each.min() for each in from_walls), np.inf))

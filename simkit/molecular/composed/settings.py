@@ -58,7 +58,7 @@ START = table(
         ),
         "radius": formula("radius of the disk or ball of random positions, in free space", None),
         "separation": number(
-            "least distance of random positions, relative to the mean of the two diameters; 0 allows overlap",
+            "least distance of random positions from each other and from walls, in mean diameters; 0 allows overlap",
             0.8,
             (0.0, 2.0),
         ),

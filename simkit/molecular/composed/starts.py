@@ -157,7 +157,7 @@ def refuse_too_dense(closest: float, separation: float, where: str) -> None:
     """Refuse random positions that overlap because the density is too high.
 
     Args:
-        closest: least distance found, relative to the required one.
+        closest: least distance of a pair, or of a particle and a wall, relative to the required one.
         separation: required least distance, relative to the mean diameter.
         where: path of the key.
 
@@ -166,6 +166,7 @@ def refuse_too_dense(closest: float, separation: float, where: str) -> None:
     """
     if closest < 1:
         raise UserError(
-            f"{where} = {separation:g} leaves no room for that many particles: two are {closest * separation:.3g} "
-            "mean diameters apart; lower it, the number of particles or their diameters, or enlarge the cell"
+            f"{where} = {separation:g} leaves no room for that many particles: two, or one and a wall, are "
+            f"{closest * separation:.3g} diameters apart; lower it, the number of particles or their diameters, or "
+            "enlarge the cell"
         )

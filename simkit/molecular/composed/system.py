@@ -246,15 +246,15 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     frozen = np.array([table[name]["frozen"] for name in names.species])[species]
     members = Particles(names.species, species, numbers_of(table, names), frozen)
     room = cell_of(settings["cell"], names, places.own, size, members.count)
-    placing = placing_of(settings["start"], places, members, room, names, params)
+    timed = "dynamics" in done
+    fields = tuple(field_of(each, names, members, size, timed=timed) for each in settings["fields"])
+    fields += tuple(wall_of(each, names, members, size, timed=timed) for each in settings["walls"])
+    placing = placing_of(settings["start"], places, members, room, names, params, fields)
     if "relax" in done and placing.random is not None and frozen.any():
         raise UserError(
             "frozen particles at random positions cannot be relaxed: the result would depend on the seed; give "
             "start.positions, a lattice or a structure"
         )
-    timed = "dynamics" in done
-    fields = tuple(field_of(each, names, members, size, timed=timed) for each in settings["fields"])
-    fields += tuple(wall_of(each, names, members, size, timed=timed) for each in settings["walls"])
     acts = acting(settings["interactions"], fields, names, members, room, params)
     said = None if settings["cell"] is None else settings["cell"]["images"]
     images = images_of(said, acts, room, params)
