@@ -100,7 +100,11 @@ def with_values(
         if key == name and name in scenario.config and name in scenario.parameter_settings:
             raise UserError(f"{label} is ambiguous; write config.{name} or params.{name}")
         if name in scenario.config:
-            config[name] = checks.like(value, label, scenario.config[name])
+            # Declared settings are checked against their declaration; others must be like the value in the file.
+            is_declared = name in getattr(_factory(scenario), "settings", {})
+            config[name] = (
+                checks.plain(value, label) if is_declared else checks.like(value, label, scenario.config[name])
+            )
         elif dot and step in config and (key != name or name not in scenario.declared):
             config[step] = _inside(config[step], inner, value, label)
         elif key != name or (name not in RUN_KEYS and name in _needed(scenario)):

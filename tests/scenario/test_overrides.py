@@ -8,6 +8,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.scenario import registry
+from simkit.scenario.loading import load
 from simkit.scenario.over import MAX_COUNT, parse_over
 from simkit.scenario.overrides import apply_overrides, with_values
 from simkit.scenario.schema import parse_scenario
@@ -278,3 +279,17 @@ def test_an_argument_that_the_file_does_not_mention_is_suggested_with_its_table(
     message = refusal(apply_overrides, brief, ["perodic=true"])
     assert message == "--set perodic is not a key of toy_decay; did you mean 'config.periodic'?"
     assert apply_overrides(brief, ["config.periodic=true"]).config["periodic"] is True
+
+
+@pytest.mark.parametrize(
+    ("scenario", "setting"),
+    [
+        ("lid_driven_cavity", {"config.observed": ["u"]}),  # a shorter list than in the file
+        ("binary_glass", {"config.task": "relax"}),  # a word in place of a list
+        ("trapped_charges", {"config.interactions": [{"energy": "1/r"}, {"energy": "1/r**2"}]}),
+    ],
+)
+def test_declared_settings_may_have_another_form_than_in_the_file(scenario, setting):
+    ((key, value),) = setting.items()
+    found = with_values(load(scenario), setting).config[key.removeprefix("config.")]
+    assert found == (tuple(value) if isinstance(value, list) else value)
