@@ -1,8 +1,10 @@
 """View of particles as disks of true size, with their periodic images at the edges of the box."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
+from matplotlib.collections import LineCollection
 from matplotlib.patches import Rectangle
 
 from simkit.errors import UserError
@@ -11,18 +13,18 @@ from simkit.render.disks import Disks
 from simkit.render.figure import Size
 from simkit.render.labels import stamps
 from simkit.render.layout import Window
-from simkit.render.select import observed, periodic_box
+from simkit.render.select import DrawnCell, drawn_cell, observed
 from simkit.render.sheet import Sheet
 from simkit.render.spheres import SpherePainter, particle_colors
 from simkit.render.style import INK
 
 
 class ParticlePainter:
-    """Draws particles in the plane, in a periodic box or in free space, colored by a quantity.
+    """Draws particles in the plane, in a cell or in free space, colored by a quantity.
 
     Args:
         clip: its frames hold ``position`` (frames, N, 2), ``diameter`` (frames, N), ``settings.quantity`` (frames, N),
-            and ``box`` (frames, 2), which may be missing, zero or infinite for free space.
+            and ``box`` (frames, 2), which may be missing; or ``cell``, with the coordinate ``periodic``.
         size: width and height in pixels; or their product, for a picture of the aspect ratio of its content.
 
     Raises:
@@ -39,21 +41,22 @@ class ParticlePainter:
         for name, array in (("diameter", self._diameter), (clip.settings.quantity, self._values)):
             if array.shape != (count, number):
                 raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(count, number)}")
-        self._box = periodic_box(clip.frames, count, dimension)
+        self._cell = drawn_cell(clip.frames, clip.coordinates.get("periodic"))
         runs = clip.runs
         self._scale = particle_colors(clip)
         self.sheet = Sheet(
             size,
             clip.title,
             stamps(clip.diagnostics, count, clip.units.get("time", "")),
-            _window(runs, dimension),
+            _window(runs, clip.coordinates.get("periodic")),
             bar=(self._scale, clip.settings.label, clip.settings.unit),
         )
         self._disks = Disks(self.sheet, edge=0.5)
-        self._outline = Rectangle((0, 0), 1, 1, fill=False, edgecolor=INK, linewidth=0.9)
-        self.sheet.axes.add_patch(self._outline)
-        self._outline.set(animated=True, clip_on=False)
-        self._outline.set_visible(self._box is not None)
+        self._inside = Rectangle((0, 0), 1, 1, transform=self.sheet.axes.transData)
+        self._borders = LineCollection(
+            [], colors=INK, linewidths=0.9, capstyle="projecting", animated=True, clip_on=False
+        )
+        self.sheet.axes.add_collection(self._borders)
 
     def __len__(self) -> int:
         return len(self._position)
@@ -63,16 +66,17 @@ class ParticlePainter:
         position, diameter = self._position[index], self._diameter[index]
         colors = self._scale.colors(self._scale.position(self._values[index])) / 255
         drawn = np.flatnonzero(np.isfinite(position).all(axis=1))
-        if self._box is not None:
-            box = self._box[index, :2]
-            self._outline.set_bounds(0, 0, *box)
-            self._disks.artist.set_clip_path(self._outline)
-            centers, source = periodic_images(position[drawn, :2], diameter[drawn], box)
+        if self._cell is not None:
+            cell = self._cell
+            self._inside.set_bounds(*cell.low, *cell.edges[index])
+            self._disks.artist.set_clip_path(self._inside)
+            self._borders.set_segments(_borders(cell, index))
+            centers, source = periodic_images(position[drawn], diameter[drawn], cell.edges[index], cell.periodic)
             drawn = drawn[source]
         else:
-            centers = position[drawn, :2]
+            centers = position[drawn]
         self._disks.place(centers, diameter[drawn], colors[drawn])
-        return self.sheet.picture(index, [self._disks.artist, self._outline])
+        return self.sheet.picture(index, [self._disks.artist, self._borders])
 
 
 def particle_painter(clip: Clip, size: Size) -> "ParticlePainter | SpherePainter":
@@ -86,35 +90,46 @@ def particle_painter(clip: Clip, size: Size) -> "ParticlePainter | SpherePainter
     return painter(clip, size)
 
 
-def periodic_images(position: np.ndarray, diameter: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centers of all disks visible in a periodic box, images across its edges included.
+def periodic_images(
+    position: np.ndarray, diameter: np.ndarray, box: np.ndarray, periodic: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centers of all disks visible in a cell, images across its periodic edges included.
 
     Args:
         position: centers (N, 2), inside or outside the box.
         diameter: diameters (N,).
-        box: edge lengths (2,); the box starts at the origin.
+        box: edge lengths (2,); the cell starts at the origin along periodic axes.
+        periodic: whether each axis repeats, (2,) booleans.
 
     Returns:
         Centers (M, 2) with M >= N, and the index (M,) of the particle of each.
     """
-    inside = position % box
+    inside = np.where(periodic, position % box, position)
     centers, sources = [], []
-    for shift in np.ndindex(3, 3):
-        image = inside + (np.array(shift) - 1) * box
-        # The distance from the box to the center, zero where the center is inside.
-        gap = np.maximum(np.maximum(-image, image - box), 0.0)
-        seen = np.flatnonzero(np.hypot(*gap.T) < diameter / 2) if shift != (1, 1) else np.arange(len(image))
+    for shift in product(*((-1, 0, 1) if repeats else (0,) for repeats in periodic)):
+        image = inside + np.array(shift) * box
+        # The distance from the cell to the center, zero where the center is inside.
+        gap = np.where(periodic, np.maximum(np.maximum(-image, image - box), 0.0), 0.0)
+        seen = np.flatnonzero(np.hypot(*gap.T) < diameter / 2) if any(shift) else np.arange(len(image))
         centers.append(image[seen])
         sources.append(seen)
     return np.concatenate(centers), np.concatenate(sources)
 
 
-def _window(runs: Sequence[Mapping[str, np.ndarray]], dimension: int) -> Window:
-    """Return the largest box of all runs, or in free space a window that holds all particles."""
-    boxes = [box for frames in runs if (box := periodic_box(frames, len(frames["position"]), dimension)) is not None]
-    if len(boxes) == len(runs):
-        across, up = np.concatenate(boxes)[:, :2].max(axis=0)
-        return Window(0.0, across, 0.0, up)
+def _borders(cell: DrawnCell, frame: int) -> list[np.ndarray]:
+    """Return the edges of a plane cell across which particles repeat, as pairs of points."""
+    corners = cell.corners(frame)
+    ends = {0: ((0, 1), (2, 3)), 1: ((0, 2), (1, 3))}
+    return [corners[list(pair)] for axis in (0, 1) if cell.periodic[axis] for pair in ends[axis]]
+
+
+def _window(runs: Sequence[Mapping[str, np.ndarray]], periodic: np.ndarray | None) -> Window:
+    """Return the largest cell of all runs, or in free space a window that holds all particles."""
+    cells = [cell for frames in runs if (cell := drawn_cell(frames, periodic)) is not None]
+    if len(cells) == len(runs):
+        low = np.min([cell.low for cell in cells], axis=0)
+        high = np.max([cell.low + cell.edges.max(axis=0) for cell in cells], axis=0)
+        return Window(low[0], high[0], low[1], high[1])
     corners = []
     for frames in runs:
         center, radius = frames["position"][..., :2].astype(float), frames["diameter"][..., None] / 2

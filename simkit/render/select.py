@@ -1,6 +1,8 @@
 """Selection of the arrays of a view from stored frames, with checks of their shapes."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,9 +36,58 @@ def periodic_box(frames: Mapping[str, np.ndarray], count: int, dimension: int) -
     Raises:
         UserError: if ``box`` has another shape.
     """
+    box = _edges(frames, count, dimension)
+    return box if box is not None and np.isfinite(box).all() and (box > 0).all() else None
+
+
+class DrawnCell(NamedTuple):
+    """A cell as pictures show it, periodic along at least one axis.
+
+    Attributes:
+        low: its lower corner, (d,).
+        edges: edge lengths, (frames, d); along axes that do not repeat the extent of all particles.
+        periodic: whether each axis repeats, (d,) booleans.
+    """
+
+    low: np.ndarray
+    edges: np.ndarray
+    periodic: np.ndarray
+
+    def corners(self, frame: int) -> np.ndarray:
+        """Return the corners, (2**d, d), in the order of binary numbers."""
+        return self.low + np.array(list(product((0.0, 1.0), repeat=len(self.low)))) * self.edges[frame]
+
+
+def drawn_cell(frames: Mapping[str, np.ndarray], periodic: np.ndarray | None = None) -> DrawnCell | None:
+    """Return the cell of frames with ``position`` and ``diameter``; ``None`` for free space.
+
+    Args:
+        frames: with ``box``, or with ``cell`` where it does not repeat along all axes.
+        periodic: the coordinate of that name: whether each axis of ``cell`` repeats, (d,).
+
+    Raises:
+        UserError: if ``box`` has another shape.
+    """
+    count, _, dimension = np.shape(frames["position"])
+    box = _edges(frames, count, dimension)
+    if box is None and periodic is not None and "cell" in frames:
+        box = np.where(np.asarray(periodic, bool), np.diagonal(frames["cell"], axis1=1, axis2=2), np.inf)
+    if box is None:
+        return None
+    periodic = (np.isfinite(box) & (box > 0)).all(axis=0)
+    center, radius = np.asarray(frames["position"], float), np.asarray(frames["diameter"], float)[..., None] / 2
+    seen = np.isfinite(center).all(axis=-1) & np.isfinite(radius[..., 0])
+    if not periodic.any() or not seen.any():
+        return None
+    low = np.where(periodic, 0, (center - radius)[seen].min(axis=0))
+    edges = np.where(periodic, box, (center + radius)[seen].max(axis=0) - low)
+    return DrawnCell(low, edges, periodic)
+
+
+def _edges(frames: Mapping[str, np.ndarray], count: int, dimension: int) -> np.ndarray | None:
     if "box" not in frames:
         return None
     box = observed(frames, "box", axes=2).astype(float)
     if box.shape != (count, dimension):
         raise UserError(f"'box' has shape {box.shape}; one edge length per direction would be {(count, dimension)}")
-    return box if np.isfinite(box).all() and (box > 0).all() else None
+    return box

@@ -1,7 +1,6 @@
 """View of particles in space as shaded spheres in perspective, with bonds between neighbors."""
 
 from collections.abc import Mapping
-from itertools import product
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from simkit.render.clip import Clip
 from simkit.render.color import ColorScale, color_scale
 from simkit.render.figure import Size, scale_of
 from simkit.render.labels import stamps
-from simkit.render.select import all_values, observed, periodic_box
+from simkit.render.select import DrawnCell, all_values, drawn_cell, observed
 from simkit.render.sheet import Sheet
 from simkit.render.style import INK, WALL
 
@@ -38,11 +37,11 @@ _ON_SIDE = 0.004
 
 
 class SpherePainter:
-    """Draws particles in space, in a periodic box or in free space, colored by a quantity.
+    """Draws particles in space, in a cell or in free space, colored by a quantity.
 
     Args:
         clip: its frames hold ``position`` (frames, N, 3), ``diameter`` (frames, N), ``settings.quantity`` (frames, N),
-            and ``box`` (frames, 3), which may be missing, zero or infinite for free space.
+            and ``box`` (frames, 3), which may be missing; or ``cell``, with the coordinate ``periodic``.
         size: width and height in pixels; or their product, for a picture of the aspect ratio of its content.
 
     Raises:
@@ -57,16 +56,19 @@ class SpherePainter:
         for name, array in (("diameter", self._diameter), (clip.settings.quantity, self._values)):
             if array.shape != (count, number):
                 raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(count, number)}")
-        self._box = periodic_box(clip.frames, count, 3)
-        if self._box is not None:
-            self._position = _in_box(self._position, self._box, steady="time" not in clip.diagnostics)
+        repeats = clip.coordinates.get("periodic")
+        self._cell = drawn_cell(clip.frames, repeats)
+        if self._cell is not None:
+            self._position = _in_cell(self._position, self._cell, steady="time" not in clip.diagnostics)
         runs = clip.runs
         self._scale = particle_colors(clip)
         # No bonds in dynamics, where neighbors keep changing.
         is_sparse = len(_pairs(self._position[-1], self._diameter[-1])) * 2 <= _MOST_BONDS * number
         self._bonds = is_sparse and "time" not in clip.diagnostics
         self._samples = 3 if number <= _MOST_SHADOWS else 2
-        points, radii = (np.concatenate(parts) for parts in zip(*map(_extent, runs), strict=True))
+        points, radii = (
+            np.concatenate(parts) for parts in zip(*(_extent(frames, repeats) for frames in runs), strict=True)
+        )
         self.sheet = Sheet(
             size,
             clip.title,
@@ -121,9 +123,9 @@ class SpherePainter:
         return colors + np.nan_to_num(share) * (0.85 - colors)
 
     def _edges(self, index: int) -> list[Line]:
-        if self._box is None:
+        if self._cell is None:
             return []
-        corners = np.array(list(product((0.0, 1.0), repeat=3))) * self._box[index]
+        corners = self._cell.corners(index)
         ink = np.tile(linear(INK), (2, 1))
         pairs = [(a, b) for a in range(8) for b in range(a) if (a ^ b) in (1, 2, 4)]
         return [Line(corners[[a, b]], ink, np.full(2, 0.6)) for a, b in pairs]
@@ -140,22 +142,22 @@ def particle_colors(clip: Clip) -> ColorScale:
     return color_scale(values, settings.colormap, settings.limits, default="viridis", whole=True, names=names)
 
 
-def _in_box(position: np.ndarray, box: np.ndarray, steady: bool) -> np.ndarray:
-    """Return positions (frames, N, 3) inside periodic boxes (frames, 3).
+def _in_cell(position: np.ndarray, cell: DrawnCell, steady: bool) -> np.ndarray:
+    """Return positions (frames, N, 3) inside a cell along its periodic axes.
 
     Args:
-        position: positions inside or outside the box.
-        box: edge lengths.
+        position: positions inside or outside the cell.
+        cell: the cell.
         steady: whether to show each particle near its last position, so that it crosses a side without a jump.
     """
-    box = box[:, None]
+    box = cell.edges[:, None]
     # Particles on a side of the box, which round-off puts on either end, are all shown at the same end.
     shift = _ON_SIDE * box
-    wrapped = (position + shift) % box - shift
+    wrapped = np.where(cell.periodic, (position + shift) % box - shift, position)
     if not steady:
         return wrapped
     away = wrapped - wrapped[-1]
-    return wrapped - box * np.rint(away / box)
+    return wrapped - np.where(cell.periodic, box * np.rint(away / box), 0)
 
 
 def _pairs(position: np.ndarray, diameter: np.ndarray) -> np.ndarray:
@@ -168,11 +170,11 @@ def _pairs(position: np.ndarray, diameter: np.ndarray) -> np.ndarray:
     return np.concatenate([np.empty((0, 2), int), *found])
 
 
-def _extent(frames: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return centers and radii of spheres around the corners of the largest box, or the particles in free space."""
-    box = periodic_box(frames, len(frames["position"]), 3)
-    if box is not None:
-        corners = np.array(list(product((0.0, 1.0), repeat=3))) * box.max(axis=0)
+def _extent(frames: Mapping[str, np.ndarray], periodic: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return centers and radii of spheres around the corners of the largest cell, or the particles in free space."""
+    cell = drawn_cell(frames, periodic)
+    if cell is not None:
+        corners = cell._replace(edges=cell.edges.max(axis=0, keepdims=True)).corners(0)
         return corners, np.full(len(corners), 0.5 * float(np.max(frames["diameter"])))
     center, diameter = np.asarray(frames["position"], float), np.asarray(frames["diameter"], float)
     is_finite = np.isfinite(center).all(axis=-1) & np.isfinite(diameter)

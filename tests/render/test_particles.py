@@ -47,18 +47,20 @@ def test_a_disk_on_a_corner_is_seen_in_all_four(settings, window_of):
     assert covered(painter, window_of) == pytest.approx(np.pi / 64, abs=margin)
 
 
-def test_periodic_images_are_exactly_those_that_overlap_the_box():
+@pytest.mark.parametrize("periodic", [(True, True), (True, False), (False, True)])
+def test_periodic_images_are_exactly_those_that_overlap_the_cell(periodic):
     generator = np.random.default_rng(0)
     position, diameter = generator.uniform(-9, 9, (40, 2)), generator.uniform(0.2, 1.5, 40)
     box = np.array([3.0, 4.0])
-    centers, source = periodic_images(position, diameter, box)
+    repeats = np.array(periodic)
+    centers, source = periodic_images(position, diameter, box, repeats)
     found = {(s, *np.round(c, 9)) for c, s in zip(centers, source, strict=True)}
     expected = set()
     for particle in range(40):
-        for i in range(-6, 7):
-            for j in range(-6, 7):
+        for i in range(-6, 7) if periodic[0] else (0,):
+            for j in range(-6, 7) if periodic[1] else (0,):
                 image = position[particle] + box * (i, j)
-                nearest = np.clip(image, 0, box)
+                nearest = np.where(repeats, np.clip(image, 0, box), image)
                 if np.linalg.norm(image - nearest) < diameter[particle] / 2 or (image == nearest).all():
                     expected.add((particle, *np.round(image, 9)))
     assert found == expected
