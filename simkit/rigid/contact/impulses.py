@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +19,8 @@ from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.contact.impacts_of_step import RESTING_STEPS, strike_all
 from simkit.rigid.contact.sweeping.arrangement import apart, far_pairs, touches_of, touching_pairs, touching_planes
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities, mobility_of
-from simkit.rigid.contact.sweeping.sweeps import Respond, Touches, slot_by_slot, sweep
-from simkit.rigid.contact.sweeping.touching import Push, Touch, resting
+from simkit.rigid.contact.sweeping.sweeps import Touches, applied, slot_by_slot, sweep
+from simkit.rigid.contact.sweeping.touching import Push, Rest, Touch, rest_of, resting
 from simkit.rigid.integrators.kick import kick
 from simkit.rigid.integrators.semi_implicit_euler import drift
 from simkit.rigid.integrators.velocity_verlet import move_freely
@@ -213,22 +214,30 @@ class Impulses:
         any_near: jax.Array | None,
         time_step: jax.Array,
     ) -> tuple[Velocities, Touches]:
-        def law(first: jax.Array) -> Respond:
-            def respond(velocity: Vector, touch: Touch, push: Push) -> tuple[Vector, Push]:
-                removed = self.correction * jnp.maximum(-touch.gap - touch.rest_speed * time_step, 0)
-                new = resting(velocity, push, touch, (removed - jnp.maximum(touch.gap, 0)) / time_step)
-                # The first of the warm-started sweeps only applies the impulses of the last step.
-                new = each(lambda last, now: jnp.where(first, last, now), push, new)
-                change = each(lambda last, now: jnp.where(first, last, now - last), push, new)
-                return change.along * touch.normal + change.friction, new
+        rests = _for_each(lambda touch: rest_of(touch, self.correction, time_step), touches)
 
-            return respond
+        def all_sweeps(velocities: Velocities, rests: Touches, pushes: Touches) -> tuple[Velocities, Touches]:
+            def one_sweep(carry: tuple[Velocities, Touches], _: None) -> tuple[tuple[Velocities, Touches], None]:
+                return sweep(carry[0], mobility, rests, carry[1], slot_by_slot(resting), None), None
 
-        def one_sweep(carry: tuple[Velocities, Touches], first: jax.Array) -> tuple[tuple[Velocities, Touches], None]:
-            return sweep(carry[0], mobility, touches, carry[1], slot_by_slot(law(first)), any_near), None
+            if self.warm:
+                velocities = computed_once(applied(velocities, mobility, rests, _for_each(_impulse, rests, pushes)))
+            else:
+                pushes = _for_each(_zero_push, rests)
+            return jax.lax.scan(one_sweep, (velocities, pushes), None, length=self.sweeps)[0]
 
-        carry = velocities, last if self.warm else _for_each(_zero_push, touches)
-        return jax.lax.scan(one_sweep, carry, jnp.arange(self.sweeps + self.warm) < self.warm)[0]
+        def planes_only(velocities: Velocities, planes: Push, pairs: Push | None) -> tuple[Velocities, Touches]:
+            alone = dataclasses.replace(rests, pairs=None)
+            after, pushes = all_sweeps(velocities, alone, Touches(planes=planes, pairs=None))
+            return after, dataclasses.replace(pushes, pairs=pairs)
+
+        def with_pairs(velocities: Velocities, planes: Push, pairs: Push) -> tuple[Velocities, Touches]:
+            return all_sweeps(velocities, rests, Touches(planes=planes, pairs=pairs))
+
+        # The condition is around all sweeps: around each, it copies the impulses of all pairs.
+        if any_near is None:
+            return planes_only(velocities, last.planes, None)
+        return jax.lax.cond(any_near, with_pairs, planes_only, velocities, last.planes, last.pairs)
 
 
 @pytree
@@ -263,12 +272,18 @@ def _wrench(change: Velocities, bodies: Bodies, motion: Motion) -> Wrench:
     )
 
 
-def _for_each(function, touches: Touches) -> Touches:
-    return Touches(planes=function(touches.planes), pairs=None if touches.pairs is None else function(touches.pairs))
+def _for_each(function: Callable, *touches: Touches) -> Touches:
+    planes = function(*(group.planes for group in touches))
+    return Touches(planes=planes, pairs=function(*(group.pairs for group in touches)) if touches[0].pairs else None)
 
 
-def _zero_push(touch: Touch) -> Push:
-    return Push(along=jnp.zeros_like(touch.gap), friction=zeros(touch.gap))
+def _impulse(rest: Rest, push: Push) -> Vector:
+    return push.along * rest.normal + push.friction
+
+
+def _zero_push(contact: Touch | Rest) -> Push:
+    like = contact.normal_mass
+    return Push(along=jnp.zeros_like(like), friction=zeros(like))
 
 
 def _persistent(last: Vector, now: Vector) -> Vector:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.barrier import computed_once
+from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import contacts, plane_contacts
@@ -160,14 +161,16 @@ def _touch(
 def _responses(
     sides: Sequence[tuple[Mobility, Vector]], normal: Vector, kinds: tuple[str, ...]
 ) -> tuple[Vector, jax.Array, jax.Array]:
-    """Return ``K n`` and the effective masses along the normal and the surface, for one or two bodies."""
+    """Return the part of ``K n`` along the surface, and the effective masses along the normal and the surface."""
     if all(kind in ("sphere", "disk") for kind in kinds):
         # The centers lie on the normal, so K has one eigenvalue along it and one across; a disk turns about y.
         along = sum(mobility.linear for mobility, _ in sides) + jnp.zeros_like(normal.x)
         across = along + sum(mobility.angular.diagonal.y * dot(arm, arm) for mobility, arm in sides)
-        return along * normal, 1 / along, 1 / across
+        return zeros(along), 1 / along, 1 / across
     tensors = [mobility.at(arm) for mobility, arm in sides]
-    return masses(computed_once(functools.reduce(lambda a, b: each(jnp.add, a, b), tensors)), normal)
+    tensor = computed_once(functools.reduce(lambda a, b: each(jnp.add, a, b), tensors))
+    response, normal_mass, slip_mass = masses(tensor, normal)
+    return response - staged(dot(response, normal)) * normal, normal_mass, slip_mass
 
 
 def _split(values: jax.Array, groups: int, each_group: int) -> jax.Array:

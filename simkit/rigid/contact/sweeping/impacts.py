@@ -61,8 +61,7 @@ def strike(sides: Sides, mobilities: Mobilities, touch: Touch, carried: Any, tim
 
 def _single(sides: Sides, mobilities: Mobilities, touch: Touch, velocity: Vector, speed: jax.Array) -> Sides:
     along = staged(-(1 + touch.restitution) * speed * touch.normal_mass)
-    velocity = velocity + along * touch.response
-    slip = staged(velocity - staged(dot(velocity, touch.normal)) * touch.normal)
+    slip = staged(velocity - staged(dot(velocity, touch.normal)) * touch.normal + along * touch.response)
     impulse = along * touch.normal + shortened(-touch.slip_mass * slip, touch.friction * along)
     return all_pushed(sides, mobilities, touch, impulse)
 

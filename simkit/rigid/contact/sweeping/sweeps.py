@@ -10,16 +10,16 @@ import jax.numpy as jnp
 
 from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
-from simkit.rigid.algebra.vector import Vector, each
+from simkit.rigid.algebra.vector import Vector, cross, each
 from simkit.rigid.collision.rounds import join_pairs, next_round, split_pairs
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
-from simkit.rigid.contact.sweeping.touching import Touch
+from simkit.rigid.contact.sweeping.touching import Rest, Touch
 
 # Velocities and mobilities of one body (which touches a plane) or of the two bodies of a pair.
 type Sides = tuple[Velocities, ...]
 type Mobilities = tuple[Mobility, ...]
 type Visit = Callable[[Sides, Mobilities, Touch, Any], tuple[Sides, Any]]
-type Respond = Callable[[Vector, Touch, Any], tuple[Vector, Any]]
+type Respond = Callable[[Vector, Any, Rest], tuple[Vector, Any]]
 
 
 @pytree
@@ -54,14 +54,14 @@ def sweep(
         touches: the contacts, trees of `Touch`.
         carried: data of ``visit`` for each contact, trees in the same arrangement.
         visit: ``(velocities of the sides, their mobilities, touch of all slots, carried) -> (velocities, carried)``.
-        any_near: whether any pair may touch; if not, pairs are not visited. None where there are no pairs.
+        any_near: whether any pair may touch; if not, pairs are not visited. None visits them always.
     """
 
     def one_plane(sides: Sides, contact: Any) -> tuple[Sides, Any]:
         return visit(sides, (mobility,), *contact)
 
     (velocities,), planes = jax.lax.scan(one_plane, (velocities,), (touches.planes, carried.planes))
-    if any_near is None:
+    if touches.pairs is None:
         return velocities, Touches(planes=planes, pairs=None)
 
     count = velocities.linear.x.shape[0]
@@ -83,22 +83,63 @@ def sweep(
         # After the last round the bodies are in their first order again.
         return jax.tree.unflatten(jax.tree.structure(velocities), list(packed[:n_velocities, :count])), carried
 
-    # The condition is here and not around all sweeps, so that the code for planes is compiled once.
-    velocities, pairs = jax.lax.cond(any_near, all_rounds, lambda *same: same, velocities, carried.pairs)
+    if any_near is None:
+        velocities, pairs = all_rounds(velocities, carried.pairs)
+    else:
+        velocities, pairs = jax.lax.cond(any_near, all_rounds, lambda *same: same, velocities, carried.pairs)
     return velocities, Touches(planes=planes, pairs=pairs)
+
+
+def applied(velocities: Velocities, mobility: Mobility, touches: Touches, impulses: Touches) -> Velocities:
+    """Return the velocities after given impulses at all contacts.
+
+    Args:
+        velocities: of the bodies.
+        mobility: of the bodies.
+        touches: the contacts, trees of `Touch`.
+        impulses: in N s on the first bodies, trees of `Vector` in the same arrangement.
+    """
+    # Moments of the impulses about the centers of mass are summed over slots on whole arrays; what is left for the
+    # rounds is the addition of six components, without sequence.
+    impulse, arm = impulses.planes, touches.planes.first_arm
+    total = each(lambda values: jnp.sum(values, axis=(0, 1)), (impulse, cross(arm, impulse)))
+    if touches.pairs is not None:
+        total = each(jnp.add, total, _of_pairs(touches.pairs, impulses.pairs, velocities.linear.x.shape[0]))
+    linear, angular = total
+    return velocities + Velocities(linear=mobility.linear * linear, angular=mobility.angular @ angular)
+
+
+def _of_pairs(touch: Touch, impulse: Vector, count: int) -> tuple[Vector, Vector]:
+    """Return the sums of the impulses of pairs on each body, and of their moments."""
+
+    def summed(values: jax.Array) -> jax.Array:
+        return functools.reduce(operator.add, (values[:, slot] for slot in range(values.shape[1])))
+
+    linear = each(summed, impulse)
+    sides = [(linear, each(summed, cross(touch.first_arm, impulse)))]
+    sides.append((-linear, -each(summed, cross(touch.second_arm, impulse))))
+    # (rounds, 6, pairs per round, ...)
+    first, second = computed_once([jnp.stack(jax.tree.leaves(side), axis=1) for side in sides])
+
+    def one_round(total: jax.Array, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        return jax.vmap(next_round)(total + jax.vmap(join_pairs)(*pair)), None
+
+    start = jnp.concatenate([jnp.zeros_like(first[0]), jnp.zeros_like(second[0])], axis=1)
+    total = jax.lax.scan(one_round, start, (first, second))[0]
+    return jax.tree.unflatten(jax.tree.structure(sides[0]), list(total[:, :count]))
 
 
 def slot_by_slot(respond: Respond) -> Visit:
     """Return the `Visit` that resolves the points of a pair one after another.
 
     Args:
-        respond: ``(relative velocity at the point, touch, carried) -> (impulse on the first body, carried)``.
+        respond: ``(relative velocity at the point, carried, contact) -> (impulse on the first body, carried)``.
     """
 
     def visit(sides: Sides, mobilities: Mobilities, touch: Touch, carried: Any) -> tuple[Sides, Any]:
         def one_slot(sides: Sides, slot: Any) -> tuple[Sides, Any]:
             touch, carried = slot
-            impulse, carried = computed_once(respond(computed_once(relative(sides, touch)), touch, carried))
+            impulse, carried = computed_once(respond(computed_once(relative(sides, touch)), carried, touch))
             return computed_once(pushed(sides, mobilities, touch, impulse)), carried
 
         return jax.lax.scan(one_slot, sides, (touch, carried))
@@ -106,7 +147,7 @@ def slot_by_slot(respond: Respond) -> Visit:
     return visit
 
 
-def relative(sides: Sides, touch: Touch) -> Vector:
+def relative(sides: Sides, touch: Touch | Rest) -> Vector:
     """Return the velocity of the first body relative to the second, or to a plane, at contact points.
 
     Args:
@@ -117,7 +158,7 @@ def relative(sides: Sides, touch: Touch) -> Vector:
     return velocity if len(sides) == 1 else velocity - sides[1].at(touch.second_arm)
 
 
-def pushed(sides: Sides, mobilities: Mobilities, touch: Touch, impulse: Vector) -> Sides:
+def pushed(sides: Sides, mobilities: Mobilities, touch: Touch | Rest, impulse: Vector) -> Sides:
     """Return the velocities after an impulse at points of one slot on the first body, and its opposite on the second.
 
     Args:

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.tensor import SymmetricTensor
@@ -17,7 +18,7 @@ class Touch:
         normal: unit vector n from the second body to the first.
         first_arm: from the first body's center of mass to the point, in m.
         second_arm: from the second body's, in m; unused where the second is fixed.
-        response: K n, change of the relative velocity by a unit impulse along n, in 1/kg.
+        response: change of the slip velocity by a unit impulse along n, the part of K n along the surface, in 1/kg.
         normal_mass: 1 / (n . K n) in kg.
         slip_mass: step of the friction iteration, the inverse of an estimated eigenvalue of K along the surface, in kg.
         gap: of the surfaces in m, negative where they overlap.
@@ -70,8 +71,47 @@ def masses(mobility: SymmetricTensor, normal: Vector) -> tuple[Vector, jax.Array
     return response, 1 / along, trace / squares
 
 
-def resting(velocity: Vector, push: Push, touch: Touch, least: jax.Array) -> Push:
-    """Return the impulse of a contact after one more iteration.
+@pytree
+class Rest:
+    """Constants of a contact point that its resting impulses need; arrays as in `Touch`.
+
+    Attributes:
+        least: smallest allowed normal velocity in m/s.
+    """
+
+    normal: Vector
+    first_arm: Vector
+    second_arm: Vector
+    response: Vector
+    normal_mass: jax.Array
+    slip_mass: jax.Array
+    friction: jax.Array
+    least: jax.Array
+
+
+def rest_of(touch: Touch, correction: float, time_step: jax.Array) -> Rest:
+    """Return the contacts as the resting sweeps need them: a gap may close in a step, an overlap opens by a fraction.
+
+    Args:
+        touch: the contacts.
+        correction: fraction of an overlap removed per step, above that of an approach at `rest_speed` in one step.
+        time_step: in s.
+    """
+    removed = correction * jnp.maximum(-touch.gap - touch.rest_speed * time_step, 0)
+    return Rest(
+        normal=touch.normal,
+        first_arm=touch.first_arm,
+        second_arm=touch.second_arm,
+        response=touch.response,
+        normal_mass=touch.normal_mass,
+        slip_mass=touch.slip_mass,
+        friction=touch.friction,
+        least=computed_once((removed - jnp.maximum(touch.gap, 0)) / time_step),
+    )
+
+
+def resting(velocity: Vector, push: Push, rest: Rest) -> tuple[Vector, Push]:
+    """Return the change of the impulse of a contact by one more iteration, in N s, and the impulse after it.
 
     ``N' = max(0, N + (u - v.n) / (n.K n))``, then the friction that would end the slip, shortened to ``mu N'`` where it
     is longer.
@@ -79,13 +119,13 @@ def resting(velocity: Vector, push: Push, touch: Touch, least: jax.Array) -> Pus
     Args:
         velocity: v, of the first body relative to the second at the point, after all impulses so far.
         push: impulses so far.
-        touch: the contact.
-        least: u, smallest allowed normal velocity, in m/s.
+        rest: the contact; u is its ``least``.
     """
-    normal = touch.normal
-    speed = dot(velocity, normal)
-    along = staged(jnp.maximum(push.along + (least - speed) * touch.normal_mass, 0))
-    velocity = velocity + (along - push.along) * touch.response
-    slip = staged(velocity - staged(dot(velocity, normal)) * normal)
-    friction = shortened(push.friction - touch.slip_mass * slip, touch.friction * along)
-    return Push(along=along, friction=friction)
+    # The barriers keep the loops of the three components of friction from repeating the slip and its components.
+    speed = computed_once(dot(velocity, rest.normal))
+    along = computed_once(jnp.maximum(push.along + (rest.least - speed) * rest.normal_mass, 0))
+    more = along - push.along
+    slip = velocity - speed * rest.normal + more * rest.response
+    sticking = computed_once(push.friction - rest.slip_mass * slip)
+    friction = shortened(sticking, rest.friction * along)
+    return more * rest.normal + (friction - push.friction), Push(along=along, friction=friction)
