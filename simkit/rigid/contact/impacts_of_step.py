@@ -29,7 +29,6 @@ def strike_all(
     setting: Setting,
     touches: Touches,
     last: Touches,
-    any_near: jax.Array | None,
     time_step: jax.Array,
     passes: int,
 ) -> tuple[Velocities, jax.Array, Touches]:
@@ -42,44 +41,47 @@ def strike_all(
         setting: bodies, planes and loads.
         touches: the contacts, trees of `Touch`.
         last: impulses of the last step, trees of `Push`.
-        any_near: whether any pair may touch; None where there are no pairs.
         time_step: in s.
         passes: number of passes over all contacts; with 0, only impacts with friction are reported.
     """
-    planes, pairs = _with_rest_speed(touches.planes, last.planes), None
-    hits = [approaching(relative((before,), planes), planes, time_step)]
-    passing_by = None
-    if touches.pairs is not None:
-        assert any_near is not None  # None only without pairs
-        pairs, of_each_pair, passing_by = _impacts_of_pairs(
-            before, motion, setting, touches.pairs, last.pairs, any_near, time_step
-        )
-        hits.append(of_each_pair)
+    planes = _with_rest_speed(touches.planes, last.planes)
+    hits = approaching(relative((before,), planes), planes, time_step)
+    if touches.pairs is None:
+        contacts = Touches(planes=planes, pairs=None)
+        return *_strike(before, mobility, contacts, [hits], time_step, passes), touches
+    pairs, hits_of_pairs, passing_by = _impacts_of_pairs(before, motion, setting, touches.pairs, last.pairs, time_step)
+    contacts = Touches(planes=planes, pairs=pairs)
+    after, impact = _strike(before, mobility, contacts, [hits, hits_of_pairs], time_step, passes)
+    pairs = _without_passing(touches.pairs, passing_by, after - before, len(setting.bodies.kinds))
+    return after, impact, dataclasses.replace(touches, pairs=pairs)
+
+
+def _strike(
+    before: Velocities,
+    mobility: Mobility,
+    contacts: Touches,
+    hits: list[jax.Array],
+    time_step: jax.Array,
+    passes: int,
+) -> tuple[Velocities, jax.Array]:
+    """Return the velocities after passes over all contacts, and whether there was an impact."""
     hits = computed_once(hits)
-    impact_contacts = Touches(planes=planes, pairs=pairs)
     if passes == 0:
         # Resting impulses end an approach exactly when the gap closes; only friction depends on the step of impact.
-        with_friction = [touch.friction > 0 for touch in (planes, pairs) if touch is not None]
+        with_friction = [touch.friction > 0 for touch in (contacts.planes, contacts.pairs) if touch is not None]
         hits = [hit & has_friction for hit, has_friction in zip(hits, with_friction, strict=True)]
     impact = functools.reduce(jnp.logical_or, (jnp.any(hit, axis=(0, 1, 2)) for hit in hits))
-    after = before
-    if passes:
-        visit = functools.partial(strike, time_step=time_step)
+    if passes == 0:
+        return before, impact
+    visit = functools.partial(strike, time_step=time_step)
 
-        def one_pass(velocities: Velocities, _: None) -> tuple[Velocities, None]:
-            return sweep(velocities, mobility, impact_contacts, Touches(planes=None, pairs=None), visit, any_near)[
-                0
-            ], None
+    def one_pass(velocities: Velocities, _: None) -> tuple[Velocities, None]:
+        return sweep(velocities, mobility, contacts, Touches(planes=None, pairs=None), visit)[0], None
 
-        def all_passes(velocities: Velocities) -> Velocities:
-            return jax.lax.scan(one_pass, velocities, None, length=passes)[0]
+    def all_passes(velocities: Velocities) -> Velocities:
+        return jax.lax.scan(one_pass, velocities, None, length=passes)[0]
 
-        after = jax.lax.cond(jnp.any(impact), all_passes, lambda same: same, before)
-    if passing_by is not None and touches.pairs is not None:
-        touches = dataclasses.replace(
-            touches, pairs=_without_passing(touches.pairs, passing_by, after - before, len(setting.bodies.kinds))
-        )
-    return after, impact, touches
+    return jax.lax.cond(jnp.any(impact), all_passes, lambda same: same, before), impact
 
 
 def _with_rest_speed(touch: Touch, push: Push) -> Touch:
@@ -95,31 +97,19 @@ def _impacts_of_pairs(
     setting: Setting,
     pairs: Touch,
     last: Push,
-    any_near: jax.Array,
     time_step: jax.Array,
 ) -> tuple[Touch, jax.Array, jax.Array]:
     """Return the contacts of pairs without those that pass by, where there are impacts, and which pairs pass by."""
+    resting = _with_rest_speed(pairs, last)
+    hits = approaching(relative(of_pairs(before, len(setting.bodies.kinds)), resting), resting, time_step)
+    hits = computed_once(hits)
+    candidates = jnp.any(hits, axis=1) & (jnp.min(resting.gap, axis=1) > 0)
 
-    # Only the arrays that change are results of conditions, which copy them.
-    def where_near() -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        resting = _with_rest_speed(pairs, last)
-        hits = approaching(relative(of_pairs(before, len(setting.bodies.kinds)), resting), resting, time_step)
-        hits = computed_once(hits)
-        candidates = jnp.any(hits, axis=1) & (jnp.min(resting.gap, axis=1) > 0)
+    def pass_by(candidates: jax.Array) -> jax.Array:
+        return passing(setting.bodies, motion, before.linear, before.angular, candidates, time_step)
 
-        def pass_by(candidates: jax.Array) -> jax.Array:
-            return passing(setting.bodies, motion, before.linear, before.angular, candidates, time_step)
-
-        passing_by = jax.lax.cond(jnp.any(candidates), pass_by, jnp.zeros_like, candidates)
-        return resting.rest_speed, apart(resting, passing_by).gap, hits & ~passing_by[:, None], passing_by
-
-    def nowhere() -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        none = jnp.zeros_like(pairs.gap, bool)
-        return pairs.rest_speed, pairs.gap, none, none[:, 0]
-
-    # Most steps of bodies that lie apart end here, before anything is gathered for pairs.
-    rest_speed, gap, hits, passing_by = jax.lax.cond(any_near, where_near, nowhere)
-    return dataclasses.replace(pairs, rest_speed=rest_speed, gap=gap), hits, passing_by
+    passing_by = jax.lax.cond(jnp.any(candidates), pass_by, jnp.zeros_like, candidates)
+    return apart(resting, passing_by), hits & ~passing_by[:, None], passing_by
 
 
 def _without_passing(pairs: Touch, passing_by: jax.Array, change: Velocities, count: int) -> Touch:

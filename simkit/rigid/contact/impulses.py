@@ -17,7 +17,7 @@ from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
 from simkit.rigid.collision.nearby import nearby
 from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.contact.impacts_of_step import RESTING_STEPS, strike_all
-from simkit.rigid.contact.sweeping.arrangement import apart, far_pairs, touches_of, touching_pairs, touching_planes
+from simkit.rigid.contact.sweeping.arrangement import apart, touches_of, touching_pairs, touching_planes
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities, mobility_of
 from simkit.rigid.contact.sweeping.sweeps import Touches, applied, slot_by_slot, sweep
 from simkit.rigid.contact.sweeping.touching import Push, Rest, Touch, rest_of, resting
@@ -188,56 +188,46 @@ class Impulses:
         time_step: jax.Array,
     ) -> "_Resolved":
         """Return the velocities and impulses after all contacts of a step."""
-        pairs, any_near = None, None
-        if last.pairs is not None:
-            # Pairs that are not near have no impulse, so a member does not depend on near pairs of other members.
-            last = dataclasses.replace(last, pairs=each(lambda values: jnp.where(near[:, None], values, 0), last.pairs))
-            any_near = jnp.any(near)
-            pairs = jax.lax.cond(
-                any_near,
-                lambda: apart(touching_pairs(motion, setting, mobility, loaded), ~near),
-                lambda: far_pairs(last.pairs),
+        planes = touching_planes(motion, setting, mobility, loaded)
+
+        def resolved(pairs: Touch | None, pushes: Push | None) -> _Resolved:
+            touches, known = Touches(planes=planes, pairs=pairs), Touches(planes=last.planes, pairs=pushes)
+            struck, impact, touches = computed_once(
+                strike_all(before, mobility, motion, setting, touches, known, time_step, self.impacts)
             )
-        touches = Touches(planes=touching_planes(motion, setting, mobility, loaded), pairs=pairs)
-        struck, impact, touches = computed_once(
-            strike_all(before, mobility, motion, setting, touches, last, any_near, time_step, self.impacts)
-        )
-        after, pushes = self._rest(struck, mobility, touches, last, any_near, time_step)
-        return _Resolved(struck=struck, after=after, pushes=pushes, impact=impact, deepest=_deepest(touches))
+            after, known = self._rest(struck, mobility, touches, known, time_step)
+            return _Resolved(struck=struck, after=after, pushes=known, impact=impact, deepest=_deepest(touches))
+
+        def with_pairs(pushes: Push) -> _Resolved:
+            # Pairs that are not near have no impulse, so a member does not depend on near pairs of other members.
+            pushes = each(lambda values: jnp.where(near[:, None], values, 0), pushes)
+            return resolved(apart(touching_pairs(motion, setting, mobility, loaded), ~near), pushes)
+
+        def planes_only(pushes: Push) -> _Resolved:
+            alone = resolved(None, None)
+            pushes = each(jnp.zeros_like, pushes)
+            return dataclasses.replace(alone, pushes=dataclasses.replace(alone.pushes, pairs=pushes))
+
+        if last.pairs is None:
+            return resolved(None, None)
+        # One condition around everything: the results of conditions are copied, and contacts are the largest arrays of
+        # a step. The contacts of planes are compiled twice for it.
+        return jax.lax.cond(jnp.any(near), with_pairs, planes_only, last.pairs)
 
     def _rest(
-        self,
-        velocities: Velocities,
-        mobility: Mobility,
-        touches: Touches,
-        last: Touches,
-        any_near: jax.Array | None,
-        time_step: jax.Array,
+        self, velocities: Velocities, mobility: Mobility, touches: Touches, last: Touches, time_step: jax.Array
     ) -> tuple[Velocities, Touches]:
+        """Return the velocities and impulses after the resting sweeps."""
         rests = _for_each(lambda touch: rest_of(touch, self.correction, time_step), touches)
 
-        def all_sweeps(velocities: Velocities, rests: Touches, pushes: Touches) -> tuple[Velocities, Touches]:
-            def one_sweep(carry: tuple[Velocities, Touches], _: None) -> tuple[tuple[Velocities, Touches], None]:
-                return sweep(carry[0], mobility, rests, carry[1], slot_by_slot(resting), None), None
+        def one_sweep(carry: tuple[Velocities, Touches], _: None) -> tuple[tuple[Velocities, Touches], None]:
+            return sweep(carry[0], mobility, rests, carry[1], slot_by_slot(resting)), None
 
-            if self.warm:
-                velocities = computed_once(applied(velocities, mobility, rests, _for_each(_impulse, rests, pushes)))
-            else:
-                pushes = _for_each(_zero_push, rests)
-            return jax.lax.scan(one_sweep, (velocities, pushes), None, length=self.sweeps)[0]
-
-        def planes_only(velocities: Velocities, planes: Push, pairs: Push | None) -> tuple[Velocities, Touches]:
-            alone = dataclasses.replace(rests, pairs=None)
-            after, pushes = all_sweeps(velocities, alone, Touches(planes=planes, pairs=None))
-            return after, dataclasses.replace(pushes, pairs=pairs)
-
-        def with_pairs(velocities: Velocities, planes: Push, pairs: Push) -> tuple[Velocities, Touches]:
-            return all_sweeps(velocities, rests, Touches(planes=planes, pairs=pairs))
-
-        # The condition is around all sweeps: around each, it copies the impulses of all pairs.
-        if any_near is None:
-            return planes_only(velocities, last.planes, None)
-        return jax.lax.cond(any_near, with_pairs, planes_only, velocities, last.planes, last.pairs)
+        if self.warm:
+            velocities = computed_once(applied(velocities, mobility, rests, _for_each(_impulse, rests, last)))
+        else:
+            last = _for_each(_zero_push, rests)
+        return jax.lax.scan(one_sweep, (velocities, last), None, length=self.sweeps)[0]
 
 
 @pytree

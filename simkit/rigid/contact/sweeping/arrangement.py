@@ -17,7 +17,7 @@ from simkit.rigid.collision.rounds import rounds
 from simkit.rigid.collision.slots import FAR
 from simkit.rigid.contact.sweeping.mobility import Mobility
 from simkit.rigid.contact.sweeping.sweeps import Touches, made_even
-from simkit.rigid.contact.sweeping.touching import Push, Touch, masses
+from simkit.rigid.contact.sweeping.touching import Touch, masses
 from simkit.rigid.scene import Setting
 
 
@@ -82,27 +82,6 @@ def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, loaded:
         jnp.maximum(first[2], second[2]),
         jnp.maximum(first[3], second[3]),
         jnp.maximum(jnp.maximum(norm(first[4]), norm(second[4])), norm(first[4] - second[4])),
-    )
-
-
-def far_pairs(pushes: Push) -> Touch:
-    """Return contacts with the gap `FAR`, which never act, in arrays like those of their impulses.
-
-    Args:
-        pushes: (rounds, slots, pairs per round, ...).
-    """
-    zero, none = jnp.zeros_like(pushes.along), zeros(pushes.along)
-    return Touch(
-        normal=none,
-        first_arm=none,
-        second_arm=none,
-        response=none,
-        normal_mass=zero + 1,
-        slip_mass=zero,
-        gap=zero + FAR,
-        friction=zero,
-        restitution=zero,
-        rest_speed=zero,
     )
 
 

@@ -41,7 +41,6 @@ def sweep(
     touches: Touches,
     carried: Touches,
     visit: Visit,
-    any_near: jax.Array | None,
 ) -> tuple[Velocities, Touches]:
     """Return velocities after one Gauss-Seidel sweep: one visit of every contact with the latest velocities.
 
@@ -54,7 +53,6 @@ def sweep(
         touches: the contacts, trees of `Touch`.
         carried: data of ``visit`` for each contact, trees in the same arrangement.
         visit: ``(velocities of the sides, their mobilities, touch of all slots, carried) -> (velocities, carried)``.
-        any_near: whether any pair may touch; if not, pairs are not visited. None visits them always.
     """
 
     def one_plane(sides: Sides, contact: Any) -> tuple[Sides, Any]:
@@ -76,17 +74,10 @@ def sweep(
         met = jax.vmap(join_pairs)(*(jnp.stack(jax.tree.leaves(side)) for side in met))
         return jax.vmap(next_round)(jnp.concatenate([met, packed[n_velocities:]])), after
 
-    def all_rounds(velocities: Velocities, carried: Any) -> tuple[Velocities, Any]:
-        # One array for all 13 components, so that the shift between rounds is compiled once.
-        packed = jnp.stack(jax.tree.leaves((each(made_even, velocities), padded[1])))
-        packed, carried = jax.lax.scan(one_round, packed, (touches.pairs, carried))
-        # After the last round the bodies are in their first order again.
-        return jax.tree.unflatten(jax.tree.structure(velocities), list(packed[:n_velocities, :count])), carried
-
-    if any_near is None:
-        velocities, pairs = all_rounds(velocities, carried.pairs)
-    else:
-        velocities, pairs = jax.lax.cond(any_near, all_rounds, lambda *same: same, velocities, carried.pairs)
+    # One array for all 13 components, so that the shift between rounds is compiled once.
+    packed, pairs = jax.lax.scan(one_round, jnp.stack(jax.tree.leaves(padded)), (touches.pairs, carried.pairs))
+    # After the last round the bodies are in their first order again.
+    velocities = jax.tree.unflatten(jax.tree.structure(velocities), list(packed[:n_velocities, :count]))
     return velocities, Touches(planes=planes, pairs=pairs)
 
 
