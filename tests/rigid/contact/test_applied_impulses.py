@@ -6,7 +6,7 @@ import pytest
 
 from simkit.rigid.algebra.vector import Vector, cross, each, stacked, zeros
 from simkit.rigid.bodies.bodies import box, repeat
-from simkit.rigid.bodies.motion import motion_of
+from simkit.rigid.bodies.motion import Wrench, motion_of
 from simkit.rigid.collision.rounds import rounds
 from simkit.rigid.contact.sweeping.arrangement import touches_of
 from simkit.rigid.contact.sweeping.mobility import Velocities, mobility_of
@@ -23,7 +23,12 @@ def test_impulses_at_all_contacts_add_up_on_each_body(count):
     bodies = repeat(box(2.0, (0.3, 0.2, 0.1), 0.5), count)
     motion = motion_of(bodies, Vector(*jnp.asarray(rng.uniform(-0.2, 0.2, (3, count)))))
     mobility = mobility_of(bodies, motion)
-    setting = Setting(params={}, bodies=bodies, planes=floor(), load=lambda motion, time: zeros(motion.position.x))
+    setting = Setting(
+        params={},
+        bodies=bodies,
+        planes=floor(),
+        load=lambda motion, time: Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass)),
+    )
     touches = touches_of(motion, setting, mobility)
     planes, pairs = (
         each(lambda values: jnp.asarray(rng.normal(size=values.shape)), touch.normal)
