@@ -17,10 +17,18 @@ class Registry:
         kind: kind of part, for messages and the name of the group: ``"simulation"``.
         own: simkit's own parts, ``{name: "module:attribute"}`` or ``{name: "module"}``.
         needed: attributes that a part must have; empty for parts that are functions.
+        replaced: what to use instead of names that no longer exist.
     """
 
-    def __init__(self, kind: str, own: Mapping[str, str], needed: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        kind: str,
+        own: Mapping[str, str],
+        needed: tuple[str, ...] = (),
+        replaced: Mapping[str, str] | None = None,
+    ) -> None:
         self.kind, self.group, self.own, self.needed = kind, f"simkit.{kind}s", own, needed
+        self.replaced = replaced or {}
 
     def names(self) -> list[str]:
         """Return every name, sorted."""
@@ -48,6 +56,8 @@ class Registry:
             raise UserError(
                 f"{self.kind} '{name}' is registered by {' and by '.join(owners)}; uninstall one of the packages"
             )
+        if not owners and name in self.replaced:
+            raise UserError(f"{self.kind} '{name}' no longer exists; use {self.replaced[name]}")
         if not owners:
             raise UserError(f"unknown {self.kind} '{one_line(name, 80)}'{nearest(name[:64], self.names())}")
         target = self.own[name] if name in self.own else entries[0].value

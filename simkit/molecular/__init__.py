@@ -6,7 +6,6 @@ from simkit.molecular.search.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft
 from simkit.molecular.systems.clusters import cluster
 from simkit.molecular.systems.colloid_assembly import colloid_assembly
-from simkit.molecular.systems.crystal import crystal
 from simkit.molecular.systems.from_structure import relaxed_structure
 from simkit.molecular.systems.jamming import jamming
 from simkit.molecular.systems.jax_md_packing import jax_md_soft_spheres
@@ -16,7 +15,6 @@ __all__ = [
     "bubble_raft",
     "cluster",
     "colloid_assembly",
-    "crystal",
     "dynamics",
     "interactions",
     "jamming",

@@ -8,7 +8,6 @@ FACTORIES = {
     "molecular.colloid_assembly": "simkit.molecular.systems.colloid_assembly:colloid_assembly",
     "molecular.basin_hopping": "simkit.molecular.search.basin_hopping:basin_hopping",
     "molecular.bubble_raft": "simkit.molecular.systems.bubble_raft:bubble_raft",
-    "molecular.crystal": "simkit.molecular.systems.crystal:crystal",
     "molecular.jax_md_soft_spheres": "simkit.molecular.systems.jax_md_packing:jax_md_soft_spheres",
     "molecular.system": "simkit.molecular.composed.system:system",
     "molecular.structure": "simkit.molecular.systems.from_structure:relaxed_structure",
@@ -42,5 +41,8 @@ PAINTERS = {
     "bodies": "simkit.render.bodies:body_painter",
     "chart": "simkit.render.line:LinePainter",
 }
-SIMULATIONS = Registry("simulation", FACTORIES)
+REPLACED = {
+    "molecular.crystal": "'molecular.system', as the scenarios silicon and lennard_jones_crystal do",
+}
+SIMULATIONS = Registry("simulation", FACTORIES, replaced=REPLACED)
 VIEWS = Registry("view", PAINTERS)

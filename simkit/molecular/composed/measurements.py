@@ -11,6 +11,7 @@ from simkit.core.quantities import over, raised, times
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State
 from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.elasticity import stiffness_names
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.spaces import Cell
@@ -58,6 +59,14 @@ def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Qua
         "mean_square_displacement": (raised(length, 2), "mean square displacement from the sites"),
         "momentum": (times(mass, speed), "length of the momentum"),
     }
+    stiffness = f"{energy}/{length}^{dimension}"
+    for name in stiffness_names(dimension):
+        own[name] = (
+            stiffness,
+            "elastic constant, derivative of a stress with respect to a strain, with relaxed particles",
+        )
+    own["bulk_modulus"] = stiffness, "bulk modulus"
+    own["shear_modulus"] = stiffness, "shear modulus, the mean over all directions"
     if moves:
         own["energy"] = energy, "kinetic and potential energy"
     found = particle_quantities(length, energy, str(dimension))

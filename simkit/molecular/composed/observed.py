@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from simkit.core.settings import Settings
 from simkit.molecular.composed.converted_params import without_time
+from simkit.molecular.composed.elasticity import Elasticity
 from simkit.molecular.composed.moment import Moment, See, Seen
 from simkit.molecular.composed.settings import LATTICES
 from simkit.molecular.composed.sites import Sites
@@ -28,46 +29,58 @@ class Observed(NamedTuple):
     refusal: str
 
 
-def observed(settings: Settings, touching: Touching, sites: Sites) -> tuple[See, dict[str, tuple[str, ...]]]:
+class Parts(NamedTuple):
+    """Parts of a system of which optional quantities are computed.
+
+    Attributes:
+        touching: contacts of the particles.
+        sites: sites of the start.
+        elasticity: elastic constants.
+        tasks: tasks, one after the other.
+    """
+
+    touching: Touching
+    sites: Sites
+    elasticity: Elasticity
+    tasks: tuple[str, ...]
+
+
+def observed(settings: Settings, parts: Parts) -> tuple[See, dict[str, tuple[str, ...]]]:
     """Return ``moment -> `` the chosen quantities, and the names of the axes of their arrays.
 
     Args:
         settings: settings of the system.
-        touching: contacts of the particles.
-        sites: sites of the start.
+        parts: parts of the system.
 
     Raises:
         UserError: if a chosen quantity is undefined for the system.
     """
     chosen: list[Observed] = []
     for index, name in enumerate(settings["observed"]):
-        found = KINDS[name](touching, sites)
+        found = KINDS[name](parts)
         if found.refusal:
             raise settings.refuse("observed", f"[{index}] = '{name}' {found.refusal}; leave it out")
         chosen.append(found)
 
     def see(moment: Moment) -> Seen:
-        parts = [each.see(moment) for each in chosen]
-        arrays = {name: array for part in parts for name, array in part.arrays.items()}
-        return Seen(arrays, {name: number for part in parts for name, number in part.numbers.items()})
+        seen = [each.see(moment) for each in chosen]
+        arrays = {name: array for part in seen for name, array in part.arrays.items()}
+        return Seen(arrays, {name: number for part in seen for name, number in part.numbers.items()})
 
     return see, {name: axes for each in chosen for name, axes in each.dimensions.items()}
 
 
-def _contacts(touching: Touching, sites: Sites) -> Observed:
-    del sites
-    return Observed(touching.of_contacts, {"contacts": PARTICLE}, _without_contacts(touching))
+def _contacts(parts: Parts) -> Observed:
+    return Observed(parts.touching.of_contacts, {"contacts": PARTICLE}, _without_contacts(parts.touching))
 
 
-def _load(touching: Touching, sites: Sites) -> Observed:
-    del sites
-    return Observed(touching.of_load, {"load": PARTICLE}, _without_contacts(touching))
+def _load(parts: Parts) -> Observed:
+    return Observed(parts.touching.of_load, {"load": PARTICLE}, _without_contacts(parts.touching))
 
 
-def _hexatic_order(touching: Touching, sites: Sites) -> Observed:
-    del sites
-    refusal = _without_contacts(touching) or ("needs two dimensions" if touching.dimension != 2 else "")
-    return Observed(touching.of_hexatic_order, {"hexatic_order": PARTICLE}, refusal)
+def _hexatic_order(parts: Parts) -> Observed:
+    refusal = _without_contacts(parts.touching) or ("needs two dimensions" if parts.touching.dimension != 2 else "")
+    return Observed(parts.touching.of_hexatic_order, {"hexatic_order": PARTICLE}, refusal)
 
 
 def _without_contacts(touching: Touching) -> str:
@@ -75,46 +88,52 @@ def _without_contacts(touching: Touching) -> str:
     return "" if touching.contact_terms() else ends
 
 
-def _energy_of_particle(touching: Touching, sites: Sites) -> Observed:
-    del sites
-    acts = touching.acts
+def _energy_of_particle(parts: Parts) -> Observed:
+    acts = parts.touching.acts
     others = bool(acts.silicon or acts.others or acts.tails)
     refusal = "is that of pairs and fields, and here are other energies" if others else ""
-    return Observed(touching.of_energies, {"energy_of_particle": PARTICLE}, refusal)
+    return Observed(parts.touching.of_energies, {"energy_of_particle": PARTICLE}, refusal)
 
 
-def _packing_fraction(touching: Touching, sites: Sites) -> Observed:
+def _packing_fraction(parts: Parts) -> Observed:
     def see(moment: Moment) -> Seen:
-        params, dimension = without_time(moment.params), touching.dimension
-        return Seen({}, {"packing_fraction": touching.particles.filled(params, moment.cell, dimension)})
+        params, dimension = without_time(moment.params), parts.touching.dimension
+        return Seen({}, {"packing_fraction": parts.touching.particles.filled(params, moment.cell, dimension)})
 
-    return Observed(see, {}, "" if sites.room.is_closed else CELL)
-
-
-def _displacement(touching: Touching, sites: Sites) -> Observed:
-    del touching
-    return Observed(sites.of_displacement, {"displacement": PARTICLE}, _without_sites(sites))
+    return Observed(see, {}, "" if parts.sites.room.is_closed else CELL)
 
 
-def _origin(touching: Touching, sites: Sites) -> Observed:
-    del touching
-    refusal = _without_sites(sites) or ("" if sites.placing.places.fractions is not None else CELL)
-    return Observed(sites.of_origin, {"origin": PARTICLE}, refusal)
+def _displacement(parts: Parts) -> Observed:
+    return Observed(parts.sites.of_displacement, {"displacement": PARTICLE}, _without_sites(parts.sites))
+
+
+def _origin(parts: Parts) -> Observed:
+    refusal = _without_sites(parts.sites) or ("" if parts.sites.placing.places.fractions is not None else CELL)
+    return Observed(parts.sites.of_origin, {"origin": PARTICLE}, refusal)
 
 
 def _without_sites(sites: Sites) -> str:
     return "" if sites.placing.random is None else "needs a start that no random key draws, such as a lattice"
 
 
-def _lattice_constant(touching: Touching, sites: Sites) -> Observed:
-    del touching
-    refusal = "" if sites.room.is_closed else CELL
-    if sites.lattice is None or sites.lattice[0] not in LATTICES:
+def _lattice_constant(parts: Parts) -> Observed:
+    refusal = "" if parts.sites.room.is_closed else CELL
+    if parts.sites.lattice is None or parts.sites.lattice[0] not in LATTICES:
         refusal = "needs a start by lattice"
-    return Observed(sites.of_lattice, {}, refusal)
+    return Observed(parts.sites.of_lattice, {}, refusal)
 
 
-KINDS: dict[str, Callable[[Touching, Sites], Observed]] = {
+def _elastic_constants(parts: Parts) -> Observed:
+    acts, particles = parts.touching.acts, parts.touching.particles
+    refusal = "" if parts.sites.room.is_closed else CELL
+    if "relax" not in parts.tasks:
+        refusal = 'needs particles at rest, and so the task "relax"'
+    if acts.fields or particles.frozen.any():
+        refusal = "needs a system without fields and without frozen particles"
+    return Observed(parts.elasticity.of_moment, {}, refusal)
+
+
+KINDS: dict[str, Callable[[Parts], Observed]] = {
     "contacts": _contacts,
     "load": _load,
     "hexatic_order": _hexatic_order,
@@ -123,4 +142,5 @@ KINDS: dict[str, Callable[[Touching, Sites], Observed]] = {
     "displacement": _displacement,
     "origin": _origin,
     "lattice_constant": _lattice_constant,
+    "elastic_constants": _elastic_constants,
 }

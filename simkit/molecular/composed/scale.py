@@ -15,9 +15,9 @@ from simkit.molecular.composed.names import TIME
 from simkit.molecular.composed.pair_terms import BETWEEN, PairTerm
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.stillinger_weber import BOND, STIFFNESS
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.spaces import Cell
-from simkit.molecular.systems.crystal import MATERIALS
 
 # Distances searched for the minimum, in units of the spacing of the particles, and iterations of its refinement.
 NEAREST, FURTHEST, DISTANCES, IMPROVEMENTS = 0.1, 3.0, 64, 4
@@ -95,11 +95,10 @@ def scale_of(
             if first <= second and any(term.between[first, second] and not term.is_contact for term in pairs)
         ]
         found += [_touch(term, params) for term in pairs if term.is_contact]
-        material = MATERIALS["silicon"]
         for parameters in acts.silicon:
             values = parameters(params)
             unit = values["epsilon"] / values["sigma"] ** 2
-            found.append((material.bond * values["sigma"], material.stiffness * unit))
+            found.append((BOND * values["sigma"], STIFFNESS * unit))
         near = spacing(params)
         at = given if TIME in given else {**given, TIME: jnp.zeros_like(near)}
         if acts.fields:

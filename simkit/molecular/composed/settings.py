@@ -26,6 +26,7 @@ OBSERVED = (
     "displacement",
     "origin",
     "lattice_constant",
+    "elastic_constants",
 )
 
 SPECIES = {
@@ -236,7 +237,7 @@ SETTINGS = {
         "further quantities of frames and diagnostics: contacts, with the contact number and the fraction of "
         "rattlers; shares of the load; hexatic order; energies of each; the packing fraction; displacements from the "
         "start, with the largest and the mean square; the x coordinate at the start; the lattice constant, with the "
-        "distance of nearest neighbors",
+        "distance of nearest neighbors; elastic constants at rest, with bulk and shear modulus",
         (),
         [],
     ),

@@ -19,6 +19,7 @@ from simkit.molecular.composed.cells import SystemCell, cell_of
 from simkit.molecular.composed.checks import ABOVE_ZERO, NOT_BELOW_ZERO, checker
 from simkit.molecular.composed.crowding import crowd_of
 from simkit.molecular.composed.dynamics_then_relaxation import DynamicsThenRelaxation
+from simkit.molecular.composed.elasticity import Elasticity
 from simkit.molecular.composed.fields import field_of, wall_of
 from simkit.molecular.composed.interactions import Acting, acting, images_of
 from simkit.molecular.composed.measurements import (
@@ -28,8 +29,9 @@ from simkit.molecular.composed.measurements import (
     shown,
     with_potential_energy,
 )
-from simkit.molecular.composed.moment import See
+from simkit.molecular.composed.moment import Moment, See
 from simkit.molecular.composed.names import Names, names_of
+from simkit.molecular.composed.observed import Parts
 from simkit.molecular.composed.observed import observed as observed_of
 from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles, numbers_of, species_by_count, species_by_symbol, value_names
@@ -40,6 +42,7 @@ from simkit.molecular.composed.sites import Sites
 from simkit.molecular.composed.starts import Places, check_start, lattice_or_structure, places_of
 from simkit.molecular.composed.touching import Touching
 from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.minimizers import Scale
 from simkit.molecular.structures.structures import Structure
 
 
@@ -127,7 +130,9 @@ class Composition:
         placing: starting positions.
         acts: interactions and fields.
         images: number of interacting cells along each axis; ``None`` for one.
-        touching: contacts of the particles.
+        scale: ``params -> Scale`` of a bond.
+        rattlers: ``moment -> `` mask of the particles without load-bearing contacts, (N,) booleans; ``None`` if there
+            are none.
         see: ``moment -> `` observed quantities.
         seen: names of the axes of its arrays.
     """
@@ -141,7 +146,8 @@ class Composition:
     placing: Placing
     acts: Acting
     images: tuple[int, ...] | None
-    touching: Touching
+    scale: Callable[[Params], Scale]
+    rattlers: Callable[[Moment], jax.Array] | None
     see: See
     seen: dict[str, tuple[str, ...]]
 
@@ -153,26 +159,22 @@ class Composition:
         """
         acts, members, placing, room = self.acts, self.members, self.placing, self.room
 
-        def spacing(params: Params) -> jax.Array:
-            return placing.spacing(params, members.count, room.dimension)
-
         def cell(params: Params) -> jax.Array:
             found = room.cell(params)
             assert found is not None  # asked for only where there is one
             return computed_once(found)
 
-        scale = scale_of(acts, members, spacing, placing.sample, room, room.dimension)
         return tasks.System(
             params=self.params,
             interaction=interaction or acts.interaction(members, self.images, self._crowd()),
             start=placing.start,
             cell=None if room.is_free else cell,
             mass=lambda params: computed_once(members.of_each("mass", params)),
-            scale=lambda params: computed_once(scale(params)),
+            scale=lambda params: computed_once(self.scale(params)),
             frozen=members.frozen if members.frozen.any() else None,
             observe=observer(members),
             see=self.see,
-            rattlers=self.touching.rattlers if self.touching.are_all() and not room.is_free else None,
+            rattlers=self.rattlers,
             dimensions=DIMENSIONS | self.seen,
             is_closed=room.is_closed,
             has_fields=bool(acts.fields),
@@ -267,8 +269,16 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     touching = Touching(acts, members, size, images)
     may_drift = not (fields or frozen.any() or settings["dynamics"]["method"] == "langevin")
     sites = Sites(placing, room, _lattice(settings["start"]), _moves_cell(settings), may_drift)
-    see, seen = observed_of(settings, touching, sites)
-    return Composition(settings, done, names, params, members, room, placing, acts, images, touching, see, seen)
+
+    def spacing(params: Params) -> jax.Array:
+        return placing.spacing(params, members.count, room.dimension)
+
+    scale = scale_of(acts, members, spacing, placing.sample, room, room.dimension)
+    rattlers = touching.rattlers if touching.are_all() and not room.is_free else None
+    tolerance = settings["relax"]["force_tolerance"]
+    elasticity = Elasticity(acts.interaction(members, images), scale, tolerance, rattlers)
+    see, seen = observed_of(settings, Parts(touching, sites, elasticity, done))
+    return Composition(settings, done, names, params, members, room, placing, acts, images, scale, rattlers, see, seen)
 
 
 def _lattice(start: Settings) -> tuple[str, tuple[int, ...]] | None:

@@ -23,6 +23,8 @@ from simkit.molecular.spaces import Cell, Components, Space
 
 # Energy in eV, length in angstrom.
 SILICON = {"epsilon": 2.1683, "sigma": 2.0951, "tetrahedral_strength": 21.0}
+# Length of a bond at rest in units of sigma, and its curvature in units of epsilon / sigma^2.
+BOND, STIFFNESS = 2 ** (1 / 6), 20.879
 
 # In units of sigma. Within the edge of the reach the potential is below 1e-43 of its scale; zero there keeps every
 # derivative finite. Below the core, where it exceeds 1e5 epsilon, the pair energy is continued linearly.

@@ -14,17 +14,19 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.interactions.stillinger_weber import stillinger_weber
+from simkit.molecular.interactions.stillinger_weber import BOND, STANDARD, STIFFNESS, stillinger_weber
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.models.cluster_model import LENNARD_JONES_STIFFNESS
-from simkit.molecular.models.parameters import LENNARD_JONES_PARAMETERS, MORSE_PARAMETERS
+from simkit.molecular.models.parameters import LENNARD_JONES_PARAMETERS, MORSE_PARAMETERS, SILICON_PARAMETERS
 from simkit.molecular.potentials import PairPotential, lennard_jones, morse, soft_sphere, switched
-from simkit.molecular.systems.crystal import MATERIALS, ROOM, SKIN
 
 PAIR_PARAMETERS = ("epsilon", "sigma")
 POTENTIALS = ("lennard_jones", "morse", "silicon", "soft_sphere")
 # Most atoms of a structure in free space without cut-off: more would need gigabytes for the sum over all pairs.
 MOST_WITHOUT_CUTOFF = 4000
+# Density relative to that of the structure for which the capacity of the neighbor list is estimated.
+ROOM = 1.5
+SKIN = 0.1
 
 
 class ForceField(NamedTuple):
@@ -101,19 +103,16 @@ def force_field(
 
 
 def _silicon(count: int) -> ForceField:
-    silicon = MATERIALS["silicon"]
-    assert silicon.reach is not None  # it has its own
-    reach = silicon.reach
     return ForceField(
         interaction=stillinger_weber(skin=SKIN),
-        params=dict(silicon.parameters),
-        reach=lambda values: reach * float(values["sigma"]),
+        params=dict(SILICON_PARAMETERS),
+        reach=lambda values: STANDARD.reach * float(values["sigma"]),
         scale=lambda params: Scale(
-            length=silicon.bond * params["sigma"],
-            stiffness=silicon.stiffness * params["epsilon"] / params["sigma"] ** 2,
+            length=BOND * params["sigma"],
+            stiffness=STIFFNESS * params["epsilon"] / params["sigma"] ** 2,
         ),
         force_unit=lambda params: params["epsilon"] / params["sigma"],
-        diameter=lambda params: jnp.full(count, silicon.bond, params["sigma"].dtype) * params["sigma"],
+        diameter=lambda params: jnp.full(count, BOND, params["sigma"].dtype) * params["sigma"],
     )
 
 

@@ -11,7 +11,6 @@ from simkit import molecular
 from simkit.molecular.dynamics import maxwell_boltzmann, velocity_verlet
 from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
 from simkit.molecular.structures.lattices import face_centered_cubic
-from simkit.molecular.systems.crystal import MATERIALS
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -20,7 +19,6 @@ LJ = {"potential": "lennard_jones"}
 # Radius of a close-packed ball of 13 atoms times the spread of the start, in units of sigma.
 BALL = 1.25 * 2 ** (1 / 6) * (3 * 13 / (4 * np.pi * np.sqrt(2))) ** (1 / 3)
 SILICON = Path(__file__).parents[2] / "data" / "silicon_vacancy_63.xyz"
-BOND = MATERIALS["lennard_jones"].bond
 
 
 def clusters():
@@ -34,23 +32,6 @@ def clusters():
     return molecular.cluster(), data
 
 
-def crystals():
-    data = molecular.system(
-        particles={"A": {}},
-        interactions=[LJ | {"cutoff": "2.2*sigma", "switch_on": 1.5 / 2.2, "tail": True}],
-        start={
-            "lattice": "face_centered_cubic",
-            "repeats": [3, 3, 3],
-            "spacing": "bond",
-            "disorder": "disorder*bond",
-        },
-        derived={"bond": f"(1 + initial_strain)*{BOND}*sigma"},
-        relax={"cell": True, "pressure": "pressure"},
-        parameters={**UNITS, "initial_strain": 0.05, "disorder": 0.1, "pressure": 0.2},
-    )
-    return molecular.crystal(repeats=[3, 3, 3], cutoff=2.2, switch_on=1.5), data
-
-
 def structures():
     data = molecular.system(
         particles={"Si": {}},
@@ -61,7 +42,7 @@ def structures():
     return molecular.relaxed_structure(structure=SILICON.read_text(), potential="silicon"), data
 
 
-@pytest.mark.parametrize("both", [clusters, crystals, structures])
+@pytest.mark.parametrize("both", [clusters, structures])
 def test_relaxations_begin_alike(both):
     written, data = both()
     params = written.with_params(
