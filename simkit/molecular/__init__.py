@@ -4,7 +4,6 @@ from simkit.molecular import dynamics, interactions, minimizers, potentials, rel
 from simkit.molecular.composed.system import system
 from simkit.molecular.search.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft
-from simkit.molecular.systems.clusters import cluster
 from simkit.molecular.systems.colloid_assembly import colloid_assembly
 from simkit.molecular.systems.from_structure import relaxed_structure
 from simkit.molecular.systems.jamming import jamming
@@ -13,7 +12,6 @@ from simkit.molecular.systems.jax_md_packing import jax_md_soft_spheres
 __all__ = [
     "basin_hopping",
     "bubble_raft",
-    "cluster",
     "colloid_assembly",
     "dynamics",
     "interactions",

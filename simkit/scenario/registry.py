@@ -4,7 +4,6 @@ from simkit.plugins import Registry
 
 FACTORIES = {
     "molecular.jamming": "simkit.molecular.systems.jamming:jamming",
-    "molecular.cluster": "simkit.molecular.systems.clusters:cluster",
     "molecular.colloid_assembly": "simkit.molecular.systems.colloid_assembly:colloid_assembly",
     "molecular.basin_hopping": "simkit.molecular.search.basin_hopping:basin_hopping",
     "molecular.bubble_raft": "simkit.molecular.systems.bubble_raft:bubble_raft",
@@ -42,6 +41,7 @@ PAINTERS = {
     "chart": "simkit.render.line:LinePainter",
 }
 REPLACED = {
+    "molecular.cluster": "'molecular.system' with start.radius and without a cell",
     "molecular.crystal": "'molecular.system', as the scenarios silicon and lennard_jones_crystal do",
 }
 SIMULATIONS = Registry("simulation", FACTORIES, replaced=REPLACED)

@@ -19,7 +19,7 @@ import numpy as np
 
 from simkit.core.in_flight import in_flight
 from simkit.core.status import Status, status_of
-from simkit.molecular.systems.clusters import cluster
+from tests.molecular.clusters import cluster
 
 TOLERANCE = 1e-3
 # Per-start runs of the slow rivals: enough for a mean.

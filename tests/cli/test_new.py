@@ -36,7 +36,9 @@ def test_a_copy_equals_its_original(source, new, tmp_path):
         assert getattr(mine, field) == getattr(original, field)
 
 
-@pytest.mark.parametrize("source", ["rigid.bouncing_ball", "flow.channel", "molecular.cluster", "couette_poiseuille"])
+@pytest.mark.parametrize(
+    "source", ["rigid.bouncing_ball", "flow.channel", "molecular.basin_hopping", "couette_poiseuille"]
+)
 def test_every_commented_line_may_be_enabled(source, new, tmp_path):
     assert new("mine", "--from", source)[0] == 0
     path = tmp_path / "mine.toml"

@@ -11,6 +11,7 @@ from simkit.core.expressions.quantities import ExpressedQuantity, with_expressio
 from simkit.core.simulation import Quantity
 from simkit.errors import UserError
 from tests.differences import central_difference
+from tests.molecular.clusters import cluster
 
 UNIT = Quantity("1", "a measure")
 
@@ -96,7 +97,7 @@ def test_derivative_of_an_expressed_quantity_equals_the_central_difference(mode,
 def test_the_derivative_of_a_converged_quantity_is_implicit(x64):
     # Every bond of a pair at rest has the length at which its potential is least.
     told = measured(
-        simkit.molecular.cluster(particles=2, force_tolerance=1e-12),
+        cluster(particles=2, force_tolerance=1e-12),
         extent='norm(max(position, axis="particle") - min(position, axis="particle"))',
     )
     value, derivative = simkit.value_and_grad(told, ["sigma"], objective="extent", steps=500)
@@ -195,7 +196,7 @@ def test_after_includes_a_frame_whose_time_is_short_by_round_off(x64):
 
 @pytest.mark.parametrize("text", ["first(energy)", "time_mean(energy)", "final(energy) - largest(energy)"])
 def test_reductions_of_frames_are_refused_for_simulations_that_converge(text):
-    pair = simkit.molecular.cluster(particles=2)
+    pair = cluster(particles=2)
     with pytest.raises(UserError, match="has no meaning for a simulation that runs until it converges; use final"):
         simkit.value_and_grad(pair, ["sigma"], objective=text, steps=500)
 

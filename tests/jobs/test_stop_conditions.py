@@ -11,6 +11,7 @@ from simkit.errors import UserError
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
 from simkit.scenario.loading import load
+from tests.molecular.clusters import cluster
 from tests.stopping import StopAfter, Stopped
 
 FILE = """
@@ -131,7 +132,7 @@ def test_a_converging_simulation_refuses_a_condition():
     from simkit.core.expressions.stopping import stopped_when
 
     with pytest.raises(UserError, match="runs until it converges, and needs no condition"):
-        stopped_when(simkit.molecular.cluster(particles=3), "energy < 0", "stop")
+        stopped_when(cluster(particles=3), "energy < 0", "stop")
 
 
 @pytest.mark.parametrize("reduce", ["mean", "root_mean_square", "maximum", "sum"])

@@ -66,7 +66,8 @@ def basin_hopping(
             float64, 1e-3 in float32.
         quench_tolerance: largest residual force of a quench. Good values: 0.01 to 0.3, enough to tell minima apart.
         quench_steps: maximum number of iterations of a quench.
-        spread: radius of the sphere of starts, as for `simkit.molecular.systems.clusters.cluster`.
+        spread: radius of the sphere of starts, in units of the radius of a close-packed ball of the atoms. Good values:
+            1 to 1.5.
 
     Raises:
         UserError: if an argument is out of its range.
@@ -74,7 +75,7 @@ def basin_hopping(
     Reference: Wales and Doye, J. Phys. Chem. A 101, 5111 (1997), doi:10.1021/jp970984n; Cambridge Cluster Database.
     """
     if hops < 1:
-        raise UserError(f"hops = {hops} is below 1; for the nearest minimum alone use molecular.cluster")
+        raise UserError(f"hops = {hops} is below 1; for the nearest minimum alone use molecular.system")
     if not force_tolerance <= quench_tolerance < 1:
         raise UserError(
             f"quench_tolerance = {quench_tolerance} is not between force_tolerance = {force_tolerance} and 1; "

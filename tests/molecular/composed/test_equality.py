@@ -10,6 +10,8 @@ import pytest
 from simkit import molecular
 from simkit.molecular.dynamics import maxwell_boltzmann, velocity_verlet
 from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
+from simkit.molecular.models.cluster_model import cluster_model
+from simkit.molecular.relaxation import relaxation
 from simkit.molecular.structures.lattices import face_centered_cubic
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -29,7 +31,9 @@ def clusters():
         dimension=3,
         parameters=UNITS,
     )
-    return molecular.cluster(), data
+    model = cluster_model(particles=13, potential="lennard_jones", spread=1.25)
+    written = relaxation(model.interaction, model.start, params=model.params, scale=model.scale)
+    return written, data
 
 
 def structures():
