@@ -7,7 +7,6 @@ from simkit.molecular.systems.bubble_raft import bubble_raft
 from simkit.molecular.systems.colloid_assembly import colloid_assembly
 from simkit.molecular.systems.from_structure import relaxed_structure
 from simkit.molecular.systems.jamming import jamming
-from simkit.molecular.systems.jax_md_packing import jax_md_soft_spheres
 
 __all__ = [
     "basin_hopping",
@@ -16,7 +15,6 @@ __all__ = [
     "dynamics",
     "interactions",
     "jamming",
-    "jax_md_soft_spheres",
     "minimizers",
     "potentials",
     "relaxation",

@@ -7,7 +7,6 @@ FACTORIES = {
     "molecular.colloid_assembly": "simkit.molecular.systems.colloid_assembly:colloid_assembly",
     "molecular.basin_hopping": "simkit.molecular.search.basin_hopping:basin_hopping",
     "molecular.bubble_raft": "simkit.molecular.systems.bubble_raft:bubble_raft",
-    "molecular.jax_md_soft_spheres": "simkit.molecular.systems.jax_md_packing:jax_md_soft_spheres",
     "molecular.system": "simkit.molecular.composed.system:system",
     "molecular.structure": "simkit.molecular.systems.from_structure:relaxed_structure",
     "flow.domain": "simkit.flow.composed.system:system",
@@ -42,6 +41,7 @@ PAINTERS = {
 }
 REPLACED = {
     "molecular.cluster": "'molecular.system' with start.radius and without a cell",
+    "molecular.jax_md_soft_spheres": "'molecular.system' as the scenario of that name does",
     "molecular.crystal": "'molecular.system', as the scenarios silicon and lennard_jones_crystal do",
 }
 SIMULATIONS = Registry("simulation", FACTORIES, replaced=REPLACED)

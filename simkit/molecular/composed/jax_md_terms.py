@@ -32,11 +32,15 @@ class JaxMdTerm:
 
     Attributes:
         interaction: sum over all pairs, each at its nearest image.
+        each: half the pair energies of each particle, (N,), in place of their sum.
         reach: ``params -> `` distance beyond which no pair interacts.
+        is_contact: whether the energy ends by itself, as that of soft spheres.
     """
 
     interaction: Interaction
+    each: Interaction
     reach: Callable[[Params], jax.Array]
+    is_contact: bool
 
 
 def jax_md_term(settings: Settings, names: Names, particles: Particles, cell: SystemCell, params: Params) -> JaxMdTerm:
@@ -81,12 +85,18 @@ def jax_md_term(settings: Settings, names: Names, particles: Particles, cell: Sy
             "r_onset": settings["switch_on"] * float(cutoff.number(params)),
         }
     make = getattr(jax_md.energy, f"{settings['jax_md']}_pair")
-    energy = make(displacement, **dict.fromkeys(taken, one), **ends)
-    interaction = from_jax_md(energy, box=box, parameters=list(taken))
-    seen = with_converted_params(
-        interaction, lambda params: {name: formula.number(params) for name, formula in formulas.items()}
-    )
+
+    def summed(**options: bool) -> Interaction:
+        energy = make(displacement, **dict.fromkeys(taken, one), **ends, **options)
+        interaction = from_jax_md(energy, box=box, parameters=list(taken))
+        return with_converted_params(
+            interaction, lambda params: {name: formula.number(params) for name, formula in formulas.items()}
+        )
+
     end, sigma = ends.get("r_cutoff"), formulas["sigma"]
     return JaxMdTerm(
-        seen, lambda params: sigma.number(params) if end is None else jnp.asarray(end, precision_of(params))
+        summed(),
+        summed(per_particle=True),
+        lambda params: sigma.number(params) if end is None else jnp.asarray(end, precision_of(params)),
+        is_contact=not has_end,
     )

@@ -90,7 +90,7 @@ def _without_contacts(touching: Touching) -> str:
 
 def _energy_of_particle(parts: Parts) -> Observed:
     acts = parts.touching.acts
-    others = bool(acts.silicon or acts.others or acts.tails)
+    others = bool(acts.silicon or acts.tails)
     refusal = "is that of pairs and fields, and here are other energies" if others else ""
     return Observed(parts.touching.of_energies, {"energy_of_particle": PARTICLE}, refusal)
 

@@ -104,9 +104,9 @@ def scale_of(
         if acts.fields:
             around = jnp.asarray(places(params), near.dtype)
             found += [(near, _bend(field, at, around, near, ~particles.frozen)) for field in acts.fields]
-        found += [
-            (near, _of_two(other.interaction, cell.cell(params), params, near, dimension)) for other in acts.others
-        ]
+        for other in acts.others:
+            length = other.reach(params) if other.is_contact else near
+            found.append((length, _of_two(other.interaction, cell.cell(params), params, length, dimension)))
         if acts.are_contacts and len(found) == 1:
             return Scale(*found[0])
         lengths, stiffnesses = (jnp.stack(column) for column in zip(*found, strict=True))

@@ -70,6 +70,8 @@ class Touching:
         for index, term in enumerate(self.acts.pairs):
             apart, values, _ = self._pairs(index, moment)
             energy = energy + pairs.energy_per_particle(apart, term.potential, **values)
+        for other in self.acts.others:
+            energy = energy + other.each.energy(moment.position, moment.cell, without_time(moment.params), ())
         inside = spaces.of_cell(moment.cell, self.dimension).wrap(moment.position)
         columns = tuple(inside[:, axis] for axis in range(self.dimension))
         for field in self.acts.fields:

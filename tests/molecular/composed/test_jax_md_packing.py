@@ -9,10 +9,10 @@ import pytest
 
 from simkit.core.converge import converge
 from simkit.core.status import Status
-from simkit.errors import UserError
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import soft_sphere
-from simkit.molecular.systems.jax_md_packing import jax_md_soft_spheres
+from simkit.scenario.build import build
+from simkit.scenario.loading import load
 
 PARTICLES = 64
 
@@ -21,7 +21,7 @@ PARTICLES = 64
 def theirs():
     """Return the simulation; jax-md works for seconds when it is imported."""
     with jax.enable_x64(True):
-        return jax_md_soft_spheres(particles=PARTICLES)
+        return build(load("jax_md_soft_spheres", {"config.relax.force_tolerance": 1e-10}))
 
 
 def test_energy_force_and_stress_equal_those_of_soft_sphere(x64, theirs):
@@ -29,6 +29,8 @@ def test_energy_force_and_stress_equal_those_of_soft_sphere(x64, theirs):
     params = {**theirs.params, "sigma": jnp.asarray(1.3), "epsilon": jnp.asarray(0.7)}
     state = jax.jit(theirs.init)(params, jax.random.key(0))
     numbers = jax.jit(theirs.diagnose)(state, params)
+    each = jax.jit(theirs.observe)(state, params)["energy_of_particle"]
+    assert float(each.sum()) == pytest.approx(float(numbers["energy"]), rel=1e-12)
     position, side = state.descent.position, 1.3 * math.sqrt(PARTICLES * math.pi / (4 * 0.95))
     cell = jnp.array([side, side])
     # Sums of some hundred terms, all positive.
@@ -59,8 +61,3 @@ def test_pressure_is_the_derivative_of_the_relaxed_energy_with_respect_to_the_ar
     area = PARTICLES * math.pi / (4 * fraction)
     # dE/dphi = -p dA/dphi = p A / phi; forces of 1e-10 on displacements of order one leave that much.
     assert slope == pytest.approx(pressure * area / fraction, rel=1e-7)
-
-
-def test_too_few_disks_are_refused():
-    with pytest.raises(UserError, match="at least 16"):
-        jax_md_soft_spheres(particles=3)
