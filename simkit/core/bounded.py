@@ -150,6 +150,25 @@ def side_of(
     return jnp.where(at | (came_near & steep & leads_out), jnp.where(lower, -1, 1), 0).astype(jnp.int32)
 
 
+def nearest_side(position: jax.Array, bounds: Bounds, name: str) -> jax.Array:
+    """Return the bound at which each entry of a parameter lies, without a derivative, int32: -1, 1, or 0 for none.
+
+    At it means that a smooth objective does not resolve the distance: within the square root of round-off of the
+    interval, or of ``max(|bound|, 1)`` with one bound only.
+
+    Args:
+        position: unbounded coordinate, see `to_unbounded`.
+        bounds: ``{path: (low, high)}``.
+        name: path of the parameter.
+    """
+    low, high, below, above = _ends(bounds, name)
+    value = to_bounded({name: position}, bounds)[name]
+    ends = [abs(end) for end, is_finite in ((low, below), (high, above)) if is_finite]
+    size = high - low if len(ends) == 2 else max([1.0, *ends])
+    margin = float(jnp.finfo(value.dtype).eps) ** 0.5 * size
+    return jnp.where(value <= low + margin, -1, jnp.where(value >= high - margin, 1, 0)).astype(jnp.int32)
+
+
 def _log_distance(position: jax.Array, lower: jax.Array, *, both: bool) -> jax.Array:
     """Return log of the distance from the lower (else upper) bound as a fraction of the interval.
 

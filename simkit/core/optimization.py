@@ -1,29 +1,32 @@
 """Optimization as a simulation whose step is one update of the parameters."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from simkit.core import paths
-from simkit.core.bounded import Bounds, bounds_of, descends_inward, rate_of, side_of, to_bounded, to_unbounded
-from simkit.core.compilation import compiled
-from simkit.core.gradient import Function, Mode, value_and_derivative
+from simkit.core.bounded import Bounds, bounds_of, nearest_side, side_of, to_bounded, to_unbounded
+from simkit.core.gradient import Function, Mode, check_mode
+from simkit.core.objective import Objective
+from simkit.core.optimizers.methods import METHODS, Method, check_goal, learning_rate_of
+from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
-
-type Method = Literal["adam", "lbfgs"]
 
 QUANTITIES = {
     "iteration": Quantity("1", "updates of the parameters"),
     "loss": Quantity("1", "the objective"),
     "best_loss": Quantity("1", "the best value of the objective so far"),
     "gradient_norm": Quantity("1", "largest component of the gradient in unbounded coordinates"),
+    "search_width": Quantity("1", "largest standard deviation of the samples in unbounded coordinates, relative"),
 }
+# Smallest relative decrease that counts as an improvement, in units of round-off.
+IMPROVEMENT = 2.0
 
 
 @pytree
@@ -32,14 +35,15 @@ class OptimizationState:
 
     Attributes:
         position: optimized parameters by path in unbounded coordinates, see `simkit.core.bounded`.
-        optimizer: state of the optax optimizer.
+        optimizer: memory of the method, see `simkit.core.optimizers.optimizer.Iterate`.
         value: minimized function at ``position``, the negative objective if it is maximized.
-        gradient: derivative of ``value`` with respect to ``position``.
+        gradient: derivative of ``value`` with respect to ``position``; empty for a method without derivatives.
         first: ``gradient`` at the start.
         best_value: smallest ``value`` so far.
         best: parameters (in their own units) at ``best_value``.
         held: active bound of each entry of ``best``, int32: -1 the lower, 1 the upper, 0 none.
         iteration: int32, number of updates.
+        idle: int32, number of updates since ``best_value`` decreased by more than its round-off.
         key: random key of the objective, the same at every iteration.
     """
 
@@ -52,7 +56,13 @@ class OptimizationState:
     best: Arrays
     held: Arrays
     iteration: jax.Array
+    idle: jax.Array
     key: jax.Array
+
+    @property
+    def iterate(self) -> Iterate:
+        """The part that the method reads."""
+        return Iterate(position=self.position, value=self.value, gradient=self.gradient, memory=self.optimizer)
 
 
 def optimization(
@@ -72,7 +82,9 @@ def optimization(
     Each bounded parameter p in (a, b) is replaced by z with ``p = a + (b - a) / (1 + exp(-z))``, so that no step
     leaves the bounds and one learning rate suits parameters of any magnitude. It has converged when
     ``max(|z|, 1) |d value/dz| <= tolerance * (1 + |value|)`` for every component; a component that leads away from a
-    bound is first divided by dp/dz relative to mid-interval, which is small near the bound.
+    bound is first divided by dp/dz relative to mid-interval, which is small near the bound. Without derivatives
+    convergence is that of `simkit.core.optimizers.cma_es.cma_es`. It has stalled when several updates in a row find
+    nothing better in its precision.
 
     Args:
         objective: ``(params, key) -> scalar``.
@@ -80,20 +92,23 @@ def optimization(
         wrt: paths of the parameters to optimize; a branch stands for all below it.
         bounds: ``{path: (low, high)}`` of parameters and branches; either may be infinite, and parameters without
             bounds are unbounded.
-        method: ``"lbfgs"`` (smooth objectives; line search) or ``"adam"`` (noisy ones).
+        method: ``"lbfgs"`` (smooth objectives; line search), ``"adam"`` (noisy derivatives), ``"levenberg_marquardt"``
+            (sums of squares: a `simkit.core.optimizers.levenberg_marquardt.SumOfSquares`, or an `Objective` that is
+            one), or ``"cma_es"`` (no derivatives; needs evosax).
         maximize: whether to maximize instead of minimize.
         learning_rate: learning rate of Adam, in units of z; good values are 0.01 to 0.3. ``None`` for 0.1.
         tolerance: see above.
         mode: mode of differentiation, see `simkit.core.gradient.with_derivative`.
 
     Returns:
-        A simulation whose diagnostics are ``iteration``, ``loss``, ``best_loss``, ``gradient_norm`` and every scalar
-        parameter in ``wrt``, and whose frames hold the best parameters so far, ``best_PATH``, and their active bounds,
-        ``bound_PATH``: -1 the lower, 1 the upper, 0 none.
+        A simulation whose diagnostics are ``iteration``, ``loss``, ``best_loss``, ``gradient_norm`` (of CMA-ES
+        ``search_width``) and every scalar parameter in ``wrt``, and whose frames hold the best parameters so far,
+        ``best_PATH``, and their active bounds, ``bound_PATH``: -1 the lower, 1 the upper, 0 none.
 
     Raises:
-        UserError: if a name is not a parameter or is the name of a diagnostic, ``wrt`` is empty, or a learning rate is
-            given to L-BFGS.
+        UserError: if a name is not a parameter or is the name of a diagnostic, ``wrt`` is empty, a method or mode is
+            unknown, a learning rate is given to another method than Adam, or Levenberg-Marquardt is to maximize, or to
+            minimize what is not a sum of squares.
     """
     known = paths.leaves(params)
     names = paths.selected(wrt, known)
@@ -101,80 +116,83 @@ def optimization(
         raise UserError("wrt names no parameter; name each parameter once")
     if taken := next((name for name in names if name in QUANTITIES), None):
         raise UserError(f"parameter '{taken}' has the name of a diagnostic of an optimization; rename it")
-    if method == "lbfgs" and learning_rate is not None:
-        raise UserError('learning_rate is for adam; lbfgs has a line search; pass method="adam", or leave it out')
+    if method not in METHODS:
+        raise UserError(f"method = {method!r} is unknown; choose one of {', '.join(METHODS)}")
+    check_mode(mode)
+    check_goal(method, maximize=maximize)
+    rate = learning_rate_of(method, learning_rate)
     bounds = bounds_of(names, bounds, known)
     sign = -1.0 if maximize else 1.0
-    optimizer: Any = optax.lbfgs() if method == "lbfgs" else optax.adam(0.1 if learning_rate is None else learning_rate)
+    numbers = sum(jnp.size(known[name]) for name in names)
+    optimizer = _optimizer(method, rate, tolerance, numbers)
+    objective, residuals = _prepared(objective, method, params)
 
-    def loss(position: Arrays, params: Params, key: jax.Array) -> jax.Array:
-        return sign * objective(paths.replaced(params, to_bounded(position, bounds)), key)
+    def problem(params: Params, key: jax.Array) -> Problem:
+        def at(position: Arrays) -> Params:
+            return paths.replaced(params, to_bounded(position, bounds))
 
-    def evaluate(position: Arrays, params: Params, key: jax.Array) -> tuple[jax.Array, Arrays]:
-        def derive(position: Arrays) -> tuple[jax.Array, Arrays]:
-            value, _, gradient = value_and_derivative(lambda z: (loss(z, params, key), None), position, mode)
-            return value, gradient
-
-        return compiled(derive)(position)
+        return Problem(
+            value=lambda position: sign * objective(at(position), key),
+            residuals=residuals and (lambda position: residuals(at(position), key)),
+            key=key,
+            mode=mode,
+        )
 
     def start_position(params: Params) -> Arrays:
         leaves = paths.leaves(params)
         return to_unbounded({name: leaves[name] for name in names}, bounds)
 
-    def active_bounds(position: Arrays, gradient: Arrays, start: Arrays, first: Arrays) -> Arrays:
-        return {name: side_of(position[name], gradient[name], start[name], first[name], bounds, name) for name in names}
+    def active_bounds(iterate: Iterate, start: Arrays, first: Arrays) -> Arrays:
+        if not iterate.gradient:
+            return {name: nearest_side(iterate.position[name], bounds, name) for name in names}
+        return {
+            name: side_of(iterate.position[name], iterate.gradient[name], start[name], first[name], bounds, name)
+            for name in names
+        }
 
     def init(params: Params, key: jax.Array) -> OptimizationState:
-        position = start_position(params)
-        value, gradient = evaluate(position, params, key)
+        start = start_position(params)
+        iterate = optimizer.begin(problem(params, key), start)
         return OptimizationState(
-            position=position,
-            optimizer=jax.tree.map(jnp.asarray, optimizer.init(position)),
-            value=value,
-            gradient=gradient,
-            first=gradient,
-            best_value=value,
-            best=to_bounded(position, bounds),
-            held=active_bounds(position, gradient, position, gradient),
+            position=iterate.position,
+            optimizer=jax.tree.map(jnp.asarray, iterate.memory),
+            value=iterate.value,
+            gradient=iterate.gradient,
+            first=iterate.gradient,
+            best_value=iterate.value,
+            best=to_bounded(iterate.position, bounds),
+            held=active_bounds(iterate, start, iterate.gradient),
             iteration=jnp.int32(0),
+            idle=jnp.int32(0),
             key=key,
         )
 
     def step(state: OptimizationState, params: Params) -> OptimizationState:
-        searches = method == "lbfgs"
-        extra = {}
-        if searches:
-            values = _with_gradient(lambda position: evaluate(position, params, state.key))
-            extra = {"value": state.value, "grad": state.gradient, "value_fn": values}
-        updates, memory = optimizer.update(state.gradient, state.optimizer, state.position, **extra)
-        position: Arrays = jax.tree.map(jnp.add, state.position, updates)
-        if searches:
-            # Those at the end of the line search, so that no run is repeated.
-            value, gradient = optax.tree.get(memory, "value"), optax.tree.get(memory, "grad")
-        else:
-            value, gradient = evaluate(position, params, state.key)
-        better = value < state.best_value
-        active = active_bounds(position, gradient, start_position(params), state.first)
+        iterate = optimizer.advance(problem(params, state.key), state.iterate)
+        better = iterate.value < state.best_value
+        rounding = IMPROVEMENT * jnp.finfo(state.value.dtype).eps * jnp.abs(state.best_value)
+        improved = state.best_value - iterate.value > rounding
+        active = active_bounds(iterate, start_position(params), state.first)
+
+        def chosen(new: jax.Array, old: jax.Array) -> jax.Array:
+            return jnp.where(better, new, old)
+
         return _like(
             state,
             OptimizationState(
-                position=position,
-                optimizer=memory,
-                value=value,
-                gradient=gradient,
+                position=iterate.position,
+                optimizer=iterate.memory,
+                value=iterate.value,
+                gradient=iterate.gradient,
                 first=state.first,
-                best_value=jnp.where(better, value, state.best_value),
-                best=jax.tree.map(
-                    lambda new, old: jnp.where(better, new, old), to_bounded(position, bounds), state.best
-                ),
-                held=jax.tree.map(lambda new, old: jnp.where(better, new, old), active, state.held),
+                best_value=chosen(iterate.value, state.best_value),
+                best=jax.tree.map(chosen, to_bounded(iterate.position, bounds), state.best),
+                held=jax.tree.map(chosen, active, state.held),
                 iteration=state.iteration + 1,
+                idle=jnp.where(improved, 0, state.idle + 1),
                 key=state.key,
             ),
         )
-
-    def gradient_norm(state: OptimizationState) -> jax.Array:
-        return jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(state.gradient)]).max()
 
     def diagnose(state: OptimizationState, params: Params) -> Arrays:
         scalars = {name: value for name, value in to_bounded(state.position, bounds).items() if value.ndim == 0}
@@ -182,29 +200,16 @@ def optimization(
             "iteration": state.iteration,
             "loss": sign * state.value,
             "best_loss": sign * state.best_value,
-            "gradient_norm": gradient_norm(state),
+            **optimizer.diagnose(state.iterate),
             **scalars,
         }
 
-    def converged(state: OptimizationState, params: Params) -> jax.Array:
-        # Near a bound dp/dz is small, so a small gradient counts as converged only if it leads out of the bounds. The
-        # gradient is relative to value and position (Dennis and Schnabel 1996, section 7.2), so that an objective that
-        # decreases without limit does not converge.
-        scaled = {
-            name: jnp.max(
-                jnp.maximum(jnp.abs(state.position[name]), 1.0)
-                * jnp.abs(slope)
-                / jnp.where(descends_inward(state.position[name], slope, bounds, name), rate, 1)
-            )
-            for name, slope in state.gradient.items()
-            for rate in [rate_of(state.position[name], bounds, name)]
-        }
-        return jnp.stack(list(scaled.values())).max() <= tolerance * (1.0 + jnp.abs(state.value))
-
     def status(state: OptimizationState, params: Params) -> jax.Array:
+        iterate = state.iterate
         # The state of an optimizer may contain infinities; only the objective and its gradient have to be finite.
         finite = is_finite((state.value, state.gradient))
-        code = jnp.where(converged(state, params), jnp.int32(Status.CONVERGED), jnp.int32(Status.OK))
+        code = jnp.where(optimizer.stalled(iterate, state.idle), jnp.int32(Status.STALLED), jnp.int32(Status.OK))
+        code = jnp.where(optimizer.converged(iterate, state.idle, bounds), jnp.int32(Status.CONVERGED), code)
         return jnp.where(finite, code, jnp.int32(Status.NON_FINITE))
 
     return Simulation(
@@ -222,18 +227,44 @@ def optimization(
     )
 
 
-def _with_gradient(evaluate: Callable[[Arrays], tuple[jax.Array, Arrays]]) -> Callable[[Arrays], jax.Array]:
-    """Return ``position -> value`` whose reverse-mode derivative is the gradient computed by ``evaluate``."""
+def _optimizer(method: Method, learning_rate: float, tolerance: float, numbers: int) -> Optimizer:
+    if method == "lbfgs":
+        from simkit.core.optimizers.lbfgs import lbfgs
 
-    @jax.custom_vjp
-    def value(position: Arrays) -> jax.Array:
-        return evaluate(position)[0]
+        return lbfgs(tolerance)
+    if method == "adam":
+        from simkit.core.optimizers.adam import adam
 
-    def backward(gradient: Arrays, cotangent: jax.Array) -> tuple[Arrays]:
-        return (jax.tree.map(lambda slope: cotangent * slope, gradient),)
+        return adam(learning_rate, tolerance)
+    if method == "levenberg_marquardt":
+        from simkit.core.optimizers.levenberg_marquardt import levenberg_marquardt
 
-    value.defvjp(evaluate, backward)
-    return value
+        return levenberg_marquardt(tolerance)
+    from simkit.core.optimizers.cma_es import cma_es
+
+    return cma_es(numbers, tolerance)
+
+
+def _prepared(objective: Function, method: Method, params: Params) -> tuple[Function, Any]:
+    """Return the objective as the method evaluates it, and its residuals where the method needs them.
+
+    Raises:
+        UserError: if residuals are needed and the objective is not a sum of squares.
+    """
+    if method == "cma_es" and isinstance(objective, Objective):
+        from simkit.core.optimizers.cma_es import batched_by_members
+
+        return dataclasses.replace(objective, simulation=batched_by_members(objective.simulation)), None
+    if method != "levenberg_marquardt":
+        return objective, None
+    residuals = getattr(objective, "residuals", None)
+    if residuals is None:
+        raise UserError(
+            "levenberg_marquardt needs the residuals of a sum of squares; give a SumOfSquares(residuals), see "
+            "simkit.core.optimizers.levenberg_marquardt"
+        )
+    jax.eval_shape(residuals, params, jax.eval_shape(jax.random.key, 0))
+    return objective, residuals
 
 
 def _like[T](example: T, tree: T) -> T:

@@ -1,13 +1,13 @@
 """Optimizations of a scenario's objective: runs whose steps are updates of the parameters."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from simkit.core.optimizers.methods import LEARNING_RATE, METHODS, Method, check_goal
 from simkit.core.parameter import POSITIVE, shown_bound
 from simkit.engine.plan import Plan
-from simkit.errors import UserError
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.derivatives import (
     Mode,
@@ -36,23 +36,6 @@ if TYPE_CHECKING:
 MOST_LINES = 4
 # Bounds of the learning rate; 0 is excluded.
 LEARNING_RATES = (POSITIVE[0], 10.0)
-
-type Method = Literal["lbfgs", "adam"]
-
-
-def learning_rate_of(method: str, given: Any) -> Any:
-    """Return the learning rate of an optimization.
-
-    Args:
-        method: method of the optimization.
-        given: the user's learning rate, or ``None``.
-
-    Raises:
-        UserError: if the method has no learning rate.
-    """
-    if given is not None and method == "lbfgs":
-        raise UserError('learning_rate= is for adam; lbfgs has a line search; pass method="adam", or leave it out')
-    return 0.1 if given is None else given
 
 
 class Optimized(Outcome):
@@ -134,7 +117,7 @@ class Optimization(DrivenJob[Optimized]):
         scenario: scenario with overrides applied.
         wrt: parameters to optimize, within their bounds.
         objective: name of the objective.
-        method: ``"lbfgs"`` or ``"adam"``.
+        method: key of `simkit.core.optimizers.methods.METHODS`.
         iterations: maximum number of updates.
         learning_rate: learning rate of Adam.
         mode: mode of differentiation, see `simkit.core.gradient.with_derivative`.
@@ -158,7 +141,7 @@ class Optimization(DrivenJob[Optimized]):
     objective: str
     method: Method = "lbfgs"
     iterations: int = 50
-    learning_rate: float = 0.1
+    learning_rate: float = LEARNING_RATE
     mode: Mode = "shortest"
 
     def checked(self) -> "Optimization":
@@ -169,10 +152,15 @@ class Optimization(DrivenJob[Optimized]):
         """
         wrt = tuple(selected_parameters(self.scenario, self.wrt))
         objective_name(self.scenario, self.objective)
-        checks.choice(self.method, "method", ("lbfgs", "adam"))
+        checks.choice(self.method, "method", tuple(METHODS))
+        check_goal(self.method, maximize=self._maximize)
         checks.integer(self.iterations, "iterations", 1, 1_000_000)
         checks.inside(checks.number(self.learning_rate, "learning rate"), "learning rate", LEARNING_RATES)
         return dataclasses.replace(self, wrt=wrt)
+
+    @property
+    def _maximize(self) -> bool:
+        return objective_settings(self.scenario, self.objective).goal == "maximize"
 
     @property
     def progress(self) -> dict[str, Any]:
@@ -201,7 +189,7 @@ class Optimization(DrivenJob[Optimized]):
             self.wrt,
             {name: scenario.parameters[name].bounds for name in self.wrt},
             method=self.method,
-            maximize=objective_settings(scenario, self.objective).goal == "maximize",
+            maximize=self._maximize,
             learning_rate=self.learning_rate if self.method == "adam" else None,
             mode=self.mode,
         )

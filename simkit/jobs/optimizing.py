@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core.compilation import use_compilation_cache
+from simkit.core.optimizers.methods import Method, learning_rate_of
 from simkit.jobs.derivatives import Mode, objective_name, parameter_names
 from simkit.jobs.job import begin, run_to_dataset
-from simkit.jobs.optimizations import Method, Optimization, learning_rate_of
+from simkit.jobs.optimizations import Optimization
 from simkit.jobs.starts import starts_of
 from simkit.scenario import checks
 from simkit.scenario.loading import Source, load
@@ -37,7 +38,8 @@ def optimize(
         scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
         wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
         objective: name of the objective; ``None`` takes the first in the file.
-        method: ``"lbfgs"`` for smooth objectives, ``"adam"`` for noisy ones.
+        method: ``"lbfgs"`` for smooth objectives, ``"adam"`` for noisy derivatives, ``"levenberg_marquardt"`` for sums
+            of squares, ``"cma_es"`` for objectives without useful derivatives (needs ``simkit[evolution]``).
         iterations: maximum number of updates.
         learning_rate: learning rate of Adam, in units of the bounded coordinate (see
             `simkit.core.optimization.optimization`); ``None`` is 0.1.

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from simkit.core.optimizers.methods import LEARNING_RATE, Method
 from simkit.errors import UserError
 from simkit.jobs.derivatives import Mode, selected_parameters
-from simkit.jobs.optimizations import Method, Optimization
+from simkit.jobs.optimizations import Optimization
 from simkit.jobs.outcome import RunFailedError
 from simkit.jobs.points import check_axes
 from simkit.jobs.samples import sampled
@@ -50,7 +51,7 @@ class Starts(Sweep):
     objective: str = ""
     method: Method = "lbfgs"
     iterations: int = 50
-    learning_rate: float = 0.1
+    learning_rate: float = LEARNING_RATE
     mode: Mode = "shortest"
 
     @property

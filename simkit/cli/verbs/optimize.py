@@ -16,6 +16,7 @@ from simkit.cli.arguments import (
     size_of,
 )
 from simkit.cli.work import carry_out, check_pictures
+from simkit.core.optimizers.methods import METHODS, learning_rate_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="lbfgs",
-        choices=("lbfgs", "adam"),
-        help="lbfgs for smooth objectives, adam for noisy ones (default: lbfgs)",
+        choices=METHODS,
+        help=f"{', '.join(f'{name} for {use}' for name, use in METHODS.items())} (default: lbfgs)",
     )
     parser.add_argument("--iterations", type=int, default=50, help="maximum number of updates (default: 50)")
     parser.add_argument("--learning-rate", type=float, help="learning rate of adam (default: 0.1)")
@@ -42,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.derivatives import objective_name
     from simkit.jobs.job import begin
-    from simkit.jobs.optimizations import Optimization, learning_rate_of
+    from simkit.jobs.optimizations import Optimization
     from simkit.jobs.starts import starts_of
 
     scenario = scenario_of(arguments)

@@ -1,0 +1,1 @@
+"""Methods of optimization, one per file, behind one contract."""

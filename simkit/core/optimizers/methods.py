@@ -1,0 +1,48 @@
+"""Names of the methods of optimization, and what each of them accepts."""
+
+from typing import Literal
+
+from simkit.errors import UserError
+
+type Method = Literal["lbfgs", "adam", "levenberg_marquardt", "cma_es"]
+
+METHODS: dict[str, str] = {
+    "lbfgs": "smooth objectives",
+    "adam": "noisy derivatives",
+    "levenberg_marquardt": "sums of squares",
+    "cma_es": "objectives without useful derivatives",
+}
+LEARNING_RATE = 0.1
+
+
+def learning_rate_of(method: str, given: float | None) -> float:
+    """Return the learning rate of an optimization; methods other than Adam ignore it.
+
+    Args:
+        method: one of `METHODS`.
+        given: the user's learning rate, or ``None`` for 0.1.
+
+    Raises:
+        UserError: if a learning rate is given to a method that chooses its own steps.
+    """
+    if given is not None and method != "adam":
+        raise UserError(
+            f'learning_rate is for adam; {method} chooses its own steps; pass method="adam", or leave it out'
+        )
+    return LEARNING_RATE if given is None else given
+
+
+def check_goal(method: str, *, maximize: bool) -> None:
+    """Refuse to maximize by a method that minimizes sums of squares.
+
+    Args:
+        method: one of `METHODS`.
+        maximize: whether the objective is to be maximized.
+
+    Raises:
+        UserError: if the method can only minimize.
+    """
+    if maximize and method == "levenberg_marquardt":
+        raise UserError(
+            'levenberg_marquardt minimizes sums of squares, and this objective is to be maximized; pass method="lbfgs"'
+        )
