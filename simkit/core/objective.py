@@ -17,6 +17,8 @@ from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, checks_every_step, status_of, stops
 from simkit.errors import UserError, nearest
 
+_EXAMPLE = "an expression such as time_mean((x - 1)**2)"
+
 type Measure = Callable[[Arrays, Arrays], jax.Array]
 
 
@@ -108,6 +110,32 @@ class Objective:
             status = jnp.where(stops(status), status, jnp.int32(Status.MAX_STEPS))
         return self._shape(value), status
 
+    def residuals(self, params: Params, key: jax.Array) -> jax.Array:
+        """Run likewise and return residuals (m,) of which the number is the sum of squares.
+
+        The number is one where ``square`` is set, or where ``quantity`` is a function with ``residuals``, such as that
+        of an expression.
+
+        Raises:
+            UserError: if it is not a sum of squares.
+        """
+        if callable(self.quantity):
+            of = getattr(self.quantity, "residuals", None)
+            if of is None:
+                raise UserError(f"the objective function is no sum of squares; write {_EXAMPLE}")
+        elif not self.square:
+            raise UserError(f"objective '{self.quantity}' is no sum of squares; set square = true, or write {_EXAMPLE}")
+        elif self.reduce == "root_mean_square":
+            of = _root_mean_square_of(self.quantity)
+        else:
+            return jnp.atleast_1d(dataclasses.replace(self, square=False)(params, key))
+        if self.converges:
+            last = self.last_state(self.simulation.init(params, key), params)
+            frame = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
+            return of(*jax.tree.map(lambda leaf: leaf[None], frame))
+        _, found = recorded(self.simulation, self.steps, self.every, memory=self.memory)(params, key)
+        return of(found.observed, found.diagnosed, found.stored if checks_every_step(self.simulation) else None)
+
     def from_state(self, state: State, params: Params) -> jax.Array:
         """Return the final value of a run that starts from ``state``."""
         return self._shape(self._value_of(self.last_state(state, params), params))
@@ -156,6 +184,15 @@ class Objective:
 
     def _shape(self, value: jax.Array) -> jax.Array:
         return value**2 if self.square else value
+
+
+def _root_mean_square_of(name: str) -> Callable[..., jax.Array]:
+    def residuals(frames: Arrays, diagnostics: Arrays, stored: jax.Array | None = None) -> jax.Array:
+        series = _diagnostic(diagnostics, name)
+        counted = jnp.ones(len(series), bool) if stored is None else stored
+        return jnp.where(counted, series, 0) / jnp.sqrt(jnp.sum(counted))
+
+    return residuals
 
 
 def _takes_stored(measure: Measure) -> bool:

@@ -314,8 +314,11 @@ def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Meas
     name = objective_name(scenario, name)
     spec = objective_settings(scenario, name)
     if spec.expression:
-        where = f"{scenario.file}: objectives.{name}" if name in scenario.objectives else "objective"
-        return Objective(simulation, measure_of(simulation, spec.expression, where), steps, every)
+        if name in scenario.objectives:
+            where, others = f"{scenario.file}: objectives.{name}", {}
+        else:
+            where, others = "objective", {each: of.as_expression for each, of in scenario.objectives.items()}
+        return Objective(simulation, measure_of(simulation, spec.expression, where, others), steps, every)
     reduce = cast("Reduce", spec.reduce)
     try:
         return Objective(simulation, spec.quantity, steps, every, reduce=reduce, square=spec.square)

@@ -12,6 +12,16 @@ if TYPE_CHECKING:
 # In place of a registered name, for a simulation made in Python.
 IN_PYTHON = "python.simulation"
 
+# Functions of expressions by name of the reduction.
+_REDUCTIONS = {
+    "final": "final",
+    "mean": "time_mean",
+    "root_mean_square": "time_rms",
+    "maximum": "largest",
+    "minimum": "smallest",
+    "sum": "time_sum",
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class ParameterSettings:
@@ -86,6 +96,13 @@ class ObjectiveSettings:
     square: bool
     goal: str
     expression: str = ""
+
+    @property
+    def as_expression(self) -> str:
+        """The objective as an expression, to be combined with others."""
+        if self.expression:
+            return self.expression
+        return f"{_REDUCTIONS[self.reduce]}({self.quantity}){'**2' * self.square}"
 
     @property
     def made_of(self) -> tuple[str, ...]:

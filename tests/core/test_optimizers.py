@@ -93,9 +93,7 @@ def decay(params, key):
 
 def test_levenberg_marquardt_agrees_with_scipy(x64):
     start = {"a": jnp.asarray(1.0), "k": jnp.asarray(0.1), "w": jnp.asarray(1.2)}
-    simulation = optimization(
-        SumOfSquares(decay), start, list("akw"), FREE, method="levenberg_marquardt", tolerance=1e-9
-    )
+    simulation = optimization(SumOfSquares(decay), start, list("akw"), {}, method="levenberg_marquardt", tolerance=1e-9)
     state, status = ended(simulation, start, 50)
     names = sorted(start)
     reference = least_squares(

@@ -373,6 +373,7 @@ def _mean_of(series: jax.Array, chosen: jax.Array) -> jax.Array:
 
 _OVER_FRAMES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
     "time_mean": _mean_of,
+    "time_sum": lambda series, chosen: jnp.sum(jnp.where(chosen, series, 0), 0),
     "time_rms": lambda series, chosen: arithmetic.UNARY["sqrt"](_mean_of(arithmetic.square(series), chosen)),
     "largest": lambda series, chosen: _extreme(jnp.max, series, chosen, -jnp.inf),
     "smallest": lambda series, chosen: _extreme(jnp.min, series, chosen, jnp.inf),

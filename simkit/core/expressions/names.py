@@ -66,6 +66,7 @@ def _over_space() -> dict[str, Function]:
 def _over_frames() -> dict[str, Function]:
     docs = {
         "time_mean": "mean over the frames at times of at least ``after``",
+        "time_sum": "sum over these frames",
         "time_rms": "square root of the mean of the squares over these frames",
         "largest": "largest value of these frames",
         "smallest": "smallest value of these frames",

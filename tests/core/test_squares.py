@@ -1,0 +1,125 @@
+"""Objectives that are sums of squares: the residuals of expressions and diagnostics, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.expressions.measures import measure
+from simkit.core.objective import Objective
+from simkit.core.rollout import trajectory
+from simkit.errors import UserError
+from tests.core.toys import oscillator
+
+FRAMES = {"u": np.random.default_rng(0).normal(size=(5, 4, 3))}
+SERIES = {
+    "time": np.arange(5.0),
+    "drag": np.asarray([1.0, -2.0, 3.0, 0.5, 4.0]),
+    "lift": np.linspace(-1, 1, 5),
+}
+AXES = {"u": ("x", "y")}
+
+
+def arrays():
+    """Return frames and diagnostics in the precision of the test."""
+    return jax.tree.map(jnp.asarray, (FRAMES, SERIES))
+
+
+@pytest.mark.parametrize("stored", [None, [True, True, True, False, False]], ids=["whole", "stopped"])
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("drag**2", 1),
+        ("time_mean((drag - 1)**2)", 5),
+        ("time_mean((drag - 1)**2, after=2)", 5),
+        ("0.5*time_sum(drag**2) + final(lift)**2/4", 6),
+        ("mean((u - 1)**2)", 12),
+        ('time_mean(mean(u[1]**2, axis="y"))', 15),
+        ('time_mean(sum(mean(u, axis="x")**2))', 15),
+        ("rms(u)**2", 12),
+        ("norm(final(u))**2 + time_rms(drag)**2", 17),
+        ("time_mean((drag*lift)**4)*2**3", 5),
+        ("final((drag - 2)**2) + 10*max(0, time_mean(drag) - 1)**2", 2),
+        ("final(rms(u))**2 + final(norm(u)**2)", 24),
+    ],
+)
+def test_sum_of_squared_residuals_is_the_expression(text, count, stored, x64):
+    expressed = measure(text, "objective", AXES, {*FRAMES, *SERIES})
+    arguments = (*arrays(), None if stored is None else jnp.asarray(stored))
+    residuals = expressed.residuals(*arguments)
+    assert residuals.shape == (count,)
+    np.testing.assert_allclose(jnp.sum(residuals**2), expressed(*arguments), rtol=1e-13)
+
+
+def test_residuals_have_the_derivative_of_the_expression(x64):
+    expressed = measure("time_mean((drag - 1)**2, after=2)", "objective", AXES, {*FRAMES, *SERIES})
+
+    def with_drag(of, drag):
+        return of(arrays()[0], arrays()[1] | {"drag": drag})
+
+    drag = arrays()[1]["drag"]
+    exact = jax.grad(lambda drag: with_drag(expressed, drag))(drag)
+    jacobian = jax.jacfwd(lambda drag: with_drag(expressed.residuals, drag))(drag)
+    np.testing.assert_allclose(2 * jacobian.T @ with_drag(expressed.residuals, drag), exact, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("time_mean(drag)", "'drag' is not a sum of squares; write sums"),
+        ("time_mean(drag**2) - final(lift)**2", "is not a sum of squares"),
+        ("-1*time_mean(drag**2)", "is not a sum of squares"),
+        ("time_mean(lift*drag**2)", "drag..2' is not a sum of squares"),
+        ("time_mean(drag**3)", "is not a sum of squares"),
+        ("largest(drag**2)", "is not a sum of squares"),
+        ("time_rms(drag)", "is the root of a sum of squares; square it"),
+        ("exp(final(drag)**2)", "is not a sum of squares"),
+    ],
+)
+def test_what_is_no_sum_of_squares_is_refused_by_name(text, words):
+    expressed = measure(text, "objective", AXES, {*FRAMES, *SERIES})
+    with pytest.raises(UserError, match=words):
+        expressed.residuals(*arrays())
+
+
+@pytest.mark.parametrize("reduce", ["final", "mean", "root_mean_square", "maximum", "minimum", "sum"])
+def test_the_square_of_a_diagnostic_has_residuals(reduce, x64):
+    simulation, key = oscillator(), jax.random.key(0)
+    objective = Objective(simulation, "position", 40, 4, reduce=reduce, square=True)
+    residuals = objective.residuals(simulation.params, key)
+    assert residuals.shape == ((11,) if reduce == "root_mean_square" else (1,))
+    np.testing.assert_allclose(jnp.sum(residuals**2), objective(simulation.params, key), rtol=1e-13)
+
+
+def test_an_objective_without_squares_has_no_residuals():
+    simulation, key = oscillator(), jax.random.key(0)
+    for quantity, words in (("position", "set square = true"), (lambda f, d: d["position"][-1], "write an expression")):
+        with pytest.raises(UserError, match=words):
+            Objective(simulation, quantity, 40).residuals(simulation.params, key)
+
+
+def test_definitions_are_inserted_and_hidden_by_quantities(x64):
+    definitions = {"peak": "largest(drag)", "end": "lift**2", "both": "peak + 2*end", "drag": "0*final(lift)"}
+    known = {*FRAMES, *SERIES}
+
+    def value(text):
+        return float(measure(text, "objective", AXES, known, definitions=definitions)(*arrays()))
+
+    assert value("peak + 0.5*end") == pytest.approx(4 + 0.5)
+    assert value("both*peak") == pytest.approx((4 + 2) * 4)
+    assert value("time_mean(drag) + end") == pytest.approx(np.mean(SERIES["drag"]) + 1)
+    assert measure("peak**2 + end", "objective", AXES, known, definitions=definitions).residuals(*arrays()).size == 2
+
+
+def test_definitions_of_themselves_are_refused():
+    definitions = {"a": "b + 1", "b": "a*2"}
+    with pytest.raises(UserError, match=r"objectives\.b: .* 'a' is not known here"):
+        measure("a", "objective", AXES, {*FRAMES, *SERIES}, definitions=definitions)
+
+
+def test_the_time_sum_counts_stored_frames(x64):
+    simulation = oscillator()
+    _, frames, diagnostics = trajectory(simulation, 20, 5)(simulation.params, jax.random.key(0))
+    expressed = measure("time_sum(position)", "objective", {}, {*frames, *diagnostics})
+    stored = jnp.asarray([True, True, True, False, False])
+    np.testing.assert_allclose(expressed(frames, diagnostics, stored), jnp.sum(diagnostics["position"][:3]), rtol=1e-13)
