@@ -66,7 +66,9 @@ class Optimized(Outcome):
     @property
     def at_bounds(self) -> list[str]:
         """A line for each entry of the best parameters that lies at a bound."""
-        lines, observed = [], datasets.split(self.arrays)[0]
+        lines, (observed, diagnosed) = [], datasets.split(self.arrays)
+        # Without a derivative it is not known whether the objective improves beyond the bound.
+        beyond = ", toward which the objective still improves" if "gradient_norm" in diagnosed else ""
         for name in self.best:
             # Runs of earlier versions have no such array.
             sides = observed.get(f"bound_{name}", np.zeros(1))[-1]
@@ -75,7 +77,7 @@ class Optimized(Outcome):
                 value, upper = observed[f"best_{name}"][-1][tuple(index)], sides[tuple(index)] > 0
                 entry = f"{name}[{', '.join(map(str, index))}]" if index.size else name
                 bound = f"its {'upper' if upper else 'lower'} bound {shown_bound(bounds, int(upper))}"
-                lines.append(f"{entry} = {value:g} ends at {bound}, toward which the objective still improves")
+                lines.append(f"{entry} = {value:g} ends at {bound}{beyond}")
         return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} more"]
 
     @property
@@ -91,9 +93,17 @@ class Optimized(Outcome):
         if not self.finished:
             return super().message
         ends = "".join(f"; {line}" for line in self.at_bounds)
-        if int(self.status) not in (Status.MAX_STEPS, Status.OK):
-            return super().message + ends
-        used_up = f"{self.scenario.name} used its {len(self.arrays['status']) - 1} iterations without converging"
+        count, status = len(self.arrays["status"]) - 1, int(self.status)
+        if status == Status.CONVERGED:
+            return f"{self.scenario.name} converged after {_iterations(count)}{ends}"
+        if status == Status.STALLED:
+            precision = self.scenario.run.precision
+            remedy = ', and precision = "float64" may find better ones' if precision == "float32" else ""
+            stopped = (
+                f"{self.scenario.name} stopped after {_iterations(count)}: {precision} resolves no further progress"
+            )
+            return f"{stopped}; the best values so far are kept{remedy}{ends}"
+        used_up = f"{self.scenario.name} used its {_iterations(count)} without converging"
         return f"{used_up}; the best values so far are kept, and more iterations may find better ones{ends}"
 
     def summary(self) -> dict[str, Any]:
@@ -107,6 +117,10 @@ class Optimized(Outcome):
 
     def _step(self, frame: int) -> str:
         return f"iteration {range(len(self.arrays['status']))[frame]}"
+
+
+def _iterations(count: int) -> str:
+    return f"{count} iteration{'s' * (count != 1)}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -86,9 +86,9 @@ def finish(
         ]
         print_table(("iteration", job.objective, *names), rows)
         words = ", ".join(f"{name} = {show(value)}" for name, value in best.items())
-        print(f"\nbest {job.objective}: {best_loss:.6g} at {words} ({status.name.lower().replace('_', ' ')})")
-        for line in outcome.at_bounds:
-            print(line)
+        print(f"\nbest {job.objective}: {best_loss:.6g} at {words}")
+        if not outcome.failed:
+            print(outcome.message)
         for name, file in pictures.items():
             print(f"{name.replace('_', ' ')}: {file}")
     for changed, run in zip(("before", "after"), runs, strict=False):
