@@ -43,7 +43,7 @@ class OptimizationState:
         best: parameters (in their own units) at ``best_value``.
         held: active bound of each entry of ``best``, int32: -1 the lower, 1 the upper, 0 none.
         iteration: int32, number of updates.
-        idle: int32, number of updates since ``best_value`` decreased by more than its round-off.
+        idle: int32, number of updates since ``best_value`` last improved, see `Optimizer.improvement`.
         key: random key of the objective, the same at every iteration.
     """
 
@@ -171,7 +171,8 @@ def optimization(
         iterate = optimizer.advance(problem(params, state.key), state.iterate)
         better = iterate.value < state.best_value
         rounding = IMPROVEMENT * jnp.finfo(state.value.dtype).eps * jnp.abs(state.best_value)
-        improved = state.best_value - iterate.value > rounding
+        least = jnp.maximum(rounding, optimizer.improvement * (1 + jnp.abs(state.best_value)))
+        improved = state.best_value - iterate.value > least
         active = active_bounds(iterate, start_position(params), state.first)
 
         def chosen(new: jax.Array, old: jax.Array) -> jax.Array:

@@ -117,6 +117,23 @@ def test_a_count_is_optimized_without_its_derivative():
     assert np.all(several["best_loss"].isel(frame=-1) == 0) and np.all(several["status"] == "converged")
 
 
+def test_a_target_is_hit_after_a_number_of_bounces_that_has_no_derivative():
+    pytest.importorskip("evosax")
+    options = {"objective": "miss + 10*abs(final(bounces) - 4)", "iterations": 60}
+    wrt = ["launch_speed", "launch_angle"]
+    by_gradient = simkit.optimize("bouncing_ball", wrt, **options)
+    # Six bounces, two too many.
+    assert by_gradient["best_loss"].values[-1] == pytest.approx(20, abs=1e-6)
+    found = simkit.optimize("bouncing_ball", wrt, method="cma_es", **options)
+    assert found["best_loss"].values[-1] < 1e-6
+    bounces = simkit.run(
+        "bouncing_ball",
+        launch_speed=found["best_launch_speed"].values[-1],
+        launch_angle=found["best_launch_angle"].values[-1],
+    )["bounces"]
+    assert bounces.values[-1] == 4
+
+
 @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
 @pytest.mark.parametrize("method", ["levenberg_marquardt", "cma_es"])
 def test_an_interrupted_optimization_resumes_bit_for_bit(method, several, tmp_path):

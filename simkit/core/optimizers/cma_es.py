@@ -92,7 +92,10 @@ def cma_es(numbers: int, tolerance: float) -> Optimizer:
     def stalled(iterate: Iterate, idle: jax.Array) -> jax.Array:
         return iterate.memory.width < jnp.finfo(iterate.value.dtype).eps
 
-    return Optimizer(begin, advance, converged, stalled, lambda iterate: {"search_width": iterate.memory.width})
+    def diagnose(iterate: Iterate) -> Arrays:
+        return {"search_width": iterate.memory.width}
+
+    return Optimizer(begin, advance, converged, stalled, diagnose, improvement=tolerance**2)
 
 
 def batched_by_members(simulation: Simulation) -> Simulation:

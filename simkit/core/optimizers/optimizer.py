@@ -67,6 +67,7 @@ class Optimizer:
         converged: ``(iterate, idle, bounds) -> bool``, with ``idle`` the number of updates since the last improvement.
         stalled: ``(iterate, idle) -> bool``, whether rounding hides all further progress.
         diagnose: ``iterate -> {name: scalar}``, diagnostics of this method.
+        improvement: smallest decrease that counts as an improvement, relative to ``1 + |value|``; round-off at least.
     """
 
     begin: Callable[[Problem, Arrays], Iterate]
@@ -74,6 +75,7 @@ class Optimizer:
     converged: Callable[[Iterate, jax.Array, Bounds], jax.Array]
     stalled: Callable[[Iterate, jax.Array], jax.Array]
     diagnose: Callable[[Iterate], Arrays]
+    improvement: float = 0.0
 
 
 def gradient_is_zero(iterate: Iterate, bounds: Bounds, tolerance: float) -> jax.Array:
