@@ -106,8 +106,8 @@ def _measured(scenario: Scenario, text: str, outcome: Outcome) -> float:
     """Return the value of an expression of a run's observed arrays and diagnostics."""
     arrays = outcome.arrays
     with precision(scenario.run.precision):
-        frames_and_diagnostics = [
+        frames, diagnostics = (
             {name.partition(".")[2]: jnp.asarray(array) for name, array in arrays.items() if name.startswith(kind)}
             for kind in ("observed.", "diagnosed.")
-        ]
-        return float(measure_of(build(scenario), text, f"{scenario.file}: validation")(*frames_and_diagnostics))
+        )
+        return float(measure_of(build(scenario), text, f"{scenario.file}: validation")(frames, diagnostics))

@@ -79,7 +79,9 @@ class Sheet:
             self.axes: Axes = self.figure.add_axes((0, 0, 1, 1))
             self.axes.set_autoscale_on(False)
             below = not stretch and self._larger_with_bar_below(window)
-            self.bar = ColorBar(self.figure, *bar, below=below) if bar else None
+            # A single color, as of particles of one species, needs no bar.
+            has_bar = bar is not None and (bar[0].levels is None or len(bar[0].levels) > 1)
+            self.bar = ColorBar(self.figure, *bar, below=below) if bar and has_bar else None
             self._label_axes(axis_labels)
             for axis, own in zip((self.axes.xaxis, self.axes.yaxis), ticks, strict=True):
                 if own is not None:
