@@ -42,7 +42,7 @@ class Problem:
 
 @pytree
 class Iterate:
-    """What a method knows after an update.
+    """Result of an update of a method.
 
     Attributes:
         position: unbounded coordinates by path.
