@@ -211,5 +211,5 @@ def test_optimum_outside_of_wide_bounds_has_an_active_bound(bounds, power, wide)
 
 
 def test_a_learning_rate_without_effect_is_refused():
-    with pytest.raises(UserError, match="learning_rate is for adam; lbfgs chooses its own steps"):
+    with pytest.raises(UserError, match="learning_rate= is for adam; lbfgs chooses its own steps"):
         optimization(rosenbrock, {"x": jnp.float32(0), "y": jnp.float32(0)}, ["x"], BOUNDS, learning_rate=0.1)

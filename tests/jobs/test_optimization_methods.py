@@ -167,7 +167,7 @@ def test_a_stop_says_why(tmp_path):
 
 @pytest.mark.parametrize("method", ["lbfgs", "levenberg_marquardt", "cma_es"])
 def test_a_learning_rate_is_refused_in_the_same_words_everywhere(method, tmp_path, capsys):
-    words = rf"learning_rate is for adam; {method} chooses its own steps"
+    words = rf"learning_rate= is for adam; {method} chooses its own steps"
     with pytest.raises(UserError, match=words):
         simkit.optimize(plane(), ["x"], objective="near", method=method, learning_rate=0.1, **OPTIONS)
     line = ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--method", method, "--learning-rate", "0.1"]

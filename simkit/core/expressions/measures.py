@@ -18,7 +18,7 @@ from simkit.core.simulation import Arrays, Simulation
 from simkit.errors import UserError
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class ExpressedMeasure:
     """An objective given by an expression, ``(frames, diagnostics, stored=None) -> number``.
 

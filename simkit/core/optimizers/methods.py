@@ -27,7 +27,7 @@ def learning_rate_of(method: str, given: float | None) -> float:
     """
     if given is not None and method != "adam":
         raise UserError(
-            f'learning_rate is for adam; {method} chooses its own steps; pass method="adam", or leave it out'
+            f'learning_rate= is for adam; {method} chooses its own steps; pass method="adam", or leave it out'
         )
     return LEARNING_RATE if given is None else given
 
