@@ -39,10 +39,13 @@ PAINTERS = {
     "bodies": "simkit.render.bodies:body_painter",
     "chart": "simkit.render.line:LinePainter",
 }
-REPLACED = {
+_FLOWS = ("cylinder_in_channel", "drag_reduction", "heated_cavity", "lid_driven_cavity", "taylor_green", "womersley")
+REPLACED = {f"flow.{name}": f"'flow.domain', as the scenario {name} does" for name in _FLOWS} | {
     "molecular.cluster": "'molecular.system' with start.radius and without a cell",
-    "molecular.jax_md_soft_spheres": "'molecular.system' as the scenario of that name does",
     "molecular.crystal": "'molecular.system', as the scenarios silicon and lennard_jones_crystal do",
+    "molecular.fluid": "'molecular.system', as the scenario lennard_jones_fluid does",
+    "molecular.jax_md_soft_spheres": "'molecular.system', as the scenario of that name does",
+    "molecular.soft_sphere_packing": "'molecular.system', as the scenario of that name does",
 }
 SIMULATIONS = Registry("simulation", FACTORIES, replaced=REPLACED)
 VIEWS = Registry("view", PAINTERS)
