@@ -8,6 +8,7 @@ _FLAGS = {
     "final_frames=False": "--no-frames",
     'mode="forward"': "--mode forward",
     'method="adam"': "--method adam",
+    "mode=": "--mode",
     "learning_rate=": "--learning-rate",
     'KEY=Path("...")': "--set KEY=@path",
     "output=": "--output",

@@ -11,7 +11,7 @@ from simkit.core import paths
 from simkit.core.bounded import Bounds, bounds_of, nearest_side, side_of, to_bounded, to_unbounded
 from simkit.core.gradient import Function, Mode, check_mode
 from simkit.core.objective import Objective
-from simkit.core.optimizers.methods import METHODS, Method, check_goal, learning_rate_of
+from simkit.core.optimizers.methods import METHODS, Method, check_options, learning_rate_of
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation
@@ -119,7 +119,7 @@ def optimization(
     if method not in METHODS:
         raise UserError(f"method = {method!r} is unknown; choose one of {', '.join(METHODS)}")
     check_mode(mode)
-    check_goal(method, maximize=maximize)
+    check_options(method, maximize=maximize, mode=mode)
     rate = learning_rate_of(method, learning_rate)
     bounds = bounds_of(names, bounds, known)
     sign = -1.0 if maximize else 1.0

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from simkit.core.optimizers.methods import LEARNING_RATE, METHODS, Method, check_goal
+from simkit.core.optimizers.methods import LEARNING_RATE, METHODS, Method, check_options
 from simkit.core.parameter import POSITIVE, shown_bound
 from simkit.engine.plan import Plan
 from simkit.jobs.callbacks import Report, Warn
@@ -88,7 +88,7 @@ class Optimized(Outcome):
         if self.finished and self.failed:
             return (
                 f"{self.scenario.name}: the objective or a derivative is not finite {self._when()}, with "
-                f"{describe(self.scenario)}: {NOT_FINITE}"
+                f"{describe(self.scenario, self._last)}: {NOT_FINITE}{self._best_before}"
             )
         if not self.finished:
             return super().message
@@ -105,6 +105,21 @@ class Optimized(Outcome):
             return f"{stopped}; the best values so far are kept{remedy}{ends}"
         used_up = f"{self.scenario.name} used its {_iterations(count)} without converging"
         return f"{used_up}; the best values so far are kept, and more iterations may find better ones{ends}"
+
+    @property
+    def _last(self) -> dict[str, float]:
+        """Scalar parameters of the last iteration."""
+        diagnosed = datasets.split(self.arrays)[1]
+        return {name: float(f"{diagnosed[name][-1]:.6g}") for name in self.best if name in diagnosed}
+
+    @property
+    def _best_before(self) -> str:
+        """The best value before the objective turned non-finite, in words; empty where there was none."""
+        loss = float(datasets.split(self.arrays)[1]["best_loss"][-1])
+        if not np.isfinite(loss):
+            return ""
+        found = ", ".join(f"{name} = {value:.6g}" for name, value in self.best.items() if isinstance(value, float))
+        return f"; the best before was {loss:.6g}{f' at {found}' * bool(found)}"
 
     def summary(self) -> dict[str, Any]:
         """Return the content of the summary file."""
@@ -167,7 +182,7 @@ class Optimization(DrivenJob[Optimized]):
         wrt = tuple(selected_parameters(self.scenario, self.wrt))
         objective_name(self.scenario, self.objective)
         checks.choice(self.method, "method", tuple(METHODS))
-        check_goal(self.method, maximize=self._maximize)
+        check_options(self.method, maximize=self._maximize, mode=self.mode)
         checks.integer(self.iterations, "iterations", 1, 1_000_000)
         checks.inside(checks.number(self.learning_rate, "learning rate"), "learning rate", LEARNING_RATES)
         return dataclasses.replace(self, wrt=wrt)

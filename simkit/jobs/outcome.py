@@ -1,6 +1,7 @@
 """Outcomes of jobs that run one simulation, in memory and in a run directory, and the base class of these jobs."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -116,7 +117,8 @@ class Outcome:
             return "at the start"
         diagnostics = datasets.split(self.arrays)[1].items()
         largest = [f"{name} = {values[-2]:.3g}" for name, values in diagnostics if name.startswith("largest_")]
-        return f"between {self._step(-2)}{', where ' * bool(largest)}{', '.join(largest)}, and {self._step(-1)}"
+        where = f", where {', '.join(largest)}," if largest else ""
+        return f"between {self._step(-2)}{where} and {self._step(-1)}"
 
     def dataset(self) -> "xarray.Dataset":
         """Return frames and diagnostics as a labeled data set."""
@@ -139,13 +141,20 @@ class Outcome:
         return f"<Outcome: {self.message}; {len(self.arrays['status'])} frames>"
 
 
-def describe(scenario: Scenario) -> str:
-    """Return the parameters of a scenario in one line."""
+def describe(scenario: Scenario, values: Mapping[str, float] | None = None) -> str:
+    """Return the parameters of a scenario in one line.
+
+    Args:
+        scenario: the scenario.
+        values: values of parameters that differ from the scenario's.
+    """
+    changed = values or {}
 
     def shown(value: Any) -> Any:
         return value if count(value) <= MOST_SHOWN else f"[{count(value)} values]"
 
-    return ", ".join(f"{name} = {shown(parameter.default)}" for name, parameter in scenario.parameters.items())
+    found = ((name, changed.get(name, parameter.default)) for name, parameter in scenario.parameters.items())
+    return ", ".join(f"{name} = {shown(value)}" for name, value in found)
 
 
 @dataclasses.dataclass(frozen=True)

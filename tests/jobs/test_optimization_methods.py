@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +14,7 @@ from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.jobs.job import begin
 from simkit.jobs.optimizations import Optimization
+from simkit.jobs.outcome import RunFailedError
 from simkit.jobs.starts import Starts
 from simkit.scenario.made_in_python import scenario_of
 from tests.stopping import StopAfter, Stopped
@@ -173,3 +175,22 @@ def test_a_learning_rate_is_refused_in_the_same_words_everywhere(method, tmp_pat
     line = ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--method", method, "--learning-rate", "0.1"]
     assert main([*line, "-o", str(tmp_path / "run")]) == 2
     assert "is for adam" in capsys.readouterr().err
+
+
+def test_a_loss_that_turns_non_finite_is_described_by_its_parameters_and_the_best_before():
+    simulation = plane().with_quantities(edge=lambda s, params: jnp.sqrt(params["x"] - 1) - 0.1)
+    with pytest.raises(RunFailedError) as caught:
+        simkit.optimize(simulation, "x", objective="edge**2", method="adam", iterations=60, **OPTIONS)
+    words = str(caught.value)
+    found = re.search(
+        r"between iteration \d+ and iteration \d+, with x = (\S+), .*; the best before was (\S+) at x", words
+    )
+    assert found is not None
+    assert float(found[1]) < 1
+    # The start is at x = 3.
+    assert float(found[2]) < (2**0.5 - 0.1) ** 2
+
+
+def test_a_mode_of_differentiation_is_refused_where_there_are_no_derivatives():
+    with pytest.raises(UserError, match="mode= is for methods with derivatives; cma_es uses none"):
+        simkit.optimize(plane(), "x", objective="near", method="cma_es", mode="forward", **OPTIONS)

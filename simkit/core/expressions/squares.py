@@ -17,7 +17,7 @@ from simkit.core.expressions.syntax import refuse
 _LINEAR = ("mean", "sum", "time_mean", "time_sum")
 # Roots of means and sums of squares, and the reduction whose root they are.
 _ROOTS = {"rms": "mean", "norm": "sum", "time_rms": "time_mean"}
-_ALLOWED = "write sums, means and positive multiples of squares, such as time_mean((x - 1)**2) + 0.1*final(y)**2"
+_ALLOWED = "write sums, means and positive multiples of squares by **2, such as time_mean((x - 1)**2) + 0.1*final(y)**2"
 
 
 def residuals_of(formula: Expression) -> Callable[[Mapping[str, Named]], jax.Array]:
@@ -80,8 +80,8 @@ class _Decomposition:
                 return ast.copy_location(ast.BinOp(left, ast.Mult(), self.linear(right, at)), node)
             case ast.BinOp(op=ast.Mult() | ast.Div() as op, left=left, right=right) if self.is_positive(right):
                 return ast.copy_location(ast.BinOp(self.linear(left, at), op, right), node)
-            case ast.BinOp(op=ast.Pow(), left=base, right=ast.Constant(value=int() as power)) if power in (2, 4, 6, 8):
-                return self.square(node, base, power // 2, at)
+            case ast.BinOp(op=ast.Pow(), left=base, right=ast.Constant(value=power)) if power in (2, 4, 6, 8):
+                return self.square(node, base, int(power) // 2, at)
             case ast.Call(func=ast.Name(id="final" | "first") as end, args=[argument]):
                 return self.linear(argument, end)
             case ast.Call(func=ast.Name(id=name), args=[argument]) if name in _LINEAR:

@@ -32,17 +32,20 @@ def learning_rate_of(method: str, given: float | None) -> float:
     return LEARNING_RATE if given is None else given
 
 
-def check_goal(method: str, *, maximize: bool) -> None:
-    """Refuse to maximize by a method that minimizes sums of squares.
+def check_options(method: str, *, maximize: bool, mode: str) -> None:
+    """Refuse a goal or a mode of differentiation that a method does not have.
 
     Args:
         method: one of `METHODS`.
         maximize: whether the objective is to be maximized.
+        mode: mode of differentiation; ``"shortest"`` by default.
 
     Raises:
-        UserError: if the method can only minimize.
+        UserError: if a method of sums of squares is to maximize, or one without derivatives is given a mode.
     """
     if maximize and method == "levenberg_marquardt":
         raise UserError(
             'levenberg_marquardt minimizes sums of squares, and this objective is to be maximized; pass method="lbfgs"'
         )
+    if mode != "shortest" and method == "cma_es":
+        raise UserError("mode= is for methods with derivatives; cma_es uses none; leave it out")
