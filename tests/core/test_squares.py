@@ -31,6 +31,7 @@ def arrays():
     [
         ("drag**2", 1),
         ("time_mean((drag - 1)**2)", 5),
+        ("time_mean((drag - 1)**2.0)", 5),
         ("time_mean((drag - 1)**2, after=2)", 5),
         ("0.5*time_sum(drag**2) + final(lift)**2/4", 6),
         ("mean((u - 1)**2)", 12),
