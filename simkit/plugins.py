@@ -34,6 +34,15 @@ class Registry:
         """Return every name, sorted."""
         return sorted({*self.own, *(entry.name for entry in self._entry_points())})
 
+    def refuse_replaced(self, name: str) -> None:
+        """Refuse a name that no longer exists, with what to use instead.
+
+        Raises:
+            UserError: if the name was replaced.
+        """
+        if name in self.replaced:
+            raise UserError(f"{self.kind} '{name}' no longer exists; use {self.replaced[name]}")
+
     def providers(self) -> list[tuple[str, str, str]]:
         """Return ``(name, provider, target)`` of every part, sorted; nothing is imported.
 
@@ -56,9 +65,8 @@ class Registry:
             raise UserError(
                 f"{self.kind} '{name}' is registered by {' and by '.join(owners)}; uninstall one of the packages"
             )
-        if not owners and name in self.replaced:
-            raise UserError(f"{self.kind} '{name}' no longer exists; use {self.replaced[name]}")
         if not owners:
+            self.refuse_replaced(name)
             raise UserError(f"unknown {self.kind} '{one_line(name, 80)}'{nearest(name[:64], self.names())}")
         target = self.own[name] if name in self.own else entries[0].value
         try:

@@ -80,8 +80,9 @@ class Sheet:
             self.axes.set_autoscale_on(False)
             below = not stretch and self._larger_with_bar_below(window)
             # A single color, as of particles of one species, needs no bar.
-            has_bar = bar is not None and (bar[0].levels is None or len(bar[0].levels) > 1)
-            self.bar = ColorBar(self.figure, *bar, below=below) if bar and has_bar else None
+            if bar and bar[0].levels is not None and len(bar[0].levels) == 1:
+                bar = None
+            self.bar = ColorBar(self.figure, *bar, below=below) if bar else None
             self._label_axes(axis_labels)
             for axis, own in zip((self.axes.xaxis, self.axes.yaxis), ticks, strict=True):
                 if own is not None:

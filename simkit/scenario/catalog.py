@@ -101,8 +101,7 @@ def _refuse_simulation(text: str) -> None:
         raise UserError(
             f"{show(text)} is a simulation, not a scenario: {remedy}; `simkit show {text}` lists its parameters"
         )
-    if text in SIMULATIONS.replaced:
-        SIMULATIONS.resolve(text)  # raises, and names the replacement
+    SIMULATIONS.refuse_replaced(text)
     hint = nearest(text[:64], simulations)
     if "did you mean" in hint:
         raise UserError(f"unknown scenario or simulation {show(text)}{hint}")
