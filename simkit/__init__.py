@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simkit.errors import UserError
     from simkit.export.onnx.runtime import onnxjit
     from simkit.export.pictures import animate, picture
-    from simkit.jobs.derivatives import value_and_grad
+    from simkit.jobs.differentiating import value_and_grad
     from simkit.jobs.merging import merge
     from simkit.jobs.optimizing import optimize
     from simkit.jobs.outcome import RunFailedError
@@ -62,7 +62,7 @@ _HOMES = {
     "segment": "simkit.core.rollout",
     "sweep": "simkit.jobs.plans",
     "trajectory": "simkit.core.rollout",
-    "value_and_grad": "simkit.jobs.derivatives",
+    "value_and_grad": "simkit.jobs.differentiating",
 }
 _PACKAGES = ("export", "flow", "interop", "molecular", "rigid")
 

@@ -141,6 +141,7 @@ REQUESTS = {
         "learning_rate": 0.1,
         "mode": "shortest",
     },
+    "grad": NOTHING | {"wrt": ["frequency"], "objective": "energy", "segments": 21},
 }
 
 

@@ -21,7 +21,7 @@ def without_effect(function: Callable[..., Any], params: Params, *arguments: Any
         params: arrays, or their shapes.
         *arguments: pytrees of arrays or of their shapes.
     """
-    used = _used(function, params, *arguments)
+    used = used_leaves(function, params, *arguments)
     # Arguments are flattened in order, the params first.
     names = jax.tree.leaves(paths.mapped(lambda path, _: path, params))
     return [name for name, is_used in zip(names, used, strict=False) if not is_used]
@@ -68,7 +68,7 @@ def depends(function: Callable[..., Any], *arguments: Any) -> bool:
         function: function of arrays.
         *arguments: pytrees of arrays or of their shapes.
     """
-    return any(_used(function, *arguments))
+    return any(used_leaves(function, *arguments))
 
 
 def sizes_of_scan(params: Mapping[str, Any]) -> tuple[int, int]:
@@ -83,7 +83,7 @@ def sizes_of_scan(params: Mapping[str, Any]) -> tuple[int, int]:
     return params["num_consts"], params["num_carry"]
 
 
-def _used(function: Callable[..., Any], *arguments: Any) -> list[bool]:
+def used_leaves(function: Callable[..., Any], *arguments: Any) -> list[bool]:
     """Return for each leaf of the arguments whether the result depends on it."""
     traced = jax.make_jaxpr(function)(*arguments)
     return _inputs_of(traced.jaxpr, [True] * len(traced.out_avals))

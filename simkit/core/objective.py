@@ -12,7 +12,7 @@ from simkit.core.growth import converge_with_growth, with_room
 from simkit.core.pytree import size_in_bytes
 from simkit.core.reductions import Reduce, reduced
 from simkit.core.rematerialization import Memory, width_of
-from simkit.core.rollout import recorded, segment
+from simkit.core.rollout import Frames, recorded, segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, checks_every_step, status_of, stops
 from simkit.errors import UserError, nearest
@@ -69,10 +69,10 @@ class Objective:
     @property
     def loops(self) -> tuple[int, ...]:
         """Iteration counts of the nested loops of a run, the outermost first."""
-        return (self.steps,) if self._uses_last_only else (self.steps // self.every, self.every)
+        return (self.steps,) if self.uses_last_only else (self.steps // self.every, self.every)
 
     @property
-    def _uses_last_only(self) -> bool:
+    def uses_last_only(self) -> bool:
         """Whether the number depends on the last state only."""
         return self.reduce == "final" and not (callable(self.quantity) and not self.converges)
 
@@ -94,21 +94,24 @@ class Objective:
         Returns:
             The number, and a code of `simkit.core.status.Status` (one per member for an ensemble).
         """
-        if self._uses_last_only:
+        if self.uses_last_only:
             state = self.last_state(self.simulation.init(params, key), params)
             value = self._value_of(state, params)
         else:
             state, found = recorded(self.simulation, self.steps, self.every, memory=self.memory)(params, key)
-            # A stored run ends with the frame in which it stops; here that frame is repeated.
-            stored = found.stored if checks_every_step(self.simulation) else None
-            if callable(self.quantity):
-                value = _measured(self.quantity, found.observed, found.diagnosed, stored)
-            else:
-                value = reduced(self.reduce, _diagnostic(found.diagnosed, self.quantity), stored)
+            value = self._reduced(found)
         status = status_of(self.simulation)(*jax.lax.stop_gradient((state, params)))
         if self.simulation.converges:
             status = jnp.where(stops(status), status, jnp.int32(Status.MAX_STEPS))
         return self._shape(value), status
+
+    def of_frames(self, found: Frames) -> jax.Array:
+        """Return the number from the frames of a whole run of a simulation that does not converge.
+
+        Args:
+            found: its frames, ``every`` steps apart; of an objective of the last state, the last frame suffices.
+        """
+        return self._shape(self._reduced(found))
 
     def residuals(self, params: Params, key: jax.Array) -> jax.Array:
         """Run likewise and return residuals (m,) of which the number is the sum of squares.
@@ -175,6 +178,13 @@ class Objective:
         grown, solution = converge_with_growth(self.simulation, self.steps)(params, key)
         objective = dataclasses.replace(self, simulation=grown)
         return lambda params: objective.from_state(solution.state, params)
+
+    def _reduced(self, found: Frames) -> jax.Array:
+        # A stored run ends with the frame in which it stops; here that frame is repeated.
+        stored = found.stored if checks_every_step(self.simulation) else None
+        if callable(self.quantity):
+            return _measured(self.quantity, found.observed, found.diagnosed, stored)
+        return reduced(self.reduce, _diagnostic(found.diagnosed, self.quantity), stored)
 
     def _value_of(self, last: State, params: Params) -> jax.Array:
         if callable(self.quantity):

@@ -1,7 +1,6 @@
 """Objectives of a scenario, and their derivatives."""
 
 import dataclasses
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -10,12 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from simkit.core import paths
-from simkit.core.compilation import use_compilation_cache
 from simkit.core.expressions.syntax import parse
 from simkit.core.precision import precision
 from simkit.errors import UserError, closest, nearest
 from simkit.scenario.build import build
-from simkit.scenario.loading import Source, load
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.sections import ObjectiveSettings
 
@@ -29,43 +26,6 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Params, Simulation
 
 type Mode = Literal["reverse", "forward", "shortest"]
-
-
-def value_and_grad(
-    scenario: Source,
-    wrt: str | Sequence[str],
-    *,
-    objective: "str | Measure | None" = None,
-    mode: Mode = "shortest",
-    memory: int | str | None = None,
-    **values: Any,
-) -> tuple[float, dict[str, np.ndarray]]:
-    """Return an objective's value and its derivatives.
-
-    Args:
-        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
-        wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
-        objective: name of the objective; ``None`` takes the first in the file. Or a function ``(frames, diagnostics) ->
-            scalar`` in ``jax.numpy`` of the observed arrays and diagnostics, with a leading frame axis (of length 1,
-            the last frame, if the simulation converges).
-        mode: ``"reverse"``, ``"forward"`` or ``"shortest"``, see `simkit.core.gradient.with_derivative`.
-        memory: memory limit of the derivative, ``"200MB"`` or a number of bytes: as many states are stored as fit, and
-            steps are recomputed from them, see `simkit.core.budget`. ``None`` stores about the square root of the
-            number of steps.
-        **values: parameters, config or run settings.
-
-    Returns:
-        The value and ``{path: derivative}``. Warns if the run failed, or if its derivative is not that of the physics.
-
-    Raises:
-        UserError: if an argument is wrong.
-    """
-    use_compilation_cache()
-    found = load(scenario, values)
-    result = differentiate(found, parameter_names(wrt), objective, mode, memory)
-    if result.note:
-        warnings.warn(result.note, stacklevel=2)
-    return result.value, result.derivative
 
 
 @dataclasses.dataclass(frozen=True)

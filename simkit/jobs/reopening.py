@@ -31,7 +31,7 @@ def resume(
     scheduler: str | None = None,
     deadline: float | None = None,
 ) -> "xarray.Dataset":
-    """Finish an interrupted run, sweep or optimization without repeating stored work, and return its result.
+    """Finish an interrupted run, sweep, optimization or derivative without repeating stored work, and return its result.
 
     Args:
         directory: the run directory.
@@ -94,7 +94,7 @@ def with_executor(
 
 
 def open_run(directory: Path | str) -> "xarray.Dataset":
-    """Return the stored result of a run, sweep or optimization as a labeled data set, without computing anything.
+    """Return the stored result of a run, sweep, optimization or derivative as a data set, without computing anything.
 
     Arrays of a sweep whose result is larger than `simkit.jobs.chunk_size.ONE_FILE` are read from its chunks when they
     are indexed, as Dask arrays if Dask is installed.

@@ -12,7 +12,7 @@ from simkit.core.expressions.measures import measure_of
 from simkit.core.precision import precision
 from simkit.core.reductions import Reduce, reduced
 from simkit.jobs.callbacks import Report
-from simkit.jobs.derivatives import value_and_grad
+from simkit.jobs.differentiating import value_and_grad
 from simkit.jobs.job import begin
 from simkit.jobs.outcome import Outcome
 from simkit.jobs.runs import Run

@@ -51,14 +51,13 @@ class Store:
             state: pytree of arrays.
             arrays: frames and diagnostics of the segment.
         """
-        write_arrays(self._segment(index), arrays, self._seal.of(f"segment {index}"))
+        write_arrays(self.path_of(index), arrays, self._seal.of(f"segment {index}"))
         current, previous = (self.folder / name for name in CHECKPOINTS)
         if check_regular(current):
             check_regular(previous)
             current.replace(previous)
-        write_arrays(
-            current, {"segment": np.asarray(index, np.int64), **_state_to_arrays(state)}, self._seal.of("checkpoint")
-        )
+        kept = {name: np.asarray(array) for name, array in arrays_of_state(state).items()}
+        write_arrays(current, {"segment": np.asarray(index, np.int64), **kept}, self._seal.of("checkpoint"))
 
     def restore(
         self, template: Any, warn: Callable[[str], None], *, advance: Callable[[Any], Any] | None = None
@@ -118,7 +117,7 @@ class Store:
 
     def written(self) -> list[Path]:
         """Return the files of the stored segments, in order."""
-        return [self._segment(index) for index in sorted(self._indices())] if check_folder(self.segments) else []
+        return [self.path_of(index) for index in sorted(self._indices())] if check_folder(self.segments) else []
 
     def read_segment(self, path: Path) -> dict[str, np.ndarray]:
         """Return a stored segment.
@@ -130,6 +129,14 @@ class Store:
             DamagedFileError: if the segment is damaged, missing or from another run.
         """
         return self._read_segment(int(path.stem))
+
+    def path_of(self, index: int) -> Path:
+        """Return the path of a segment.
+
+        Args:
+            index: index of the segment.
+        """
+        return self.segments / f"{index:06d}.npz"
 
     def check(self) -> None:
         """Check the checkpoints as far as possible without the simulation.
@@ -152,7 +159,7 @@ class Store:
 
     def _read_checkpoint(self, name: str, template: Any, advance: Callable[[Any], Any] | None) -> tuple[int, Any]:
         index, arrays = self._read_checkpoint_arrays(name)
-        state = _state_from_arrays(arrays, template, self.folder / name, advance is not None)
+        state = state_of_arrays(arrays, template, self.folder / name, resizable=advance is not None)
         if advance is not None:
             try:
                 jax.eval_shape(advance, state)
@@ -167,32 +174,45 @@ class Store:
         return self._read_segment(index)
 
     def _read_segment(self, index: int) -> dict[str, np.ndarray]:
-        arrays = read_arrays(self._segment(index), self._seal.of(f"segment {index}"), self._layout)
+        arrays = read_arrays(self.path_of(index), self._seal.of(f"segment {index}"), self._layout)
         if not np.isin(arrays.get("status", Status.OK), list(Status)).all():
-            raise DamagedFileError(f"{self._segment(index)}: it holds an unknown status code")
+            raise DamagedFileError(f"{self.path_of(index)}: it holds an unknown status code")
         return arrays
-
-    def _segment(self, index: int) -> Path:
-        return self.segments / f"{index:06d}.npz"
 
     def _indices(self) -> list[int]:
         numbers = (int(path.stem) for path in self.segments.glob("*.npz") if path.stem.isdecimal())
         # Skip names of another form, such as 99.npz.
-        return [number for number in numbers if os.path.lexists(self._segment(number))]
+        return [number for number in numbers if os.path.lexists(self.path_of(number))]
 
     def _discard_after(self, index: int) -> None:
         for later in self._indices():
-            if later > index and check_regular(self._segment(later)):
-                self._segment(later).unlink()
+            if later > index and check_regular(self.path_of(later)):
+                self.path_of(later).unlink()
         for folder in (self.folder, self.segments):
             remove_leftovers(folder)
 
 
-def _state_to_arrays(state: Any) -> dict[str, np.ndarray]:
-    return {name: np.asarray(plain(leaf)) for name, leaf in _named_leaves(state)}
+def arrays_of_state(state: Any) -> dict[str, jax.Array]:
+    """Return the arrays of a state by name, random keys as integers.
+
+    Args:
+        state: pytree of arrays.
+    """
+    return {name: plain(leaf) for name, leaf in _named_leaves(state)}
 
 
-def _state_from_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path, resizable: bool) -> Any:
+def state_of_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path, *, resizable: bool = False) -> Any:
+    """Return a state from its arrays.
+
+    Args:
+        arrays: as from `arrays_of_state`.
+        template: pytree with the state's structure, shapes and dtypes.
+        path: file of the arrays, named in the error.
+        resizable: whether their sizes may differ from those of the template.
+
+    Raises:
+        DamagedFileError: if they are not the arrays of such a state.
+    """
     named = _named_leaves(template)
     if set(arrays) != {name for name, _ in named}:
         raise DamagedFileError(f"{path}: its fields are not those of this simulation's state")

@@ -308,9 +308,10 @@ def test_run_with_a_parameter_missing_in_its_file_is_stored(tmp_path):
     xarray.testing.assert_identical(simkit.resume(tmp_path / "run"), run)
 
 
-@pytest.mark.parametrize("work", ["run", "sweep", "optimize"])
+@pytest.mark.parametrize("work", ["run", "sweep", "optimize", "grad"])
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_interrupted_job_resumes_with_a_parameter_missing_in_its_file(work, tmp_path):
+    from simkit.jobs.gradients import Gradient
     from simkit.jobs.job import begin
     from simkit.jobs.optimizations import Optimization
     from simkit.jobs.runs import Run
@@ -324,6 +325,7 @@ def test_interrupted_job_resumes_with_a_parameter_missing_in_its_file(work, tmp_
         "run": lambda: Run(scenario),
         "sweep": lambda: Sweep(scenario, {"frequency": (1.0, 2.0)}, chunk=1),
         "optimize": lambda: Optimization(scenario, ("frequency",), "energy", iterations=5),
+        "grad": lambda: Gradient(scenario, ("frequency",), "energy"),
     }[work]().checked()
     with pytest.raises(Stopped):
         begin(job, tmp_path / "stopped", report=StopAfter(2))

@@ -74,12 +74,18 @@ def assert_attributes(dataset, without=()):
         np.testing.assert_array_equal(np.asarray(kept), np.asarray(VALUES[name]))
 
 
+def derivative(scenario, folder):
+    simkit.value_and_grad(scenario, list(VALUES), output=folder)
+    return simkit.open_run(folder)
+
+
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_arrays_go_through_run_sweep_optimize_and_back(scenario, tmp_path):
     work = {
         "run": lambda folder: simkit.run(scenario, output=folder),
         "sweep": lambda folder: simkit.sweep(scenario, {"shift": [0.1, 0.2]}, output=folder),
         "optimize": lambda folder: simkit.optimize(scenario, list(VALUES), method="adam", iterations=1, output=folder),
+        "grad": lambda folder: derivative(scenario, folder),
     }
     for kind, begin in work.items():
         for dataset in (begin(tmp_path / kind), simkit.open_run(tmp_path / kind), simkit.resume(tmp_path / kind)):
@@ -87,6 +93,9 @@ def test_arrays_go_through_run_sweep_optimize_and_back(scenario, tmp_path):
             assert dataset.to_netcdf(engine="scipy")
         (tmp_path / kind / "summary.json").unlink()
         assert_attributes(simkit.resume(tmp_path / kind), without={"shift"} if kind == "sweep" else ())
+    slopes = simkit.value_and_grad(scenario, list(VALUES), mode="reverse")[1]
+    for name, slope in slopes.items():
+        np.testing.assert_allclose(simkit.open_run(tmp_path / "grad")[name].values, slope, rtol=1e-5, atol=1e-7)
     best = simkit.open_run(tmp_path / "optimize")
     assert best["best_block"].shape == (2, 2, 2, 2) and best["best_shift"].shape == (2,)
 

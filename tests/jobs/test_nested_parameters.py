@@ -24,6 +24,7 @@ from simkit.core.optimization import optimization
 from simkit.core.recording import beside_recording, standard_errors
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
+from simkit.jobs.gradients import Gradient
 from simkit.jobs.job import begin
 from simkit.jobs.optimizations import Optimization
 from simkit.jobs.runs import Run
@@ -260,6 +261,7 @@ def test_interrupted_jobs_resume_bit_for_bit(tmp_path):
         "run": lambda: Run(scenario),
         "sweep": lambda: Sweep(scenario, {"closure.scale": (0.5, 0.6, 0.7)}, chunk=1),
         "optimize": lambda: Optimization(scenario, ("closure.layers",), "off", "adam", 6),
+        "grad": lambda: Gradient(scenario, ("closure.layers", "closure.scale"), "off").checked(),
     }
     for kind, job in jobs.items():
         with pytest.raises(Stopped):

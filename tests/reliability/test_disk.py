@@ -39,6 +39,7 @@ def fail_after(monkeypatch, count):
         ["run", "--no-render"],
         ["sweep", "--over", "frequency=1,2"],
         ["optimize", "--wrt", "frequency", "--iterations", "3", "--method", "adam", "--no-render"],
+        ["grad", "--wrt", "frequency"],
     ],
     ids=lambda words: words[0],
 )
@@ -52,7 +53,7 @@ def test_job_stopped_by_a_full_disk_resumes_after_space_is_freed(words, pendulum
     told = capsys.readouterr()
     assert told.err.count("\n") == 1 and "No space left on device" in told.err
     assert not list((tmp_path / "work").rglob("*.tmp"))
-    assert main(["resume", str(tmp_path / "work"), *(["--no-render"] if verb != "sweep" else [])]) == 0
+    assert main(["resume", str(tmp_path / "work"), *(["--no-render"] if verb in ("run", "optimize") else [])]) == 0
     assert everything(tmp_path / "work") == everything(tmp_path / "whole")
 
 
@@ -97,6 +98,7 @@ def test_output_below_a_file_is_one_line_for_every_verb(pendulums, tmp_path, cap
         ["run", pendulums, "--no-render"],
         ["sweep", pendulums, "--over", "frequency=1,2"],
         ["optimize", pendulums, "--wrt", "frequency"],
+        ["grad", pendulums, "--wrt", "frequency"],
         ["export", pendulums],
         ["gallery", "bouncing_ball"],
     ):

@@ -67,6 +67,7 @@ WORK = {
     "run": ["run", "--no-render"],
     "sweep": ["sweep", "--over", "frequency=1,2", "--chunk", "1"],
     "optimize": ["optimize", "--wrt", "frequency", "--iterations", "4", "--method", "adam", "--no-render"],
+    "grad": ["grad", "--wrt", "frequency"],
 }
 STOPS = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
 
@@ -99,7 +100,7 @@ def test_a_stop_names_the_command_that_resumes(words, moment, number, tmp_path, 
     captured = capsys.readouterr()
     assert captured.err.splitlines()[-1] == f"simkit: {word}; resume with: simkit resume work"
     assert f'"exit_code": {code}' in captured.out
-    quiet = ["--no-render"] if verb != "sweep" else []
+    quiet = ["--no-render"] if verb in ("run", "optimize") else []
     assert main(["resume", "work", *quiet]) == 0
     assert main([verb, "./toy.toml", *options, "--output", "whole"]) == 0
     assert everything(tmp_path / "work") == everything(tmp_path / "whole")

@@ -29,6 +29,7 @@ WORK = {
         24,
     ),
     "optimize": ("optimize bouncing_ball --wrt launch_speed --method adam --iterations 60 --no-render", 21),
+    "grad": ("grad channel_flow --wrt reynolds,forcing --set cells=[16,12] --set steps=8000", 42),
 }
 KILLS = 3
 

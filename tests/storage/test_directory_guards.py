@@ -13,6 +13,8 @@ import pytest
 
 import simkit
 from simkit.errors import UserError
+from simkit.jobs.gradients import Gradient
+from simkit.jobs.job import begin
 from simkit.jobs.job import stored as stored_run
 from simkit.storage.files import checksum, read_sealed_json, write_sealed_json
 from simkit.storage.run_directory import RunDirectory
@@ -146,15 +148,17 @@ def test_two_processes_that_overwrite_one_folder_never_share_it(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-@pytest.mark.parametrize("kind", ["run", "sweep", "optimize"])
+@pytest.mark.parametrize("kind", ["run", "sweep", "optimize", "grad"])
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_resuming_finished_work_writes_nothing(kind, tmp_path, monkeypatch):
     work = {
         "run": lambda: simkit.run(toy(), output=tmp_path / "run"),
         "sweep": lambda: simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, chunk=1, output=tmp_path / "run"),
         "optimize": lambda: simkit.optimize(toy(), "frequency", method="adam", iterations=1, output=tmp_path / "run"),
+        "grad": lambda: begin(Gradient(toy(), ("frequency",), "energy"), tmp_path / "run"),
     }
     expected = work[kind]()
+    expected = Gradient.dataset(expected) if kind == "grad" else expected
     opened = os.open
 
     def only_to_read(path, flags, *more, **options):
@@ -204,6 +208,9 @@ CRAFTED = {
     "wrt": {"kind": "optimize", "request": REQUESTS["optimize"] | {"wrt": "frequency"}},
     "wrt unknown": {"kind": "optimize", "request": REQUESTS["optimize"] | {"wrt": ["speed"]}},
     "mode": {"kind": "optimize", "request": REQUESTS["optimize"] | {"mode": "sideways"}},
+    "wrt of a derivative": {"kind": "grad", "request": REQUESTS["grad"] | {"wrt": [3]}},
+    "objective of a derivative": {"kind": "grad", "request": REQUESTS["grad"] | {"objective": "speed"}},
+    "no segments": {"kind": "grad", "request": REQUESTS["grad"] | {"segments": 0}},
     "seed": {"values": {"config": {}, "params": {}, "run": {"seed": -1}}},
     "parameter": {"values": {"config": {}, "params": {"speed": 1.0}, "run": {}}},
 }

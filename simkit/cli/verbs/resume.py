@@ -1,4 +1,4 @@
-"""Finish an interrupted run, sweep or optimization, without repeating stored work."""
+"""Finish an interrupted run, sweep, optimization or derivative, without repeating stored work."""
 
 import argparse
 import os

@@ -1,0 +1,287 @@
+"""Derivatives as jobs: stored in a run directory piece by piece, and resumed after an interruption."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from simkit.engine.plan import SEGMENTS, plan_of
+from simkit.errors import UserError
+from simkit.jobs.callbacks import Report, Warn
+from simkit.jobs.derivatives import (
+    Derivative,
+    Mode,
+    note_of_steps,
+    objective_name,
+    objective_of,
+    selected_parameters,
+    status_note,
+    zeros_in,
+)
+from simkit.jobs.job import Job, Prepared
+from simkit.jobs.outcome import RunFailedError
+from simkit.jobs.size_checks import check_disk
+from simkit.jobs.stored_progress import StoredProgress, write_times
+from simkit.scenario.build import build
+from simkit.scenario.scenario import Scenario
+from simkit.storage import manifest_schema
+from simkit.storage.archives import Layout, read_arrays, write_arrays
+from simkit.storage.files import DamagedFileError, read_sealed_json, write_sealed_json
+from simkit.storage.labels import attributes_of
+from simkit.storage.regular_files import check_regular
+from simkit.storage.run_directory import SUMMARY, RunDirectory
+from simkit.storage.store import Store
+
+if TYPE_CHECKING:
+    import jax
+    import xarray
+
+    from simkit.core.objective import Objective
+    from simkit.core.simulation import Simulation
+    from simkit.engine.driver import Program
+    from simkit.engine.loop import Segment, Work
+
+RESULT = "derivative.npz"
+# Names of its arrays besides those of the derivative.
+VALUE, STATUS, SLOPE = "value", "status", "derivative."
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StoredDerivative(Derivative):
+    """A derivative with what it is of.
+
+    Attributes:
+        scenario: scenario with overrides applied.
+        objective: name of the objective.
+        version: version of simkit that began it; empty for the current one.
+    """
+
+    scenario: Scenario
+    objective: str
+    version: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Gradient(Job[StoredDerivative]):
+    """A derivative of an objective, in reverse mode with the states between its pieces on disk.
+
+    Of a simulation that converges the run is stored, and the derivative is the implicit one of its last state.
+
+    Attributes:
+        wrt: parameters to differentiate by.
+        objective: name of the objective.
+        segments: number of segments after the first, forward and backward; an upper bound if the run converges.
+    """
+
+    kind = "grad"
+    noun = "a derivative"
+    files = r"derivative\.npz"
+    repair = "compute it"
+    request_checks: ClassVar = {
+        "wrt": manifest_schema.WORDS,
+        "objective": manifest_schema.WORD,
+        "segments": manifest_schema.COUNT,
+    }
+    report = "simkit.cli.reports.derivative"
+
+    wrt: tuple[str, ...]
+    objective: str
+    segments: int = 1
+
+    def checked(self) -> "Gradient":
+        """Return the job with its parameters as paths, and branches replaced by the parameters below them.
+
+        Raises:
+            UserError: if a name is unknown.
+        """
+        wrt = tuple(selected_parameters(self.scenario, self.wrt))
+        return dataclasses.replace(self, wrt=wrt, objective=objective_name(self.scenario, self.objective))
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Files of a finished job."""
+        return (SUMMARY, RESULT)
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """What is done."""
+        return {"doing": "differentiating"}
+
+    def simulation(self, *, new: bool) -> "Simulation":
+        """Return the simulation, with buffers large enough for the run."""
+        import jax
+
+        made = build(self.scenario)
+        objective = objective_of(self.scenario, made, self.objective)
+        if made.sized_like is None or objective.converges:
+            return made
+        return objective.with_room(made.params, jax.random.key(self.scenario.run.seed)).simulation
+
+    def program(self, simulation: "Simulation") -> "Program":
+        """Return the program of the run, used if it converges."""
+        from simkit.engine.driver import Program
+
+        return Program.of(simulation, plan_of(self.scenario))
+
+    def fitted(self, prepared: Prepared, output: Path | None) -> "Gradient":
+        """Return the job with its number of segments, if its files fit on the disk."""
+        from simkit.core.pytree import size_in_bytes
+        from simkit.engine.backward import last_segment, plan_of_pieces
+
+        objective = objective_of(self.scenario, prepared.simulation, self.objective)
+        plan = plan_of(self.scenario) if objective.converges else plan_of_pieces(objective, SEGMENTS)
+        state, frame = prepared.shapes
+        # A state for each piece, and checkpoints of a state and a cotangent.
+        needed = (plan.segments + 7) * size_in_bytes(state) + (plan.frames + 1) * size_in_bytes(frame)
+        check_disk(needed, output, "make the simulation smaller")
+        segments = plan.segments if objective.converges else last_segment(plan.segments)
+        return dataclasses.replace(self, segments=segments)
+
+    def execute(
+        self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
+    ) -> StoredDerivative:
+        """Compute the derivative and store it."""
+        if directory is None:
+            raise UserError("a derivative in pieces keeps its states in a folder; give output=")
+        objective = objective_of(self.scenario, prepared.simulation, self.objective)
+        compute = self._implicit if objective.converges else self._through_steps
+        try:
+            value, slopes, status = compute(objective, prepared, _store(directory), report, warn)
+        except DamagedFileError as error:
+            raise UserError(f"{error}; remove this file, then: simkit resume {directory.path}") from None
+        note = status_note(self.scenario, status) or note_of_steps(self.scenario, self.objective, zeros_in(slopes))
+        kept = {VALUE: np.asarray(value), STATUS: np.asarray(status, np.int32)}
+        seal = directory.seal.of("derivative")
+        write_arrays(directory.path / RESULT, kept | {f"{SLOPE}{path}": array for path, array in slopes.items()}, seal)
+        write_sealed_json(directory.path / SUMMARY, {"value": float(value), "note": note}, directory.identity)
+        return StoredDerivative(float(value), slopes, status, note, scenario=self.scenario, objective=self.objective)
+
+    def _through_steps(
+        self, objective: "Objective", prepared: Prepared, store: Store, report: Report, warn: Warn
+    ) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
+        """Return value, derivative and status of a run of a fixed number of steps."""
+        import jax
+
+        from simkit.engine.backward import VALUE, backward
+
+        params, key = prepared.simulation.params, jax.random.key(self.scenario.run.seed)
+        work = backward(objective, self.wrt, params, key, store, SEGMENTS)
+        last = self._run(work, store, report, warn)
+        slopes = {path: np.asarray(last.state.derivative[path]) for path in self.wrt}
+        if VALUE not in last.arrays:
+            slopes = {path: np.full_like(array, np.nan) for path, array in slopes.items()}
+        return last.arrays.get(VALUE, np.asarray(np.nan)), slopes, int(last.status)
+
+    def _implicit(
+        self, objective: "Objective", prepared: Prepared, store: Store, report: Report, warn: Warn
+    ) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
+        """Return value, derivative and status of a run that converges."""
+        import jax
+
+        from simkit.core import paths
+        from simkit.engine.driver import Drive, final_status
+
+        simulation, plan = prepared.simulation, plan_of(self.scenario)
+        drive = Drive(prepared.program, simulation.params, jax.random.key(self.scenario.run.seed), plan)
+        last = self._run(drive, store, report, warn)
+        if simulation.sized_like is not None:
+            objective = dataclasses.replace(objective, simulation=simulation.with_buffers_of(last.state))
+
+        def value(chosen: "Mapping[str, jax.Array]") -> "jax.Array":
+            return objective.from_state(last.state, paths.replaced(simulation.params, chosen))
+
+        known = paths.leaves(simulation.params)
+        found, slopes = jax.jit(jax.value_and_grad(value))({path: known[path] for path in self.wrt})
+        status = int(final_status(simulation, last.status))
+        return np.asarray(found), {path: np.asarray(slopes[path]) for path in self.wrt}, status
+
+    def _run(self, work: "Work", store: Store, report: Report, warn: Warn) -> "Segment":
+        """Run work to its end, and return its last segment."""
+        from simkit.engine.loop import segments_of
+
+        last = None
+        for last in segments_of(work, store, warn):
+            report(last.index / self.segments, "")
+        assert last is not None  # there is always a first segment
+        return last
+
+    def stored_progress(self, directory: RunDirectory) -> StoredProgress:
+        """Return the number of stored segments, forward and backward."""
+        written = _store(directory).written()
+        done = max(len(written) - 1, 0)
+        words = f"{done} of {self.segments} segments, forward and backward"
+        return StoredProgress(min(done / self.segments, 1.0), words, [], write_times(written))
+
+    def check_finished(self, directory: RunDirectory) -> None:
+        """Check nothing: all that `read` does not read was needed for the computation only."""
+
+    @classmethod
+    def read(cls, directory: RunDirectory) -> StoredDerivative:
+        """Return the stored derivative."""
+        if not check_regular(directory.path / SUMMARY):
+            raise UserError(f"{directory.path} holds no derivative yet; finish it with: simkit resume {directory.path}")
+        job = cls.of(directory)
+        float_type = f"float{job.scenario.run.precision.removeprefix('float')}"
+        declared = {f"{SLOPE}{path}": np.shape(job.scenario.parameters[path].default) for path in job.wrt}
+        layout = {VALUE: (float_type, ()), STATUS: ("int32", ())}
+        layout |= {name: (float_type, shape) for name, shape in declared.items()}
+        found = read_arrays(directory.path / RESULT, directory.seal.of("derivative"), Layout(layout))
+        summary = read_sealed_json(directory.path / SUMMARY, directory.identity)
+        slopes = {path: found[f"{SLOPE}{path}"] for path in job.wrt}
+        note, version = str(summary.get("note", "")), directory.manifest["versions"].get("simkit", "")
+        about = {"scenario": job.scenario, "objective": job.objective, "version": version}
+        return StoredDerivative(float(found[VALUE]), slopes, int(found[STATUS]), note, **about)
+
+    @staticmethod
+    def dataset(result: StoredDerivative) -> "xarray.Dataset":
+        """Return the derivatives, each named after its parameter, with the value among the attributes."""
+        import xarray
+
+        from simkit.core.status import Status
+
+        variables = {
+            path: (
+                tuple(f"{path}_{axis}" for axis in range(array.ndim)),
+                array,
+                {"long_name": f"derivative of {result.objective} with respect to {path}"},
+            )
+            for path, array in result.derivative.items()
+        }
+        known = {"objective": result.objective, "value": result.value, "note": result.note}
+        known |= {"status": Status(result.status).name.lower()}
+        return xarray.Dataset(variables, attrs=attributes_of(result.scenario, version=result.version) | known)
+
+    @staticmethod
+    def warning(result: StoredDerivative) -> str:
+        """Return the limits of the derivative's validity.
+
+        Raises:
+            RunFailedError: if the value is not finite.
+        """
+        if not np.isfinite(result.value):
+            raise RunFailedError(result.note or "the objective is not finite")
+        return result.note
+
+
+def gradient_job(scenario: Scenario, wrt: Sequence[str], objective: object, mode: Mode) -> Gradient:
+    """Return the job of a derivative that is stored.
+
+    Args:
+        scenario: scenario with overrides applied.
+        wrt: paths of the parameters.
+        objective: name of the objective; ``None`` takes the first in the file.
+        mode: ``"reverse"`` or ``"shortest"``.
+
+    Raises:
+        UserError: if the mode is forward, which stores no states, or a name is unknown.
+    """
+    if mode == "forward":
+        raise UserError("forward mode stores no states between steps; leave the mode out, or the output folder")
+    return Gradient(scenario, tuple(wrt), objective_name(scenario, objective)).checked()
+
+
+def _store(directory: RunDirectory) -> Store:
+    """Return the store of a derivative, whose segments hold frames and states, or nothing."""
+    return Store(directory.path, directory.seal)
