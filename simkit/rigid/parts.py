@@ -111,7 +111,7 @@ def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, 
 
 
 def check_motion(motion: Motion) -> None:
-    """Refuse a start with numbers that are not finite; on the host.
+    """Refuse a start with numbers that are not finite, or orientations that are no unit quaternions; on the host.
 
     This check comes first: later ones would report numbers computed from them.
 
@@ -127,6 +127,13 @@ def check_motion(motion: Motion) -> None:
             raise UserError(
                 f"body {body} has no finite {field.name.replace('_', ' ')} at the start: for these parameters the "
                 "scene divides by zero, takes a root of a negative number or overflows; choose others"
+            )
+    parts = np.stack([np.asarray(leaf) for leaf in jax.tree.leaves(motion.orientation)])
+    for body, size in enumerate(np.linalg.norm(parts, axis=0)):
+        if abs(size - 1) > ROUNDING:
+            raise UserError(
+                f"body {body} has an orientation of length {size:g} at the start; divide it by that, so that it is a "
+                "unit quaternion"
             )
 
 

@@ -274,3 +274,22 @@ def test_an_optimization_that_float32_takes_no_further_stops(bounds, method):
     state, status = ended(simulation, start, 200)
     assert status == (Status.STALLED if method == "lbfgs" else Status.CONVERGED) and int(state.iteration) < 40
     assert simulation.observe(state, start)["bound_x"] == -1
+
+
+def test_lbfgs_recovers_from_a_search_that_ends_at_negative_curvature(x64):
+    # A function of small slope, concave at the start, that is not defined beyond the minimum: a doubled first step of
+    # 5e-6 ends after 20 doublings at 4997, and the direction of negative curvature leads uphill.
+    def objective(params, key):
+        a = params["a"]
+        return jnp.where(a > 3000, 0.01 * jnp.tanh((a - 3782) / 1000) ** 2, -jnp.inf)
+
+    simulation = optimization(objective, {"a": jnp.asarray(5000.0)}, "a", {})
+    state = jax.jit(segment(simulation, 40))(simulation.init(simulation.params, jax.random.key(0)), simulation.params)
+    assert int(simulation.status(state, simulation.params)) == Status.CONVERGED
+    assert float(state.best["a"]) == pytest.approx(3782, rel=1e-3)
+    losses = [0.01 * np.tanh((5000 - 3782) / 1000) ** 2]
+    state = simulation.init(simulation.params, jax.random.key(0))
+    for _ in range(8):
+        state = jax.jit(simulation.step)(state, simulation.params)
+        losses.append(float(state.value))
+    assert losses == sorted(losses, reverse=True)

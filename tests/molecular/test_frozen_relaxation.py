@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import simkit
+from simkit import molecular
 from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.errors import UserError
@@ -106,6 +108,30 @@ def test_a_particle_on_a_spring_to_a_frozen_one_follows_it(x64):
     np.testing.assert_allclose(slopes["shift"], [1.0, 0.0], atol=1e-10)
     np.testing.assert_allclose(slopes["length"], [1.0, 0.0], atol=1e-10)
     np.testing.assert_allclose(slopes["k"], [0.0, 0.0], atol=1e-10)
+
+
+def test_frozen_particles_follow_the_params_when_a_relaxation_continues(x64):
+    # A spring of length 1 to a frozen post at d, and the trap (x^2 + y^2) / 100, which turns it: x = (d - 1) / 1.02.
+    simulation = molecular.system(
+        particles={"post": {"count": 1, "frozen": True}, "A": {"count": 1}},
+        start={"positions": [["d", 0.0], ["d+1", 0.1]]},
+        interactions=[{"energy": "(r-1)**2/2"}],
+        fields=[{"energy": "0.01*(x**2+y**2)"}],
+        relax={"force_tolerance": 1e-12},
+        parameters={"d": 2.0},
+    )
+    params, other = simulation.params, {"d": jnp.asarray(2.1)}
+    relax = converge(simulation, 500)
+    begun = relax(simulation.init(params, jax.random.key(0)), params).state
+    again = relax(begun, other)
+    expected = relax(simulation.init(other, jax.random.key(0)), other)
+    assert int(again.status) == Status.CONVERGED
+    found = again.state.descent.position
+    np.testing.assert_allclose(found, expected.state.descent.position, atol=1e-10)
+    np.testing.assert_allclose(found, [[2.1, 0.0], [1.1 / 1.02, 0.0]], atol=1e-10)
+    for quantity in ("potential_energy", "energy_per_particle"):
+        check = simkit.check_gradient(simkit.Objective(simulation, quantity, 500), params, jax.random.key(0), "d")
+        assert check.verdict["d"] == "agrees"
 
 
 def test_derivative_is_nan_if_frozen_positions_depend_on_the_key(x64):

@@ -10,10 +10,12 @@ import simkit
 from simkit.core.recording import beside_recording
 from simkit.core.simulation import draws
 from simkit.errors import UserError
+from simkit.rigid.algebra.quaternion import quaternion
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import repeat, sphere
+from simkit.rigid.bodies.bodies import box, repeat, sphere
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.impulses import Impulses
+from simkit.rigid.free import Free
 from simkit.rigid.planes import plane
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
@@ -118,3 +120,35 @@ def _bare():
         start=lambda params, bodies, key: motion_of(bodies, Vector(*jnp.ones((3, 1)))),
         dynamics=Impulses(),
     )
+
+
+@pytest.mark.parametrize(("parts", "length"), [((1, 1, 0, 0), "1.41421"), ((2, 0, 0, 0), "2"), ((0, 0, 0, 0), "0")])
+def test_an_orientation_that_is_no_unit_quaternion_is_refused(parts, length):
+    def start(params, bodies, key):
+        return motion_of(bodies, Vector(*jnp.zeros((3, 2))), quaternion(jnp.asarray([(1, 0, 0, 0), parts], float)))
+
+    simulation = simulate(
+        Scene(
+            params={"time_step": jnp.asarray(0.01)},
+            bodies=lambda params: repeat(box(1.0, (0.2, 0.3, 0.4)), 2),
+            start=start,
+            dynamics=Free(),
+        )
+    )
+    with pytest.raises(UserError, match=f"body 1 has an orientation of length {length} at the start; divide it by"):
+        simkit.run(simulation, steps=2)
+
+
+def test_an_orientation_may_be_rounded():
+    def start(params, bodies, key):
+        return motion_of(bodies, Vector(*jnp.zeros((3, 1))), quaternion(jnp.asarray([(0.7071, 0.7071, 0, 0)], float)))
+
+    simulation = simulate(
+        Scene(
+            params={"time_step": jnp.asarray(0.01)},
+            bodies=lambda params: repeat(box(1.0, (0.2, 0.3, 0.4)), 1),
+            start=start,
+            dynamics=Free(),
+        )
+    )
+    assert simkit.run(simulation, steps=2).attrs["status"] == "ok"

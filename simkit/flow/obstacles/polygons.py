@@ -40,7 +40,8 @@ def polygon(vertices: jax.Array | np.ndarray | list) -> Shape:
             ex, ey, px, py = bx - ax, by - ay, x - ax, y - ay
             square = ex**2 + ey**2
             passed = (px * ex + py * ey) / square
-            within = (passed > 0) & (passed < 1)
+            # With both ends: at a vertex, the distance from it has no slope.
+            within = (passed >= 0) & (passed <= 1)
             clipped = jnp.clip(passed, 0, 1)
             away = length([px - clipped * ex, py - clipped * ey])
             # Signed distance from the line, positive outside: smooth across the edge.

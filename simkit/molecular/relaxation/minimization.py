@@ -106,7 +106,7 @@ class Relaxation:
         landscape, minimizer = self.landscape, self.minimizer
         is_current = (state.relaxed_for == _vector(params)).all()
         descent = jax.tree.map(
-            lambda kept, reset: jnp.where(is_current, kept, reset), state.descent, _reset(state.descent)
+            lambda kept, reset: jnp.where(is_current, kept, reset), state.descent, self._begun_again(state, params)
         )
         arrangement = landscape.arrangement(descent.trial, params)
         neighbors = landscape.interaction.refresh(state.neighbors, *arrangement, params)
@@ -127,6 +127,19 @@ class Relaxation:
             least_energy=jnp.minimum(least_energy, energy_now),
             idle=jnp.where(gained, 0, state.idle + 1),
         )
+
+    def _begun_again(self, state: RelaxationState, params: Params) -> Any:
+        """Return the state of the minimizer for other params, with frozen particles in their places.
+
+        The energy is evaluated again, since the stored one is not valid.
+        """
+        descent, frozen = state.descent, self.landscape.frozen
+        if frozen is not None:
+            # The start of frozen particles does not depend on the key.
+            placed = self.start(params, jax.random.key(0))
+            descent = dataclasses.replace(descent, position=jnp.where(frozen[:, None], placed, descent.position))
+        energy = {"energy": jnp.full_like(descent.energy, jnp.inf)} if hasattr(descent, "energy") else {}
+        return dataclasses.replace(descent, trial=descent.position, **energy)
 
     def limit(self, params: Params) -> jax.Array:
         """Return the largest residual force at convergence."""
@@ -326,9 +339,3 @@ def relaxation(
 
 def _vector(params: Params) -> jax.Array:
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(params)])
-
-
-def _reset(descent: Any) -> Any:
-    """Return the state of a minimizer that evaluates its position again, since the stored energy is not valid."""
-    energy = {"energy": jnp.full_like(descent.energy, jnp.inf)} if hasattr(descent, "energy") else {}
-    return dataclasses.replace(descent, trial=descent.position, **energy)
