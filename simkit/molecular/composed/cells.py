@@ -59,7 +59,9 @@ class SystemCell:
         return spaces.lattice_vectors(self.frame(params))
 
 
-def cell_of(settings: Settings | None, names: Names, own: Frame | None, dimension: int, count: int) -> SystemCell:
+def cell_of(
+    settings: Settings | None, names: Names, own: Frame | None, dimension: int, count: int, *, is_oblique: bool
+) -> SystemCell:
     """Return the cell of a system.
 
     Args:
@@ -68,6 +70,7 @@ def cell_of(settings: Settings | None, names: Names, own: Frame | None, dimensio
         own: edges of the cell of a lattice or structure; ``None`` if there is none.
         dimension: dimension of space.
         count: number of particles.
+        is_oblique: whether ``own`` gives lattice vectors instead of sides.
 
     Raises:
         UserError: if settings contradict each other or the dimension.
@@ -95,7 +98,8 @@ def cell_of(settings: Settings | None, names: Names, own: Frame | None, dimensio
         frame = _by_density(settings, names.number(settings["density"]), own, dimension, count)
     if frame is None and any(axes):
         raise UserError("cell has no size; give cell.lengths, cell.vectors or cell.density, or leave the cell out")
-    if any(axes) and not all(axes) and settings["vectors"] is not None:
+    is_own = settings["lengths"] is None and settings["shape"] is None
+    if any(axes) and not all(axes) and (settings["vectors"] is not None or (is_own and is_oblique)):
         raise settings.refuse(
             "periodic", "is true along some axes only, which needs an orthorhombic cell; give cell.lengths"
         )

@@ -1,4 +1,4 @@
-"""Checks of a system before a run: overlapping starts, energies that are not finite, cut-offs that are too long."""
+"""Checks of a system before a run: particles in one place, energies that are not finite, cut-offs that are too long."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,6 +11,7 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.coincidence import refuse_same_place
 from simkit.molecular.composed.fields import Field
 from simkit.molecular.composed.interactions import Acting
 from simkit.molecular.composed.names import TIME
@@ -69,6 +70,7 @@ def checker(
             start = _of_fractions(placing, drawn, params)
         else:
             start = placing.start(params, key)
+            _refuse_same_place(acting, particles, start, placing, cell, params)
         _refuse_non_finite(acting, particles, start, cell, params)
 
     return check
@@ -93,6 +95,17 @@ def _refuse_numbers(acting: Acting, numbers: Mapping[str, Formula], params: Para
             raise UserError(
                 f"{term.where}.cutoff = {cutoffs.min():g} is not above zero; choose another, or leave it out"
             )
+
+
+def _refuse_same_place(
+    acting: Acting, particles: Particles, start: jax.Array, placing: Placing, cell: SystemCell, params: Params
+) -> None:
+    """Raise if particles of a structure or of given positions coincide."""
+    if placing.places.where is None:
+        return
+    vectors = None if cell.is_free else np.asarray(cell.vectors(params))
+    between = acting.between(len(particles.names))
+    refuse_same_place(np.asarray(start), vectors, cell.periodic, particles.species, between, placing.places.where)
 
 
 def _of_fractions(placing: Placing, drawn: np.ndarray, params: Params) -> jax.Array:

@@ -25,6 +25,7 @@ from simkit.molecular.composed.tails import tail_of
 from simkit.molecular.interactions.interaction import Interaction, combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.interactions.stillinger_weber import STANDARD, stillinger_weber
+from simkit.molecular.sizes import MAX_PARTICLES_IN_PAIRS
 
 # Largest number of cells in a block of images; above it the cell is far too small for the cut-off.
 MOST_IMAGES = 343
@@ -55,6 +56,11 @@ class Acting:
         """Whether all interactions are contacts, whose energies end by themselves, without fields."""
         others = (*self.silicon, *self.fields, *self.others, *self.tails)
         return not others and all(term.is_contact for term in self.pairs)
+
+    def between(self, kinds: int) -> np.ndarray:
+        """Return the mask of the pairs of species that interact, (S, S) booleans, for S ``kinds`` of particles."""
+        everywhere = bool(self.silicon or self.others)
+        return np.logical_or.reduce([np.full((kinds, kinds), everywhere), *(term.between for term in self.pairs)])
 
     @property
     def parts(self) -> int:
@@ -144,13 +150,18 @@ def acting(
             others.append(jax_md_term(each, names, particles, cell, params))
             continue
         if each["potential"] == "stillinger_weber":
-            silicon.append(_silicon(each, names, particles, cell))
+            silicon.append(_silicon(each, names, particles, cell.dimension))
             continue
         term = pair_term(each, names, particles)
         if term.cutoff is None and not cell.is_free:
             raise each.refuse("cutoff", "is missing; in a cell that repeats an energy must end: give a length")
         if each["method"] == "neighbor_list" and term.cutoff is None:
             raise each.refuse("method", "= 'neighbor_list' needs a cutoff; give one, or take all_pairs")
+        if particles.count > MAX_PARTICLES_IN_PAIRS and (term.cutoff is None or each["method"] == "all_pairs"):
+            key = "cutoff" if term.cutoff is None else "method"
+            problem = "is missing" if term.cutoff is None else "= 'all_pairs' takes every pair"
+            remedy = "give a length" if term.cutoff is None else "leave it out"
+            raise each.refuse(key, f"{problem}, and {particles.count} particles have too many pairs; {remedy}")
         if each["tail"]:
             tails.append(tail_of(term, particles, cell, each))
         pairs.append(term)
@@ -161,7 +172,7 @@ def acting(
 
 
 def _silicon(
-    settings: Settings, names: Names, particles: Particles, cell: SystemCell
+    settings: Settings, names: Names, particles: Particles, dimension: int
 ) -> Callable[[Params], dict[str, jax.Array]]:
     """Return the parameters of a Stillinger-Weber interaction, by default those of silicon."""
     from simkit.molecular.composed.pair_terms import TAKES
@@ -169,10 +180,8 @@ def _silicon(
     for key in ("between", "cutoff", "exponent", "tail", "skin", "method"):
         if key in settings.given:
             raise settings.refuse(key, "has no effect on 'stillinger_weber'; leave it out")
-    if len(particles.names) > 1 or not cell.is_closed or cell.dimension != 3:
-        raise settings.refuse(
-            "potential", "= 'stillinger_weber' is of one species in a cell that repeats along three axes"
-        )
+    if len(particles.names) > 1 or dimension != 3:
+        raise settings.refuse("potential", "= 'stillinger_weber' is of one species in three dimensions")
     formulas = names.of_one_species(settings, TAKES["stillinger_weber"])
     return lambda params: {name: formula.number(params) for name, formula in formulas.items()}
 

@@ -114,12 +114,13 @@ def species_by_symbol(table: Mapping[str, Settings], symbols: tuple[str, ...]) -
         UserError: if one has no species, a species no atom, or a count is another.
     """
     names = tuple(table)
-    for index, symbol in enumerate(symbols):
-        if symbol not in names:
-            raise UserError(
-                f"start.structure: atom {index} (the first is 0) is {symbol}, no species{nearest(symbol, names)}; "
-                f"add [config.particles.{symbol}]"
-            )
+    missing = [symbol for symbol in dict.fromkeys(symbols) if symbol not in names]
+    if missing:
+        added = " and ".join(f"[config.particles.{symbol}]" for symbol in missing)
+        raise UserError(
+            f"start.structure: atom {symbols.index(missing[0])} (the first is 0) is {missing[0]}, no species"
+            f"{nearest(missing[0], names)}; change the atom, or add {added}"
+        )
     for name, each in table.items():
         found = symbols.count(name)
         if not found or each["count"] not in (None, found):

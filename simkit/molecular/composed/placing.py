@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.expressions.scope import Formula
+from simkit.core.expressions.scope import Formula, precision_of
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
@@ -76,6 +76,8 @@ class Placing:
         if frame is not None:
             volume = jnp.abs(spaces.determinant(spaces.lattice_vectors(frame(params))))
             return (volume / count) ** (1 / dimension)
+        if self.places.nearest is not None:
+            return jnp.asarray(self.places.nearest, precision_of(params))
         assert self.places.at is not None  # the only other way
         position = self.places.at(params)
         apart = jnp.sum((position[:, None] - position[None, :]) ** 2, axis=-1)

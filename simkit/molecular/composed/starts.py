@@ -28,16 +28,22 @@ class Places:
         dimension: dimension of space; ``None`` if positions do not fix it.
         symbols: chemical symbol of each atom of a structure; otherwise ``None``.
         own: edges of the cell of a lattice or structure; ``None`` if there is none.
+        is_oblique: whether ``own`` gives lattice vectors instead of sides.
         at: ``params -> (N, d)``, positions given by coordinates; ``None`` if they are fractions of a cell.
         fractions: positions in units of the edges of a cell, (N, d); otherwise ``None``.
+        where: path of positions that may coincide; ``None`` for those of a lattice and random ones.
+        nearest: mean distance of nearest neighbors, of a structure in free space; otherwise ``None``.
     """
 
     count: int | None
     dimension: int | None
     symbols: tuple[str, ...] | None = None
     own: Frame | None = None
+    is_oblique: bool = False
     at: Callable[[Params], jax.Array] | None = None
     fractions: np.ndarray | None = None
+    where: str | None = None
+    nearest: float | None = None
 
 
 def check_start(settings: Settings) -> None:
@@ -97,7 +103,7 @@ def places_of(settings: Settings, found: Any, names: Names) -> Places:
         names: names that formulas may use.
     """
     if isinstance(found, Structure):
-        return _of_structure(found)
+        return _of_structure(found, settings.path("structure"))
     if found is not None:
         fractions, edges, dimension = found
         said = settings["spacing"]
@@ -110,17 +116,39 @@ def places_of(settings: Settings, found: Any, names: Names) -> Places:
     return Places(None, None)
 
 
-def _of_structure(structure: Structure) -> Places:
-    dimension = structure.position.shape[1]
-    vectors = structure.cell if structure.periodic else None
+def _of_structure(structure: Structure, where: str) -> Places:
+    position, dimension = structure.position, structure.position.shape[1]
+    if not structure.periodic:
+        return Places(
+            len(structure),
+            dimension,
+            symbols=structure.symbols,
+            at=lambda params: jnp.asarray(position, precision_of(params)),
+            where=where,
+            nearest=_mean_nearest_distance(position),
+        )
+    vectors = structure.cell
+    assert vectors is not None  # a periodic structure has one
+    sides = np.diag(vectors)
+    is_oblique = bool((vectors != np.diag(sides)).any() or (sides < 0).any())
+    edges = vectors if is_oblique else sides
     return Places(
         len(structure),
         dimension,
         symbols=structure.symbols,
-        own=None if vectors is None else lambda params: jnp.asarray(vectors, precision_of(params)),
-        at=None if vectors is not None else lambda params: jnp.asarray(structure.position, precision_of(params)),
-        fractions=None if vectors is None else structure.position @ np.linalg.inv(vectors),
+        own=lambda params: jnp.asarray(edges, precision_of(params)),
+        is_oblique=is_oblique,
+        fractions=position @ np.linalg.inv(vectors),
+        where=where,
     )
+
+
+def _mean_nearest_distance(position: np.ndarray) -> float:
+    """Return the mean distance of nearest neighbors, 1 if it is zero or there is one particle."""
+    from scipy.spatial import KDTree
+
+    apart = np.asarray(KDTree(position).query(position, k=2)[0])[:, 1].mean()
+    return float(apart) if np.isfinite(apart) and apart > 0 else 1.0
 
 
 def _given(settings: Settings, names: Names) -> Places:
@@ -132,7 +160,7 @@ def _given(settings: Settings, names: Names) -> Places:
     def at(params: Params) -> jax.Array:
         return jnp.stack([jnp.stack([each.number(params) for each in row]) for row in formulas])
 
-    return Places(len(rows), len(rows[0]), at=at)
+    return Places(len(rows), len(rows[0]), at=at, where=settings.path("positions"))
 
 
 def _scaled(edges: np.ndarray, spacing: Formula | None) -> Frame:

@@ -17,6 +17,7 @@ from simkit.molecular.composed import tasks
 from simkit.molecular.composed.averages import averaged_over_run, mean_quantities, with_shells_inside
 from simkit.molecular.composed.cells import SystemCell, cell_of
 from simkit.molecular.composed.checks import ABOVE_ZERO, NOT_BELOW_ZERO, checker
+from simkit.molecular.composed.coincidence import refuse_same_place
 from simkit.molecular.composed.crowding import crowd_of
 from simkit.molecular.composed.dynamics_then_relaxation import DynamicsThenRelaxation
 from simkit.molecular.composed.elasticity import Elasticity
@@ -93,8 +94,9 @@ def system(
             of ``[params]``.
 
     Raises:
-        UserError: names each key with a mistake. The simulation's ``check`` refuses overlapping starts, energies that
-            are not finite at the start, and cut-offs beyond half the cell.
+        UserError: names each key with a mistake, and atoms of a structure that are in one place. The simulation's
+            ``check`` refuses overlapping starts, energies that are not finite at the start, and cut-offs beyond half
+            the cell.
     """
     given = {
         "particles": particles,
@@ -247,7 +249,7 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     species = _species(settings, places, found)
     frozen = np.array([table[name]["frozen"] for name in names.species])[species]
     members = Particles(names.species, species, numbers_of(table, names), frozen)
-    room = cell_of(settings["cell"], names, places.own, size, members.count)
+    room = cell_of(settings["cell"], names, places.own, size, members.count, is_oblique=places.is_oblique)
     timed = "dynamics" in done
     fields = tuple(field_of(each, names, members, size, timed=timed) for each in settings["fields"])
     fields += tuple(wall_of(each, names, members, size, timed=timed) for each in settings["walls"])
@@ -258,6 +260,8 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
             "start.positions, a lattice or a structure"
         )
     acts = acting(settings["interactions"], fields, names, members, room, params)
+    if isinstance(found, Structure):
+        _refuse_same_place(found, members, room, acts, settings["start"].path("structure"))
     said = None if settings["cell"] is None else settings["cell"]["images"]
     images = images_of(said, acts, room, params)
     for key in {"relax", "dynamics"} - set(done):
@@ -314,6 +318,14 @@ def _species(settings: Settings, places: Places, found: Any) -> np.ndarray:
     if isinstance(found, Structure):
         return species_by_symbol(table, found.symbols)
     return species_by_count(table, places.count, settings["start"]["arrangement"])
+
+
+def _refuse_same_place(found: Structure, members: Particles, room: SystemCell, acts: Acting, where: str) -> None:
+    """Raise if atoms coincide in a structure that its cell, of whatever size, repeats as the system does."""
+    repeats = bool(found.periodic) and not room.is_free
+    periodic = room.periodic if repeats else (False,) * room.dimension
+    vectors = found.cell if repeats else None
+    refuse_same_place(found.position, vectors, periodic, members.species, acts.between(len(members.names)), where)
 
 
 def _with_task(body: tasks.System, made: Composition) -> Simulation:
