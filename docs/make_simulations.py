@@ -27,7 +27,6 @@ This page is made from the declarations by `make api`.
 NEEDS_ARGUMENTS = {
     "flow.domain": "rayleigh_benard_onset",
     "rigid.mjcf": "ant",
-    "molecular.structure": "silicon_vacancy",
     "molecular.system": "trapped_charges",
 }
 

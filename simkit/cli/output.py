@@ -63,6 +63,8 @@ def show(value: Any) -> str:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, float):
         return f"{value:.6g}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {show(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         if (numbers := count(value)) > MOST_SHOWN:
             return f"[{numbers} values]"

@@ -14,7 +14,7 @@ from simkit.storage import datasets
 from simkit.storage.files import write_bytes
 
 # Observed arrays of the geometry, which are not columns of the file.
-GEOMETRY = ("position", "cell", "box", "atomic_number")
+GEOMETRY = ("position", "cell", "box")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,12 +89,11 @@ def structures(outcome: Outcome) -> Iterator[Structure]:
     names = outcome.labels["coordinates"].get("species_names", [])
     of_species = np.array([atomic_numbers.get(name, 0) for name in names] or [0], np.int32)
     species = observed["species"].astype(int) if names else np.zeros(position.shape[:2], int)
-    numbers = observed.get("atomic_number", of_species[species])
     periodic = outcome.labels["coordinates"].get("periodic", True)
     for index in range(len(position)):
         cell = _cell(observed, index)
         yield Structure(
-            symbols=tuple(chemical_symbols[number] for number in numbers[index]),
+            symbols=tuple(chemical_symbols[number] for number in of_species[species[index]]),
             position=position[index],
             cell=cell,
             periodic=cell is not None and tuple(np.broadcast_to(np.asarray(periodic, bool), len(cell)).tolist()),

@@ -5,7 +5,6 @@ from simkit.molecular.composed.system import system
 from simkit.molecular.search.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft
 from simkit.molecular.systems.colloid_assembly import colloid_assembly
-from simkit.molecular.systems.from_structure import relaxed_structure
 from simkit.molecular.systems.jamming import jamming
 
 __all__ = [
@@ -18,7 +17,6 @@ __all__ = [
     "minimizers",
     "potentials",
     "relaxation",
-    "relaxed_structure",
     "spaces",
     "structures",
     "system",

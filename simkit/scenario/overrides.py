@@ -105,7 +105,7 @@ def with_values(
             config[name] = (
                 checks.plain(value, label) if is_declared else checks.like(value, label, scenario.config[name])
             )
-        elif dot and step in config and (key != name or name not in scenario.declared):
+        elif dot and step in config and (key != name or not _is_parameter(scenario, name)):
             config[step] = _inside(config[step], inner, value, label)
         elif key != name or (name not in RUN_KEYS and name in _needed(scenario)):
             config[checks.name(name, label)] = checks.plain(value, label)
@@ -139,6 +139,14 @@ def with_values(
         run=settings,
         known_parameters=known if settings.precision == scenario.run.precision else None,
     )
+
+
+def _is_parameter(scenario: Scenario, name: str) -> bool:
+    """Return whether a parameter has this path; none has if the simulation lacks values that are yet to be given."""
+    try:
+        return name in scenario.declared
+    except UserError:
+        return False
 
 
 def _overlap(name: str, other: str) -> bool:

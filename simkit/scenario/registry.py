@@ -8,7 +8,6 @@ FACTORIES = {
     "molecular.basin_hopping": "simkit.molecular.search.basin_hopping:basin_hopping",
     "molecular.bubble_raft": "simkit.molecular.systems.bubble_raft:bubble_raft",
     "molecular.system": "simkit.molecular.composed.system:system",
-    "molecular.structure": "simkit.molecular.systems.from_structure:relaxed_structure",
     "flow.domain": "simkit.flow.composed.system:system",
     "flow.channel": "simkit.flow.systems.channel:channel",
     "flow.turbulent_channel": "simkit.flow.systems.turbulent_channel:turbulent_channel",
@@ -46,6 +45,7 @@ REPLACED = {f"flow.{name}": f"'flow.domain', as the scenario {name} does" for na
     "molecular.fluid": "'molecular.system', as the scenario lennard_jones_fluid does",
     "molecular.jax_md_soft_spheres": "'molecular.system', as the scenario of that name does",
     "molecular.soft_sphere_packing": "'molecular.system', as the scenario of that name does",
+    "molecular.structure": "'molecular.system' with start.structure, as the scenario silicon_vacancy does",
 }
 SIMULATIONS = Registry("simulation", FACTORIES, replaced=REPLACED)
 VIEWS = Registry("view", PAINTERS)

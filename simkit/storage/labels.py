@@ -118,5 +118,9 @@ def attribute(value: Any) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """Return a factory argument, with a text of several lines replaced by its length."""
+    """Return a factory argument, with each text of several lines in it replaced by its length."""
+    if isinstance(value, dict):
+        return {key: _short(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_short(entry) for entry in value]
     return f"text of {len(value.encode())} bytes" if isinstance(value, str) and "\n" in value else value

@@ -13,12 +13,14 @@ SCENARIO = """\
 name = "trimer"
 title = "Three atoms"
 summary = "Three atoms come together."
-simulation = "molecular.structure"
+simulation = "molecular.system"
 
 [config]
-structure = { file = "trimer.xyz" }
-species = ["Ar"]
-force_tolerance = 1e-3
+particles.Ar = {}
+start = { structure = { file = "trimer.xyz" } }
+interactions = [{ potential = "lennard_jones" }]
+relax = { force_tolerance = 1.5e-5 }
+observed = ["displacement"]
 
 [params.epsilon]
 default = 1.0
@@ -56,8 +58,8 @@ def files(tmp_path):
 def test_a_run_resumes_after_its_structure_file_was_removed(simkit, files):
     ran = simkit("run", "./trimer.toml", "--no-render", "-o", "whole", "--json")
     assert ran.code == 0, ran.err
-    # Three atoms in a triangle of bonds: three times the depth. The tolerance of 1e-3 on forces leaves, at a stiffness
-    # of 57, energies of 1e-3^2 / 57 = 2e-8, below the rounding of float32, 3e-7.
+    # Three atoms in a triangle of bonds: three times the depth. The tolerance of 1e-3 on forces (1.5e-5 of a bond's
+    # stiffness times its length, 57 * 1.12) leaves energies of 1e-3^2 / 57 = 2e-8, below the rounding of float32, 3e-7.
     assert json.loads(ran.out)["diagnostics"]["energy"] == pytest.approx(-3, abs=3e-6)
     simkit("run", "./trimer.toml", "--no-render", "-o", "cut")
     for name in ("000002.npz", "000003.npz"):
@@ -70,7 +72,7 @@ def test_a_run_resumes_after_its_structure_file_was_removed(simkit, files):
 
 
 def test_exported_frames_can_be_read_as_structures(simkit, files):
-    assert simkit("run", "./trimer.toml", "--no-render", "-o", "run", "--set", "structure=@pair.xyz").code == 0
+    assert simkit("run", "./trimer.toml", "--no-render", "-o", "run", "--set", "start.structure=@pair.xyz").code == 0
     (files / "pair.xyz").unlink()
     ran = simkit("export", "run", "--to", "extended_xyz", "--json")
     assert ran.code == 0, ran.err
@@ -78,10 +80,13 @@ def test_exported_frames_can_be_read_as_structures(simkit, files):
     frames = ase.io.read(files / exported["file"], ":")
     assert exported["file"] == "run/trimer.xyz"
     assert len(frames) == exported["frames"] > 2 and len(frames[0]) == exported["particles"] == 2
+    assert frames[0].get_chemical_symbols() == ["Ar", "Ar"]
     np.testing.assert_array_equal(frames[0].positions, [[0, 0, 0], [1.3, 0, 0]])
     # See above for the tolerance.
     assert frames[-1].get_potential_energy() == pytest.approx(-1, abs=1e-6)
-    ran = simkit("run", "./trimer.toml", "--no-render", "-o", "next", "--set", "structure=@run/trimer.xyz", "--json")
+    ran = simkit(
+        "run", "./trimer.toml", "--no-render", "-o", "next", "--set", "start.structure=@run/trimer.xyz", "--json"
+    )
     assert ran.code == 0, ran.err
     # The last frame is at rest already: one iteration, which every run takes.
     assert json.loads(ran.out)["diagnostics"]["iteration"] <= 1
@@ -90,31 +95,51 @@ def test_exported_frames_can_be_read_as_structures(simkit, files):
     assert (files / "out.xyz").read_bytes() == (files / exported["file"]).read_bytes()
 
 
+def test_a_structure_may_be_given_on_the_command_line_only(simkit, files):
+    (files / "any.toml").write_text(SCENARIO.replace("trimer", "any").replace('{ file = "any.xyz" }', '"to be given"'))
+    assert "start.structure: line 1 = 'to be given' is not a number" in simkit("run", "any.toml", "--no-render").line
+    for key in ("start.structure", "config.start.structure"):
+        ran = simkit("run", "./any.toml", "--no-render", "-o", key, "--set", f"{key}=@pair.xyz", "--json")
+        assert ran.code == 0, ran.err
+        assert json.loads(ran.out)["diagnostics"]["energy"] == pytest.approx(-1, abs=1e-6)
+
+
 def test_show_gives_the_length_of_a_text(simkit, files):
     out = simkit("show", "./trimer.toml").out
     assert f"a text of 5 lines, {len(TRIMER)} bytes" in out and "1.3" not in out
-    assert json.loads(simkit("show", "./trimer.toml", "--json").out)["config"]["structure"] == TRIMER
+    assert json.loads(simkit("show", "./trimer.toml", "--json").out)["config"]["start"]["structure"] == TRIMER
 
 
 def test_the_shipped_file_is_beside_its_scenario(simkit):
-    assert find_scenario("silicon_vacancy").config["structure"].startswith("215\n")
+    assert find_scenario("silicon_vacancy").config["start"]["structure"].startswith("215\n")
     assert simkit("show", "silicon_vacancy").code == 0
 
 
 MISTAKES = {
-    "no such file": (["structure=@nowhere.xyz"], ["--set structure", "'nowhere.xyz' does not exist"]),
-    "no file at all": (["structure=@"], ["--set structure", "'.' is a directory"]),
-    "not a structure": (["structure=@trimer.toml"], ["trimer.toml: [config]: structure: line 1 =", "number of atoms"]),
-    "not a number": (["structure=@words.xyz"], ["structure: line 3: pos = 'far' is not a finite number"]),
-    "carbon in silicon": (["config.potential=silicon"], ["atom 0", "is Ar", "for Si only"]),
-    "one place": (["structure=@twice.xyz"], ["atoms 0 and 1", "in one place"]),
-    "short cell": (["structure=@cell.xyz", "config.cutoff=2.1"], ["reaches 2.1", "narrowest width is 4"]),
-    "NaN": (["structure=@nan.xyz"], ["line 3: pos = 'nan' is not a finite number"]),
+    "no such file": (["start.structure=@nowhere.xyz"], ["--set start.structure", "'nowhere.xyz' does not exist"]),
+    "no file at all": (["start.structure=@"], ["--set start.structure", "'.' is a directory"]),
+    "not a structure": (
+        ["start.structure=@trimer.toml"],
+        ["trimer.toml: [config]: start.structure: line 1 =", "number of atoms"],
+    ),
+    "not a number": (["start.structure=@words.xyz"], ["structure: line 3: pos = 'far' is not a finite number"]),
+    "no species": (
+        ["start.structure=@neon.xyz"],
+        ["trimer.toml: [config]: start.structure: atom 1 (the first is 0) is Ne", "add [config.particles.Ne]"],
+    ),
+    "one place": (["start.structure=@twice.xyz"], ["start.structure: particles 0 and 1", "in one place"]),
+    "cell without a cutoff": (["start.structure=@cell.xyz"], ["interactions[0].cutoff is missing"]),
+    "short cell": (
+        ["start.structure=@cell.xyz", "config.interactions.0.cutoff=2.1", "config.cell={ images = [1, 1, 1] }"],
+        ["cutoff of 2.1 reaches beyond half", "narrowest width is 4"],
+    ),
+    "NaN": (["start.structure=@nan.xyz"], ["line 3: pos = 'nan' is not a finite number"]),
 }
 
 
 @pytest.mark.parametrize(("settings", "phrases"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_in_a_structure_is_one_line_and_leaves_nothing(simkit, files, settings, phrases):
+    (files / "neon.xyz").write_text("2\n\nAr 0 1 0\nNe 1 1 0\n")
     (files / "words.xyz").write_text("1\n\nAr 0 far 0\n")
     (files / "nan.xyz").write_text("1\n\nAr 0 nan 0\n")
     (files / "twice.xyz").write_text("2\n\nAr 0 1 0\nAr 0 1 0\n")

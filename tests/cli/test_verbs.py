@@ -289,7 +289,7 @@ def test_a_package_that_is_missing_is_named_in_one_line(simkit, monkeypatch):
     monkeypatch.setitem(sys.modules, "ase", None)
     ran = simkit("show", "silicon_vacancy", "--quantities")
     assert ran.code == 2
-    assert "molecular.structure" in ran.line and "ase" in ran.line and "simkit doctor" in ran.line
+    assert "molecular.system" in ran.line and "ase" in ran.line and "simkit doctor" in ran.line
 
 
 def test_help_and_version(simkit):

@@ -17,14 +17,14 @@ from simkit.storage.run_directory import RunDirectory
 FRAMES, PARTICLES = 3, 5
 
 
-def outcome(observed, diagnosed=None, dimensions=None):
+def outcome(observed, diagnosed=None, dimensions=None, coordinates=None):
     """Return what a run might have stored."""
     named = {name: ("particle", "axis")[: array.ndim - 1] for name, array in observed.items()}
     named |= {"box": ("axis",), "cell": ("lattice_vector", "axis")} | (dimensions or {})
     diagnosed = {"iteration": np.arange(FRAMES, dtype=np.int32)} | (diagnosed or {})
     arrays = {f"observed.{name}": array for name, array in observed.items()}
     arrays |= {f"diagnosed.{name}": array for name, array in diagnosed.items()} | {"status": np.zeros(FRAMES, np.int32)}
-    labels = {"dimensions": named, "coordinates": {}}
+    labels = {"dimensions": named, "coordinates": coordinates or {}}
     return Outcome(arrays, labels, np.asarray(0), FRAMES - 1, None, find_scenario("soft_sphere_packing"))
 
 
@@ -51,21 +51,23 @@ def test_frames_in_extended_xyz_are_exact(tmp_path, dtype):
         "contacts": rng.integers(0, 9, (FRAMES, PARTICLES)),
         "cell": (5 * np.eye(3) + rng.random((FRAMES, 3, 3))).astype(dtype),
         "box": np.full((FRAMES, 3), 5, dtype),
-        "atomic_number": np.tile([14, 8, 14, 18, 0], (FRAMES, 1)),
+        "species": np.tile([0, 1, 0, 2, 3], (FRAMES, 1)),
     }
     diagnosed = {"energy": rng.normal(size=FRAMES), "max_force": np.array([1.0, np.nan, 1e-300])}
-    frames = exported(outcome(observed, diagnosed), tmp_path)
+    coordinates = {"species_names": ["Si", "O", "Ar", "large"]}
+    frames = exported(outcome(observed, diagnosed, coordinates=coordinates), tmp_path)
     assert len(frames) == FRAMES
     for index, atoms in enumerate(frames):
         np.testing.assert_array_equal(atoms.positions.astype(dtype), observed["position"][index])
         np.testing.assert_array_equal(np.asarray(atoms.cell).astype(dtype), observed["cell"][index])
+        np.testing.assert_array_equal(atoms.arrays["observed_species"], observed["species"][index])
         for name in ("diameter", "velocity", "contacts"):
             np.testing.assert_array_equal(atoms.arrays[name].astype(observed[name].dtype), observed[name][index])
         assert atoms.get_chemical_symbols() == ["Si", "O", "Si", "Ar", "X"] and atoms.pbc.all()
         assert atoms.get_potential_energy() == diagnosed["energy"][index]
         np.testing.assert_array_equal(atoms.info["max_force"], diagnosed["max_force"][index])
         assert atoms.info["iteration"] == index
-        assert set(atoms.arrays) == {"numbers", "positions", "diameter", "velocity", "contacts"}
+        assert set(atoms.arrays) == {*("numbers", "positions", "diameter", "velocity", "contacts", "observed_species")}
 
 
 @pytest.mark.parametrize("box", [None, 0.0, np.inf])

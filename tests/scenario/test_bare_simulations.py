@@ -6,7 +6,7 @@ import simkit
 from simkit.scenario.made_in_python import scenario_of
 from simkit.scenario.registry import FACTORIES, SIMULATIONS
 
-NEED_ARGUMENTS = {"flow.domain", "molecular.structure", "molecular.system", "rigid.mjcf"}
+NEED_ARGUMENTS = {"flow.domain", "molecular.system", "rigid.mjcf"}
 
 
 @pytest.mark.parametrize("name", sorted(set(FACTORIES) - NEED_ARGUMENTS))

@@ -1,7 +1,6 @@
 """Building of simulations from scenarios, and refusal of names that do not exist in the simulation."""
 
 import dataclasses
-import shutil
 
 import jax
 import jax.numpy as jnp
@@ -188,17 +187,15 @@ def test_a_parameter_without_effect_in_a_simulation_of_a_package_is_refused(monk
 
 
 def test_another_configuration_may_lack_a_parameter_that_the_file_mentions(x64, tmp_path):
-    source = find_scenario("silicon_vacancy").source
-    text = source.read_text()
-    text = text.replace('name = "silicon_vacancy"', 'name = "free_cell"')
-    text = text.replace('potential = "silicon"', 'potential = "silicon"\nrelax_cell = true')
-    path = tmp_path / "free_cell.toml"
-    path.write_text(text.replace("[params]", "[params]\npressure = { default = 0.01 }"))
-    shutil.copy(source.parent / "silicon_vacancy.xyz", tmp_path)
+    text = find_scenario("lennard_jones_cluster").source.read_text()
+    text = text.replace('name = "lennard_jones_cluster"', 'name = "morse_cluster"')
+    text = text.replace('potential = "lennard_jones"', 'potential = "morse"')
+    path = tmp_path / "morse_cluster.toml"
+    path.write_text(text.replace("[params]", "[params]\nrho = { default = 14.0 }"))
     scenario = find_scenario(str(path))
-    assert "pressure" in scenario.parameters
-    changed = apply_overrides(scenario, ["relax_cell=false", "sigma=2.1"])
-    assert "pressure" not in changed.parameters and changed.parameters["sigma"].default == 2.1
-    assert "pressure" not in build(changed).params
-    with pytest.raises(UserError, match="--set pressure is not a key of"):
-        apply_overrides(scenario, ["relax_cell=false", "pressure=2"])
+    assert "rho" in scenario.parameters
+    changed = apply_overrides(scenario, ["potential=lennard_jones", "sigma=2.1"])
+    assert "rho" not in changed.parameters and changed.parameters["sigma"].default == 2.1
+    assert "rho" not in build(changed).params
+    with pytest.raises(UserError, match="--set rho is not a key of"):
+        apply_overrides(scenario, ["potential=lennard_jones", "rho=2"])

@@ -160,8 +160,8 @@ def test_settings_of_a_simulation_are_shown_without_a_scenario(file, capsys):
 
 
 def test_a_new_file_of_a_simulation_with_required_settings_is_a_copy_of_its_scenario(file, tmp_path, capsys):
-    assert main(["new", "mine", "--from", "molecular.structure", "-o", str(tmp_path / "mine.toml")]) == 0
-    assert simkit.load(tmp_path / "mine.toml").simulation == "molecular.structure"
+    assert main(["new", "mine", "--from", "rigid.mjcf", "-o", str(tmp_path / "mine.toml")]) == 0
+    assert simkit.load(tmp_path / "mine.toml").simulation == "rigid.mjcf"
     assert main(["new", "mine", "--from", "toy.growing", "-o", str(tmp_path / "other.toml")]) == 2
     assert "toy.growing needs rates, and no shipped scenario has them" in capsys.readouterr().err
 

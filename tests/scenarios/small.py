@@ -50,7 +50,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     # At the onset itself contacts open and close within the step of a central difference.
     "jamming": {"particles": 16, "pressure": 1e-2, "force_tolerance": 1e-12},
     "silicon": {"config.start.repeats": [2, 2, 2]},
-    "silicon_vacancy": {"structure": Path(__file__).parents[1] / "data" / "silicon_vacancy_63.xyz"},
+    "silicon_vacancy": {"config.start.structure": Path(__file__).parents[1] / "data" / "silicon_vacancy_63.xyz"},
     # An unstable honeycomb amplifies round-off, and so changes the number of iterations; this one is stable.
     "colloid_self_assembly": {"repeats": [4, 2], "well_distance": 1.85},
     "lennard_jones_fluid": {

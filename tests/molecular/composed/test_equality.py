@@ -10,8 +10,11 @@ import pytest
 from simkit import molecular
 from simkit.molecular.dynamics import maxwell_boltzmann, velocity_verlet
 from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
+from simkit.molecular.interactions.stillinger_weber import BOND, STIFFNESS, stillinger_weber
+from simkit.molecular.minimizers import Scale
 from simkit.molecular.models.cluster_model import cluster_model
 from simkit.molecular.relaxation import relaxation
+from simkit.molecular.structures.extended_xyz import parse_extended_xyz
 from simkit.molecular.structures.lattices import face_centered_cubic
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -43,7 +46,19 @@ def structures():
         start={"structure": SILICON.read_text(), "disorder": "disorder"},
         parameters={"epsilon": 2.0, "sigma": 2.1, "tetrahedral_strength": 22.0, "disorder": 0.02},
     )
-    return molecular.relaxed_structure(structure=SILICON.read_text(), potential="silicon"), data
+    (structure,) = parse_extended_xyz(SILICON.read_text())
+    written = relaxation(
+        stillinger_weber(),
+        lambda params, key: structure.position + displaced(params, key, structure.position.shape),
+        params=data.params,
+        scale=lambda params: Scale(BOND * params["sigma"], STIFFNESS * params["epsilon"] / params["sigma"] ** 2),
+        cell=lambda params: jnp.asarray(structure.cell),
+    )
+    return written, data
+
+
+def displaced(params, key, shape):
+    return params["disorder"] * jax.random.uniform(key, shape, minval=-1, maxval=1)
 
 
 @pytest.mark.parametrize("both", [clusters, structures])
