@@ -168,7 +168,7 @@ MISTAKES = {
         lambda t: t.replace("velocity", "positions"),
         "Properties names positions, which is reserved",
     ),
-    "held in place": (lambda t: t.replace("loose", "move_mask"), "simkit moves every atom"),
+    "held in place": (lambda t: t.replace("loose", "move_mask"), "a species of their own that is frozen"),
     "column and remark": (lambda t: t.replace("kind:I", "steps:I"), "'steps' is both a column and in the comment"),
     "deep JSON": (lambda t: t.replace("four atoms", "_JSON " + "[" * 9000), "the comment"),
     "second frame": (lambda t: t + TWO.replace("Ar 1 1 1", "Ar 1 1 x"), "line 10: pos = 'x' is not a finite number"),

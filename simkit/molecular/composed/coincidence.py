@@ -7,6 +7,8 @@ from simkit.errors import UserError
 # Distance below which particles coincide, in units of the edges of the cell, or of the extent in free space: at least
 # this, and several times the round-off of the positions.
 SAME_PLACE, ROUNDINGS = 1e-9, 8
+# Particles whose neighbors are searched at a time.
+BLOCK = 1024
 
 
 def refuse_same_place(
@@ -62,13 +64,15 @@ def _coincident(
         own, others = np.flatnonzero(species == kind), np.flatnonzero(interacting[kind][species])
         if not len(others):
             continue
-        # One of the two nearest may be the particle itself.
         tree = KDTree(points[others], boxsize=sides)
-        partner = np.asarray(tree.query(points[own], k=2, distance_upper_bound=tolerance)[1])
-        # Partners that are not found have the index of the number of points.
-        partner = np.append(others, -1)[partner]
-        is_other = (partner >= 0) & (partner != own[:, None])
-        if is_other.any():
-            row = int(np.argmax(is_other.any(axis=1)))
-            return int(own[row]), int(partner[row][is_other[row]][0])
+        # In blocks, since a search among very many coincident points is slow.
+        for block in np.split(own, range(BLOCK, len(own), BLOCK)):
+            # One of the two nearest may be the particle itself.
+            partner = np.asarray(tree.query(points[block], k=2, distance_upper_bound=tolerance)[1])
+            # Partners that are not found have the index of the number of points.
+            partner = np.append(others, -1)[partner]
+            is_other = (partner >= 0) & (partner != block[:, None])
+            if is_other.any():
+                row = int(np.argmax(is_other.any(axis=1)))
+                return int(block[row]), int(partner[row][is_other[row]][0])
     return None

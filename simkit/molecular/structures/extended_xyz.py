@@ -13,6 +13,7 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.molecular.structures.structures import (
+    FREEZE,
     MAX_ATOMS,
     NAME,
     RESERVED_ARRAYS,
@@ -198,7 +199,7 @@ def _columns(properties: Any, label: str) -> list[Column]:
         if name in {column.name for column in columns}:
             raise UserError(f"{label}: Properties names {name} twice; rename one of them")
         if name == "move_mask":
-            raise UserError(f"{label}: move_mask holds atoms in place, and simkit moves every atom; remove that column")
+            raise UserError(f"{label}: move_mask holds atoms in place, {FREEZE}; remove that column")
         if name in RESERVED_ARRAYS and name not in ("species", "pos"):
             raise UserError(f"{label}: Properties names {name}, which is reserved; rename it")
         columns += [Column(name, kind)] * int(width)

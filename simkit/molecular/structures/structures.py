@@ -20,6 +20,8 @@ RESERVED_ARRAYS = frozenset(
 )
 RESERVED_INFO = frozenset(("Lattice", "Properties", "pbc", "uid"))
 AXES = "xyz"
+# How a system holds particles in place, for errors.
+FREEZE = "which is said by a species of their own that is frozen"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -121,7 +123,7 @@ def periodicity(flags: Any, cell: np.ndarray, where: str) -> bool:
         return False
     if len(along) < 3:
         raise UserError(
-            f"{where}: it is periodic along {' and '.join(along)} only, which simkit does not support; "
+            f"{where}: it is periodic along {' and '.join(along)} only, which is said by cell.periodic of a system; "
             "make it periodic along all three (with empty space in between), or along none"
         )
     if not widths(cell).all():
@@ -140,14 +142,14 @@ def from_atoms(atoms: "Atoms", where: str = "atoms") -> Structure:
         where: name of the structure in errors.
 
     Raises:
-        UserError: if it is empty, periodic along some axes only, not finite, or has constraints, which simkit lacks.
+        UserError: if it is empty, periodic along some axes only, not finite, or has constraints.
     """
     from ase.calculators.singlepoint import SinglePointCalculator
 
     if not len(atoms):
         raise UserError(f"{where}: there are no atoms; a structure has at least one")
     if atoms.constraints:
-        raise UserError(f"{where}: some atoms are held in place, and simkit moves every atom; remove the constraints")
+        raise UserError(f"{where}: some atoms are held in place, {FREEZE}; remove the constraints")
     cell = np.array(atoms.cell, dtype=float)
     periodic = periodicity(atoms.pbc, cell, where)
     results = dict(atoms.calc.results) if isinstance(atoms.calc, SinglePointCalculator) else {}
