@@ -18,6 +18,9 @@ from simkit.molecular.spaces import Cell
 
 type Frame = Callable[[Params], jax.Array]
 
+# Volume of a cell, relative to that of a block with edges of the same lengths, below which its vectors lie in a plane.
+FLAT = 1e-6
+
 
 @dataclasses.dataclass(frozen=True)
 class SystemCell:
@@ -104,6 +107,31 @@ def cell_of(
             "periodic", "is true along some axes only, which needs an orthorhombic cell; give cell.lengths"
         )
     return SystemCell(frame, axes)
+
+
+def refuse_no_volume(cell: SystemCell, params: Params) -> None:
+    """Refuse a cell without volume.
+
+    Args:
+        cell: the cell.
+        params: concrete parameters.
+
+    Raises:
+        UserError: naming its edges.
+    """
+    if cell.frame is None:
+        return
+    frame = np.asarray(cell.frame(params))
+    rows = np.diag(frame) if frame.ndim == 1 else frame
+    sizes = np.linalg.norm(rows, axis=1)
+    # Vectors may be left-handed; sides are above zero.
+    spans = np.isfinite(rows).all() and abs(np.linalg.det(rows)) > FLAT * np.prod(sizes)
+    if not spans or (frame.ndim == 1 and not (frame > 0).all()):
+        edges = "; ".join(", ".join(f"{number:g}" for number in row) for row in np.atleast_2d(frame))
+        raise UserError(
+            f"the cell has no volume, with the {'sides' if frame.ndim == 1 else 'vectors'} {edges}; give lengths, a "
+            "density or a spacing above zero, or vectors that span the space"
+        )
 
 
 def _rows(settings: Settings, names: Names, dimension: int) -> Frame:

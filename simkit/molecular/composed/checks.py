@@ -10,7 +10,7 @@ from simkit.core.expressions.scope import Formula, precision_of, refuse_non_fini
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.cells import SystemCell, refuse_no_volume
 from simkit.molecular.composed.coincidence import refuse_same_place
 from simkit.molecular.composed.fields import Field
 from simkit.molecular.composed.interactions import Acting
@@ -61,8 +61,13 @@ def checker(
                 if not value > 0:
                     raise UserError(f"{formula.where if formula else name} = {value:g} is not positive; choose another")
         _refuse_numbers(acting, numbers, params)
+        refuse_no_volume(cell, params)
         _refuse_short_cell(acting, cell, images, params)
         if placing.random is not None:
+            assert placing.frame is not None  # random places fill something
+            radius = float(placing.frame(params).ravel()[0]) / 2
+            if placing.random.is_ball and not radius > 0:
+                raise UserError(f"start.radius = {radius:g} is not above zero; choose another")
             kind = placing.disorder.number(params).dtype
             drawn = np.asarray(jax.jit(placing.random.draw, static_argnums=1)(key, kind))
             if placing.random.separation:
@@ -116,10 +121,12 @@ def _of_fractions(placing: Placing, drawn: np.ndarray, params: Params) -> jax.Ar
 
 
 def _refuse_short_cell(acting: Acting, cell: SystemCell, images: tuple[int, ...] | None, params: Params) -> None:
-    reach, in_one = acting.reach(params), float(acting.reach_in_one_cell(params))
-    if cell.is_free or reach is None:
+    if cell.is_free:
         return
     one = np.asarray(spaces.of_cell(cell.cell(params), cell.dimension).widths)
+    reach, in_one = acting.reach(params), float(acting.reach_in_one_cell(params))
+    if reach is None:
+        return
     if 2 * in_one > one.min() * (1 + SLACK):
         raise UserError(
             f"an energy of jax-md of the reach {in_one:g} reaches beyond half the cell, whose narrowest width is "

@@ -13,7 +13,7 @@ from simkit.core.settings import Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.cells import SystemCell, refuse_no_volume
 from simkit.molecular.composed.converted_params import with_converted_params, without_time
 from simkit.molecular.composed.fields import Field
 from simkit.molecular.composed.images import Block
@@ -167,7 +167,7 @@ def acting(
         pairs.append(term)
         methods.append((each["method"], each["skin"]))
     found = Acting(tuple(pairs), tuple(silicon), fields, tuple(others), tuple(tails), tuple(methods))
-    _refuse_idle_species(found, particles)
+    _refuse_idle_species(found, particles, least=2 if cell.is_free else 1)
     return found
 
 
@@ -186,14 +186,14 @@ def _silicon(
     return lambda params: {name: formula.number(params) for name, formula in formulas.items()}
 
 
-def _refuse_idle_species(found: Acting, particles: Particles) -> None:
-    """Raise if nothing acts on a species."""
+def _refuse_idle_species(found: Acting, particles: Particles, least: int) -> None:
+    """Raise if nothing acts on a species, of which at least ``least`` particles interact among themselves."""
     if found.silicon or found.others:
         return
     counts = np.bincount(particles.species, minlength=len(particles.names))
     for index, name in enumerate(particles.names):
         partners = np.arange(len(counts)) != index
-        is_met = any((term.between[index] & (partners | (counts[index] > 1))).any() for term in found.pairs)
+        is_met = any((term.between[index] & (partners | (counts[index] >= least))).any() for term in found.pairs)
         if not is_met and not any(field.species[index] for field in found.fields):
             raise UserError(
                 f"particles.{name}: nothing acts on this species; add an interaction between {name}_{name} or with "
@@ -211,13 +211,14 @@ def images_of(said: tuple[int, ...] | None, found: Acting, cell: SystemCell, par
         params: default parameters.
 
     Raises:
-        UserError: if the block of cells would be too large.
+        UserError: if the cell has no volume, or the block of cells would be too large.
     """
     if cell.is_free or said is not None:
         return said
     present, reach = cell.cell(params), found.reach(params)
     if isinstance(reach, Tracer) or isinstance(present, Tracer) or reach is None:
         return None
+    refuse_no_volume(cell, params)
     widths = np.asarray(spaces.of_cell(present, cell.dimension).widths)
     needed = tuple(max(1, math.ceil(2 * float(reach) / width - 1e-9)) for width in widths)
     if math.prod(needed) == 1:

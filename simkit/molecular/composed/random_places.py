@@ -127,7 +127,10 @@ class RandomPlaces:
         if self.is_ball:
             distance = jnp.sqrt(jnp.sum(position**2, axis=1, keepdims=True))
             return position * jnp.minimum(1, frame[0] / 2 / jnp.where(distance > 0, distance, 1))
-        return jnp.where(jnp.asarray(self.periodic), position, jnp.clip(position, 0, frame))
+        if frame.ndim == 1:
+            return jnp.where(jnp.asarray(self.periodic), position, jnp.clip(position, 0, frame))
+        fractions = position @ spaces.inverse_of(frame)
+        return jnp.where(jnp.asarray(self.periodic), fractions, jnp.clip(fractions, 0, 1)) @ frame
 
     def closest(self, fractions: np.ndarray) -> float:
         """Return the least distance of two positions, or from a wall, relative to the required one, on the host.

@@ -1,8 +1,13 @@
 """Mistakes in a system that is given as data: one line, with the key and the column."""
 
+import re
+
 import jax
+import numpy as np
 import pytest
 
+import simkit
+from simkit import molecular
 from simkit.errors import UserError
 from simkit.molecular import system
 
@@ -211,3 +216,56 @@ def test_a_field_that_does_not_fit_its_cell_at_some_time_is_refused(energy):
     )
     with pytest.raises(UserError, match="differs between both sides of the cell along x"):
         made.check_values(made.params, jax.random.key(0))
+
+
+SQUARE = {"lattice": "square", "repeats": [4, 4]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"cell": {"lengths": [-6.0, 6.0]}}, "the cell has no volume, with the sides -6, 6; give lengths"),
+        ({"cell": {"lengths": [0.0, 6.0]}}, "the cell has no volume, with the sides 0, 6"),
+        (
+            {"cell": {"lengths": [6.0, "-size"], "periodic": [True, False]}},
+            "with the sides 6, -6",
+        ),
+        ({"cell": {"lengths": ["-size", 6.0], "periodic": False}}, "the cell has no volume"),
+        ({"cell": {"density": -0.1}}, "the cell has no volume"),
+        ({"cell": {"density": 0}}, "the cell has no volume"),
+        ({"cell": {"vectors": [[6, 0], ["size", 0]]}}, "the cell has no volume, with the vectors 6, 0; 6, 0"),
+        ({"particles": {"A": {}}, "start": SQUARE | {"spacing": -1.2}}, "the cell has no volume"),
+        ({"particles": {"A": {}}, "start": SQUARE | {"spacing": 0}}, "the cell has no volume"),
+        ({"start": {"radius": -3.0}}, "start.radius = -3 is not above zero"),
+        ({"start": {"radius": 0}}, "start.radius = 0 is not above zero"),
+    ],
+)
+def test_sizes_that_are_not_above_zero_are_refused(changed, words):
+    given = {"particles": {"A": {"count": 4}}, "interactions": [{"energy": "size/r**12", "cutoff": 2.0}]}
+    with pytest.raises(UserError, match=re.escape(words)):
+        simkit.run(molecular.system(**given | {"dimension": 2, "parameters": {"size": 6.0}} | changed), steps=1)
+
+
+def test_random_places_fill_a_cell_of_any_shape_that_does_not_repeat():
+    system = molecular.system(
+        particles={"A": {"count": 12}},
+        interactions=[{"energy": "k/r**12", "cutoff": 2.0}],
+        cell={"vectors": [[6, 0], [3, 5]], "periodic": False},
+        parameters={"k": 1.0},
+    )
+    start = simkit.run(system, steps=1)["position"].values[0]
+    fractions = start @ np.linalg.inv([[6, 0], [3, 5]])
+    assert fractions.min() > -1e-6 and fractions.max() < 1 + 1e-6
+
+
+def test_one_particle_meets_its_own_images():
+    # Six neighbors at distance a, the next ones beyond the cut-off: E = 3 k a^-12.
+    system = molecular.system(
+        particles={"A": {"count": 1}},
+        interactions=[{"energy": "k/r**12", "cutoff": "1.6*a"}],
+        cell={"vectors": [["a", 0], ["a/2", "sqrt(3)/2*a"]]},
+        start={"positions": [[0.1, 0.2]]},
+        parameters={"k": 1.0, "a": 1.1},
+    )
+    energy = float(simkit.run(system, steps=1)["energy"][-1])
+    assert energy == pytest.approx(3 * 1.1**-12, rel=1e-5)
