@@ -19,12 +19,20 @@ from simkit.flow.viscosity import Uniform, Viscosity, is_field, uniform
 
 METHODS = ("runge_kutta", "adams_bashforth")
 
+# ``(equations, velocity, scalar, params, time) -> number``.
+type TimeStep = Callable[["Equations", Velocity, Any, Params, jax.Array], jax.Array]
+
 
 class Scalar(Protocol):
     """One scalar that the flow carries, such as a temperature, or several by name, at the cell centers.
 
     ``scalar`` is one array, or any pytree of them.
     """
+
+    @property
+    def diffusivity(self) -> Callable[[Params], Any]:
+        """Its diffusivity, a function of the parameters; of several scalars by name."""
+        ...
 
     def rate(self, scalar: Any, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]) -> Any:
         """Return its rate of change, with diffusion along the axes ``explicit`` only."""
@@ -71,6 +79,10 @@ class Obstacle(Protocol):
 
     def inertia(self, params: Params, time: jax.Array) -> Inertia | None:
         """Return the velocity that advection carries at a time; None for all of it."""
+        ...
+
+    def crossing_rate(self, params: Params, time: jax.Array) -> jax.Array | None:
+        """Return the largest number of cells per time that its points cross at a time; None for a body at rest."""
         ...
 
     def source(self, params: Params, time: jax.Array) -> jax.Array | None:
@@ -124,7 +136,7 @@ class Equations:
             of one positive number per cell, for turbulence models and non-Newtonian fluids, see
             `simkit.flow.operators.stress`; or ``(velocity, params, scalar, time) -> array`` if it depends on a scalar
             or on time.
-        time_step: ``(velocity, params) -> number``.
+        time_step: ``(equations, velocity, scalar, params, time) -> number``, see `simkit.flow.stepping.time_step`.
         boundary: ``(params, time) -> velocity on the sides``, see `simkit.flow.boundary.domain.Domain`; at rest by
             default.
         side_pressure: ``(params, time) -> ((lower, upper), ...)``, the pressure over density on sides of kind
@@ -153,7 +165,7 @@ class Equations:
 
     domain: Domain
     viscosity: Viscosity
-    time_step: Callable[[Velocity, Params], jax.Array]
+    time_step: TimeStep
     boundary: Callable[[Params, jax.Array], BoundaryVelocity] | None = None
     side_pressure: SidePressure | None = None
     force: Callable[[Velocity, Any, Params, jax.Array], tuple] | None = None
@@ -215,6 +227,10 @@ class Equations:
     def implicit_part(self, params: Params) -> Any:
         """Return the viscosity of implicit friction, a number."""
         return uniform(self.viscosity if self.implicit_viscosity is None else self.implicit_viscosity, params)
+
+    def step_length(self, velocity: Velocity, scalar: Any, params: Params, time: jax.Array) -> jax.Array:
+        """Return the length of the time step that begins at a time."""
+        return self.time_step(self, velocity, scalar, params, time)
 
     @property
     def explicit(self) -> tuple[int, ...]:

@@ -69,7 +69,7 @@ def field_at_centers(
     velocity: Velocity,
     params: Params,
     cells: tuple[int, ...],
-    carried: tuple[Any, Any] | None = None,
+    carried: tuple[Any, Any],
 ) -> jax.Array:
     """Return a viscosity that is a field, at the cell centers.
 
@@ -78,16 +78,14 @@ def field_at_centers(
         velocity: components on their faces.
         params: parameters.
         cells: number of cells along each axis.
-        carried: the scalar and the time; None if they are not known.
+        carried: the scalar and the time.
 
     Raises:
-        UserError: if the array has another shape than the cells, or takes the scalar and the time, unknown here.
+        UserError: if the array has another shape than the cells.
     """
     field = cast(Callable[..., jax.Array], viscosity)
-    wanted = _arguments(field) == max(ARGUMENTS)
-    if wanted and carried is None:
-        raise UserError("viscosity takes the scalar and the time, which an adaptive time step does not support")
-    found = jnp.asarray(field(velocity, params, *(carried if wanted and carried else ())), velocity[0].dtype)
+    more = carried if _arguments(field) == max(ARGUMENTS) else ()
+    found = jnp.asarray(field(velocity, params, *more), velocity[0].dtype)
     if found.shape not in ((), cells):
         raise UserError(f"viscosity returns an array of shape {found.shape}; give one number for each cell, {cells}")
     return jnp.broadcast_to(found, cells)

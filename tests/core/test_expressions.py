@@ -331,6 +331,13 @@ NUMBERS = {"time": jnp.asarray(TIME), "lift": jnp.asarray(LIFT)}
         ("time_mean(lift, after=2)", LIFT[TIME >= 2].mean()),
         ("time_rms(lift)", np.sqrt((LIFT**2).mean())),
         ("largest(lift, after=3) - smallest(lift)", LIFT[TIME >= 3].max() - LIFT.min()),
+        ("at_time(lift, 2)", LIFT[4]),
+        ("at_time(time**3 - 5*time, 3.8)", 3.8**3 - 19),
+        ("at_time(time**3 - 5*time, 0.1 + first(time))", 0.001 - 0.5),
+        ("mean(at_time(speed, 3.5))", LIFT[7] * U.mean()),
+        ("time_integral(lift**2)", 0.5 * ((LIFT**2).sum() - (LIFT[0] ** 2 + LIFT[-1] ** 2) / 2)),
+        ("time_integral(lift, after=3.75)", 0.25 * (LIFT[7] + 3 * LIFT[8]) / 4),
+        ("mean(time_integral(3*time + 0*speed, after=0.7, before=3.1))", 1.5 * (3.1**2 - 0.7**2)),
         ("final(lift) + first(mean(speed))", LIFT[-1] + LIFT[0] * U.mean()),
         ("lift**2", LIFT[-1] ** 2),
         ("lift # of the last frame", LIFT[-1]),
@@ -355,6 +362,40 @@ def test_no_frame_after_a_time_is_not_a_number(name):
     assert jnp.isnan(made({}, NUMBERS))
     inverse = measure(f"1/{name}(lift, after=5)", "objective", {}, {"time", "lift"})
     assert jnp.isnan(inverse({}, NUMBERS))
+
+
+@pytest.mark.parametrize("moment", [-0.1, 4.1])
+def test_a_time_beyond_the_frames_is_not_a_number(moment):
+    for text in ("at_time(lift, {})", "time_integral(lift, after={})", "time_integral(lift, before={})"):
+        assert jnp.isnan(measure(text.format(moment), "objective", {}, {"time", "lift"})({}, NUMBERS))
+
+
+def test_frames_after_a_stop_add_nothing_in_time():
+    stopped = {"time": jnp.asarray([0.0, 1.0, 1.5, 1.5]), "lift": jnp.asarray([0.0, 2.0, 4.0, 4.0])}
+    for text, value in (
+        ("time_integral(lift)", 2.5),
+        ("time_integral(lift, before=1.25)", 1 + 0.625),
+        # The parabola through the three frames that differ.
+        ("at_time(lift, 1.25)", 2 * 1.25 + 4 / 3 * 1.25 * 0.25),
+        ("at_time(lift, 1.5)", 4.0),
+    ):
+        assert measure(text, "objective", {}, {"time", "lift"})({}, stopped) == pytest.approx(value, rel=1e-6)
+    assert jnp.isnan(measure("at_time(lift, 1.6)", "objective", {}, {"time", "lift"})({}, stopped))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("at_time(lift, lift)", "column 15 of 'at_time.lift, >>>lift.': 'lift' is not one number"),
+        ("at_time(2, 1)", "reduces frames, and its argument has none"),
+        ("at_time(lift)", "at_time"),
+    ],
+)
+def test_a_value_at_a_time_needs_a_series_and_one_time(text, message):
+    with pytest.raises(UserError, match=message):
+        measure(text, "objective", {}, {"time", "lift"})({}, NUMBERS)
+    with pytest.raises(UserError, match="is an integral over time, and there is no 'time'; leave it out"):
+        measure("time_integral(lift)", "objective", {}, {"lift"})({}, {"lift": NUMBERS["lift"]})
 
 
 def test_an_objective_without_frames_is_refused_with_its_column():

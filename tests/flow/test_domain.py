@@ -8,6 +8,7 @@ from simkit.flow.boundary.domain import domain, prescribe
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.operators.differences import divergence
+from simkit.flow.scalar import TransportedScalar
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import adaptive_time_step, check_time_step, fixed_time_step
 from tests.flow.flows import WALLS, noise, uneven_axis
@@ -100,20 +101,29 @@ def test_outflow_lets_a_vortex_leave():
 
 def test_adaptive_step_holds_the_courant_number_and_is_finite_at_rest():
     place = DUCTS["rightward"]
-    time_step = adaptive_time_step(place, lambda params: params["viscosity"], "runge_kutta", (0, 1))
-    params = {"viscosity": 1e-3, "courant_number": 0.8, "time_step": 0.5}
+
+    def entering(params, time):
+        return ((params["inflow"], 0.0), (0.0, 0.0)), ((0.0, 0.0), (0.0, 0.0))
+
+    def length(velocity, params, **more):
+        model = Equations(place, "viscosity", adaptive_time_step(), entering, **more)
+        return model.step_length(velocity, (), params, 0.0)
+
+    params = {"viscosity": 1e-3, "courant_number": 0.8, "time_step": 0.5, "inflow": 0.0}
     velocity = noise(place.grid, 0)
     u, v = velocity
     crossing = np.abs(u[1:] + u[:-1]) / 2 * 24 / 4 + np.abs(v[:, 1:] + v[:, :-1]) / 2 * 10 / 2
-    assert time_step(velocity, params) == pytest.approx(0.8 / crossing.max(), rel=1e-12)
+    assert length(velocity, params) == pytest.approx(0.8 / crossing.max(), rel=1e-12)
     rest = jax.tree.map(jnp.zeros_like, velocity)
-    assert time_step(rest, params) == 0.5
+    assert length(rest, params) == 0.5
+    # The inflow enters the first cells before the flow inside moves.
+    assert length(rest, params | {"inflow": 3.0}) == pytest.approx(0.8 / (3 * 24 / 4), rel=1e-12)
     # Half of 2.51 over the rate 4 nu (6^2 + 5^2) of the shortest waves.
-    assert time_step(rest, params | {"viscosity": 1.0}) == pytest.approx(2.51 / 2 / (4 * 61), rel=1e-12)
-    spreading = adaptive_time_step(
-        place, lambda params: params["viscosity"], "runge_kutta", (0, 1), lambda params: 1000 * params["viscosity"]
-    )
-    assert spreading(rest, params) == pytest.approx(2.51 / 2 / (4 * 61), rel=1e-12)
+    assert length(rest, params | {"viscosity": 1.0}) == pytest.approx(2.51 / 2 / (4 * 61), rel=1e-12)
+    assert length(rest, params | {"viscosity": 1.0}, implicit=(0,)) == pytest.approx(2.51 / 2 / 100, rel=1e-12)
+    ends = ("value", "insulated"), ("insulated", "insulated")
+    dye = TransportedScalar(place, ends, lambda params: 1000 * params["viscosity"])
+    assert length(rest, params, scalar=dye) == pytest.approx(2.51 / 2 / (4 * 61), rel=1e-12)
 
 
 def test_time_step_above_the_limit_is_refused_with_the_limit():

@@ -171,9 +171,7 @@ def test_steps_of_changing_length_are_of_second_order(x64):
 
     def after(steps):
         lengths = 0.5 / steps * (1 + 0.5 * jnp.sin(2 * jnp.pi * (jnp.arange(steps) + 0.5) / steps))
-        model = dataclasses.replace(
-            equations(CHANNEL, "adams_bashforth"), time_step=lambda velocity, params: params["time_step"]
-        )
+        model = equations(CHANNEL, "adams_bashforth")
         start, step = stepper(model)
         params = {"viscosity": 0.02, "force": 0.06, "lower": 0.0, "upper": 0.0}
         state = start(velocity, params | {"time_step": lengths[0]})

@@ -249,7 +249,7 @@ def test_adaptive_step_is_stable_at_the_largest_viscosity():
     field = jnp.ones(place.grid.cells).at[1, 2].set(5.0)
     params = {"courant_number": 0.8, "time_step": 10.0, "viscosity": 5.0}
     steps = [
-        adaptive_time_step(place, viscosity, "runge_kutta", (0, 1))(still(place), params)
+        Equations(place, viscosity, adaptive_time_step()).step_length(still(place), (), params, 0.0)
         for viscosity in (lambda velocity, params: field, 5.0, "viscosity", lambda params: params["viscosity"])
     ]
     assert steps[0] == pytest.approx(2.51 / 2 / 5 / (4 / 0.5**2 + 4 / 0.25**2), rel=1e-12)

@@ -54,12 +54,10 @@ def measure(*, adaptive=False, method="runge_kutta", implicit=()):
         entering = (params["amplitude"] * params["profile"])[None, :], 0.0
         return (entering, (0.0, 0.0)), ((0.0, 0.0), (params["wall_velocity"], 0.0))
 
-    explicit = tuple(i for i in (0, 1) if i not in implicit)
-    varying = adaptive_time_step(PLACE, viscosity, method, explicit)
     equations = Equations(
         domain=PLACE,
         viscosity=viscosity,
-        time_step=varying if adaptive else fixed_time_step,
+        time_step=adaptive_time_step() if adaptive else fixed_time_step,
         boundary=boundary,
         force=lambda velocity, scalar, params, time: (params["force"] * jnp.cos(9 * time), params["force"]),
         method=method,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from simkit.core.expressions import arithmetic, interpolation
+from simkit.core.expressions import arithmetic, interpolation, over_frames
 from simkit.core.expressions.lowest_point import lowest_point
 from simkit.core.expressions.names import CONSTANTS
 from simkit.core.expressions.syntax import Syntax, dotted, entries_of, refuse
@@ -169,6 +169,10 @@ class _Evaluation:
             return self.lowest(node, parts[0], options.get("axis"))
         if name in _OVER_SPACE:
             return self.over_space(node, name, parts[0], options.get("axis"))
+        if name == "at_time":
+            return self.at_time(node, parts[0])
+        if name == "time_integral":
+            return self.integral(node, parts[0], options)
         return self.over_frames(node, name, parts[0], options.get("after"))
 
     def over_space(self, node: ast.expr, name: str, part: Named, option: ast.expr | None) -> Named:
@@ -226,31 +230,49 @@ class _Evaluation:
         product = self.combined(node, jnp.multiply, part, Named(found, (axis, *coordinate.axes)))
         return Named(jnp.sum(product.array, product.axes.index(axis)), tuple(a for a in product.axes if a != axis))
 
+    def at_time(self, node: ast.Call, part: Named) -> Named:
+        series, kept = self.series(node, part)
+        times, moment = self.times(node, "is a value at a time"), self.moment(node.args[1])
+        return Named(over_frames.value_at(series, times, moment), kept)
+
+    def integral(self, node: ast.expr, part: Named, limits: Mapping[str | None, ast.expr]) -> Named:
+        series, kept = self.series(node, part)
+        given = {str(key): self.moment(limit) for key, limit in limits.items()}
+        return Named(over_frames.integral(series, self.times(node, "is an integral over time"), **given), kept)
+
     def over_frames(self, node: ast.expr, name: str, part: Named, after: ast.expr | None) -> Named:
-        if FRAME not in part.axes:
-            self.refuse(node, "reduces frames, and its argument has none")
-        series = jnp.moveaxis(part.array, part.axes.index(FRAME), 0)
-        kept = tuple(axis for axis in part.axes if axis != FRAME)
+        series, kept = self.series(node, part)
         if name in ("final", "first"):
             return Named(series[-1 if name == "final" else 0], kept)
         stored = self.values.get(STORED)
         chosen = jnp.ones(series.shape[:1], bool) if stored is None else stored.array
         if after is not None:
-            if "time" not in self.values:
-                self.refuse(node, "has 'after', and there is no 'time'; leave 'after' out")
-            begin, time = self.value(after), self.values["time"]
-            if begin.axes:
-                self.refuse(after, "is not one number")
-            if time.axes != (FRAME,):
-                self.refuse(node, "has 'after', and 'time' is not one number in each frame")
-            interval = (time.array[-1] - time.array[0]) / jnp.sum(chosen)
-            chosen = chosen & (time.array >= begin.array - _ROUNDING * interval)
+            begin, times = self.moment(after), self.times(node, "has 'after'")
+            interval = (times[-1] - times[0]) / jnp.sum(chosen)
+            chosen = chosen & (times >= begin - over_frames.ROUNDING * interval)
         chosen = chosen.reshape(-1, *[1] * (series.ndim - 1))
-        return Named(_OVER_FRAMES[name](series, chosen), kept)
+        return Named(over_frames.REDUCTIONS[name](series, chosen), kept)
 
+    def moment(self, node: ast.expr) -> Any:
+        """Return a value that is one number."""
+        if (found := self.value(node)).axes:
+            self.refuse(node, "is not one number")
+        return found.array
 
-# Round-off of the time of a frame, a sum of time steps, as a fraction of the interval between frames.
-_ROUNDING = 1e-3
+    def series(self, node: ast.expr, part: Named) -> tuple[jax.Array, tuple[str, ...]]:
+        """Return a value with its frames first, and the names of its other axes."""
+        if FRAME not in part.axes:
+            self.refuse(node, "reduces frames, and its argument has none")
+        kept = tuple(axis for axis in part.axes if axis != FRAME)
+        return jnp.moveaxis(part.array, part.axes.index(FRAME), 0), kept
+
+    def times(self, node: ast.expr, what: str) -> jax.Array:
+        """Return the times of the frames."""
+        if "time" not in self.values:
+            self.refuse(node, f"{what}, and there is no 'time'; leave it out")
+        if (time := self.values["time"]).axes != (FRAME,):
+            self.refuse(node, f"{what}, and 'time' is not one number in each frame")
+        return time.array
 
 
 def aligned(part: Named, axes: tuple[str, ...]) -> Any:
@@ -359,22 +381,4 @@ _OVER_SPACE: dict[str, Callable[[jax.Array, Mapping[int, str]], jax.Array]] = {
     "norm": lambda x, axes: arithmetic.UNARY["sqrt"](jnp.sum(arithmetic.square(x), tuple(axes))),
     "max": lambda x, axes: jnp.max(x, tuple(axes)),
     "min": lambda x, axes: jnp.min(x, tuple(axes)),
-}
-
-
-def _extreme(function: Callable[..., jax.Array], series: jax.Array, chosen: jax.Array, other: float) -> jax.Array:
-    """Return the largest or smallest of the chosen values; NaN if none is chosen."""
-    return jnp.where(jnp.any(chosen), function(jnp.where(chosen, series, other), 0), jnp.nan)
-
-
-def _mean_of(series: jax.Array, chosen: jax.Array) -> jax.Array:
-    return jnp.sum(jnp.where(chosen, series, 0), 0) / jnp.sum(chosen, 0)
-
-
-_OVER_FRAMES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
-    "time_mean": _mean_of,
-    "time_sum": lambda series, chosen: jnp.sum(jnp.where(chosen, series, 0), 0),
-    "time_rms": lambda series, chosen: arithmetic.UNARY["sqrt"](_mean_of(arithmetic.square(series), chosen)),
-    "largest": lambda series, chosen: _extreme(jnp.max, series, chosen, -jnp.inf),
-    "smallest": lambda series, chosen: _extreme(jnp.min, series, chosen, jnp.inf),
 }

@@ -78,7 +78,16 @@ def _over_frames() -> dict[str, Function]:
         "final": Function("final(x)", "value in the last frame", over_frames=True),
         "first": Function("first(x)", "value in the first frame", over_frames=True),
     }
-    return reductions | ends
+    in_time = {
+        "at_time": Function("at_time(x, 20)", "value at a time, by cubics between the frames", 2, 2, over_frames=True),
+        "time_integral": Function(
+            "time_integral(x, after=20, before=60)",
+            "integral over time, linear between the frames; by default from the first to the last",
+            keywords=("after", "before"),
+            over_frames=True,
+        ),
+    }
+    return reductions | in_time | ends
 
 
 FUNCTIONS = {

@@ -27,12 +27,21 @@ from simkit.flow.composed.terms import flow_rate_of, force_of, viscosity_of
 from simkit.flow.equations import Equations
 from simkit.flow.scalar import TransportedScalar
 from simkit.flow.several_scalars import TransportedScalars
-from simkit.flow.stepping.time_step import fixed_time_step
+from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 
 # Names of arrays in frames, diagnostics and data sets, which no scalar or obstacle may have.
 TAKEN = (
     *("pressure", "vorticity", "drive", "sides", "divergence", "kinetic_energy", "courant_number", "speed"),
-    *("largest_velocity", "side_velocity", "body_distance", "mean_u", "mean_v", "mean_w", "iteration"),
+    *(
+        "largest_velocity",
+        "last_time_step",
+        "side_velocity",
+        "body_distance",
+        "mean_u",
+        "mean_v",
+        "mean_w",
+        "iteration",
+    ),
     *("stream_function", "u_face", "v_face", "w_face", "x_face", "y_face", "z_face"),
     *OF_DATA_SETS,
 )
@@ -56,6 +65,7 @@ class ComposedFlow:
         scalars: formulas of the scalars, by name.
         obstacles: formulas of the obstacles, by name.
         carried: the scalars as the equations take them, by name.
+        courant_number: formula of the Courant number that sets the time step; None for a fixed one.
         largest_speed: formula of the largest speed expected; or None.
         equations: the equations made of all of these.
     """
@@ -73,6 +83,7 @@ class ComposedFlow:
     scalars: Mapping[str, ScalarFormulas]
     carried: Mapping[str, TransportedScalar]
     obstacles: Mapping[str, ObstacleFormulas]
+    courant_number: Formula | None
     largest_speed: Formula | None
     equations: Equations
 
@@ -119,14 +130,19 @@ class ComposedFlow:
         obstacles = {
             name: ObstacleFormulas(one, known, dimension, names) for name, one in settings["obstacles"].items()
         }
-        immersed = dimension == 2 and not varies and flow_rate is None and not settings["implicit"]
+        said = settings["courant_number"]
+        courant_number = None if said is None else known.formula(said)
+        if courant_number is not None and settings["largest_speed"] is not None:
+            raise settings.refuse("largest_speed", "has no effect beside courant_number; leave it out")
+        plain = not varies and flow_rate is None and courant_number is None
+        immersed = dimension == 2 and plain and not settings["implicit"]
         if settings["obstacle_method"] is not None and not obstacles:
             raise settings.refuse("obstacle_method", "has no effect without obstacles; leave it out")
         way = settings["obstacle_method"] or (IMMERSED if immersed else FORCED)
         equations = Equations(
             domain=domain,
             viscosity=nu,
-            time_step=fixed_time_step,
+            time_step=fixed_time_step if courant_number is None else adaptive_time_step(courant_number.number),
             boundary=boundary,
             side_pressure=side_pressure_of(pressures, places),
             force=force_of(formulas, places),
@@ -153,6 +169,7 @@ class ComposedFlow:
             scalars=scalars,
             carried=carried,
             obstacles=obstacles,
+            courant_number=courant_number,
             largest_speed=None if largest is None else known.formula(largest),
             equations=equations,
         )

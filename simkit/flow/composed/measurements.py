@@ -169,8 +169,10 @@ class Measurements:
             "kinetic_energy": kinetic_energy(velocity, grid),
             "largest_velocity": jnp.max(magnitude(centered)),
             "divergence": jnp.max(jnp.abs(divergence(velocity, grid))),
-            "courant_number": courant_number(velocity, params["time_step"], grid),
+            "courant_number": courant_number(velocity, state.time_step, grid),
         }
+        if self._flow.courant_number is not None:
+            found["last_time_step"] = state.time_step
         for name, f in zip(self._flow.places.components, centered, strict=True):
             found[f"mean_{name}"] = mean_scalar(f, grid)
         if self._flow.flow_rate is not None:
@@ -285,6 +287,7 @@ class Measurements:
         table["z_face"] = Quantity(length, "position of cell faces along z")
         table[STREAM] = Quantity(times(velocity, length), "stream function")
         table["pressure"] = Quantity(square, "pressure over density")
+        table["last_time_step"] = Quantity(time, "length of the last time step; at the start, of the first")
         table["drive"] = Quantity(over(velocity, time), "acceleration along x that holds the flow rate")
         for name in self._flow.places.components:
             table[f"mean_{name}"] = Quantity(velocity, f"mean of {name}")

@@ -177,6 +177,11 @@ SETTINGS = {
         None,
     ),
     "derived": named("values that formulas may take, each by parameters and by those before it", formula("")),
+    "courant_number": formula(
+        "largest number of cells that the flow crosses in a step, by parameters: each step is then as long as the flow "
+        "allows, at most the parameter time_step; by default all steps are as long as that",
+        None,
+    ),
     "method": word("of the steps in time", ("runge_kutta", "adams_bashforth"), "runge_kutta"),
     "implicit": several(
         word("an axis", ("x", "y", "z")),

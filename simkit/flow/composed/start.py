@@ -9,20 +9,21 @@ import numpy as np
 from simkit.core.expressions.scope import precision_of, refuse_negative, refuse_non_finite
 from simkit.core.simulation import Params
 from simkit.errors import UserError
+from simkit.flow.arrays import Velocity
 from simkit.flow.boundary.side_velocity import velocity_on_sides
 from simkit.flow.composed.flow import ComposedFlow
 from simkit.flow.composed.parts_of_sides import check_parts
 from simkit.flow.composed.surface_pressures import check_surface
-from simkit.flow.stepping.time_step import check_time_step
+from simkit.flow.stepping.time_step import CARRY_LIMIT, check_time_step
 
-# Sides and obstacles are checked at time 0 and at this many times, the time step times powers of two.
+# Sides and obstacles are checked at time 0 and at this many times, the first time step times powers of two.
 LOOKS = 7
 # Estimated ratio of the speed beside an obstacle to that of the undisturbed stream.
 FASTER = 1.5
 
 
 def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
-    """Raise if a formula is not finite at the start, or if the time step is above the stability limit.
+    """Raise if a formula is not finite at the start, or if time step or Courant number are above the stability limit.
 
     Args:
         flow: the flow.
@@ -30,7 +31,7 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
         key: random key of the start.
 
     Raises:
-        UserError: that names the formula, or the limit of the time step.
+        UserError: that names the formula, or the limit.
     """
     places, equations = flow.places, flow.equations
     zero = jnp.zeros((), precision_of(params))
@@ -56,12 +57,13 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     for (axis, side), formula in flow.pressures.items():
         given = places.on_side(axis, side, None, params)
         refuse_non_finite(formula, formula.on(places.axes, params, **given, time=zero))
-    times = [0.0, *(float(params["time_step"]) * 2.0**k for k in range(LOOKS))]
+    velocity = start(params, key, equations.boundary)
+    length = _first_step(flow, velocity, scalars, params)
+    times = [0.0, *(length * 2.0**k for k in range(LOOKS))]
     speeds = _speeds_on_sides(flow, params, times)
     if flow.obstacles:
         bodies = _speeds_of_obstacles(flow, params, times)
         speeds = tuple(FASTER * max(pair) for pair in zip(speeds, bodies, strict=True))
-    velocity = start(params, key, equations.boundary)
     for i, formula in flow.force.items():
         refuse_non_finite(formula, places.at_faces(formula, i, velocity, scalars, params, zero))
     if flow.flow_rate is not None:
@@ -75,6 +77,8 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     for one in flow.scalars.values():
         if one.source is not None:
             refuse_non_finite(one.source, places.at_centers(one.source, velocity, scalars, params, zero))
+    if flow.courant_number is not None:
+        return
     diffusivity = max([float(one.diffusivity.number(params)) for one in flow.scalars.values()], default=0.0)
     if flow.largest_speed is not None:
         speed: Any = flow.largest_speed.number(params)
@@ -96,6 +100,23 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
         equations.explicit,
         diffusivity,
     )
+
+
+def _first_step(flow: ComposedFlow, velocity: Velocity, scalars: Any, params: Params) -> float:
+    """Return the length of the first step, after checking the Courant number by which the flow sets it."""
+    formula, method, longest = flow.courant_number, flow.equations.method, float(params["time_step"])
+    if formula is None:
+        return longest
+    number, limit = float(formula.number(params)), CARRY_LIMIT[method]
+    if not 0 < number <= limit:
+        raise UserError(
+            f"{formula.where}: is {number:g} at the start; choose a number above 0, and at most {limit:g}, the limit "
+            f"of stability of {method}"
+        )
+    zero = jnp.zeros((), precision_of(params))
+    found = float(flow.equations.step_length(velocity, scalars or (), params, zero))
+    # Formulas that are not finite are named by the checks that follow.
+    return found if np.isfinite(found) else longest
 
 
 def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:

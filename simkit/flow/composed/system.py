@@ -22,6 +22,7 @@ from simkit.flow.stepping.stepper import FlowState, stepper
 
 _LIMIT = "keep courant_number below 1.7 (runge_kutta), 0.5 (adams_bashforth)"
 PARAMETERS = {"time_step": Parameter(0.01, POSITIVE, "1", f"time step; {_LIMIT}")}
+LONGEST = "longest time step; the flow makes it shorter"
 
 
 @declares(SETTINGS)
@@ -36,6 +37,7 @@ def system(
     obstacles: Mapping[str, Any] | None = None,
     obstacle_method: str | None = None,
     derived: Mapping[str, Any] | None = None,
+    courant_number: float | str | None = None,
     method: str = "runge_kutta",
     implicit: list[str] | None = None,
     implicit_viscosity: float | str | None = None,
@@ -67,6 +69,8 @@ def system(
         obstacles: bodies in the flow, by name.
         obstacle_method: "immersed_boundary" or "direct_forcing", see `simkit.flow.obstacles.methods.bodies_in`.
         derived: formulas of values that other formulas take, by name.
+        courant_number: largest number of cells that the flow crosses in a step, a number or a formula; the parameter
+            ``time_step`` is then the longest step, see `simkit.flow.stepping.time_step.adaptive_time_step`.
         method: "runge_kutta" or "adams_bashforth".
         implicit: axes along which friction and diffusion are implicit, by default those with a wall.
         implicit_viscosity: where the viscosity is a field, the part of it that is implicit, a number or a formula.
@@ -85,7 +89,12 @@ def system(
     given = dict(locals())
     own = given.pop("parameters")
     settings = read({key: value for key, value in given.items() if value is not None}, SETTINGS)
-    flow = ComposedFlow.of(settings, joined_parameters(own, unit_of_time(settings)))
+    adapts = settings["courant_number"] is not None
+    if adapts and "time_step" not in (own or {}):
+        raise settings.refuse(
+            "courant_number", "is given, and nothing says the longest time step; give the parameter time_step"
+        )
+    flow = ComposedFlow.of(settings, joined_parameters(own, unit_of_time(settings), adapts))
     seen = Measurements(flow)
     start, step = stepper(flow.equations)
 
@@ -123,12 +132,13 @@ def system(
     )
 
 
-def joined_parameters(own: Mapping[str, Any] | None, time: str = "1") -> dict[str, Any]:
+def joined_parameters(own: Mapping[str, Any] | None, time: str = "1", adapts: bool = False) -> dict[str, Any]:
     """Return the declared parameters, with the user's values and declarations applied, and the user's own.
 
     Args:
         own: numbers or `Parameter` by name.
         time: unit of the time step by default.
+        adapts: whether the time step follows from the flow.
     """
     found: dict[str, Any] = dict(own or {})
     for name, declared in PARAMETERS.items():
@@ -138,6 +148,6 @@ def joined_parameters(own: Mapping[str, Any] | None, time: str = "1") -> dict[st
             said.default,
             declared.bounds if said.bounds == UNBOUNDED else said.bounds,
             said.unit if said.unit != "1" else time,
-            said.doc or declared.doc,
+            said.doc or (LONGEST if adapts else declared.doc),
         )
     return found

@@ -21,10 +21,11 @@ def viscosity_in_range(equations: Equations, state: FlowState, params: Params) -
     Args:
         equations: equations whose viscosity is a field.
         state: state of the flow.
-        params: parameters, with the ``time_step``.
+        params: parameters.
     """
     domain = equations.domain
     carried = state.scalar, state.time[0]
     viscosity = field_at_centers(equations.viscosity, state.velocity, params, domain.grid.cells, carried)
+    length = equations.step_length(state.velocity, state.scalar, params, state.time[0])
     limit = diffusion_limit(domain, equations.method, equations.explicit)
-    return (jnp.min(viscosity) >= 0) & (jnp.max(viscosity) * params["time_step"] <= ROUNDING * limit)
+    return (jnp.min(viscosity) >= 0) & (jnp.max(viscosity) * length <= ROUNDING * limit)

@@ -1,6 +1,7 @@
 """Positions of bodies in a flow and the loads on each, for every method that imposes their boundary conditions."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +149,27 @@ class Bodies:
                 "a body changes its size, but no fluid can leave the domain; make one side an outflow or a pressure "
                 "side, or give its motion no size"
             )
+
+    def crossing_rate(self, params: Params, time: jax.Array) -> jax.Array | None:
+        """Return the largest number of cells per time that points of bodies cross; None where all are at rest.
+
+            max over the cell centers inside of |U|/dx + |V|/dy + |W|/dz
+
+        Args:
+            params: parameters.
+            time: the time, scalar.
+        """
+        grid, rates = self.domain.grid, []
+        points = [like(time, p) for p in positions(None, grid)]
+        for body in self.bodies.values():
+            if body.motion is None and body.spin is None:
+                continue
+            now = body.now(params, time)
+            arm = body.arm(points, now, self.domain)
+            parts = [now.component(i, arm) * like(time, grid.along(1 / a.widths, i)) for i, a in enumerate(grid.axes)]
+            inside = distance_and_normal(body.shape_at(params, now, self.domain), points)[0] < 0
+            rates.append(jnp.max(jnp.where(inside, total(jnp.abs(part) for part in parts), 0)))
+        return functools.reduce(jnp.maximum, rates) if rates else None
 
     def source(self, params: Params, time: jax.Array) -> jax.Array | None:
         """Return the divergence that fills the insides of bodies that change their size; None where none does."""

@@ -136,7 +136,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 return prescribe(later, equations.on_sides(params, time), domain)
 
             acceleration = jax.jvp(moved, (zero,), (jnp.ones_like(zero),))[1]
-        length = like(zero, equations.time_step(velocity, params))
+        length = like(zero, equations.step_length(velocity, scalar, params, zero))
         parts = length * like(zero, STAGES[:, :2].sum(1) if several else np.ones(1))
         return FlowState(
             velocity=velocity,
@@ -165,7 +165,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         return (jnp.concatenate([before[None], middles]),)
 
     def step(state: FlowState, params: Params) -> FlowState:
-        length = like(state.time, equations.time_step(state.velocity, params))
+        length = like(state.time, equations.step_length(state.velocity, state.scalar, params, state.time[0]))
         first = state.iteration == 0
         # For bodies at rest it is the same in all stages.
         resting = obstacle.inertia(params, state.time[0]) if obstacle and not obstacle.moves else None

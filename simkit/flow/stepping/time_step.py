@@ -1,8 +1,9 @@
-"""Largest stable time step."""
+"""Time steps of a flow: fixed, or following from the flow; and the limits of stability."""
 
+import functools
 import math
 from collections.abc import Callable
-from operator import truediv
+from operator import itemgetter, truediv
 from typing import Any
 
 import jax
@@ -13,52 +14,60 @@ from simkit.errors import UserError
 from simkit.flow.arrays import Velocity
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.diagnosis.measures import crossing_rate
-from simkit.flow.viscosity import Viscosity, field_at_centers, is_field, uniform
+from simkit.flow.equations import Equations, TimeStep
+from simkit.flow.stepping.given_speeds import rate_of_given_speeds
+from simkit.flow.viscosity import field_at_centers, uniform
 
 # Stability limits of each method: largest time step times decay rate, and largest Courant number of central advection.
 DECAY_LIMIT = {"runge_kutta": 2.51, "adams_bashforth": 1.0}
 CARRY_LIMIT = {"runge_kutta": 1.73, "adams_bashforth": 0.5}
 
 
-def fixed_time_step(velocity: Velocity, params: Params) -> jax.Array:
-    """Return the parameter ``time_step``."""
+def fixed_time_step(
+    equations: Equations, velocity: Velocity, scalar: Any, params: Params, time: jax.Array
+) -> jax.Array:
+    """Return the parameter ``time_step``, whatever the flow."""
     return params["time_step"]
 
 
-def adaptive_time_step(
-    domain: Domain,
-    viscosity: Viscosity,
-    method: str,
-    explicit: tuple[int, ...],
-    diffusivity: Callable[[Params], jax.Array] | None = None,
-) -> Callable[[Velocity, Params], jax.Array]:
-    """Return the function that gives the time step at which the flow crosses ``params["courant_number"]`` cells.
+def adaptive_time_step(courant_number: Callable[[Params], Any] = itemgetter("courant_number")) -> TimeStep:
+    """Return the time step at which the flow crosses a given number of cells, as ``Equations.time_step``.
 
-    At most half the stability limit of explicit friction and diffusion, and at most ``params["time_step"]``, which is
-    used for a flow at rest.
+        1/dt = max(1/time_step, rate/courant_number, 2 D/limit),    rate = max(|u|/dx + |v|/dy + |w|/dz)
+
+    The rate is that of the flow, and at both ends of the step that of the velocities given on sides and of obstacles. D
+    is the largest viscosity or diffusivity, ``limit`` that of `diffusion_limit`: friction and diffusion along explicit
+    axes take half of their limit of stability. The parameter ``time_step`` is the longest step, which a flow at rest
+    takes; choose it so that it resolves what forces and sources do.
+
+    The step is differentiated: a derivative is that of the numbers that the steps compute, whose time is a result too.
 
     Args:
-        domain: the domain.
-        viscosity: as for `simkit.flow.equations.Equations`; the largest value of a field is used.
-        method: method of the stepper.
-        explicit: axes along which friction and diffusion are explicit.
-        diffusivity: of the scalar, ``params -> number``; or None.
+        courant_number: ``params -> number``, of cells; by default the parameter ``courant_number``. See `CARRY_LIMIT`.
     """
-    limit, varies = diffusion_limit(domain, method, explicit), is_field(viscosity)
 
-    def largest(velocity: Velocity, params: Params) -> Any:
-        if not varies:
-            return uniform(viscosity, params)
-        return jnp.max(field_at_centers(viscosity, velocity, params, domain.grid.cells))
-
-    def time_step(velocity: Velocity, params: Params) -> jax.Array:
-        crossing = jnp.max(crossing_rate(velocity, domain.grid)) / params["courant_number"]
-        spreading = largest(velocity, params)
-        if diffusivity is not None:
-            spreading = jnp.maximum(spreading, diffusivity(params))
-        return 1 / jnp.maximum(jnp.maximum(crossing, 2 / limit * spreading), 1 / params["time_step"])
+    def time_step(equations: Equations, velocity: Velocity, scalar: Any, params: Params, time: jax.Array) -> jax.Array:
+        cells = courant_number(params)
+        rates = [1 / params["time_step"], jnp.max(crossing_rate(velocity, equations.domain.grid)) / cells]
+        if equations.explicit:
+            limit = diffusion_limit(equations.domain, equations.method, equations.explicit)
+            rates += [2 / limit * spreads for spreads in _spreading(equations, velocity, scalar, params, time)]
+        rate = functools.reduce(jnp.maximum, rates)
+        for moment in (time, time + 1 / rate):
+            given = rate_of_given_speeds(equations, params, moment)
+            rate = rate if given is None else jnp.maximum(rate, given / cells)
+        return 1 / rate
 
     return time_step
+
+
+def _spreading(equations: Equations, velocity: Velocity, scalar: Any, params: Params, time: jax.Array) -> list[Any]:
+    """Return the largest viscosity and the diffusivity of each scalar."""
+    found = [] if equations.scalar is None else jax.tree.leaves(equations.scalar.diffusivity(params))
+    if not equations.varies:
+        return [*found, uniform(equations.viscosity, params)]
+    cells = equations.domain.grid.cells
+    return [*found, jnp.max(field_at_centers(equations.viscosity, velocity, params, cells, (scalar, time)))]
 
 
 def diffusion_limit(domain: Domain, method: str, axes: tuple[int, ...]) -> float:
