@@ -14,6 +14,7 @@ from simkit.core.simulation import Arrays, Params, Quantity, as_arrays
 from simkit.errors import UserError, nearest
 from simkit.flow.arrays import like
 from simkit.flow.boundary.given import on_side
+from simkit.flow.composed.friction import shear_on_walls, walls_of
 from simkit.flow.composed.places import AXES
 from simkit.flow.composed.sides import ENDS, drawn_sides
 from simkit.flow.composed.surface_pressures import surface_pressures
@@ -22,7 +23,6 @@ from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.diagnosis.stream_function import stream_function
 from simkit.flow.grid import coordinates_along, points_along
 from simkit.flow.operators.differences import at_centers, divergence
-from simkit.flow.operators.diffusion import shear
 from simkit.flow.scalar import mean_scalar, scalar_variance
 from simkit.flow.stepping.stepper import FlowState
 
@@ -179,7 +179,7 @@ class Measurements:
             found["drive"] = state.drive
         for axis, side, name in self._passages():
             found[f"{name}.flow"] = -self._domain.place(axis, side).flux(velocity)
-        found |= self._friction(state, params)
+        found |= shear_on_walls(self._flow, state, params)
         found |= self._loads(state, params)
         return found | self._scalars(state, params)
 
@@ -223,45 +223,16 @@ class Measurements:
             found |= {f"{name}.pressure_{where}": value for where, value in pressures.items()}
         return found
 
-    def _walls(self) -> Iterator[tuple[int, int, str]]:
-        """Yield (axis, side, name) of the walls."""
-        for axis in self._domain.bounded():
-            for side, end in enumerate(ENDS):
-                if self._domain.side(axis, side).drawn_as == "wall":
-                    yield axis, side, f"{AXES[axis]}_{end}"
-
     def _passages(self) -> Iterator[tuple[int, int, str]]:
         """Yield (axis, side, name) of the sides through which fluid passes."""
         domain = self._domain
         for axis, side in sorted({*domain.entrances(), *domain.exits(), *domain.open_sides()}):
             yield axis, side, f"{AXES[axis]}_{ENDS[side]}"
 
-    def _friction(self, state: FlowState, params: Params) -> Arrays:
-        """Return the mean shear stress over density of the flow on each wall, along each direction of the wall."""
-        if self._flow.equations.varies:
-            return {}
-        found: Arrays = {}
-        given = self._on_sides(state, params)
-        viscosity = self._flow.viscosity.number(params)
-        for axis, side, name in self._walls():
-            for i, f in enumerate(state.velocity):
-                if i == axis:
-                    continue
-                slopes = shear(f, i, axis, given, self._domain)
-                layer = jnp.take(slopes, jnp.asarray([-1 if side else 0]), axis)
-                inward = -1 if side else 1
-                found[f"{name}.shear_{AXES[i]}"] = inward * viscosity * self._mean_on_side(layer, axis, i)
-        return found
-
-    def _mean_on_side(self, layer: jax.Array, axis: int, component: int | None) -> jax.Array:
-        """Return the mean over a side of an array at the faces of a velocity component, or at the centers."""
+    def _mean_on_side(self, layer: jax.Array, axis: int) -> jax.Array:
+        """Return the mean over a side of an array at the centers of its faces."""
         for i, a in enumerate(self._grid.axes):
-            if i == axis:
-                continue
-            weights = a.widths
-            if i == component:
-                weights = a.widths if a.periodic else np.convolve(a.widths, [0.5, 0.5])
-            layer = layer * like(layer, self._grid.along(weights / a.length, i))
+            layer = layer if i == axis else layer * like(layer, self._grid.along(a.widths / a.length, i))
         return jnp.sum(layer)
 
     def _scalars(self, state: FlowState, params: Params) -> Arrays:
@@ -274,7 +245,7 @@ class Measurements:
                 for side, (kind, _) in enumerate(pair or ()):
                     if kind == "value":
                         flux = self._flow.carried[name].side_flux(c, params, state.time[0], axis, side)
-                        found[f"{name}.flux_{AXES[axis]}_{ENDS[side]}"] = self._mean_on_side(flux, axis, None)
+                        found[f"{name}.flux_{AXES[axis]}_{ENDS[side]}"] = self._mean_on_side(flux, axis)
         return found
 
     def _described(self) -> dict[str, Quantity]:
@@ -292,9 +263,11 @@ class Measurements:
         for name in self._flow.places.components:
             table[f"mean_{name}"] = Quantity(velocity, f"mean of {name}")
             table[f"{name}_face"] = Quantity(velocity, f"{table[name].doc}, on the faces of cells across it")
-        for _, _, name in self._walls():
+        for across, side, name in walls_of(self._flow):
+            is_one = self._domain.side(across, side).drawn_as == "wall"
+            where = f"{'the wall' if is_one else 'the walls of'} {name.replace('_', ' ')}"
             for axis in AXES:
-                doc = f"mean shear stress over density of the flow on the wall {name.replace('_', ' ')}, along {axis}"
+                doc = f"mean shear stress over density of the flow on {where}, along {axis}"
                 table[f"{name}.shear_{axis}"] = Quantity(square, doc)
         area = raised(length, self._grid.dimension - 1)
         for _, _, name in self._passages():
