@@ -12,6 +12,8 @@ import pytest
 import simkit
 from simkit.core.buffers import enlarged, sized_like
 from simkit.core.converge import converge
+from simkit.core.expressions.quantities import ExpressedQuantity, with_expressions
+from simkit.core.simulation import Quantity
 from simkit.core.status import Status, status_of
 from simkit.errors import UserError
 from simkit.molecular import system
@@ -99,6 +101,11 @@ def test_species_have_tables_of_parameters():
     skewed = diagnosed(simulation, "energy", epsilon=epsilon + np.array([[0, 0.1], [-0.1, 0]]))
     assert skewed == pytest.approx(energy, rel=1e-12)
     turned = {"epsilon": epsilon[::-1, ::-1], "sigma": sigma[::-1, ::-1]}
+    of_each = "energy - sum(where(species == 0, -0.5, 0.25))"
+    formation = with_expressions(
+        simulation, {"formation": ExpressedQuantity(of_each, Quantity("1", "formation energy"), "formation")}
+    )
+    assert diagnosed(formation, "formation") == pytest.approx(energy + 2 * 0.5 - 3 * 0.25, rel=1e-12)
     named = made(text_of(atoms), particles={"Ne": {}, "Ar": {}}, parameters=turned)
     assert diagnosed(named, "energy") == pytest.approx(energy, rel=1e-12)
 
