@@ -116,7 +116,8 @@ def scale_of(
             length=lengths[stiffest], stiffness=jnp.where(stiffnesses[stiffest] > 0, stiffnesses[stiffest], one)
         )
 
-    return scale
+    # A program calls it tens of times; as a compiled function it is traced once.
+    return jax.jit(scale)
 
 
 def _touch(term: PairTerm, params: Params) -> tuple[jax.Array, jax.Array]:
