@@ -12,6 +12,7 @@ from simkit.errors import UserError
 from simkit.jobs.derivatives import Mode, differentiate, parameter_names
 from simkit.jobs.gradients import gradient_job
 from simkit.jobs.job import begin
+from simkit.jobs.outcome import NOT_FINITE
 from simkit.scenario.loading import Source, load
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def value_and_grad(
         **values: parameters, config or run settings.
 
     Returns:
-        The value and ``{path: derivative}``. Warns if the run failed, or if its derivative is not that of the physics.
+        The value and ``{path: derivative}``. Warns if the run failed, if a number is not finite, or if the derivative
+        is not that of the physics.
 
     Raises:
         UserError: if an argument is wrong.
@@ -60,6 +62,9 @@ def value_and_grad(
         if memory is not None:
             raise UserError("memory= limits a derivative that is not stored; leave it out, or leave output= out")
         result = begin(gradient_job(found, parameter_names(wrt), objective, mode), output, overwrite)
-    if result.note:
-        warnings.warn(result.note, stacklevel=2)
+    note, numbers = result.note, [np.asarray(result.value), *result.derivative.values()]
+    if not note and not all(np.isfinite(number).all() for number in numbers):
+        note = f"{found.name}: the objective or a derivative is not finite: {NOT_FINITE}"
+    if note:
+        warnings.warn(note, stacklevel=2)
     return result.value, result.derivative

@@ -1,5 +1,7 @@
 """Implicit derivatives in external fields that break the symmetry of some rigid motions."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -230,3 +232,36 @@ def test_a_cluster_in_a_large_cell_has_rotations_as_zero_modes(x64):
     params = floats(epsilon=1.0, sigma=1.0, rho=6.0)
     position = jnp.asarray(blob(5, 2) + 10.0)
     assert len(free_of(interaction, position, params, cell=jnp.array([20.0, 20.0]))) == 3
+
+
+@pytest.mark.parametrize("cell", [(12.0, 12.0, 12.0), ((12.0, 0.0, 0.0), (3.0, 12.0, 0.0), (0.0, 2.0, 13.0))])
+@pytest.mark.parametrize("shift", [(6.0, 6.0, 6.0), (0.0, 0.1, -0.2), (12.1, 6.0, 0.0)])
+def test_a_cluster_across_the_faces_of_its_cell_has_the_derivatives_of_one_in_free_space(cell, shift, x64):
+    def relaxed(sigma, cell):
+        cutoff = None if cell is None else 5.0
+        simulation = relax(
+            pair_interaction(morse(), cutoff=cutoff, parameters=["epsilon", "sigma", "rho"], method="all_pairs"),
+            blob(7, 3) + jnp.asarray(shift),
+            floats(epsilon=1.0, sigma=1.0, rho=6.0),
+            cell=None if cell is None else lambda p: jnp.asarray(cell),
+        )
+        params = {**simulation.params, "sigma": sigma}
+        space = spaces.of_cell(None if cell is None else jnp.asarray(cell), 3)
+        start = simulation.init(params, jax.random.key(0))
+        # As read from a file, in which positions are inside the cell.
+        inside = space.wrap(start.descent.position)
+        start = dataclasses.replace(start, descent=dataclasses.replace(start.descent, trial=inside, position=inside))
+        return simulation, converge(simulation, MAX_STEPS)(start, params).state, params
+
+    def distance(sigma, cell):
+        _, state, _ = relaxed(sigma, cell)
+        space = spaces.of_cell(None if cell is None else jnp.asarray(cell), 3)
+        first = tuple(state.descent.position[0] - state.descent.position[4])
+        return sum(part**2 for part in space.nearest_image(first))
+
+    slope, expected = (jax.jit(jax.grad(distance), static_argnums=1)(jnp.asarray(1.0), each) for each in (cell, None))
+    assert slope == pytest.approx(float(expected), rel=1e-6)
+    # The equations have one solution: rotations of the images are constrained too.
+    simulation, state, params = relaxed(jnp.asarray(1.0), cell)
+    jacobian = jax.jit(jax.jacfwd(lambda x: simulation.equilibrium.residual(x, params)))(state.descent.position)
+    assert np.linalg.eigvalsh(jacobian.reshape(21, 21)).min() > 0.1

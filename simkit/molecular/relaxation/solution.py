@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.simulation import Params
+from simkit.molecular import spaces
 from simkit.molecular.relaxation.landscape import Landscape
-from simkit.molecular.relaxation.zero_modes import projection, zero_modes
+from simkit.molecular.relaxation.zero_modes import gathered, projection, zero_modes
 from simkit.molecular.spaces import Cell
 
 # Largest difference between the starts of two programs that counts as round-off, in units of the rounding unit times
@@ -58,7 +59,8 @@ class Solution:
 
         # A cluster rotates freely in a constant cell far larger than itself, but not in a relaxing cell.
         among = None if immobile is None else ~immobile
-        motions = zero_modes(force, fixed[:count], rotations=not landscape.relax_cell, among=among)
+        together = gathered(spaces.of_cell(deformed, dimension), position, among)
+        motions = zero_modes(force, fixed[:count], rotations=not landscape.relax_cell, among=among, images=together)
         constraint = projection(motions, displacement[:count])
         dragged = self.frozen_displacement(fixed[:count], params)
         if immobile is not None:

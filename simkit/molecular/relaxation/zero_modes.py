@@ -6,6 +6,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.molecular.spaces import Space
+
 # Norm, relative to the size of the body, below which a rotation is no independent motion after orthogonalization: the
 # rotation about the axis of a linear molecule is round-off.
 NOTHING_LEFT = 1e-4
@@ -72,6 +74,7 @@ def zero_modes(
     *,
     rotations: bool,
     among: jax.Array | None = None,
+    images: jax.Array | None = None,
 ) -> jax.Array:
     """Return an orthonormal basis of the rigid motions that leave the energy unchanged.
 
@@ -86,6 +89,8 @@ def zero_modes(
         rotations: whether to include rotations.
         among: mask of the particles that are displaced, (N,) booleans; ``None`` for all. Invariance is tested for
             motions of all particles.
+        images: images of the positions in a periodic cell that rotate together, see `gathered`; ``None`` for the
+            positions themselves.
 
     Returns:
         Displacements, (k, N, d), zero for motions with a restoring force. Without a derivative.
@@ -93,7 +98,8 @@ def zero_modes(
     Reference: Hestenes, J. SIAM 6, 51 (1958), doi:10.1137/0106005 (one-sided Jacobi rotations).
     """
     position = jax.lax.stop_gradient(position)
-    motions = rigid_motions(position, rotations=rotations, among=among)
+    around = position if images is None else jax.lax.stop_gradient(images)
+    motions = rigid_motions(around, rotations=rotations, among=among)
     value, change = jax.linearize(force, position)
     random = jax.random.normal(jax.random.key(0), position.shape, position.dtype)
     # Sequential: batched, the pair sums would need several times their memory.
@@ -104,6 +110,31 @@ def zero_modes(
     size = jnp.sqrt(jnp.sum(difference**2, axis=(1, 2)))
     is_free = size <= ROUNDING * jnp.finfo(position.dtype).eps * scale
     return jax.lax.stop_gradient(jnp.where(is_free[:, None, None], displacement, 0) * _share(position, among))
+
+
+def gathered(space: Space, position: jax.Array, among: jax.Array | None = None) -> jax.Array:
+    """Return the image of each particle nearest to the middle of the body, (N, d).
+
+    A body may lie across the faces of a periodic cell; its rotations move these images. The middle is the particle
+    nearest to the circular mean of the positions along each axis.
+
+    Args:
+        space: geometry of the cell.
+        position: (N, d).
+        among: mask of the particles of the body, (N,) booleans; ``None`` for all.
+    """
+    if not space.is_periodic:
+        return position
+    share = _share(position, among)[:, 0]
+    columns = tuple(position[:, axis] for axis in range(position.shape[1]))
+    phases = [2 * jnp.pi * part for part in space.fractional(columns)]
+    nearness = sum(
+        jnp.cos(phase - jnp.arctan2(jnp.sum(share * jnp.sin(phase)), jnp.sum(share * jnp.cos(phase))))
+        for phase in phases
+    )
+    middle = position[jnp.argmax(jnp.where(share > 0, nearness, -jnp.inf))]
+    away = space.nearest_image(tuple(column - middle[axis] for axis, column in enumerate(columns)))
+    return middle + jnp.stack(away, axis=1)
 
 
 def projection(basis: jax.Array, displacement: jax.Array) -> jax.Array:
