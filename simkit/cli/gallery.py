@@ -2,7 +2,8 @@
 
 import dataclasses
 import html
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
 from simkit.cli.markdown import escaped
@@ -12,8 +13,9 @@ from simkit.jobs.job import begin
 from simkit.jobs.outcome import Outcome
 from simkit.jobs.runs import Run
 from simkit.render.gif import size_of_gif
+from simkit.scenario.catalog import shipped_folder
 from simkit.scenario.scenario import Scenario
-from simkit.storage.files import make_folder, write_bytes, write_json
+from simkit.storage.files import DamagedFileError, make_folder, read_json, write_bytes, write_json
 from simkit.storage.regular_files import check_folder
 
 # Number of pixels of the animation and of the thumbnail; the aspect ratio is chosen by the painter.
@@ -68,6 +70,7 @@ def render_scenario(
     draw(outcome, home / "thumbnail.png", "png", THUMBNAIL)
     card = {
         "name": scenario.name,
+        "command": _command(scenario),
         "title": scenario.title,
         "summary": scenario.summary,
         "domain": scenario.domain,
@@ -88,36 +91,80 @@ def _draw_small(outcome: Outcome, animation: Path, report: Callable[[float], Non
     raise UserError(f"{outcome.scenario.name}: its animation is over 3 MB even at {FRAMES[-1]} frames")
 
 
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """What the index shows of a scenario.
+
+    Attributes:
+        name: of the scenario, and of its folder in the gallery.
+        title: a few words.
+        summary: one sentence.
+        domain: its domain.
+        command: the command that runs it.
+    """
+
+    name: str
+    title: str
+    summary: str
+    domain: str
+    command: str
+
+
 def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
     """Write the page that shows every scenario of the gallery, domain by domain.
 
+    Others that were drawn before are shown as their cards say.
+
     Args:
-        scenarios: scenarios to show; those without an animation are omitted.
+        scenarios: scenarios to show as they are now; those without an animation are omitted.
         folder: the gallery.
     """
-    shown = [scenario for scenario in scenarios if (folder / scenario.name / "animation.gif").exists()]
-    domains = sorted({scenario.domain for scenario in shown})
+    now = [Shown(one.name, one.title, one.summary, one.domain, _command(one)) for one in scenarios]
+    before = _cards_of(folder, {one.name for one in now})
+    shown = [one for one in [*now, *before] if (folder / one.name / "animation.gif").exists()]
+    domains = sorted({one.domain for one in shown})
     lines = ["# Gallery", "", "Each animation is one command: `simkit run NAME`."]
     cards = []
     for domain in domains:
-        lines += ["", f"## {domain.capitalize()}"]
-        for scenario in (s for s in shown if s.domain == domain):
-            picture = f"{scenario.name}/animation.gif"
-            title, summary = escaped(scenario.title), escaped(scenario.summary)
+        lines += ["", f"## {escaped(domain.capitalize())}"]
+        for one in (s for s in shown if s.domain == domain):
+            picture = f"{one.name}/animation.gif"
+            title, summary = escaped(one.title), escaped(one.summary)
             lines += ["", f"### {title}", "", f"![{title}]({picture})", "", summary]
-            lines += ["", f"`simkit run {scenario.name}`"]
-            cards.append(_card(scenario, picture, size_of_gif(folder / picture)))
+            # A path with a backtick would end the code.
+            lines += ["", escaped(one.command) if "`" in one.command else f"`{one.command}`"]
+            cards.append(_card(one, picture, size_of_gif(folder / picture)))
     write_bytes(folder / "README.md", ("\n".join(lines) + "\n").encode())
     page = folder / "index.html"
     write_bytes(page, _PAGE.replace("CARDS", "\n".join(cards)).encode())
     return page
 
 
-def _card(scenario: Scenario, picture: str, size: tuple[int, int]) -> str:
-    title, summary = html.escape(scenario.title), html.escape(scenario.summary)
+def _command(scenario: Scenario) -> str:
+    """Return the command that runs a scenario: a shipped one by its name, another by its file."""
+    shipped = scenario.source.is_relative_to(shipped_folder())
+    return shlex.join(["simkit", "run", scenario.name if shipped else str(scenario.source)])
+
+
+def _cards_of(folder: Path, known: Container[str]) -> list[Shown]:
+    """Return what the cards of a gallery say, by name, but for scenarios that are known and for damaged cards."""
+    found = []
+    for path in sorted(folder.glob("*/card.json")):
+        try:
+            card = read_json(path)
+        except (DamagedFileError, UserError):
+            continue
+        values = {field.name: str(card.get(field.name, "")) for field in dataclasses.fields(Shown)}
+        if values["name"] == path.parent.name and values["name"] not in known and all(values.values()):
+            found.append(Shown(**values))
+    return found
+
+
+def _card(one: Shown, picture: str, size: tuple[int, int]) -> str:
+    title, summary, command = (html.escape(text) for text in (one.title, one.summary, one.command))
     return (
         f'<figure><img src="{picture}" alt="{title}" width="{size[0]}" height="{size[1]}" loading="lazy">'
-        f"<figcaption><h2>{title}</h2><p>{summary}</p><code>simkit run {scenario.name}</code></figcaption></figure>"
+        f"<figcaption><h2>{title}</h2><p>{summary}</p><code>{command}</code></figcaption></figure>"
     )
 
 

@@ -2,12 +2,15 @@
 
 import dataclasses
 import html.parser
+import json
 import re
 import struct
+from pathlib import Path
 
 import pytest
 
 from simkit.cli.gallery import write_index
+from simkit.cli.main import main
 from simkit.cli.markdown import escaped
 from simkit.scenario.catalog import find_scenario
 
@@ -59,11 +62,54 @@ def test_addresses_and_mentions_become_no_links():
     assert not re.search(r"(?<!\\)://|www\.|(?<!\\)@|(?<!\\)#", line)
 
 
-def test_pages_show_texts_of_a_scenario_literally(tmp_path):
-    scenario = dataclasses.replace(find_scenario("couette_poiseuille"), title=HOSTILE[0], summary=HOSTILE[1])
-    picture = tmp_path / scenario.name / "animation.gif"
+def drawn(folder, name, card=None):
+    """A folder of the gallery with a picture of 480 by 420, and with a card."""
+    picture = folder / name / "animation.gif"
     picture.parent.mkdir()
     picture.write_bytes(b"GIF89a" + struct.pack("<HH", 480, 420))
+    if card is not None:
+        (folder / name / "card.json").write_text(json.dumps(card))
+
+
+def of_file(source, **changes):
+    return dataclasses.replace(find_scenario("couette_poiseuille"), source=Path(source), **changes)
+
+
+def test_a_scenario_of_a_file_is_run_by_its_path(tmp_path):
+    drawn(tmp_path, "mine")
+    drawn(tmp_path, "couette_poiseuille")
+    mine = of_file("my flows/`mine`.toml", name="mine", title="My flow")
+    page = write_index([find_scenario("couette_poiseuille"), mine], tmp_path).read_text()
+    assert "<code>simkit run couette_poiseuille</code>" in page
+    assert "<code>simkit run &#x27;my flows/`mine`.toml&#x27;</code>" in page
+    notes = (tmp_path / "README.md").read_text()
+    assert "\n`simkit run couette_poiseuille`\n" in notes
+    assert Words(_page(notes)).text.strip().endswith("simkit run 'my flows/`mine`.toml'")
+
+
+CARD = {"name": "mine", "title": "My flow", "summary": "It flows.", "domain": "flow", "command": "simkit run mine.toml"}
+
+
+def test_scenarios_drawn_before_stay_in_the_index(tmp_path):
+    drawn(tmp_path, "mine", {**CARD, "title": HOSTILE[0]})
+    drawn(tmp_path, "couette_poiseuille", {**CARD, "name": "couette_poiseuille", "title": "Old title"})
+    (tmp_path / "undrawn").mkdir()
+    (tmp_path / "undrawn" / "card.json").write_text(json.dumps({**CARD, "name": "undrawn"}))
+    page = write_index([find_scenario("couette_poiseuille")], tmp_path).read_text()
+    assert HOSTILE[0] in Words(page).text and "simkit run mine.toml" in page and page.count("<img") == 2
+    assert "Old title" not in page
+    assert not {"script", "a", "s"} & set(Words(_page((tmp_path / "README.md").read_text())).tags)
+
+
+@pytest.mark.parametrize("card", [{**CARD, "name": "../mine"}, {"name": "mine"}, [1], CARD])
+def test_a_damaged_card_is_not_shown(card, tmp_path):
+    drawn(tmp_path, "mine", card)
+    assert write_index([], tmp_path).read_text().count("<img") == (card == CARD)
+
+
+def test_pages_show_texts_of_a_scenario_literally(tmp_path):
+    scenario = dataclasses.replace(find_scenario("couette_poiseuille"), title=HOSTILE[0], summary=HOSTILE[1])
+    drawn(tmp_path, scenario.name)
     page = write_index([scenario], tmp_path)
     shown = Words(page.read_text())
     assert "script" not in shown.tags and shown.tags.count("img") == 1 and "a" not in shown.tags
@@ -72,3 +118,56 @@ def test_pages_show_texts_of_a_scenario_literally(tmp_path):
     notes = Words(_page((tmp_path / "README.md").read_text()))
     assert notes.tags.count("img") == 1 and not {"script", "a", "s", "em", "strong"} & set(notes.tags)
     assert HOSTILE[0] in notes.text and HOSTILE[1] in notes.text
+
+
+FLOW = """
+name = "lid"
+title = "A lid"
+summary = "A lid slides."
+simulation = "flow.domain"
+config.viscosity = 0.1
+config.courant_number = 0.5
+[config.axes]
+x = { cells = 8, to = 1.0, lower = "wall", upper = "wall" }
+y = { cells = 8, to = 1.0, lower = "wall", upper = { kind = "wall", u = 1 } }
+[params]
+time_step = 0.1
+[run]
+steps = 4
+every = 1
+[render]
+view = "field"
+quantity = "speed"
+"""
+PARTICLES = """
+name = "pair"
+title = "A pair"
+summary = "Two charges repel each other in a trap."
+simulation = "molecular.system"
+[config]
+dimension = 2
+particles.charge = { count = 2, diameter = 0.15 }
+start = { radius = 1.5, separation = 2.0 }
+interactions = [{ energy = "1/r" }]
+fields = [{ energy = "stiffness*(x**2 + y**2)" }]
+relax = { force_tolerance = 1e-3 }
+[params]
+stiffness = 1.0
+[run]
+steps = 100
+every = 1
+[render]
+view = "particles"
+quantity = "species"
+"""
+
+
+def test_flows_and_particles_of_files_are_drawn_one_after_the_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("lid", FLOW), ("pair", PARTICLES)):
+        (tmp_path / f"{name}.toml").write_text(text)
+        assert main(["gallery", f"{name}.toml", "-o", "drawn"]) == 0
+        card = json.loads((tmp_path / "drawn" / name / "card.json").read_text())
+        assert card["command"] == f"simkit run {name}.toml" and card["diagnostics"]
+    page = (tmp_path / "drawn" / "index.html").read_text()
+    assert page.count("<img") == 2 and "simkit run lid.toml" in page and "simkit run pair.toml" in page
