@@ -113,6 +113,14 @@ def test_a_cell_that_is_not_periodic_is_preserved():
     assert_equal(parse_extended_xyz(write_extended_xyz([structure]))[0], structure)
 
 
+@pytest.mark.parametrize("flags", [("T", "T", "F"), ("F", "T", "F")])
+def test_a_cell_that_is_periodic_along_some_axes_is_preserved(flags):
+    (structure,) = parse_extended_xyz(FOUR.replace("T T T", " ".join(flags)))
+    assert structure.periodic == tuple(flag == "T" for flag in flags) == tuple(to_atoms(structure).pbc)
+    assert_equal(parse_extended_xyz(write_extended_xyz([structure]))[0], structure)
+    assert_equal(from_atoms(to_atoms(structure)), structure)
+
+
 def test_a_structure_in_the_plane_is_written_at_height_zero():
     plane = Structure(("X", "X"), np.array([[0.1, 0.2], [0.3, 0.4]]), np.diag([2.0, 3.0]), periodic=True)
     atoms = ase.io.read(io.StringIO(write_extended_xyz([plane])), format="extxyz")
@@ -151,7 +159,10 @@ MISTAKES = {
     "Lattice flat": (lambda t: t.replace("0.2 0.0 7.0", "0.0 3.0 0.0"), "line 2: its lattice vectors do not span"),
     "Lattice twice": (lambda t: t.replace("energy", 'Lattice="1 0 0 0 1 0 0 0 1" e'), "Lattice is given twice"),
     "lattice": (lambda t: t.replace("Lattice", "lattice"), "line 2: 'lattice' means nothing; write Lattice"),
-    "partly periodic": (lambda t: t.replace("T T T", "T T F"), "line 2: it is periodic along x and y only"),
+    "slab without height": (
+        lambda t: t.replace("T T T", "T T F").replace("0.2 0.0 7.0", "0.0 0.0 0.0"),
+        "line 2: its lattice vectors do not span",
+    ),
     "pbc too short": (lambda t: t.replace("T T T", "T T"), "pbc = '[True, True]' is not three of T and F"),
     "periodic without a cell": (lambda t: TWO.replace("step=2", 'pbc="T T T"'), "lattice vectors do not span space"),
     "open quote": (lambda t: t.replace("four atoms", 'four" atoms'), 'a quote in the comment is not closed; add its "'),
@@ -238,7 +249,7 @@ def test_a_large_structure_is_read_in_a_moment():
     ("atoms", "phrase"),
     [
         (ase.Atoms(), "there are no atoms"),
-        (ase.Atoms("Si", pbc=(True, False, True), cell=[3, 3, 3]), "periodic along x and z only"),
+        (ase.Atoms("Si", pbc=(True, False, True), cell=[3, 0, 3]), "do not span space"),
         (ase.Atoms("Si", pbc=True, cell=[3, 3, 0]), "do not span space"),
         (ase.Atoms("Si", positions=[[np.nan, 0, 0]]), "position is not finite"),
         (ase.Atoms("Si", constraint=FixAtoms([0])), "held in place"),

@@ -16,6 +16,8 @@ from simkit.molecular import spaces
 from simkit.molecular.composed.names import Names
 from simkit.molecular.spaces import Cell
 
+ORTHORHOMBIC = "which needs an orthorhombic cell; give cell.lengths"
+
 type Frame = Callable[[Params], jax.Array]
 
 # Volume of a cell, relative to that of a block with edges of the same lengths, below which its vectors lie in a plane.
@@ -63,7 +65,14 @@ class SystemCell:
 
 
 def cell_of(
-    settings: Settings | None, names: Names, own: Frame | None, dimension: int, count: int, *, is_oblique: bool
+    settings: Settings | None,
+    names: Names,
+    own: Frame | None,
+    dimension: int,
+    count: int,
+    *,
+    is_oblique: bool,
+    repeats: tuple[bool, ...] | None,
 ) -> SystemCell:
     """Return the cell of a system.
 
@@ -74,16 +83,20 @@ def cell_of(
         dimension: dimension of space.
         count: number of particles.
         is_oblique: whether ``own`` gives lattice vectors instead of sides.
+        repeats: along which axes the cell of a structure repeats, d booleans; ``None`` for all.
 
     Raises:
         UserError: if settings contradict each other or the dimension.
     """
     if settings is None:
-        return SystemCell(own, (own is not None,) * dimension)
+        axes = repeats or (own is not None,) * dimension
+        if is_oblique and not all(axes):
+            raise UserError(f"start.structure: its cell is periodic along some axes only, {ORTHORHOMBIC}")
+        return SystemCell(own, axes)
     ways = [key for key in ("lengths", "vectors", "density") if settings[key] is not None]
     if len(ways) > 1:
         raise settings.refuse(ways[1], f"and {ways[0]} both give the size; keep one of them")
-    periodic = settings["periodic"]
+    periodic = settings["periodic"] if repeats is None or "periodic" in settings.given else repeats
     axes = (periodic,) * dimension if isinstance(periodic, bool) else periodic
     for key in ("lengths", "vectors", "shape", "periodic", "images"):
         value = settings[key]
@@ -103,9 +116,7 @@ def cell_of(
         raise UserError("cell has no size; give cell.lengths, cell.vectors or cell.density, or leave the cell out")
     is_own = settings["lengths"] is None and settings["shape"] is None
     if any(axes) and not all(axes) and (settings["vectors"] is not None or (is_own and is_oblique)):
-        raise settings.refuse(
-            "periodic", "is true along some axes only, which needs an orthorhombic cell; give cell.lengths"
-        )
+        raise settings.refuse("periodic", f"is true along some axes only, {ORTHORHOMBIC}")
     return SystemCell(frame, axes)
 
 

@@ -85,7 +85,7 @@ CELL = table(
             None,
         ),
         "periodic": either(
-            "whether the cell repeats, along each axis where a list",
+            "whether the cell repeats, along each axis where a list; left out, a structure says so itself",
             flag("along all axes", True),
             several(flag("along the axis"), "along each axis", (2, 3)),
             default=True,

@@ -29,6 +29,7 @@ class Places:
         symbols: chemical symbol of each atom of a structure; otherwise ``None``.
         own: edges of the cell of a lattice or structure; ``None`` if there is none.
         is_oblique: whether ``own`` gives lattice vectors instead of sides.
+        periodic: along which axes ``own`` repeats, d booleans; ``None`` for all.
         at: ``params -> (N, d)``, positions given by coordinates; ``None`` if they are fractions of a cell.
         fractions: positions in units of the edges of a cell, (N, d); otherwise ``None``.
         where: path of positions that may coincide; ``None`` for those of a lattice and random ones.
@@ -40,6 +41,7 @@ class Places:
     symbols: tuple[str, ...] | None = None
     own: Frame | None = None
     is_oblique: bool = False
+    periodic: tuple[bool, ...] | None = None
     at: Callable[[Params], jax.Array] | None = None
     fractions: np.ndarray | None = None
     where: str | None = None
@@ -132,12 +134,14 @@ def _of_structure(structure: Structure, where: str) -> Places:
     sides = np.diag(vectors)
     is_oblique = bool((vectors != np.diag(sides)).any() or (sides < 0).any())
     edges = vectors if is_oblique else sides
+    axes = None if structure.periodic is True else tuple(np.broadcast_to(structure.periodic, dimension).tolist())
     return Places(
         len(structure),
         dimension,
         symbols=structure.symbols,
         own=lambda params: jnp.asarray(edges, precision_of(params)),
         is_oblique=is_oblique,
+        periodic=axes,
         fractions=position @ np.linalg.inv(vectors),
         where=where,
     )

@@ -249,7 +249,15 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     species = _species(settings, places, found)
     frozen = np.array([table[name]["frozen"] for name in names.species])[species]
     members = Particles(names.species, species, numbers_of(table, names), frozen)
-    room = cell_of(settings["cell"], names, places.own, size, members.count, is_oblique=places.is_oblique)
+    room = cell_of(
+        settings["cell"],
+        names,
+        places.own,
+        size,
+        members.count,
+        is_oblique=places.is_oblique,
+        repeats=places.periodic,
+    )
     timed = "dynamics" in done
     fields = tuple(field_of(each, names, members, size, timed=timed) for each in settings["fields"])
     fields += tuple(wall_of(each, names, members, size, timed=timed) for each in settings["walls"])

@@ -19,7 +19,6 @@ RESERVED_ARRAYS = frozenset(
     ("species", "symbols", "numbers", "Z", "pos", "positions", "move_mask", "initial_charges", "charge")
 )
 RESERVED_INFO = frozenset(("Lattice", "Properties", "pbc", "uid"))
-AXES = "xyz"
 # How a system holds particles in place, for errors.
 FREEZE = "which is said by a species of their own that is frozen"
 
@@ -107,8 +106,8 @@ def widths(cell: np.ndarray) -> np.ndarray:
         return 1 / np.linalg.norm(np.linalg.inv(cell), axis=0)
 
 
-def periodicity(flags: Any, cell: np.ndarray, where: str) -> bool:
-    """Return whether a cell is periodic, from its flags of periodicity.
+def periodicity(flags: Any, cell: np.ndarray, where: str) -> bool | tuple[bool, ...]:
+    """Return whether a cell is periodic, one flag where it is along all lattice vectors or none, and otherwise three.
 
     Args:
         flags: three booleans, one for each lattice vector.
@@ -116,19 +115,14 @@ def periodicity(flags: Any, cell: np.ndarray, where: str) -> bool:
         where: name of the structure in errors.
 
     Raises:
-        UserError: if one or two flags are true, or the lattice vectors are linearly dependent.
+        UserError: if a flag is true, and the lattice vectors are linearly dependent.
     """
-    along = [axis for axis, flag in zip(AXES, flags, strict=True) if flag]
-    if not along:
+    axes = tuple(bool(flag) for flag in flags)
+    if not any(axes):
         return False
-    if len(along) < 3:
-        raise UserError(
-            f"{where}: it is periodic along {' and '.join(along)} only, which is said by cell.periodic of a system; "
-            "make it periodic along all three (with empty space in between), or along none"
-        )
     if not widths(cell).all():
         raise UserError(f"{where}: its lattice vectors do not span space; give three that are independent")
-    return True
+    return all(axes) or axes
 
 
 def from_atoms(atoms: "Atoms", where: str = "atoms") -> Structure:
@@ -142,7 +136,7 @@ def from_atoms(atoms: "Atoms", where: str = "atoms") -> Structure:
         where: name of the structure in errors.
 
     Raises:
-        UserError: if it is empty, periodic along some axes only, not finite, or has constraints.
+        UserError: if it is empty, periodic without three independent lattice vectors, not finite, or has constraints.
     """
     from ase.calculators.singlepoint import SinglePointCalculator
 

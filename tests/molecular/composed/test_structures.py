@@ -324,6 +324,21 @@ def test_particles_apart_along_an_axis_that_does_not_repeat_are_not_in_one_place
         made(text_of(oblique), interaction, cell={"periodic": [True, True, False]})
 
 
+@pytest.mark.parametrize("pbc", [(True, True, False), (False, True, False)])
+def test_a_structure_repeats_along_its_own_axes_unless_the_cell_says_otherwise(pbc):
+    atoms = ase.Atoms("Ar2", positions=[[1, 1, 1], [1, 1, 5]], cell=[6, 7, 6], pbc=pbc)
+    interaction = LENNARD_JONES | {"cutoff": 3.0, "ending": "truncate"}
+    # They are 4 apart, and 2 through the faces along z.
+    assert diagnosed(made(text_of(atoms), interaction), "energy") == 0
+    images = made(text_of(atoms), interaction, cell={"images": [1, 1, 1]})
+    np.testing.assert_array_equal(images.coordinates["periodic"], pbc)
+    closed = made(text_of(atoms), interaction, cell={"periodic": True})
+    assert diagnosed(closed, "energy") == pytest.approx(4 * (2.0**-12 - 2.0**-6), rel=1e-12)
+    atoms.cell[1] = [1, 7, 0]
+    with pytest.raises(UserError, match=r"start\.structure: its cell is periodic along some axes only, which needs"):
+        made(text_of(atoms), interaction)
+
+
 def test_atoms_of_a_structure_in_free_space_meet_in_a_cell_of_its_own_by_check():
     text = text_of(ase.Atoms("Ar2", positions=[[1, 1, 1], [1, 1, 7]]))
     cell = {"lengths": ["side", "side", "side"]}
