@@ -150,7 +150,7 @@ class Gradient(Job[StoredDerivative]):
         try:
             value, slopes, status = compute(objective, prepared, _store(directory), report, warn)
         except DamagedFileError as error:
-            raise UserError(f"{error}; remove this file, then: simkit resume {directory.path}") from None
+            raise UserError(f"{error}; remove this file, then: {directory.resuming}") from None
         note = status_note(self.scenario, status) or note_of_steps(self.scenario, self.objective, zeros_in(slopes))
         kept = {VALUE: np.asarray(value), STATUS: np.asarray(status, np.int32)}
         seal = directory.seal.of("derivative")
@@ -221,7 +221,7 @@ class Gradient(Job[StoredDerivative]):
     def read(cls, directory: RunDirectory) -> StoredDerivative:
         """Return the stored derivative."""
         if not check_regular(directory.path / SUMMARY):
-            raise UserError(f"{directory.path} holds no derivative yet; finish it with: simkit resume {directory.path}")
+            raise UserError(f"{directory.path} holds no derivative yet; finish it with: {directory.resuming}")
         job = cls.of(directory)
         float_type = f"float{job.scenario.run.precision.removeprefix('float')}"
         declared = {f"{SLOPE}{path}": np.shape(job.scenario.parameters[path].default) for path in job.wrt}

@@ -252,7 +252,7 @@ def stored(directory: RunDirectory) -> Any:
     try:
         return job.read(directory)
     except DamagedFileError as error:
-        raise UserError(f"{error}; {job.repair} with: simkit resume {directory.path}") from None
+        raise UserError(f"{error}; {job.repair} with: {directory.resuming}") from None
 
 
 def run_to_dataset(job: Job[Any], work: Callable[[Report], Any]) -> "xarray.Dataset":

@@ -53,7 +53,7 @@ class ChunkReader:
                 try:
                     found = ChunkFile(self.directory, index, self.frames).read_whole()
                 except DamagedFileError as error:
-                    raise UserError(f"{error}; make it again with: simkit resume {self.directory.path}") from None
+                    raise UserError(f"{error}; make it again with: {self.directory.resuming}") from None
                 self._kept[index] = found
                 while len(self._kept) > FILES_KEPT:
                     del self._kept[next(iter(self._kept))]

@@ -84,7 +84,7 @@ def sweeps_in(folders: Sequence[Path | str], simulation: "Simulation | None" = N
         if directory.kind != Sweep.kind:
             raise UserError(f"{directory.path} holds no sweep; give the folder of one")
         if not all(check_regular(directory.path / name) for name in Sweep.of(directory).results):
-            raise UserError(f"{directory.path} is not finished; finish it with: simkit resume {directory.path}")
+            raise UserError(f"{directory.path} is not finished; finish it with: {directory.resuming}")
     return opened
 
 

@@ -18,7 +18,7 @@ from simkit.storage import datasets
 from simkit.storage.files import DamagedFileError, read_sealed_json, write_sealed_json
 from simkit.storage.labels import annotate, attributes_of
 from simkit.storage.regular_files import check_regular
-from simkit.storage.run_directory import SUMMARY, RunDirectory
+from simkit.storage.run_directory import SUMMARY, RunDirectory, resuming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ class Outcome:
 
         status = Status(int(self.status))
         if not self.finished:
-            remedy = f"; finish it with: simkit resume {self.directory}" if self.directory else ""
+            remedy = f"; finish it with: {resuming(self.directory, self.scenario.simulation)}" if self.directory else ""
             return f"{self.scenario.name} is not finished (stored up to {self._step(-1)}){remedy}"
         if not self.failed:
             return f"{self.scenario.name} {MESSAGES[status]}"
@@ -231,7 +231,7 @@ class DrivenJob[Result: Outcome](Job[Result]):
                 status = directory.store.read_segment(written[-1])["status"][-1]
                 broken = [MESSAGES[Status(int(status))]] if failed(status) else []
             except DamagedFileError as error:
-                broken = [f"{error}; {self.repair} with: simkit resume {directory.path}"]
+                broken = [f"{error}; {self.repair} with: {directory.resuming}"]
         steps = done * plan.frames_per_segment * plan.every
         words = f"{steps} of {plan.steps} {self.progress.get('unit', 'steps')}"
         return StoredProgress(min(done / plan.segments, 1.0), words, broken, write_times(written))
@@ -249,7 +249,7 @@ class DrivenJob[Result: Outcome](Job[Result]):
         if not segments:
             if check_regular(summary):
                 raise DamagedFileError(f"{directory.path}: its segments are missing")
-            raise UserError(f"{directory.path} holds no frames yet; finish it with: simkit resume {directory.path}")
+            raise UserError(f"{directory.path} holds no frames yet; finish it with: {directory.resuming}")
         arrays, labels = datasets.join(segments), directory.manifest["request"]["labels"]
         status = segments[-1]["status"][-1]
         if check_regular(summary):

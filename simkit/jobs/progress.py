@@ -31,6 +31,7 @@ class Progress:
         failures: number of failures.
         totals: ``statuses``, the number of stored members of a sweep by status, and ``quantiles`` of their final
             diagnostics.
+        resuming: the command that resumes the job, or the call in Python.
         seconds_left: estimated from the times of the files; ``None`` if the job is not running or has just begun.
     """
 
@@ -43,6 +44,7 @@ class Progress:
     failed: list[str]
     failures: int
     totals: Mapping[str, Any]
+    resuming: str
     seconds_left: float | None
 
 
@@ -76,6 +78,7 @@ def progress_of(path: Path | str) -> Progress:
         failed=found.failed,
         failures=failures,
         totals=found.totals,
+        resuming=directory.resuming,
         seconds_left=left,
     )
 

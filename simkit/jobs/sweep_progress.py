@@ -36,7 +36,7 @@ def chunk_progress(sweep: Members, directory: RunDirectory, repair: str) -> Stor
             arrays = ChunkFile(directory, index, frames).read_whole()
         except DamagedFileError as error:
             damaged += 1
-            lines.append(f"{error}; {repair} with: simkit resume {directory.path}")
+            lines.append(f"{error}; {repair} with: {directory.resuming}")
             continue
         status = arrays["status"][: sweep.members - index * size]
         done += len(status)

@@ -172,7 +172,7 @@ class Sweep(Members, Job["xarray.Dataset"]):
         """Return the result of a finished sweep."""
         job = cls.of(directory)
         if not all(check_regular(directory.path / name) for name in job.results):
-            raise UserError(f"{directory.path} is not finished; finish it with: simkit resume {directory.path}")
+            raise UserError(f"{directory.path} is not finished; finish it with: {directory.resuming}")
         return read_result(directory) if job.in_one_file else job.opened(directory)
 
     def opened(self, directory: RunDirectory) -> "xarray.Dataset":

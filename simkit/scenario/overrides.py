@@ -11,10 +11,10 @@ from simkit.core import paths
 from simkit.core.parameter import Numbers
 from simkit.errors import UserError, closest, nearest, one_line
 from simkit.scenario import checks, inlined
-from simkit.scenario.factories import arguments_of, needed_arguments
+from simkit.scenario.factories import arguments_of, needed_arguments, takes_any
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario
-from simkit.scenario.sections import ParameterSettings, RunSettings
+from simkit.scenario.sections import KEYS, TABLES, ParameterSettings, RunSettings
 from simkit.scenario.toml import parse_value
 
 RUN_KEYS = ("steps", "every", "precision", "seed", "stop")
@@ -26,8 +26,8 @@ def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
     A key is a parameter, a key of ``[config]`` or one of ``[run]``, written ``params.KEY``, ``config.KEY`` or
     ``run.KEY`` if the bare name is ambiguous; the bare name of a required argument of the factory is allowed too. A
     value is written as in TOML; a bare word is a string, and ``@path`` is the text of a file. ``config.KEY`` and
-    ``params.KEY`` may also be arguments and parameters of the factory that the file does not mention; they are checked
-    when the simulation is built.
+    ``params.KEY`` may also be arguments and parameters of the factory that the file does not mention, and keys inside
+    such an argument; they are checked when the simulation is built.
 
     Args:
         scenario: to be changed.
@@ -107,6 +107,8 @@ def with_values(
             )
         elif dot and step in config and (key != name or not _is_parameter(scenario, name)):
             config[step] = _inside(config[step], inner, value, label)
+        elif dot and key != name and inner:
+            config[step] = _begun(scenario, step, inner, value, label)
         elif key != name or (name not in RUN_KEYS and name in _needed(scenario)):
             config[checks.name(name, label)] = checks.plain(value, label)
     original = scenario.original or scenario
@@ -164,6 +166,42 @@ def _factory(scenario: Scenario) -> Callable[..., Any] | None:
     """Return the factory of the simulation; ``None`` if it is not installed, or the simulation was made in Python."""
     is_known = scenario.made is None and scenario.simulation in SIMULATIONS.names()
     return SIMULATIONS.resolve(scenario.simulation) if is_known else None
+
+
+def _begun(scenario: Scenario, name: str, path: str, value: Any, label: str) -> Any:
+    """Return an argument of the factory that the file does not mention, with one value inside it given.
+
+    Args:
+        scenario: without the argument.
+        name: of the argument.
+        path: names and indices inside it, separated by dots.
+        value: the new value.
+        label: name of the key in errors.
+    """
+    factory = _factory(scenario)
+    defaults = arguments_of(factory) if factory else {}
+    known = [*defaults, *(needed_arguments(factory) if factory else ())]
+    if factory and not takes_any(factory) and name not in known:
+        if name in KEYS + TABLES:
+            raise UserError(f"{label}: {_not_in_config(scenario, name)}")
+        shown, argument = one_line(name, 40), closest(name[:64], known)
+        hint = f"; did you mean 'config.{argument}.{one_line(path, 40)}'?" if argument else nearest(name[:64], known)
+        raise UserError(f"{label}: '{shown}' is not an argument of {scenario.simulation}{hint}")
+    declared = getattr(factory, "settings", {}).get(name)
+    form = declared.form if declared else "value"
+    default = {"list": (), "table": {}, "names": {}}.get(form, checks.plain(defaults.get(name) or {}, label))
+    steps = path.split(".") if isinstance(default, dict) and path.partition(".")[0] not in default else [path]
+    for step in reversed(steps[1:]):
+        value = {step: value}
+    return _inside(default, steps[0], value, label)
+
+
+def _not_in_config(scenario: Scenario, table: str) -> str:
+    """Return the reason why a part of a scenario file cannot be set for a run, and the remedy."""
+    return (
+        f"only values of [params], [config] and [run] are set for a run; change {table} in {scenario.file}, "
+        "or in a copy that `simkit new` makes"
+    )
 
 
 def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
@@ -248,14 +286,16 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
     if len(found) > 1:
         raise UserError(f"{label} is ambiguous; write {' or '.join(f'{section}.{key}' for section in found)}")
     if not found:
+        if dot and prefix in KEYS + TABLES:
+            raise UserError(f"{label}: {_not_in_config(scenario, prefix)}")
         known = [name for names in sections.values() for name in names]
         factory = _factory(scenario)
         hint, name = nearest(key[:64], known), one_line(key, 80)
         if closest(key[:64], known) is None:
-            argument = closest(key[:64], arguments_of(factory) if factory else ())
+            argument = closest(prefix[:64], arguments_of(factory) if factory else ())
             other = f"an argument of {scenario.simulation} that {scenario.file} does not mention"
             remedy = f"{other} is written config.{name}"
-            hint = f"; did you mean 'config.{argument}'?" if argument else f"{hint}; {remedy}"
+            hint = f"; did you mean 'config.{argument}{dot}{rest}'?" if argument else f"{hint}; {remedy}"
         raise UserError(f"{label} is not a key of {scenario.name}{hint}")
     return found[0], key
 

@@ -14,6 +14,8 @@ from simkit.scenario.overrides import RUN_KEYS, nearest_multiples
 from simkit.scenario.registry import VIEWS
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.sections import (
+    KEYS,
+    TABLES,
     ObjectiveSettings,
     ParameterSettings,
     QuantitySettings,
@@ -36,8 +38,6 @@ __all__ = [
 ]
 
 MAX_BYTES = 2**20
-KEYS = ("name", "title", "summary", "simulation", "tags", "references")
-TABLES = ("config", "params", "run", "quantities", "objectives", "render", "validation", "files")
 PARAMETER_KEYS = ("default", "bounds", "unit", "doc")
 OBJECTIVE_KEYS = ("doc", "quantity", "reduce", "square", "goal", "expression")
 QUANTITY_KEYS = ("expression", "unit", "doc")

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 # In place of a registered name, for a simulation made in Python.
 IN_PYTHON = "python.simulation"
 
+# Keys and tables at the top of a file.
+KEYS = ("name", "title", "summary", "simulation", "tags", "references")
+TABLES = ("config", "params", "run", "quantities", "objectives", "render", "validation", "files")
+
 # Functions of expressions by name of the reduction.
 _REDUCTIONS = {
     "final": "final",

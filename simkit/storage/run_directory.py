@@ -3,7 +3,9 @@
 import dataclasses
 import errno
 import fcntl
+import json
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +18,7 @@ from simkit.scenario.made_in_python import with_simulation
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import parse_scenario
+from simkit.scenario.sections import IN_PYTHON
 from simkit.storage.archives import Seal, run_of
 from simkit.storage.files import DamagedFileError, read_bytes, read_json, remove_leftovers, write_bytes, write_json
 from simkit.storage.manifest import check_manifest, declared_in, frames_layout, identity_of, is_manifest, manifest_of
@@ -28,6 +31,18 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
 SUMMARY = "summary.json"
+
+
+def resuming(path: Path, simulation: str) -> str:
+    """Return the command that resumes a job, or the call in Python if its simulation was made there.
+
+    Args:
+        path: the run directory.
+        simulation: registered name of the simulation, or `IN_PYTHON`.
+    """
+    if simulation == IN_PYTHON:
+        return f"simkit.resume({json.dumps(str(path))}, simulation=...) in Python"
+    return f"simkit resume {shlex.quote(str(path))}"
 
 
 class RunDirectory:
@@ -125,6 +140,16 @@ class RunDirectory:
             raise UserError(f"{path} cannot be read back ({error}); run the scenario again") from None
         check_manifest(manifest, text, path)
         return cls(path, manifest, made)
+
+    @property
+    def resuming(self) -> str:
+        """The command that resumes the job, or the call in Python."""
+        file = self.path / "scenario.toml"
+        try:
+            simulation = parse_scenario(read_bytes(file).decode(), file).simulation
+        except (DamagedFileError, UnicodeDecodeError, UserError):
+            simulation = ""
+        return resuming(self.path, simulation)
 
     @property
     def kind(self) -> str:

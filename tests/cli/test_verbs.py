@@ -64,6 +64,12 @@ def test_show_names_the_simulation_and_on_request_its_quantities(simkit):
     assert "config.stretching" in text and "flow rate per unit area" in text
 
 
+def test_show_repeats_the_file_in_its_hint(simkit, tmp_path):
+    assert simkit("new", "mine", "--from", "bouncing_ball", "-o", "my file.toml").code == 0
+    line = next(line for line in simkit("show", "my file.toml").out.splitlines() if line.startswith("observed arrays"))
+    assert line == "observed arrays and diagnostics: simkit show 'my file.toml' --quantities"
+
+
 @pytest.mark.parametrize(("verb", "folder"), [("run", "NAME"), ("sweep", "NAME_sweep"), ("optimize", "NAME_optimize")])
 def test_help_names_the_folder_that_is_written(simkit, verb, folder, capsys):
     with pytest.raises(SystemExit):

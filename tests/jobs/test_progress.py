@@ -47,7 +47,7 @@ def test_progress_of_a_run_counts_steps(tmp_path):
     assert (found.state, found.fraction, found.words) == ("finished", 1.0, "40 of 40 steps")
 
 
-def test_progress_of_a_sweep_counts_members_and_failures(tmp_path):
+def test_progress_of_a_sweep_counts_members_and_failures(tmp_path, capsys):
     growth = simkit.Simulation(
         init=lambda params, key: params["rate"],
         step=lambda x, params: x * params["rate"],
@@ -69,7 +69,10 @@ def test_progress_of_a_sweep_counts_members_and_failures(tmp_path):
     (tmp_path / "sweep" / "chunk_0000.npz").write_bytes(b"damaged")
     found = progress_of(tmp_path / "sweep")
     assert found.words == "0 of 6 members"
-    assert "make it again with: simkit resume" in found.failed[0]
+    call = f'simkit.resume("{tmp_path / "sweep"}", simulation=...) in Python'
+    assert found.failed[0].endswith(f"make it again with: {call}")
+    assert main(["status", str(tmp_path / "sweep")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"resume with: {call}"
 
 
 def test_progress_within_a_chunk_counts_segments(tmp_path):

@@ -139,6 +139,11 @@ def test_parameters_that_the_file_does_not_mention_are_set_and_swept_like_others
         (["run.step=1"], "--set run.step is not a key of toy_decay; did you mean 'steps'?"),
         (["zzz=1"], "--set zzz is not a key of toy_decay; known names: cells, coupling, every"),
         (["config.=1"], "--set config. is not a name"),
+        (
+            ["render.quantity=profile"],
+            "--set render.quantity: only values of [params], [config] and [run] are set for a run; "
+            "change render in toy.toml, or in a copy that `simkit new` makes",
+        ),
         (["rate"], "--set rate has no value; write --set rate=value"),
         (["=3"], "--set  is not a key of toy_decay"),
         (["rate="], "--set rate= is not a value; write a number, true, false, a word"),
@@ -279,6 +284,29 @@ def test_an_argument_that_the_file_does_not_mention_is_suggested_with_its_table(
     message = refusal(apply_overrides, brief, ["perodic=true"])
     assert message == "--set perodic is not a key of toy_decay; did you mean 'config.periodic'?"
     assert apply_overrides(brief, ["config.periodic=true"]).config["periodic"] is True
+
+
+def test_a_key_inside_an_argument_that_the_file_does_not_mention_is_set_as_in_the_file():
+    fluid = load("lennard_jones_fluid")
+    assert "relax" not in fluid.config
+    assert apply_overrides(fluid, ["config.relax.force_tolerance=1e-3"]).config["relax"] == {"force_tolerance": 1e-3}
+    assert apply_overrides(fluid, ["config.relax.a.b=1"]).config["relax"] == {"a": {"b": 1}}
+    assert apply_overrides(load("couette_poiseuille"), ["config.cells.0=12"]).config["cells"] == (12, 48)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "phrase"),
+    [
+        ("channel_flow", "config.relax.pressure", "'relax' is not an argument of flow.channel; known names: cells, "),
+        ("lennard_jones_fluid", "config.relx.pressure", "did you mean 'config.relax.pressure'?"),
+        ("lennard_jones_fluid", "relx.pressure", "did you mean 'config.relax.pressure'?"),
+        ("lennard_jones_fluid", "config.render.quantity", "only values of [params], [config] and [run] are set for a"),
+        ("lennard_jones_fluid", "config.fields.0.energy", "'0' is none of its 0 entries"),
+        ("lennard_jones_fluid", "config.relax.", "--set config.relax. is not a name"),
+    ],
+)
+def test_a_key_inside_an_unknown_argument_names_it_and_the_nearest(name, key, phrase):
+    assert phrase in refusal(apply_overrides, load(name), [f"{key}=1"])
 
 
 @pytest.mark.parametrize(

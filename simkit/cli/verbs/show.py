@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ def main(arguments: argparse.Namespace) -> int:
         if contents:
             _print_contents(contents, "argument" if is_simulation else "not in the file, for --set")
         else:
-            print(f"\nobserved arrays and diagnostics: simkit show {scenario.name} --quantities")
+            print(f"\nobserved arrays and diagnostics: simkit show {shlex.quote(arguments.scenario)} --quantities")
         if not is_simulation:
             print(f"\nreferences: {', '.join(scenario.references) or 'none'}\nfile: {scenario.source}")
     return FINE

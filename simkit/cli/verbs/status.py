@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import shlex
 
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
@@ -37,5 +36,5 @@ def main(arguments: argparse.Namespace) -> int:
     if found.seconds_left is not None:
         print(f"time left:  about {clock(found.seconds_left)}")
     if found.state == "interrupted":
-        print(f"resume with: simkit resume {shlex.quote(str(found.folder))}")
+        print(f"resume with: {found.resuming}")
     return FINE
