@@ -31,7 +31,7 @@ def resume(
     scheduler: str | None = None,
     deadline: float | None = None,
 ) -> "xarray.Dataset":
-    """Finish an interrupted run, sweep, optimization or derivative without repeating work, and return its result.
+    """Finish an interrupted run, sweep, optimization or derivative without repeating its work, and return the result.
 
     Args:
         directory: the run directory.

@@ -2,7 +2,9 @@
 
 import dataclasses
 import re
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from simkit.core.precision import precision
 from simkit.errors import Mistakes, UserError
@@ -10,6 +12,7 @@ from simkit.scenario.build import build
 from simkit.scenario.factories import takes_parameters
 from simkit.scenario.overrides import with_values
 from simkit.scenario.registry import SIMULATIONS
+from simkit.scenario.remedies import IN_A_FORMULA, remedied
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import read_scenario
 
@@ -18,6 +21,8 @@ _KEY = re.compile(
     r"[^:]+: (?:\[(?P<table>\w+)\]: )?(?:the table )?"
     r"\[?(?P<key>[A-Za-z_][\w-]*(?:\.[\w-]+|\[\d+\])*)(?=\]| =|:| is | has )"
 )
+# Maximum number of times that a simulation is made to find mistakes behind others.
+MOST_ROUNDS = 8
 # Parts of a scenario without which its simulation cannot be made.
 _DECIDING = ("", "simulation", "config", "files")
 
@@ -54,9 +59,8 @@ def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
         return found, scenario
     if any(each.part == "params" for each in found) and takes_parameters(SIMULATIONS.resolve(scenario.simulation)):
         return found, scenario
-    built = Mistakes()
-    with built.kept(), precision(scenario.run.precision):
-        build(scenario, find_all=True)
+    known = {each.key for each in found}
+    built = _mistakes_of_building(scenario, known)
     for index, validation in enumerate(scenario.validations):
         where = f"{scenario.file}: validation[{index}].set"
         with built.kept():
@@ -66,9 +70,48 @@ def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
                 if not any(str(error) == message for message in built.found):
                     raise
     # Mistakes of a key with an example in place of a wrong value are dropped.
-    known = {each.key for each in found}
     later = [mistake(message) for message in built.found]
     return found + [each for each in later if each.key not in known], scenario
+
+
+def _mistakes_of_building(scenario: Scenario, known: Collection[str]) -> Mistakes:
+    """Return the mistakes that are found when a simulation is made.
+
+    A mistake in the configuration hides others. They are found by applying its remedy, or by a number in place of a
+    wrong formula, and making the simulation again.
+
+    Args:
+        scenario: the scenario.
+        known: keys with a mistake in the file itself.
+    """
+    found, replaced, keys = Mistakes(), False, set(known)
+    for _ in range(MOST_ROUNDS):
+        built = Mistakes()
+        with built.kept(), precision(scenario.run.precision):
+            build(scenario, find_all=True)
+        listed = [mistake(message) for message in built.found]
+        new = [each for each in listed if not each.key or each.key not in keys]
+        # Values of a changed formula mean nothing: unknown names in other formulas and parts of the file do.
+        if replaced:
+            new = [
+                each
+                for each in new
+                if each.part not in ("", "params", "config") or (each.key and IN_A_FORMULA.search(each.message))
+            ]
+        new = [each for each in new if each.message not in found.found]
+        found.found += [each.message for each in new]
+        keys |= {each.key for each in new if each.key}
+        config: dict[str, Any] | None = scenario.config
+        hiding = [each for each in listed if each.part == "config"]
+        for each in hiding:
+            replaced = replaced or IN_A_FORMULA.search(each.message) is not None
+            config = None if config is None else remedied(config, each.key, each.message)
+        if config is None or config == scenario.config:
+            break
+        # Parameters of a replaced formula have no effect, which is no mistake of a changed configuration.
+        original = scenario.original or scenario
+        scenario = dataclasses.replace(scenario, config=config, known_parameters=None, original=original)
+    return found
 
 
 def mistake(message: str) -> Mistake:

@@ -71,9 +71,10 @@ def test_mistakes_are_printed_as_json(check):
         ("gravity = 9.8", "gravity = -9.8"), ("[objectives", "[config]\nmass = 1\n\n[objectives"), words=["--json"]
     )
     assert code == 2
-    (mistake,) = json.loads(told.out)["mistakes"]
-    assert mistake["part"] == "config" and mistake["key"] == "config.mass"
-    assert mistake["message"].endswith(mistake["remedy"])
+    first, second = json.loads(told.out)["mistakes"]
+    assert first["part"] == "config" and first["key"] == "config.mass"
+    assert first["message"].endswith(first["remedy"])
+    assert second["part"] == "params" and "gravity.default = -9.8 is negative" in second["message"]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,62 @@ def test_mistakes_are_printed_as_json(check):
 def test_a_mistake_that_hides_others_is_reported_alone(check, change, phrase):
     code, told = check(change)
     assert code == 2 and len(told.err.splitlines()) == 1 and phrase in told.err
+
+
+MIXTURE = """
+name = "mixture"
+title = "A mixture"
+summary = "Two species in a box."
+simulation = "molecular.system"
+config.dimension = 2
+config.task = "dynamics"
+config.observd = ["energy_of_particle"]
+config.cell = { lengths = [6.0, "breadth"] }
+config.dynamics = { method = "bussy", time_step = 0.005, thermostat_time = 0.2, temperature = "cold + heat" }
+config.interactions = [{ energy = "strength/rr**12", cutoff = 2.5, ending = "shift_force" }]
+config.particles.A = { count = 4, diameter = 0.5 }
+[params]
+strength = 1.0
+cold = 0.1
+[run]
+steps = 10
+every = 3
+[objectives.energy]
+doc = "energy"
+quantity = "enery"
+[render]
+view = "particles"
+quantity = "speces"
+"""
+
+
+def test_a_mistake_with_a_remedy_hides_no_other(tmp_path, capsys):
+    path = tmp_path / "mixture.toml"
+    path.write_text(MIXTURE)
+    assert main(["check", str(path), "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)["mistakes"]
+    assert sorted(each["key"] for each in found) == [
+        *("config.cell.lengths[1]", "config.dynamics.method", "config.dynamics.temperature"),
+        *("config.interactions[0].energy", "config.observd", "objectives.energy.quantity"),
+        *("render.quantity", "run.steps"),
+    ]
+    # Each is the message about the file as it is written.
+    marked = {each["key"]: each["message"] for each in found}
+    assert "column 10 of 'strength/>>>rr**12'" in marked["config.interactions[0].energy"]
+    assert "'heat' is not known here" in marked["config.dynamics.temperature"]
+
+
+def test_a_mistake_repaired_for_the_search_adds_no_other(tmp_path, capsys):
+    path = tmp_path / "mixture.toml"
+    repairs = [("observd", "observed"), ("rr**", "r**"), ("+ heat", ""), ("bussy", "bussi"), ("every = 3", "every = 5")]
+    repairs += [("enery", "potential_energy"), ("speces", "species"), ('"breadth"', "6.0")]
+    for kept in range(len(repairs)):
+        text = MIXTURE
+        for index, (wrong, right) in enumerate(repairs):
+            text = text if index == kept else text.replace(wrong, right)
+        path.write_text(text)
+        assert main(["check", str(path)]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_other_verbs_report_the_first_mistake_and_the_number_of_others(check, tmp_path, capsys):
