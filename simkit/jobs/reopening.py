@@ -58,12 +58,18 @@ def resume(
 
 
 def _other_values(scenario: Scenario, simulation: "Simulation") -> str:
-    """Return the values of a run that differ from those of the simulation given to resume it; empty if none does."""
-    given = declared_in(simulation)
+    """Return the values of a run that are neither those of the simulation given to resume it nor given by keyword.
+
+    The values of a run that was given some by keyword differ from the simulation's own, which its file has. Made again
+    as it was, the simulation has them still, and there is nothing to say. Empty if there is none.
+    """
+    given, began = declared_in(simulation), (scenario.original or scenario).parameter_settings
     return ", ".join(
         f"{name} = {one_line(parameter.default, 40)} (given: {one_line(given[name].default, 40)})"
         for name, parameter in scenario.parameters.items()
-        if name in given and not np.array_equal(given[name].default, parameter.default)
+        if name in given
+        and not np.array_equal(given[name].default, parameter.default)
+        and not np.array_equal(given[name].default, began[name].default)
     )
 
 

@@ -405,13 +405,15 @@ def test_quantities_with_names_of_the_result_get_a_prefix():
     np.testing.assert_array_equal(found["final_seed"], found["motion"])
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_run_that_is_resumed_keeps_its_values_and_says_so(tmp_path):
     simkit.run(swing(), steps=4, output=tmp_path / "run", gravity=3.0)
     with pytest.warns(
-        UserWarning, match=r"continues with the values that it began with: gravity = 3\.0 \(given: 2\.0\)"
+        UserWarning, match=r"continues with the values that it began with: gravity = 3\.0 \(given: 4\.0\)"
     ):
-        simkit.resume(tmp_path / "run", simulation=swing())
-    simkit.resume(tmp_path / "run", simulation=swing().with_params(gravity=3.0))
+        simkit.resume(tmp_path / "run", simulation=swing().with_params(gravity=4.0))
+    for same in (swing(), swing().with_params(gravity=3.0)):
+        assert float(simkit.resume(tmp_path / "run", simulation=same).attrs["gravity"]) == 3.0
 
 
 def gate():
