@@ -289,7 +289,8 @@ def _check_real(name: str, value: Any) -> None:
     real = jnp.issubdtype(value.dtype, jnp.floating) if isinstance(value, jax.Array) else False
     kind = value.dtype.kind if isinstance(value, jax.Array) else _kind(value)
     if not real and kind not in "iuf":
-        raise UserError(f"parameter '{name}' is {type(value).__name__}; give a number, or an array of real numbers")
+        what = "an integer beyond the range of float64" if type(value) is int else type(value).__name__
+        raise UserError(f"parameter '{name}' is {what}; give a number, or an array of real numbers")
 
 
 def _kind(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simkit.core.precision import precision
-from simkit.errors import UserError
+from simkit.errors import UserError, one_line
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import disk_bytes, is_in_one_file, most_members
 from simkit.jobs.chunks import Chunks
@@ -69,9 +69,12 @@ def sweeps_in(folders: Sequence[Path | str], simulation: "Simulation | None" = N
     Raises:
         UserError: naming a folder that is not a finished sweep, or is given twice.
     """
-    if isinstance(folders, str | Path) or len(folders) < 2:
-        raise UserError("merging takes two sweeps or more; give the folder of each")
-    opened = [RunDirectory.open(folder, simulation) for folder in folders]
+    given = list(folders) if isinstance(folders, Iterable) and not isinstance(folders, str | Path) else []
+    if len(given) < 2:
+        raise UserError(
+            f"folders = {one_line(repr(folders), 60)}: merging takes two sweeps or more; give a list of their folders"
+        )
+    opened = [RunDirectory.open(folder, simulation) for folder in given]
     homes = [directory.path.resolve() for directory in opened]
     for index, directory in enumerate(opened):
         if homes[index] in homes[:index]:

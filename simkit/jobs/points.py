@@ -84,7 +84,11 @@ class Points:
     def _values(self, scenario: Scenario, name: str, points: Sequence[float]) -> tuple[float, ...]:
         """Return the checked values of one swept parameter."""
         check_swept(scenario, name, f"'{name}'")
-        label, values = f"over {name}", np.asarray(points).tolist()
+        label = f"over {name}"
+        try:
+            values = np.asarray(checks.unwrapped(points)).tolist()
+        except ValueError:  # rows of different lengths
+            values = None
         if not isinstance(values, list) or not values:
             raise UserError(f"{label} has no values; give a list of numbers")
         bounds, numbers = scenario.parameters[name].bounds, []
@@ -151,7 +155,7 @@ def check_counts(scenario: Scenario, seeds: int, chunk: int | None, memory: int 
         UserError: naming the number and the allowed values.
     """
     for name, count in (("seeds", seeds), ("chunk", chunk)):
-        if count is not None:
+        if count is not None or name == "seeds":
             checks.integer(count, name, 1, 2**31)
     if memory is not None:
         checks.integer(memory, "memory", 1, 2**60)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.core.compilation import use_compilation_cache
+from simkit.core.parameter import Numbers
 from simkit.errors import UserError, one_line
 from simkit.jobs.job import Job, proceed, run_to_dataset, stored
 from simkit.jobs.outcome import Outcome
 from simkit.scenario.declared import declared_in
 from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import ParameterSettings
 from simkit.storage.kinds import kind_of
 from simkit.storage.run_directory import RunDirectory
 
@@ -69,8 +71,12 @@ def _other_values(scenario: Scenario, simulation: "Simulation") -> str:
         for name, parameter in scenario.parameters.items()
         if name in given
         and not np.array_equal(given[name].default, parameter.default)
-        and not np.array_equal(given[name].default, began[name].default)
+        and not _is_default(given[name].default, began.get(name))
     )
+
+
+def _is_default(value: Numbers, settings: ParameterSettings | None) -> bool:
+    return settings is not None and settings.default is not None and np.array_equal(value, settings.default)
 
 
 def with_executor(

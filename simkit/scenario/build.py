@@ -105,6 +105,7 @@ def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
 
 def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation":
     """Return the simulation with the parameter values of the scenario."""
+    import jax.numpy as jnp
     import numpy as np
 
     known = paths.leaves(simulation.params)
@@ -113,7 +114,7 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
     parameters = merged(scenario, declared_in(simulation) | stored)
     changed = [name for name in parameters if name in scenario.parameter_settings or name in stored]
     for name in changed:
-        limits = np.finfo(known[name].dtype)
+        limits = jnp.finfo(known[name].dtype)
         default = parameters[name].default
         sizes = np.abs(np.asarray(default, dtype=np.float64))
         if np.any((sizes > limits.max) | ((sizes > 0.0) & (sizes < limits.tiny))):

@@ -161,6 +161,8 @@ def test_folders_without_a_finished_sweep_are_refused(tmp_path):
         begin(Sweep(toy(), {"frequency": (1.0,)}), b, report=StopAfter(3))
     for folders, words in (
         ([a], "two sweeps or more"),
+        (None, "folders = None: merging takes two sweeps or more; give a list of their folders"),
+        (3, "folders = 3: merging takes two sweeps or more"),
         ([a, a], "is given twice"),
         ([a, tmp_path / "run"], "run holds no sweep"),
         ([a, tmp_path / "configs"], "configs is a sweep over configurations; merge the sweeps in its folders"),

@@ -295,6 +295,8 @@ MISTAKES = {
     "not finite": ({"frequency": [float("nan")]}, {}, "not finite"),
     "two dimensions": ({"frequency": [[1.0, 2.0]]}, {}, "is a list; write a number"),
     "one number": ({"frequency": 3.0}, {}, "give a list of numbers"),
+    "rows": ({"frequency": [[1.0], [1.0, 2.0]]}, {}, "give a list of numbers"),
+    "seeds None": (OVER, {"seeds": None}, "seeds = None is of type NoneType; write an integer"),
     "no seeds": (OVER, {"seeds": 0}, "seeds = 0 is out of range"),
     "no chunk": (OVER, {"chunk": 0}, "chunk = 0 is out of range"),
     "large seeds": (OVER, {"seeds": 2, "seed": 2**31 - 1}, "begin with a smaller seed"),

@@ -1,6 +1,7 @@
 """Kinds of settings: numbers, words, formulas, lists and tables, each with its check, description and schema."""
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNB
             from simkit.core.expressions.expression import constant
 
             value = constant(value, where)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if not _is_finite(value):
             raise UserError(f"{where} = {shown(value)} is not a finite number; write one")
         if not bounds[0] <= value <= bounds[1]:
             raise UserError(f"{where} = {value:g} {out_of_bounds(bounds)}")
@@ -188,12 +189,17 @@ def formula_text(value: Any, where: str) -> FormulaText:
     """
     from simkit.core.expressions.syntax import parse
 
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+    if _is_finite(value):
         return FormulaText(repr(float(value)), where)
     if not isinstance(value, str):
-        raise UserError(f"{where} = {shown(value)} is neither a number nor an expression; write one in quotes")
+        raise UserError(f"{where} = {shown(value)} is neither a finite number nor an expression; write one in quotes")
     parse(value, where)
     return FormulaText(value, where)
+
+
+def _is_finite(value: Any) -> bool:
+    """Return whether a value is a number in the range of float64."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _setting(

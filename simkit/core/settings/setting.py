@@ -160,4 +160,6 @@ def listing(keys: Mapping[str, Setting], path: str = "") -> list[tuple[str, Sett
 
 def shown(value: Any) -> str:
     """Return a value on one short line, for messages."""
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"an integer of {value.bit_length()} bits"
     return one_line(repr(value) if isinstance(value, str) else value, 60)

@@ -6,11 +6,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Parameter
 from simkit.core.settings import declares, read
 from simkit.core.simulation import Params, Simulation
 from simkit.core.status import Status, is_finite
+from simkit.errors import UserError
 from simkit.flow.composed.flow import ComposedFlow
 from simkit.flow.composed.measurements import Measurements, unit_of_time
 from simkit.flow.composed.settings import SETTINGS
@@ -144,6 +146,10 @@ def joined_parameters(own: Mapping[str, Any] | None, time: str = "1", adapts: bo
     for name, declared in PARAMETERS.items():
         said = found.get(name, declared)
         said = said if isinstance(said, Parameter) else Parameter(said)
+        if isinstance(said.default, Mapping) or np.shape(said.default):
+            raise UserError(f"parameter '{name}' is a table or an array; give one number")
+        if isinstance(said.default, jax.Array) and said.default.dtype.itemsize < 4:
+            raise UserError(f"parameter '{name}' is of type {said.default.dtype}; give a number of 32 or 64 bits")
         found[name] = Parameter(
             said.default,
             declared.bounds if said.bounds == UNBOUNDED else said.bounds,

@@ -157,6 +157,10 @@ MISTAKES = {
     ),
     "an unknown field": ("observed", ["vorticty"], "observed: 'vorticty' is not a field of this flow; did you mean"),
     "a plane of a plane flow": ("plane", 0.5, "plane is given, and the flow is plane"),
+    "several time steps": ("parameters.time_step", [0.01, 0.02], "parameter 'time_step' is a table or an array"),
+    "no time step": ("parameters.time_step", [], "parameter 'time_step' is a table or an array; give one number"),
+    "a branch of time steps": ("parameters.time_step", {"a": 0.01}, "parameter 'time_step' is a table or an array"),
+    "a parameter beyond float64": ("parameters.nu", 10**400, "parameter 'nu' is an integer beyond the range of float"),
     "a parameter that is a coordinate": ("parameters.x", 1.0, "parameter 'x' has the name of another value"),
     "a shape that does not fit": ("flow_rate", "x", "flow_rate: column 1 of '>>>x': 'x' is not known here"),
 }
