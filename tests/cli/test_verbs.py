@@ -135,6 +135,12 @@ def test_sweep_prints_a_table_and_writes_result_and_chart(simkit, tmp_path):
     assert "bulk_velocity" in simkit("sweep", *FLOW, "--over", "reynolds=1,2", "--overwrite").out
 
 
+def test_a_sweep_without_render_draws_no_chart(simkit, tmp_path):
+    ran = simkit("sweep", *BALL, "--over", "launch_speed=2,3", "--no-render", "-o", "swept")
+    assert ran.code == 0 and (tmp_path / "swept" / "sweep.nc").exists()
+    assert not list((tmp_path / "swept").glob("*.png"))
+
+
 def test_a_failed_member_is_named_and_the_others_are_kept(simkit):
     ran = simkit("sweep", *UNSTABLE, "--over", "reynolds=1,20000", "--json")
     report = json.loads(ran.out)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from simkit.cli.arguments import add_output, add_scenario, add_workers, output_of, scenario_of
+from simkit.cli.arguments import add_no_render, add_output, add_scenario, add_workers, output_of, scenario_of
 from simkit.cli.flags import with_flags
 from simkit.cli.work import carry_out
 from simkit.errors import UserError
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--memory", help="memory limit of a program, such as 8GiB (default: 60 %% of the free memory)")
     add_workers(parser)
+    add_no_render(parser, "draw no chart; draw it later with render")
     parser.add_argument("--no-frames", action="store_true", help="keep diagnostics only, not the final frames")
     parser.add_argument(
         "--dry-run",
