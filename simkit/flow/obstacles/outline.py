@@ -122,7 +122,11 @@ def on_rays(shape: Shape, pivot: tuple, angles: jax.Array, reach: jax.Array | fl
     near = jnp.zeros_like(angles)
     near, far = jax.lax.fori_loop(0, HALVINGS, halve, (near, near + reach))
     radius = jax.lax.stop_gradient((near + far) / 2)
-    value, slope = jax.lax.stop_gradient(jax.jvp(along, (radius,), (jnp.ones_like(radius),)))
+
+    def slope_at(radius: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jax.lax.stop_gradient(jax.jvp(along, (radius,), (jnp.ones_like(radius),)))
+
+    value, slope = slope_at(radius)
     converted, given = jax.closure_convert(along, radius)
 
     def remaining(change: jax.Array, given: tuple[jax.Array, list[jax.Array]]) -> jax.Array:
@@ -130,6 +134,8 @@ def on_rays(shape: Shape, pivot: tuple, angles: jax.Array, reach: jax.Array | fl
         return converted(radius + change, *shape)
 
     radius = radius - value / slope
+    # Where the slope jumps on the surface, as at a corner, derivatives are those of one side: by the slope at the root.
+    slope = slope_at(radius)[1]
     radius = radius + root_change(remaining, slope, (radius, given))
     return tuple(p + radius * d for p, d in zip(pivot, direction, strict=True))
 

@@ -38,7 +38,7 @@ def box(center: Point, half_widths: Point, rounding: jax.Array | float = 0.0) ->
         nearest_side = q[0]
         for other in q[1:]:
             nearest_side = jnp.maximum(nearest_side, other)
-        return length([jnp.maximum(a, 0) for a in q]) + jnp.minimum(nearest_side, 0) - rounding
+        return _joined(nearest_side, length([jnp.maximum(a, 0) for a in q])) - rounding
 
     return distance
 
@@ -104,7 +104,7 @@ def cylinder(center: Point, radius: jax.Array | float, half_length: jax.Array | 
         across = length([a for i, a in enumerate(arm) if i != axis]) - radius
         along = jnp.abs(arm[axis]) - half_length
         outside = length([jnp.maximum(across, 0), jnp.maximum(along, 0)])
-        return outside + jnp.minimum(jnp.maximum(across, along), 0)
+        return _joined(jnp.maximum(across, along), outside)
 
     return distance
 
@@ -173,6 +173,12 @@ def rotate(shape: Shape, angle: jax.Array | float, pivot: Point) -> Shape:
         return shape(pivot[0] + cosine * a + sine * b, pivot[1] - sine * a + cosine * b, *z)
 
     return distance
+
+
+def _joined(nearest_side: jax.Array, outside: jax.Array) -> jax.Array:
+    """Return the distance from the nearest side inside a body and on its surface, and that outside."""
+    # In a sum of both, max(q, 0) and min(q, 0) would halve the slope exactly on the surface.
+    return jnp.where(nearest_side > 0, outside, nearest_side)
 
 
 def length(vector: list[jax.Array]) -> jax.Array:
