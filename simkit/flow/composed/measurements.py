@@ -277,8 +277,9 @@ class Measurements:
         for name, one in self._flow.scalars.items():
             unit = one.settings["unit"]
             table[name] = Quantity(unit, one.settings["doc"] or name)
-            table[f"{name}.mean"] = Quantity(unit, f"mean of {name}")
-            table[f"{name}.variance"] = Quantity(f"({unit})^2" if unit != "1" else "1", f"variance of {name}")
+            table[f"{name}.mean"] = Quantity(unit, f"mean of {name} over the domain, obstacles included")
+            squared = f"({unit})^2" if unit != "1" else "1"
+            table[f"{name}.variance"] = Quantity(squared, f"variance of {name} over the domain, obstacles included")
             flux = velocity if unit == "1" else f"{unit} {velocity}"
             for axis in AXES:
                 for end in ENDS:

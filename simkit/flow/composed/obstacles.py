@@ -16,7 +16,7 @@ from simkit.errors import UserError, nearest
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.composed.places import TIME
 from simkit.flow.composed.scalars import INSULATED, End, condition
-from simkit.flow.composed.shapes import Shaped, shape_of
+from simkit.flow.composed.shapes import Shaped, refuse_sizes, shape_of
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.immersed_boundary import points_around
 from simkit.flow.obstacles.methods import bodies_in
@@ -36,6 +36,7 @@ class ObstacleFormulas:
 
     Attributes:
         shape: shape around the origin, a function of parameters.
+        numbers: formulas of the shape, by key.
         position: formulas of the coordinates, one for each axis; may depend on time.
         angle: formula of the angle; may depend on time; or None.
         size: formula of the scale factor; may depend on time; or None.
@@ -59,7 +60,7 @@ class ObstacleFormulas:
             UserError: if settings contradict each other; names the key.
         """
         self.settings = settings
-        self.shape = shape_of(settings, scope, dimension)
+        self.shape, self.numbers = shape_of(settings, scope, dimension)
         if len(settings["position"]) != dimension:
             raise settings.refuse(
                 "position", f"has {len(settings['position'])} entries; write {dimension}, one for each axis"
@@ -152,6 +153,8 @@ class ObstacleFormulas:
         """Return the number of points on the outline in the plane, for the cells around the start."""
         if self.points is not None or domain.grid.dimension != 2:
             return self.points
+        # The length of an outline that is none would ask for any number of points.
+        refuse_sizes(self.numbers, params)
         place = [float(x) for x in self.at(params, 0.0)]
         reach = math.hypot(*(axis.length for axis in domain.grid.axes))
         pivot = tuple(jnp.asarray(0.0 if self.moves else p, float) for p in place)

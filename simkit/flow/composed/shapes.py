@@ -1,6 +1,6 @@
 """Shapes of obstacles described as data, around the origin of their own coordinates."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import jax.numpy as jnp
 
@@ -9,6 +9,7 @@ from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import Formula, Scope
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
+from simkit.errors import UserError
 from simkit.flow.composed.places import AXES
 from simkit.flow.obstacles.polygons import airfoil, polygon
 from simkit.flow.obstacles.shapes import Shape, ball, box, capsule, cylinder, superellipse, translate
@@ -27,11 +28,14 @@ SHAPES: dict[str, tuple[int | None, tuple[str, ...], tuple[str, ...]]] = {
 }
 KEYS = tuple(dict.fromkeys(key for _, needed, allowed in SHAPES.values() for key in (*needed, *allowed)))
 
+# Lengths that are above zero.
+SIZES = ("radius", "half_length", "half_axes", "half_widths", "chord")
+
 type Shaped = Callable[[Params], Shape]
 
 
-def shape_of(settings: Settings, scope: Scope, dimension: int) -> Shaped:
-    """Return the shape of an obstacle as a function of the parameters, around the origin.
+def shape_of(settings: Settings, scope: Scope, dimension: int) -> tuple[Shaped, dict[str, tuple[Formula, ...]]]:
+    """Return the shape of an obstacle as a function of the parameters, around the origin, and its formulas by key.
 
     Args:
         settings: settings of the obstacle.
@@ -56,7 +60,7 @@ def shape_of(settings: Settings, scope: Scope, dimension: int) -> Shaped:
         if settings[key] is not None and key not in (*needed, *allowed):
             raise settings.refuse(key, f"is given, which a {f"shape '{word}'" if word else 'distance'} does not take")
     if distance is not None:
-        return _by_distance(scope.formula(distance, AXES[:dimension]), dimension)
+        return _by_distance(scope.formula(distance, AXES[:dimension]), dimension), {}
     given = [key for key in (*needed, *allowed) if settings[key] is not None and key != "digits"]
     numbers = {key: _formulas(settings, key, scope, dimension) for key in given}
 
@@ -84,7 +88,28 @@ def shape_of(settings: Settings, scope: Scope, dimension: int) -> Shaped:
                 return superellipse(center, values["half_axes"])
         return box(center, values["half_widths"], *values.get("rounding", ()))
 
-    return shape
+    return shape, numbers
+
+
+def refuse_sizes(numbers: Mapping[str, tuple[Formula, ...]], params: Params) -> None:
+    """Refuse sizes that are not above zero, and edges of a box with a radius that is negative or beyond its sides.
+
+    Args:
+        numbers: formulas of a shape, by key.
+        params: concrete parameters.
+
+    Raises:
+        UserError: naming the formula.
+    """
+    found = {key: [float(formula.number(params)) for formula in formulas] for key, formulas in numbers.items()}
+    for key, values in found.items():
+        for formula, value in zip(numbers[key], values, strict=True):
+            if key in SIZES and not value > 0:
+                raise UserError(f"{formula.where}: is {value:g} at the start; choose a length above 0")
+    for formula, value in zip(numbers.get("rounding", ()), found.get("rounding", ()), strict=True):
+        most = min(found["half_widths"])
+        if not 0 <= value <= most:
+            raise UserError(f"{formula.where}: is {value:g} at the start; choose 0 to {most:g}, the least half width")
 
 
 def _formulas(settings: Settings, key: str, scope: Scope, dimension: int) -> tuple[Formula, ...]:

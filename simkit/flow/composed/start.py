@@ -13,6 +13,7 @@ from simkit.flow.arrays import Velocity
 from simkit.flow.boundary.side_velocity import velocity_on_sides
 from simkit.flow.composed.flow import ComposedFlow
 from simkit.flow.composed.parts_of_sides import check_parts
+from simkit.flow.composed.shapes import refuse_sizes
 from simkit.flow.composed.surface_pressures import check_surface
 from simkit.flow.stepping.time_step import CARRY_LIMIT, check_time_step
 
@@ -74,6 +75,8 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
 
     viscosity = places.at_centers(flow.viscosity, velocity, scalars, params, zero, boundary)
     refuse_negative(flow.viscosity, viscosity)
+    if equations.implicit_viscosity is not None and not (part := float(equations.implicit_viscosity(params))) >= 0:
+        raise UserError(f"implicit_viscosity: is {part:g} at the start; choose one that is not negative")
     for one in flow.scalars.values():
         if one.source is not None:
             refuse_non_finite(one.source, places.at_centers(one.source, velocity, scalars, params, zero))
@@ -125,6 +128,9 @@ def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float])
     for one in flow.obstacles.values():
         for formula in one.formulas:
             refuse_non_finite(formula, formula.number(params, time=0.0))
+        refuse_sizes(one.numbers, params)
+        if one.size is not None and not float(one.size.number(params, time=0.0)) > 0:
+            raise UserError(f"{one.size.where}: is not above 0 at the start; choose another factor")
     moves = bodies.moves  # type: ignore[union-attr]
     for name, one in flow.obstacles.items():
         check_surface(name, one, flow, params)

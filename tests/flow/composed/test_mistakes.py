@@ -212,6 +212,37 @@ def test_formulas_that_are_not_finite_at_the_start_are_refused(path, value, mess
     assert message in str(refused.value)
 
 
+@pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"shape": "circle", "radius": "size"}, "obstacles.rod.radius: is -0.5 at the start; choose a length above 0"),
+        ({"shape": "box", "half_widths": ["size", 0.5]}, "obstacles.rod.half_widths[0]: is -0.5 at the start"),
+        (
+            {"shape": "box", "half_widths": [0.5, 0.4], "rounding": "size"},
+            "rounding: is -0.5 at the start; choose 0 to",
+        ),
+        ({"shape": "box", "half_widths": [0.5, 0.4], "rounding": 0.45}, "choose 0 to 0.4, the least half width"),
+        ({"shape": "capsule", "radius": 0.4, "half_length": "size"}, "obstacles.rod.half_length: is -0.5"),
+        ({"shape": "ellipse", "half_axes": [0.4, "size"]}, "obstacles.rod.half_axes[1]: is -0.5"),
+        ({"shape": "airfoil", "digits": "2412", "chord": "size"}, "obstacles.rod.chord: is -0.5"),
+        ({"shape": "circle", "radius": 0.5, "size": "size"}, "obstacles.rod.size: is not above 0 at the start"),
+    ],
+)
+def test_sizes_of_bodies_that_are_not_above_zero_are_refused(body, message, method):
+    axis = {"cells": 16, "to": 3.0, "lower": "wall", "upper": "wall"}
+    with pytest.raises(UserError) as refused:
+        simulation = flow.system(
+            axes={"x": axis, "y": axis},
+            viscosity=0.1,
+            obstacles={"rod": {"position": [1.5, 1.5], **body}},
+            obstacle_method=method,
+            parameters={"time_step": 0.01, "size": -0.5},
+        )
+        simulation.check_values(simulation.params, jax.random.key(0))
+    assert message in str(refused.value)
+
+
 def test_a_file_names_file_key_and_column():
     with pytest.raises(UserError) as refused:
         build(load("stokes_second_problem", {"config.axes.y.lower.u": "wall_sped*cos(omega*time)"}))
