@@ -39,7 +39,8 @@ MESSAGES = {
     Status.OK: "ran all its steps",
     Status.CONVERGED: "converged",
     Status.MAX_STEPS: "did not converge within its steps; give it more steps or loosen its tolerance",
-    Status.NON_FINITE: "turned non-finite; reduce the time step or bring the parameters nearer to their defaults",
+    Status.NON_FINITE: "turned non-finite; bring the parameters nearer to their defaults, or reduce the time "
+    "step where there is one",
     Status.STALLED: "got no further at this precision; loosen its tolerance or use float64",
     Status.BUFFER_OVERFLOW: "ran out of room in a buffer, such as a list of neighbors, so forces may be missing; raise "
     "its capacity",

@@ -141,7 +141,7 @@ def wild_flow(**values):
 
 def test_failed_member_is_named_and_does_not_change_the_others():
     steps = (0.005, 5.0, 0.01)
-    with pytest.warns(UserWarning, match=r"^member 1 \(time_step = 5, seed = 0\) turned non-finite; reduce"):
+    with pytest.warns(UserWarning, match=r"^member 1 \(time_step = 5, seed = 0\) turned non-finite; bring"):
         result = simkit.sweep(wild_flow(), {"time_step": steps})
     assert result["status"].values.ravel().tolist() == ["ok", "non_finite", "ok"]
     assert np.isnan(result["kinetic_energy"].isel(time_step=1, seed=0, frame=-1))
