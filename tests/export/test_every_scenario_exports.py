@@ -17,6 +17,9 @@ from simkit.scenario.overrides import with_values
 from tests.scenarios.small import NAMES, small, small_to_the_end
 
 FORMS = ("step", "trajectory", "gradient")
+# Roundings decide which packing a relaxation from a random start ends in: the programs run, but two of them agree in
+# no number.
+NOT_COMPARABLE = (("jamming", "gradient"),)
 # The others are heavy: each compiles its program four times.
 SOON = (("bouncing_ball", "step"), ("taylor_green", "step"), ("soft_sphere_packing", "step"))
 
@@ -51,8 +54,11 @@ def test_scenario_agrees_in_every_runtime(name, form, tmp_path):
     if file := os.environ.get("SIMKIT_RUNTIMES"):
         with Path(file).open("a") as rows:
             rows.write(json.dumps(entry) + "\n")
-    assert report.passed, report.misses
     assert [one.runtime for one in report.runtimes] == ["onnxruntime", "jax.export"]
+    if (name, form) in NOT_COMPARABLE:
+        assert len(report.misses) == 2 and all("no output can be compared" in miss for miss in report.misses)
+    else:
+        assert report.passed, report.misses
 
 
 @pytest.mark.slow
