@@ -107,7 +107,7 @@ def test_adaptive_step_holds_the_courant_number_and_is_finite_at_rest():
 
     def length(velocity, params, **more):
         model = Equations(place, "viscosity", adaptive_time_step(), entering, **more)
-        return model.step_length(velocity, (), params, 0.0)
+        return model.step_length(velocity, (), params, jnp.zeros((), velocity[0].dtype))
 
     params = {"viscosity": 1e-3, "courant_number": 0.8, "time_step": 0.5, "inflow": 0.0}
     velocity = noise(place.grid, 0)

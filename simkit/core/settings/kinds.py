@@ -77,7 +77,9 @@ def text(doc: str, default: Any = _REQUIRED) -> Setting:
             raise UserError(f"{where} = {shown(value)} is no text; write it in quotes")
         return value
 
-    return _setting("text", doc, check, default, {"type": "string"})
+    # A scenario file may also name a file, whose content is taken.
+    content = {"properties": {"file": {"type": "string"}}, "required": ["file"], "additionalProperties": False}
+    return _setting("text", doc, check, default, {"type": ["string", "object"], **content})
 
 
 def formula(doc: str, default: Any = _REQUIRED) -> Setting:
