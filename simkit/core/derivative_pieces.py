@@ -14,7 +14,7 @@ from simkit.core import paths
 from simkit.core.dependence import used_leaves
 from simkit.core.objective import Objective
 from simkit.core.pytree import size_in_bytes
-from simkit.core.rematerialization import Memory, width_of
+from simkit.core.rematerialization import width_of
 from simkit.core.rollout import Frames, frames, initial
 from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import status_of
@@ -40,7 +40,6 @@ class Pieces:
         count: frames of a piece.
         frame: shapes of one frame, ``{"observed.NAME" | "diagnosed.NAME": array}``.
         names: names of the arrays on which the objective depends, see `needed_names`.
-        memory: memory of the states stored within a piece, see `simkit.core.rollout.trajectory`.
     """
 
     objective: Objective
@@ -49,7 +48,6 @@ class Pieces:
     count: int
     frame: Arrays
     names: tuple[str, ...]
-    memory: Memory = "balanced"
 
     @property
     def number(self) -> int:
@@ -66,7 +64,7 @@ class Pieces:
 
     def piece(self, state: State, params: Params) -> tuple[State, Arrays]:
         """Return the state after a piece that begins with the given state, and its frames."""
-        width = width_of((self.count, self.every), size_in_bytes(state), self.memory)
+        width = width_of((self.count, self.every), size_in_bytes(state), self.objective.memory)
         record = frames(self.objective.simulation, self.every, self.count, width=width)
         state, found = record(state, params)
         return state, self._arrays(found)
@@ -123,7 +121,7 @@ class Pieces:
         return {name: known[name] for name in self.wrt}
 
     def _arrays(self, found: Frames) -> Arrays:
-        return {name: array for name, array in _named(found).items() if name in (*self.names, STATUS)}
+        return {name: array for name, array in found.named.items() if name in self.names} | {STATUS: found.status}
 
 
 def needed_names(objective: Objective, frame: Arrays, count: int) -> tuple[str, ...]:
@@ -163,12 +161,6 @@ def with_floats(tree: Any, floats: Sequence[jax.Array]) -> Any:
 
 def _is_float(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jnp.inexact)
-
-
-def _named(found: Frames) -> Arrays:
-    groups = {"observed": found.observed, "diagnosed": found.diagnosed}
-    named = {f"{group}.{name}": array for group, arrays in groups.items() for name, array in arrays.items()}
-    return named | {STATUS: found.status}
 
 
 def _frames(named: Arrays, status: jax.Array) -> Frames:

@@ -134,6 +134,12 @@ class Frames:
     status: jax.Array
 
     @property
+    def named(self) -> Arrays:
+        """Their arrays without the status, ``{"observed.NAME" | "diagnosed.NAME": array}``."""
+        groups = {"observed": self.observed, "diagnosed": self.diagnosed}
+        return {f"{group}.{name}": array for group, arrays in groups.items() for name, array in arrays.items()}
+
+    @property
     def stored(self) -> jax.Array:
         """Frames that a stored run holds, ``(frames,)`` booleans; False for those after the frame in which it stops."""
         ended = stops(self.status)

@@ -1,6 +1,7 @@
 """A derivative as work of the loop: the run forward, piece by piece, and then its pieces in reverse order."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 from simkit.core.derivative_pieces import STATUS, Pieces, floats_of, needed_names
 from simkit.core.objective import Objective
 from simkit.core.pytree import pytree
-from simkit.core.rematerialization import Memory
 from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import failed
 from simkit.engine.loop import Segment
@@ -116,23 +116,25 @@ class Backward:
     def _state(self, index: int) -> State:
         """Return the stored state at the end of a piece."""
         found = self._stored(index)
-        named = {name: array for name, array in found.items() if name in self._state_layout()}
-        return state_of_arrays(named, self._template(), self.store.path_of(index))
+        named = {name: array for name, array in found.items() if name in self._state_layout}
+        return state_of_arrays(named, self._template, self.store.path_of(index))
 
     def _stored(self, index: int) -> dict[str, np.ndarray]:
         frames = 1 if index == 0 else self.pieces.count
         frame = {name: self.pieces.frame[name] for name in self.pieces.names}
         layout = {name: (str(one.dtype), (frames, *one.shape)) for name, one in frame.items()}
-        layout |= {STATUS: ("int32", (frames,))} | self._state_layout()
+        layout |= {STATUS: ("int32", (frames,))} | self._state_layout
         found = self.store.read_segment(self.store.path_of(index))
         Layout(layout).check(self.store.path_of(index), found)
         return found
 
+    @functools.cached_property
     def _template(self) -> State:
         return jax.eval_shape(self.programs.first, self.params, self.key)[0]
 
+    @functools.cached_property
     def _state_layout(self) -> dict[str, tuple[str, tuple[int | str, ...]]]:
-        named = jax.eval_shape(arrays_of_state, self._template())
+        named = jax.eval_shape(arrays_of_state, self._template)
         return {name: (str(leaf.dtype), leaf.shape) for name, leaf in named.items()}
 
 
@@ -154,7 +156,6 @@ def backward(
     key: jax.Array,
     store: Store,
     least: int,
-    memory: Memory = "balanced",
 ) -> Backward:
     """Return the derivative of an objective as work of the loop.
 
@@ -165,12 +166,11 @@ def backward(
         key: random key of the initial state.
         store: store of the segments.
         least: least number of pieces, if the run has as many frames or steps.
-        memory: memory of the states held within a piece, see `simkit.core.rollout.trajectory`.
     """
     plan = plan_of_pieces(objective, least)
     frame = shapes_of(objective.simulation)[1]
     names = needed_names(objective, frame, plan.frames + 1)
-    pieces = Pieces(objective, tuple(wrt), plan.every, plan.frames_per_segment, frame, names, memory)
+    pieces = Pieces(objective, tuple(wrt), plan.every, plan.frames_per_segment, frame, names)
     programs = Programs(
         first=jax.jit(pieces.first),
         piece=jax.jit(pieces.piece),

@@ -170,9 +170,7 @@ def _beginning(simulation: Simulation) -> Callable[[Params, jax.Array], tuple[St
 
 
 def _arrays(recorded: Frames) -> dict[str, np.ndarray]:
-    groups = {"observed": recorded.observed, "diagnosed": recorded.diagnosed}
-    named = {f"{group}.{name}": array for group, arrays in groups.items() for name, array in arrays.items()}
-    return {name: np.asarray(array) for name, array in (named | {"status": recorded.status}).items()}
+    return {name: np.asarray(array) for name, array in (recorded.named | {"status": recorded.status}).items()}
 
 
 def _kept(status: np.ndarray) -> int:

@@ -46,6 +46,11 @@ class Derivative:
     note: str
     fit: str = ""
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether the value and all derivatives are finite."""
+        return all(np.isfinite(number).all() for number in (self.value, *self.derivative.values()))
+
 
 def differentiate(
     scenario: Scenario,

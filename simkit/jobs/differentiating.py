@@ -62,8 +62,8 @@ def value_and_grad(
         if memory is not None:
             raise UserError("memory= limits a derivative that is not stored; leave it out, or leave output= out")
         result = begin(gradient_job(found, parameter_names(wrt), objective, mode), output, overwrite)
-    note, numbers = result.note, [np.asarray(result.value), *result.derivative.values()]
-    if not note and not all(np.isfinite(number).all() for number in numbers):
+    note = result.note
+    if not note and not result.is_finite:
         note = f"{found.name}: the objective or a derivative is not finite: {NOT_FINITE}"
     if note:
         warnings.warn(note, stacklevel=2)

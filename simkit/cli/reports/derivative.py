@@ -1,7 +1,6 @@
 """Report of a derivative, beside its central differences if they were computed."""
 
 import argparse
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -67,9 +66,6 @@ def report(
     from simkit.jobs.outcome import NOT_FINITE
 
     rows = _rows(found.derivative, checked, wrt)
-    finite = math.isfinite(found.value) and all(
-        math.isfinite(number) for array in found.derivative.values() for number in array.flat
-    )
     failed = found.status in FAILURES
     if json:
         result = {"scenario": scenario.name, "objective": objective, "value": found.value}
@@ -93,9 +89,9 @@ def report(
             print(f"\nnote: {found.note}")
     if failed:
         print(f"simkit: {found.note}; its derivative is not defined", file=sys.stderr)
-    elif not finite:
+    elif not found.is_finite:
         print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {NOT_FINITE}", file=sys.stderr)
-    if failed or not finite:
+    if failed or not found.is_finite:
         return FAILED
     wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"]
     if wrong:

@@ -126,10 +126,8 @@ def allowed_errors(perturbed: Callable[[int], Arrays], expected: Arrays, toleran
 
 def _round_off(array: np.ndarray, largest: float) -> float:
     """Return the allowed error of an output that is round-off relative to ``largest``, 0 for others."""
-    scale, level = (
-        largest_of(array),
-        ROUND_OFF.get(str(array.dtype), ROUND_OFF["float32"]) * float(np.finfo(array.dtype).eps) * largest,
-    )
+    units = ROUND_OFF.get(str(array.dtype), ROUND_OFF["float32"])
+    scale, level = largest_of(array), units * float(np.finfo(array.dtype).eps) * largest
     return 0.0 if scale > level else level / scale if scale else level
 
 
