@@ -16,6 +16,7 @@ from simkit.flow.composed.parts_of_sides import check_parts
 from simkit.flow.composed.shapes import refuse_sizes
 from simkit.flow.composed.surface_pressures import check_surface
 from simkit.flow.stepping.time_step import CARRY_LIMIT, check_time_step
+from simkit.flow.viscosity import uniform
 
 # Sides and obstacles are checked at time 0 and at this many times, the first time step times powers of two.
 LOOKS = 7
@@ -75,8 +76,10 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
 
     viscosity = places.at_centers(flow.viscosity, velocity, scalars, params, zero, boundary)
     refuse_negative(flow.viscosity, viscosity)
-    if equations.implicit_viscosity is not None and not (part := float(equations.implicit_viscosity(params))) >= 0:
-        raise UserError(f"implicit_viscosity: is {part:g} at the start; choose one that is not negative")
+    if equations.implicit_viscosity is not None:
+        part = float(uniform(equations.implicit_viscosity, params))
+        if not part >= 0:
+            raise UserError(f"implicit_viscosity: is {part:g} at the start; choose one that is not negative")
     for one in flow.scalars.values():
         if one.source is not None:
             refuse_non_finite(one.source, places.at_centers(one.source, velocity, scalars, params, zero))
