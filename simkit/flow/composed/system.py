@@ -65,7 +65,8 @@ def system(
         viscosity: kinematic viscosity, a number or a formula; of the coordinates, the velocity, ``shear_rate`` and
             scalars too.
         force: formulas of its components x, y and z, per unit mass.
-        flow_rate: mean velocity along x, a number or a formula of time, kept by a uniform acceleration.
+        flow_rate: mean velocity along x, a number or a formula of time, kept by a uniform acceleration; a start with
+            another mean is shifted to it.
         initial: formulas of u, v and w, or of the ``stream_function``, at the start.
         scalars: scalars that the flow carries, by name.
         obstacles: bodies in the flow, by name.
