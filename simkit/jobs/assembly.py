@@ -1,14 +1,14 @@
 """Results of a sweep's members: held at the frame where each stopped, joined over chunks, as one labeled data set."""
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simkit.jobs.members import Members
 from simkit.jobs.stored_arrays import StoredArray, member_axis
-from simkit.jobs.sweep_objectives import OBJECTIVE, OMITTED_OBJECTIVES, PREFIX, objective_values, objectives_to_compute
+from simkit.jobs.stored_objectives import read_objectives
+from simkit.jobs.sweep_objectives import OBJECTIVE, OMITTED_OBJECTIVES, PREFIX, MemberObjectives, objectives_to_compute
 from simkit.storage import datasets
 from simkit.storage.chunk_files import members_layout
 from simkit.storage.labels import annotate, attributes_of, components, oriented
@@ -85,24 +85,27 @@ def in_memory(simulation: "Simulation", sweep: Members, chunks: Sequence[Mapping
     labels = datasets.labels_of(simulation)
     described = {name: (array.dtype, _of_member(name, array.shape)) for name, array in chunks[0].items()}
     observed, diagnosed = datasets.split(described)
-    measured, omitted = objective_values(
-        simulation,
-        sweep.scenario,
-        objectives_to_compute(sweep.objectives),
+    measures = MemberObjectives(
+        simulation, sweep.scenario, objectives_to_compute(sweep.objectives), observed, diagnosed
+    )
+    measured = measures.values(
         {name: members_first(f"observed.{name}") for name in observed},
         {name: members_first(f"diagnosed.{name}") for name in diagnosed},
         members_first("status"),
     )
-    result = _labeled(sweep, labels, described, variable, measured, omitted)
+    result = _labeled(sweep, labels, described, variable, measured, measures.omitted)
     return result.assign_attrs(members=sweep.members, failed=int(failed(result["status"].values).sum()))
 
 
 def on_disk(sweep: Members, directory: RunDirectory) -> "xarray.Dataset":
-    """Return the labeled result of a sweep whose chunks are all stored; arrays are read when they are indexed.
+    """Return the labeled result of a sweep whose chunks are all stored; their arrays are read when they are indexed.
 
     Args:
         sweep: the sweep.
         directory: run directory of the sweep.
+
+    Raises:
+        DamagedFileError: if the file of the objectives is damaged or missing.
     """
     from simkit.jobs.lazy_results import ChunkReader, lazy_variable
 
@@ -112,12 +115,14 @@ def on_disk(sweep: Members, directory: RunDirectory) -> "xarray.Dataset":
     grid = dict(zip(sweep.axes, sweep.shape, strict=True))
     layout = members_layout(request, frames).arrays
     described = {name: (dtype, _of_member(name, shape)) for name, (dtype, shape) in layout.items()}
+    measured = read_objectives(sweep, directory)
     result = _labeled(
         sweep,
         request["labels"],
         described,
         lambda stored, axes: lazy_variable(reader, stored, grid, axes),
-        omitted=list(objectives_to_compute(sweep.objectives)),
+        measured,
+        [name for name in objectives_to_compute(sweep.objectives) if name not in measured],
     )
     return result.assign_attrs(members=sweep.members)
 
@@ -133,8 +138,8 @@ def _labeled(
     labels: Mapping[str, Any],
     described: Mapping[str, tuple[Any, tuple[int, ...]]],
     variable: Callable[[StoredArray, Sequence[str]], Variable],
-    measured: Mapping[str, np.ndarray] = MappingProxyType({}),
-    omitted: Sequence[str] = (),
+    measured: Mapping[str, np.ndarray],
+    omitted: Sequence[str],
 ) -> "xarray.Dataset":
     """Return the labeled result of a sweep.
 

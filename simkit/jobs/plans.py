@@ -77,9 +77,9 @@ def sweep(
         Diagnostics with dimensions (swept parameters..., seed, frame); without ``frame`` final frames, ``status``, and
         the objectives other than the last value of a diagnostic; the attribute ``objectives_left_out`` names those that
         need arrays at every frame. A large result stays in ``output`` and is read when it is indexed, see
-        `simkit.open_run`; it has no objectives, and the attribute names them all. Parameters that are zipped, sampled
-        or read from a table are coordinates along ``point``. Axes of the configuration come first; arrays whose size
-        depends on it are in the data sets of ``output/config_NNNN``.
+        `simkit.open_run`. Parameters that are zipped, sampled or read from a table are coordinates along ``point``.
+        Axes of the configuration come first; arrays whose size depends on it are in the data sets of
+        ``output/config_NNNN``.
 
     Raises:
         UserError: if an argument is wrong, or the sweep does not fit in memory.

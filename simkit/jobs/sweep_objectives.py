@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
 OMITTED_OBJECTIVES = "objectives_left_out"
-"""Attribute of a data set: names of the objectives not in it, since they need frames that a sweep does not store, or
-since the result is so large that it stays in its chunks."""
+"""Attribute of a data set: names of the objectives not in it, since they need frames that a sweep does not store."""
 OBJECTIVE = "objective"
 """Attribute of a variable of a data set: the name of the objective that it holds."""
 PREFIX = "objective_"
@@ -40,56 +39,70 @@ def objectives_to_compute(objectives: Mapping[str, ObjectiveSettings]) -> dict[s
     }
 
 
-def objective_values(
-    simulation: "Simulation",
-    scenario: Scenario,
-    objectives: Mapping[str, ObjectiveSettings],
-    observed: Arrays,
-    diagnosed: Arrays,
-    status: np.ndarray,
-) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return the objectives of all members.
+class MemberObjectives:
+    """Functions that compute objectives of members from the arrays that a sweep stores of them.
+
+    Attributes:
+        omitted: names of the objectives that need arrays which are not stored.
 
     Args:
         simulation: simulation of one member.
         scenario: scenario that declares the objectives.
         objectives: objectives from `objectives_to_compute`.
-        observed: last frame of each member, (members, ...).
-        diagnosed: diagnostics of each member, (members, frames, ...), held from the frame at which it stopped.
-        status: final status codes, int32 (members,).
-
-    Returns:
-        Values (members,) by objective, and names of the objectives that need other arrays.
+        observed: names of the stored arrays of last frames.
+        diagnosed: names of the diagnostics.
     """
-    import jax
 
-    from simkit.core.status import checks_every_step, stops
+    def __init__(
+        self,
+        simulation: "Simulation",
+        scenario: Scenario,
+        objectives: Mapping[str, ObjectiveSettings],
+        observed: Collection[str],
+        diagnosed: Collection[str],
+    ) -> None:
+        import jax
 
-    if not objectives:
-        return {}, []
-    counted = _stored(diagnosed, stops(status)) if diagnosed and checks_every_step(simulation) else None
-    values, omitted = {}, []
-    for name, settings in objectives.items():
-        used = [one for one in settings.made_of if one in observed and one not in diagnosed]
-        missing = [one for one in settings.made_of if one not in observed and one not in diagnosed]
-        if _needs_more(settings, used, [one for one in missing if one not in simulation.coordinates]):
-            omitted.append(name)
-            continue
-        # One member at a time, so that the bits of its value do not depend on the other members.
-        function = jax.jit(_measure(simulation, scenario, settings))
+        self._simulation, self._dtype = simulation, np.dtype(scenario.run.precision)
+        self._used: dict[str, list[str]] = {}
+        self._functions: dict[str, Callable[..., jax.Array]] = {}
+        self.omitted: list[str] = []
+        for name, settings in objectives.items():
+            used = [one for one in settings.made_of if one in observed and one not in diagnosed]
+            missing = [one for one in settings.made_of if one not in observed and one not in diagnosed]
+            if _needs_more(settings, used, [one for one in missing if one not in simulation.coordinates]):
+                self.omitted.append(name)
+            else:
+                self._used[name] = used
+                self._functions[name] = jax.jit(_measure(simulation, scenario, settings))
+
+    def values(self, observed: Arrays, diagnosed: Arrays, status: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the objectives of members by name, each (members,), of the precision of the run.
+
+        Args:
+            observed: last frame of each member, (members, ...).
+            diagnosed: diagnostics of each member, (members, frames, ...), held from the frame at which it stopped.
+            status: final status codes, int32 (members,).
+        """
+        from simkit.core.status import checks_every_step, stops
+
+        if not self._functions:
+            return {}
+        counted = _stored(diagnosed, stops(status)) if diagnosed and checks_every_step(self._simulation) else None
         # Observed arrays are used in the last frame alone, here repeated beside the diagnostics of every frame.
         frames = max((array.shape[1] for array in diagnosed.values()), default=1)
-        values[name] = np.array(
-            [
-                function(
-                    {one: np.broadcast_to(observed[one][index], (frames, *observed[one].shape[1:])) for one in used},
-                    {one: array[index] for one, array in diagnosed.items()},
-                    None if counted is None else counted[index],
-                )
-                for index in range(len(status))
-            ]
-        )
-    return values, omitted
+
+        found = {}
+        for name, used in self._used.items():
+
+            def value(index: int, name: str = name, used: Collection[str] = used) -> Any:
+                last = {one: np.broadcast_to(observed[one][index], (frames, *observed[one].shape[1:])) for one in used}
+                of_frames = {one: array[index] for one, array in diagnosed.items()}
+                return self._functions[name](last, of_frames, None if counted is None else counted[index])
+
+            # One member at a time, so that the bits of its value do not depend on the other members.
+            found[name] = np.array([value(index) for index in range(len(status))], self._dtype)
+        return found
 
 
 def objectives_in(result: "xarray.Dataset", scenario: Scenario) -> dict[str, "xarray.DataArray"]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.jobs.totals import blocks_of, totals_of
+from simkit.jobs.sweep_objectives import OBJECTIVE
+from simkit.jobs.totals import blocks_of, objective_arrays, totals_of
 from simkit.storage.files import DamagedFileError, read_bytes, read_sealed_json, write_bytes, write_sealed_json
 from simkit.storage.run_directory import SUMMARY, RunDirectory
 
@@ -140,17 +141,20 @@ def undefined_objectives(result: "xarray.Dataset") -> list[str]:
     """
     from simkit.core.status import failed
     from simkit.jobs.outcome import NOT_FINITE
-    from simkit.jobs.sweep_objectives import OBJECTIVE
 
-    lines = list[str]()
-    for array in result.data_vars.values():
-        if OBJECTIVE in array.attrs:
-            fine = ~failed(result["status"].values)
-            count = int((fine & ~np.isfinite(array.values)).sum())
-            if count:
-                which = f"objective {array.attrs[OBJECTIVE]} is not finite in {count} of {int(fine.sum())} members"
-                lines.append(f"{which} that did not fail: {NOT_FINITE}")
-    return lines
+    names = list(objective_arrays(result))
+    fine, bad = 0, dict.fromkeys(names, 0)
+    for _, block in blocks_of(result[["status", *names]]) if names else ():
+        good = ~failed(block["status"].values)
+        fine += int(good.sum())
+        for name in names:
+            bad[name] += int((good & ~np.isfinite(block[name].values)).sum())
+    return [
+        f"objective {result[name].attrs[OBJECTIVE]} is not finite in {count} of {fine} members that did not fail: "
+        + NOT_FINITE
+        for name, count in bad.items()
+        if count
+    ]
 
 
 def named(index: int, values: Mapping[str, float | str]) -> str:

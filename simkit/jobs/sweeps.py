@@ -17,7 +17,9 @@ from simkit.jobs.members import Members
 from simkit.jobs.outcome import RunFailedError
 from simkit.jobs.points import check_axes, check_counts, check_extremes
 from simkit.jobs.size_checks import check_declared_sizes
+from simkit.jobs.stored_objectives import OBJECTIVES, store_objectives
 from simkit.jobs.stored_progress import StoredProgress
+from simkit.jobs.sweep_objectives import objectives_to_compute
 from simkit.jobs.sweep_progress import chunk_progress
 from simkit.jobs.sweep_results import (
     RESULT,
@@ -52,7 +54,7 @@ class Sweep(Members, Job["xarray.Dataset"]):
 
     kind = "sweep"
     noun = "a sweep"
-    files = r"sweep\.(nc|png)|chunk_\d{4,}\.npz"
+    files = r"sweep\.(nc|png)|objectives\.npz|chunk_\d{4,}\.npz"
     stores = r"chunk_\d{4,}"
     request_checks: ClassVar = {
         "over": manifest_schema.each(manifest_schema.NUMBERS),
@@ -108,7 +110,9 @@ class Sweep(Members, Job["xarray.Dataset"]):
     @property
     def results(self) -> tuple[str, ...]:
         """Files of a finished sweep, besides its chunks."""
-        return (RESULT, SUMMARY) if self.in_one_file else (SUMMARY,)
+        if self.in_one_file:
+            return RESULT, SUMMARY
+        return (OBJECTIVES, SUMMARY) if objectives_to_compute(self.objectives) else (SUMMARY,)
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "Sweep":
         """Return the sweep with chunks that fit in memory."""
@@ -156,6 +160,7 @@ class Sweep(Members, Job["xarray.Dataset"]):
         if directory is None or self.in_one_file:
             result = in_memory(prepared.simulation, self, [found[index] for index in range(chunks.count)])
         else:
+            store_objectives(chunks)
             result = on_disk(self, directory)
         return store_result(directory, result, in_one_file=self.in_one_file) if directory else result
 

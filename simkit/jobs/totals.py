@@ -1,4 +1,4 @@
-"""Totals of a sweep: number of members by status, and quantiles of their final diagnostics.
+"""Totals of a sweep: number of members by status, and quantiles of their final diagnostics and objectives.
 
 Members are read a block at a time, so that only one block is in memory.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.jobs.quantiles import Quantiles
+from simkit.jobs.sweep_objectives import OBJECTIVE
 
 if TYPE_CHECKING:
     import xarray
@@ -37,7 +38,8 @@ class Totals:
 
         Args:
             status: codes of `simkit.core.status.Status`, int32 (members,).
-            final: final diagnostics by name, (members,); those of failed members and non-finite ones are omitted.
+            final: final diagnostics and objectives by name, (members,); those of failed members and non-finite ones
+                are omitted.
         """
         from simkit.core.status import Status, failed
 
@@ -53,7 +55,7 @@ class Totals:
 
     @property
     def quantiles(self) -> dict[str, dict[str, float]]:
-        """Quantiles of each diagnostic with finite numbers."""
+        """Quantiles of each array with finite numbers."""
         known = {name: found for name, found in self._quantiles.items() if found.count}
         return {
             name: dict(zip(FRACTIONS, found.at(list(FRACTIONS.values())), strict=True)) for name, found in known.items()
@@ -72,7 +74,8 @@ def totals_of(result: "xarray.Dataset") -> Totals:
     """
     totals = Totals()
     for _, block in blocks_of(result):
-        final = {name: array.values.ravel() for name, array in final_numbers(block).items()}
+        arrays = final_numbers(block) | objective_arrays(block)
+        final = {name: array.values.ravel() for name, array in arrays.items()}
         totals.add(codes_of(block["status"].values).ravel(), final)
     return totals
 
@@ -85,6 +88,15 @@ def final_numbers(result: "xarray.Dataset") -> "dict[str, xarray.DataArray]":
     """
     axes = result["status"].dims
     return {str(n): a.isel(frame=-1) for n, a in result.data_vars.items() if a.dims == (*axes, "frame")}
+
+
+def objective_arrays(result: "xarray.Dataset") -> "dict[str, xarray.DataArray]":
+    """Return the objectives of members other than the last value of a diagnostic, by name in the data set.
+
+    Args:
+        result: result of a sweep.
+    """
+    return {str(name): array for name, array in result.data_vars.items() if OBJECTIVE in array.attrs}
 
 
 def codes_of(words: np.ndarray) -> np.ndarray:

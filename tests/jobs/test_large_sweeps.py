@@ -17,6 +17,8 @@ from simkit.jobs.quantiles import KEPT, Quantiles
 from simkit.jobs.sweeps import Sweep
 from simkit.jobs.totals import block_lengths
 from simkit.scenario.loading import load
+from simkit.storage.archives import read_arrays, write_arrays
+from simkit.storage.run_directory import RunDirectory
 from tests.scenarios.small import FEW_DISKS
 from tests.stopping import StopAfter, Stopped
 from tests.toys import SQUARED, toy
@@ -62,16 +64,53 @@ def test_a_large_result_stays_in_its_chunks_and_equals_the_result_in_memory(tmp_
     assert opened["frequency"].attrs["units"] == "1/s" and opened["seed"].values.tolist() == [0, 1]
 
 
-def test_objectives_not_computed_for_a_large_result_are_named(small_files, tmp_path, capsys):
+def test_objectives_of_a_large_result_are_those_of_the_result_in_memory(tmp_path, monkeypatch, capsys):
+    whole = simkit.sweep(toy(SQUARED), OVER, seeds=2, chunk=5)
+    names = {"objective_energy", "mean_time", "spread"}
+    assert names <= set(whole) and all(whole[name].dtype == np.float64 for name in names)
+    monkeypatch.setattr(chunk_size, "ONE_FILE", 2000)
     begin(Sweep(toy(SQUARED), OVER, seeds=2, chunk=5), tmp_path / "sweep")
     for found in (simkit.open_run(tmp_path / "sweep"), simkit.resume(tmp_path / "sweep")):
-        assert found.attrs["objectives_left_out"] == "energy, mean_time, spread"
-        assert not {"objective_energy", "mean_time", "spread"} & set(found)
+        xarray.testing.assert_identical(found.load(), whole)
     assert main(["resume", str(tmp_path / "sweep"), "--no-render"]) == 0
-    assert "not shown:  energy, mean_time, spread: " in capsys.readouterr().out
-    assert not (tmp_path / "sweep" / "sweep.png").exists()
+    told = capsys.readouterr().out
+    assert "spread" in told and "not shown" not in told
     simkit.sweep(toy(), OVER, seeds=2, chunk=5, output=tmp_path / "plain")
-    assert "objectives_left_out" not in simkit.open_run(tmp_path / "plain").attrs
+    assert not (tmp_path / "plain" / "objectives.npz").exists()
+
+
+def test_objectives_that_need_frames_are_named(small_files, tmp_path, capsys):
+    text = SQUARED.replace("final(rms(position))", "largest(max(squares))")
+    text += "[quantities.squares]\nexpression = 'position*pendulum'\ndoc = 'a field'\n"
+    begin(Sweep(toy(text), OVER, seeds=2, chunk=5), tmp_path / "sweep")
+    found = simkit.open_run(tmp_path / "sweep")
+    assert found.attrs["objectives_left_out"] == "spread" and "mean_time" in found
+    assert main(["resume", str(tmp_path / "sweep"), "--no-render"]) == 0
+    assert "not shown:  spread: they need frames that a sweep does not store" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "of another sweep", "a name less", "a member less"])
+def test_damaged_objectives_are_computed_again(damage, small_files, tmp_path):
+    whole, other = tmp_path / "whole", tmp_path / "other"
+    for folder, seed in ((whole, 0), (other, 7)):
+        begin(Sweep(toy(SQUARED, seed=seed), OVER, seeds=2, chunk=5), folder)
+    path = whole / "objectives.npz"
+    data = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    elif damage.startswith("a "):
+        seal = RunDirectory.open(whole).seal.of("objectives")
+        arrays = read_arrays(path, seal)
+        arrays["spread"] = arrays["spread"][:-1]
+        if damage == "a name less":
+            del arrays["spread"]
+        write_arrays(path, arrays, seal)
+    else:
+        path.write_bytes(data[:-20] if damage == "cut" else (other / "objectives.npz").read_bytes())
+    with pytest.raises(UserError, match="simkit resume"):
+        simkit.open_run(whole)
+    simkit.resume(whole)
+    assert path.read_bytes() == data
 
 
 PARTS = [

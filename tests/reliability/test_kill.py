@@ -1,7 +1,12 @@
-"""Killed jobs: the resumed result has the same bytes as an uninterrupted one."""
+"""Killed jobs: the resumed result has the same bytes as an uninterrupted one.
 
+``SIMKIT_KILLS=100 pytest -m "slow or not slow" tests/reliability/test_kill.py`` kills each kind of job that often.
+"""
+
+import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,27 +16,41 @@ import pytest
 
 from simkit.render.files import whole_file
 
+psutil = pytest.importorskip("psutil")
+
 SIMKIT = [sys.executable, "-m", "simkit.cli.main"]
 
-# Long enough to be killed in the middle, short enough to repeat; and the number of segments.
+# Long enough to be killed in the middle, short enough to repeat; the number of segments; and what is killed.
+DRIVER, WORKER, ANY = "driver", "worker", "driver or worker"
+SWEEP = "sweep channel_flow --over reynolds=100,200,300,400 --chunk 1 --set cells=[16,12] --set steps=8000"
 WORK = {
     "molecular": (
         "run soft_sphere_packing --set config.particles.small.count=32 --set config.particles.large.count=32 "
         "--set every=4 --no-render",
         10,
+        DRIVER,
     ),
-    "flow": ("run channel_flow --set cells=[32,24] --set steps=12000 --no-render", 21),
-    "rigid": ("run bouncing_ball --set time_step=0.0001 --set steps=36000 --no-render", 21),
-    "sweep": ("sweep channel_flow --over reynolds=100,200,300 --chunk 1 --set cells=[16,12] --set steps=8000", 63),
+    "flow": ("run channel_flow --set cells=[32,24] --set steps=12000 --no-render", 21, DRIVER),
+    "rigid": ("run bouncing_ball --set time_step=0.0001 --set steps=36000 --no-render", 21, DRIVER),
+    "sweep": (SWEEP, 84, DRIVER),
+    "workers": (f"{SWEEP} --workers 2", 84, ANY),
     "relaxations": (
         "sweep soft_sphere_packing --seeds 12 --chunk 3 "
         "--set config.particles.small.count=8 --set config.particles.large.count=8",
         24,
+        DRIVER,
     ),
-    "optimize": ("optimize bouncing_ball --wrt launch_speed --method adam --iterations 60 --no-render", 21),
-    "grad": ("grad channel_flow --wrt reynolds,forcing --set cells=[16,12] --set steps=8000", 42),
+    "optimize": ("optimize bouncing_ball --wrt launch_speed --method adam --iterations 60 --no-render", 21, DRIVER),
+    "grad": ("grad channel_flow --wrt reynolds,forcing --set cells=[16,12] --set steps=8000", 42, DRIVER),
+    "processes": (
+        "launch -n 2 run channel_flow --set cells=[16,12] --set steps=200 --set every=20 --no-render",
+        11,
+        WORKER,
+    ),
 }
+# Kills of one job at most, and of one test at least: jobs are begun until it has as many.
 KILLS = 3
+WANTED = int(os.environ.get("SIMKIT_KILLS", "1"))
 
 
 def contents(folder):
@@ -45,34 +64,65 @@ def simkit(*words):
     assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "segments"),
-    [
-        pytest.param(*work, id=name, marks=() if name == "rigid" else pytest.mark.thorough)
-        for name, work in WORK.items()
-    ],
-)
-def test_jobs_killed_at_random_moments_resume_bit_for_bit(words, segments, tmp_path):
-    whole, folder = tmp_path / "whole", tmp_path / "killed"
-    simkit(*words.split(), "--output", str(whole))
-    moments = random.Random(words)
-    command = [*words.split(), "--output", str(folder)]
-    killed, seen = 0, set()
-    # The kills are spread over the run, each at a random time after the start of some segment.
+def victim(process, kind, moments):
+    """Return the process of a job that is killed next."""
+    driver = psutil.Process(process.pid)
+    # Python's own helper of shared memory is no worker.
+    others = [one for one in driver.children(recursive=True) if "resource_tracker" not in " ".join(one.cmdline())]
+    return moments.choice({DRIVER: [driver], WORKER: others, ANY: [driver, *others]}[kind] or [driver])
+
+
+def killed(words, segments, kind, folder, moments):
+    """Kill a job a few times, finish it, and return how often it was killed.
+
+    The kills are spread over the run, each at a random time after the start of some segment.
+    """
+    options = ["--no-render"] if "--no-render" in words else []
+    begin, go_on = [*words.split(), "--output", str(folder)], ["resume", str(folder), *options]
+    if "launch" in words:
+        go_on = ["launch", "-n", "2", *go_on]
+    if "--workers" in words:
+        go_on += ["--workers", "2"]
+    process, count, seen = None, 0, set()
     for after in sorted(moments.sample(range(segments - 1), KILLS)):
-        process = subprocess.Popen([*SIMKIT, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if process is None or process.poll() is not None:
+            command = go_on if folder.exists() else begin
+            process = subprocess.Popen([*SIMKIT, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while process.poll() is None and len(seen) <= after:
             seen.update(folder.rglob("segments/*.npz"))
             time.sleep(0.002)
         time.sleep(0.03 * moments.random())
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            killed += 1
+        if process.poll() is not None:
+            continue
+        with contextlib.suppress(psutil.NoSuchProcess):
+            target = victim(process, kind, moments)
+            target.kill()
+            count += 1
+            if target.pid == process.pid or "launch" in words:
+                process.wait()
+    if process is not None:
         process.wait()
-        command = ["resume", str(folder), *(["--no-render"] if "--no-render" in words else [])]
-    simkit(*command)
-    assert killed > 0, "every process ended before it could be killed; give the test more work"
-    assert contents(folder) == contents(whole)
+    simkit(*go_on)
+    return count
+
+
+def marks(name):
+    return {"rigid": (), "workers": pytest.mark.slow, "processes": pytest.mark.slow}.get(name, pytest.mark.thorough)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in WORK])
+def test_jobs_killed_at_random_moments_resume_bit_for_bit(name, tmp_path):
+    words, segments, kind = WORK[name]
+    simkit(*words.split(), "--output", str(tmp_path / "whole"))
+    expected, moments, count = contents(tmp_path / "whole"), random.Random(words), 0
+    for job in range(WANTED):
+        count += killed(words, segments, kind, tmp_path / f"killed_{job}", moments)
+        assert count > 0, "every process ended before it could be killed; give the test more work"
+        assert contents(tmp_path / f"killed_{job}") == expected
+        shutil.rmtree(tmp_path / f"killed_{job}")
+        if count >= WANTED:
+            break
+    print(f"{name}: {count} kills of {job + 1} jobs")
 
 
 KILLED_WHILE_DRAWING = """

@@ -50,7 +50,7 @@ def finish(
         return _finish_large(result, RunDirectory.open(folder), arguments, job.scenario)
     from simkit.core.status import failed
     from simkit.export.sweep_pictures import informative
-    from simkit.jobs.sweep_objectives import OMITTED_OBJECTIVES, objectives_in
+    from simkit.jobs.sweep_objectives import objectives_in
     from simkit.jobs.sweep_results import RESULT, columns_of, failures, undefined_objectives
     from simkit.jobs.totals import final_numbers
 
@@ -79,11 +79,7 @@ def finish(
         print(f"\nresult:    {folder / RESULT}   (read it with simkit.open_run('{folder}'))")
         if chart:
             print(f"chart:     {chart}")
-        if left := result.attrs.get(OMITTED_OBJECTIVES):
-            print(
-                f"not shown: {left}: they need frames that a sweep does not store; use [quantities] that reduce arrays,"
-            )
-            print("           or final(...)")
+        _print_omitted(result, "not shown: ")
         if apart := result.attrs.get("apart"):
             print(f"by config: {apart} differ in size; read them with simkit.open_run('{folder / 'config_0000'}'), ...")
     undefined = undefined_objectives(result)
@@ -96,8 +92,7 @@ def _finish_large(
     result: "xarray.Dataset", directory: "RunDirectory", arguments: argparse.Namespace, scenario: "Scenario"
 ) -> int:
     """Report a sweep too large for a table or for memory, by its totals."""
-    from simkit.jobs.sweep_objectives import OMITTED_OBJECTIVES
-    from simkit.jobs.sweep_results import failures, read_summary
+    from simkit.jobs.sweep_results import failures, read_summary, undefined_objectives
 
     summary, folder = read_summary(directory), directory.path
     totals = {key: summary[key] for key in ("statuses", "quantiles")}
@@ -111,11 +106,20 @@ def _finish_large(
         print(f"result:     {folder}   (in chunks; read what you need with simkit.open_run('{folder}'))")
         if chart:
             print(f"chart:      {chart}")
-        if left := result.attrs.get(OMITTED_OBJECTIVES):
-            print(f"not shown:  {left}: objectives are not computed for a result that stays in chunks")
-    for line in failures(result, SHOWN):
+        _print_omitted(result, "not shown:  ")
+    undefined = undefined_objectives(result)
+    for line in (*failures(result, SHOWN), *undefined):
         print(f"simkit: {line}", file=sys.stderr)
-    return FAILED if summary["failures"] else FINE
+    return FAILED if summary["failures"] or undefined else FINE
+
+
+def _print_omitted(result: "xarray.Dataset", label: str) -> None:
+    """Print the objectives that were not computed, and what would be."""
+    from simkit.jobs.sweep_objectives import OMITTED_OBJECTIVES
+
+    if left := result.attrs.get(OMITTED_OBJECTIVES):
+        print(f"{label}{left}: they need frames that a sweep does not store; use [quantities] that reduce arrays,")
+        print(f"{' ' * len(label)}or final(...)")
 
 
 def _chart(result: "xarray.Dataset", scenario: "Scenario", folder: Path, arguments: argparse.Namespace) -> Path | None:
