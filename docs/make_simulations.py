@@ -18,8 +18,8 @@ HEAD = """\
 
 Every simulation that scenario files may name: the arguments of its factory (`[config]`), its parameters (`[params]`,
 swept and differentiated), and the quantities that it computes; at the end the [functions of
-expressions](#functions-of-expressions). `simkit show flow.channel` shows the same for the installed version, those of
-other packages included, and `simkit show flow.channel --schema` as a JSON Schema.
+expressions](#functions-of-expressions). `simkit show flow.domain` shows the same for the installed version, those of
+other packages included, and `simkit show flow.domain --schema` as a JSON Schema.
 
 This page is made from the declarations by `make api`.
 """

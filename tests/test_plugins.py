@@ -53,15 +53,15 @@ def test_every_shipped_factory_is_a_function():
 
 def test_a_misspelled_simulation_is_refused_with_the_nearest_name(install):
     install("wave-kit", "wave_kit", "def string(): pass", waves__string="wave_kit:string")
-    assert refusal("flow.chanel") == "unknown simulation 'flow.chanel'; did you mean 'flow.channel'?"
+    assert refusal("flow.domian") == "unknown simulation 'flow.domian'; did you mean 'flow.domain'?"
     assert refusal("waves.strings") == "unknown simulation 'waves.strings'; did you mean 'waves.string'?"
-    assert "known names: flow.channel" in refusal("a\nb")
+    assert "known names: flow.domain" in refusal("a\nb")
 
 
 def test_a_plugin_that_takes_a_shipped_name_is_refused(install):
-    install("impostor", "impostor", "def channel(): pass", flow__channel="impostor:channel")
-    message = refusal("flow.channel")
-    assert "simulation 'flow.channel' is registered by simkit and by package 'impostor'; uninstall" in message
+    install("impostor", "impostor", "def domain(): pass", flow__domain="impostor:domain")
+    message = refusal("flow.domain")
+    assert "simulation 'flow.domain' is registered by simkit and by package 'impostor'; uninstall" in message
     assert callable(SIMULATIONS.resolve("rigid.bouncing_ball"))
 
 

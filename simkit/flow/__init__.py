@@ -15,7 +15,6 @@ from simkit.flow.scalar import TransportedScalar
 from simkit.flow.several_scalars import TransportedScalars
 from simkit.flow.spectral import spectral_channel
 from simkit.flow.stepping.stepper import FlowState, stepper
-from simkit.flow.systems.channel import channel
 from simkit.flow.systems.jax_cfd_channel import jax_cfd_channel
 from simkit.flow.systems.kolmogorov_turbulence import kolmogorov_turbulence
 from simkit.flow.systems.turbulent_channel import turbulent_channel
@@ -39,7 +38,6 @@ __all__ = [
     "Wall",
     "axis_of_faces",
     "bounded_axis",
-    "channel",
     "domain",
     "from_jax_cfd",
     "from_jax_cfd_spectral",

@@ -70,7 +70,7 @@ def path(value: str, where: str) -> str:
 def dotted(value: Any, where: str) -> str:
     """Return ``value`` if it has the form of a registered name of a factory, ``domain.name``."""
     if not _DOTTED.fullmatch(string(value, where)):
-        refuse(value, where, "is not a simulation's name; write domain.name in lowercase, such as 'flow.channel'")
+        refuse(value, where, "is not a simulation's name; write domain.name in lowercase, such as 'flow.domain'")
     return value
 
 

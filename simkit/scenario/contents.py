@@ -52,7 +52,7 @@ def bare_scenario(simulation: str) -> Scenario:
     """Return a scenario of a simulation with its default configuration, for listing its contents.
 
     Args:
-        simulation: registered name, such as ``"flow.channel"``.
+        simulation: registered name, such as ``"flow.domain"``.
     """
     return Scenario(
         name=simulation,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from simkit.errors import Mistakes, UserError, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.factories import PARAMETERS, arguments_of, needed_arguments, takes_any, takes_parameters
-from simkit.scenario.registry import SIMULATIONS
+from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS
 from simkit.scenario.sections import IN_PYTHON, ScenarioFile
 
 if TYPE_CHECKING:
@@ -117,5 +117,7 @@ def refuse_unknown(
         with mistakes.kept():
             if name not in known:
                 what = f"{scenario.file}: {label.format(one_line(name, 80))}"
-                raise UserError(f"{what} is {problem.format(scenario.simulation)}{nearest(name[:64], known)}")
+                replaced = REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(name)
+                hint = f"; use {replaced}" if replaced else nearest(name[:64], known)
+                raise UserError(f"{what} is {problem.format(scenario.simulation)}{hint}")
     mistakes.raise_if_any()

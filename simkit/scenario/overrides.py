@@ -12,7 +12,7 @@ from simkit.core.parameter import Numbers
 from simkit.errors import UserError, closest, nearest, one_line
 from simkit.scenario import checks, inlined
 from simkit.scenario.factories import arguments_of, needed_arguments, takes_any
-from simkit.scenario.registry import SIMULATIONS
+from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.sections import KEYS, TABLES, ParameterSettings, RunSettings
 from simkit.scenario.toml import parse_value
@@ -288,6 +288,10 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
     if not found:
         if dot and prefix in KEYS + TABLES:
             raise UserError(f"{label}: {_not_in_config(scenario, prefix)}")
+        if inner := [f"'config.{path}'" for path in paths.leaves(scenario.config) if path.endswith(f".{key}")]:
+            raise UserError(f"{label} is not a key of {scenario.name}; did you mean {' or '.join(inner[:4])}?")
+        if key in (replaced := REPLACED_ARGUMENTS.get(scenario.simulation, {})):
+            raise UserError(f"{label} is not a key of {scenario.name}; use {replaced[key]}")
         known = [name for names in sections.values() for name in names]
         factory = _factory(scenario)
         hint, name = nearest(key[:64], known), one_line(key, 80)

@@ -9,7 +9,6 @@ FACTORIES = {
     "molecular.bubble_raft": "simkit.molecular.systems.bubble_raft:bubble_raft",
     "molecular.system": "simkit.molecular.composed.system:system",
     "flow.domain": "simkit.flow.composed.system:system",
-    "flow.channel": "simkit.flow.systems.channel:channel",
     "flow.turbulent_channel": "simkit.flow.systems.turbulent_channel:turbulent_channel",
     "flow.viscosity_from_frames": "simkit.flow.systems.viscosity_from_frames:viscosity_from_frames",
     "flow.jax_cfd_channel": "simkit.flow.systems.jax_cfd_channel:jax_cfd_channel",
@@ -40,6 +39,7 @@ PAINTERS = {
 }
 _FLOWS = ("cylinder_in_channel", "drag_reduction", "heated_cavity", "lid_driven_cavity", "taylor_green", "womersley")
 REPLACED = {f"flow.{name}": f"'flow.domain', as the scenario {name} does" for name in _FLOWS} | {
+    "flow.channel": "'flow.domain', as the scenarios channel_flow and couette_poiseuille do",
     "molecular.cluster": "'molecular.system' with start.radius and without a cell",
     "molecular.crystal": "'molecular.system', as the scenarios silicon and lennard_jones_crystal do",
     "molecular.fluid": "'molecular.system', as the scenario lennard_jones_fluid does",
@@ -47,5 +47,7 @@ REPLACED = {f"flow.{name}": f"'flow.domain', as the scenario {name} does" for na
     "molecular.soft_sphere_packing": "'molecular.system', as the scenario of that name does",
     "molecular.structure": "'molecular.system' with start.structure, as the scenario silicon_vacancy does",
 }
+# What to use instead of arguments that no longer exist, by simulation.
+REPLACED_ARGUMENTS = {"flow.domain": {"drive": "config.flow_rate, the mean velocity along x that is held"}}
 SIMULATIONS = Registry("simulation", FACTORIES, replaced=REPLACED)
 VIEWS = Registry("view", PAINTERS)

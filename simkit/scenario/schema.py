@@ -125,7 +125,7 @@ def parse_scenario(text: str, source: Path | str, mistakes: Mistakes | None = No
         name=name,
         title=top.read("title", checks.title, example='title = "A few words"'),
         summary=top.read("summary", checks.string, example='summary = "One sentence."'),
-        simulation=top.read("simulation", checks.dotted, example='simulation = "flow.channel"'),
+        simulation=top.read("simulation", checks.dotted, example='simulation = "flow.domain"'),
         tags=top.read("tags", checks.strings, ()),
         references=top.read("references", checks.strings, ()),
         config=settings,

@@ -21,7 +21,7 @@ from tests.benchmarks import numpy_channel
 
 CELLS, LENGTH = (64, 48), 6.0
 SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {
-    "flow": ("channel_flow", {"cells": list(CELLS)}),
+    "flow": ("channel_flow", dict(zip(("config.axes.x.cells", "config.axes.y.cells"), CELLS, strict=True))),
     "molecular": ("soft_sphere_packing", {"config.particles.small.count": 250, "config.particles.large.count": 250}),
     "rigid": ("double_pendulum", {}),
 }

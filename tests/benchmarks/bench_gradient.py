@@ -29,7 +29,7 @@ from simkit.scenario.build import build
 from simkit.scenario.loading import load
 
 CASES: dict[str, tuple[str, dict[str, Any], str, str]] = {
-    "flow": ("channel_flow", {"cells": [32, 24]}, "final(mean(u))", "reynolds"),
+    "flow": ("channel_flow", {"config.axes.x.cells": 32, "config.axes.y.cells": 24}, "final(mean(u))", "reynolds"),
     "molecular": ("nose_hoover", {}, "final(temperature)", "temperature"),
     "rigid": ("double_pendulum", {}, "final(tip_x)", "upper_length"),
 }

@@ -28,8 +28,9 @@ from simkit.scenario.build import build
 from simkit.scenario.loading import load
 from simkit.scenario.scenario import Scenario
 
+FLOW = {"config.axes.x.cells": 32, "config.axes.y.cells": 24, "steps": 4000, "every": 400}
 CASES: dict[str, tuple[str, dict[str, Any], str, tuple[float, float], int]] = {
-    "flow": ("channel_flow", {"cells": [32, 24], "steps": 4000, "every": 400}, "reynolds", (100.0, 400.0), 16),
+    "flow": ("channel_flow", FLOW, "reynolds", (100.0, 400.0), 16),
     "rigid": ("bouncing_ball", {"steps": 3600, "every": 360}, "launch_speed", (3.0, 6.0), 64),
 }
 

@@ -5,12 +5,17 @@ import json
 import pytest
 from jax.errors import JaxRuntimeError
 
-SMALL = ("--set", "cells=[8, 8]", "--set", "steps=20", "--set", "every=10")
+SMALL = ("--set", "config.axes.x.cells=8", "--set", "config.axes.y.cells=8", "--set", "steps=20", "--set", "every=10")
 GOOD = """
 name = "mine"
 title = "Mine"
 summary = "A test."
-simulation = "flow.channel"
+simulation = "flow.domain"
+[config]
+viscosity = "1/reynolds"
+[config.axes]
+x = { cells = 4, length = 1.0, periodic = true }
+y = { cells = 4, length = 1.0, periodic = true }
 [params.reynolds]
 default = 10.0
 bounds = [1.0, 100.0]
@@ -32,8 +37,24 @@ MISTAKES = {
     ),
     "word of scenarios' names": (["show", "cylinder"], ["did you mean 'cylinder_in_channel' or ", "simkit list"]),
     "no scenario's name": (["run", "zzz"], ["unknown scenario 'zzz'; `simkit list` shows every name"]),
-    "a simulation": (["run", "flow.channel"], ["is a simulation, not a scenario", "channel_flow", "simkit show"]),
-    "nearly a simulation": (["show", "flow.chanel"], ["flow.chanel", "did you mean 'flow.channel'"]),
+    "a simulation": (["run", "flow.domain"], ["is a simulation, not a scenario", "channel_flow", "simkit show"]),
+    "nearly a simulation": (["show", "flow.domian"], ["flow.domian", "did you mean 'flow.domain'"]),
+    "a simulation that became data": (
+        ["show", "flow.channel"],
+        ["'flow.channel' no longer exists; use 'flow.domain', as the scenarios channel_flow and couette_poiseuille do"],
+    ),
+    "an argument that was replaced": (
+        ["run", "channel_flow", "--set", "drive=flow_rate"],
+        ["--set drive is not a key of channel_flow; use config.flow_rate"],
+    ),
+    "an argument that was replaced, with its section": (
+        ["run", "channel_flow", "--set", "config.drive=flow_rate"],
+        ["config.drive is not an argument of flow.domain; use config.flow_rate"],
+    ),
+    "a key inside arguments": (
+        ["run", "channel_flow", "--set", "cells=[8, 8]"],
+        ["--set cells is not a key of channel_flow; did you mean 'config.axes.x.cells' or 'config.axes.y.cells'?"],
+    ),
     "missing file": (["run", "nowhere/mine.toml"], ["nowhere/mine.toml", "does not exist"]),
     "unknown parameter": (["run", "channel_flow", "--set", "reynold=8"], ["reynold", "did you mean 'reynolds'"]),
     "above its bounds": (["run", "channel_flow", "--set", "reynolds=1e9"], ["reynolds", "20000"]),
@@ -41,14 +62,14 @@ MISTAKES = {
     "NaN": (["run", "channel_flow", "--set", "reynolds=nan"], ["reynolds", "nan"]),
     "no value": (["run", "channel_flow", "--set", "reynolds"], ["reynolds", "no value"]),
     "steps and every": (["run", "channel_flow", "--set", "steps=21"], ["steps = 21", "multiple", "every"]),
-    "bad config": (["run", "channel_flow", "--set", "cells=[2, 8]"], ["cells", "at least 4"]),
+    "bad config": (["run", "channel_flow", "--set", "config.axes.x.cells=2"], ["axes.x.cells = 2", "4 to"]),
     "bad precision": (["run", "channel_flow", "--precision", "half"], ["precision", "half", "float32"]),
     "unknown flag": (["run", "channel_flow", "--fast"], ["--fast", "--help"]),
     "unknown format": (["run", "channel_flow", "--format", "avi"], ["avi", "gif"]),
     "bad size": (["run", "channel_flow", "--size", "huge"], ["huge", "1280x720"]),
     "no scenario": (["run"], ["NAME"]),
     "nothing to sweep": (["sweep", "channel_flow"], ["--over", "--seeds"]),
-    "sweep a config key": (["sweep", "channel_flow", "--over", "cells=4:8:3"], ["cells", "--over config.cells="]),
+    "sweep a config key": (["sweep", "turbulent_channel", "--over", "cells=4:8:3"], ["cells", "--over config.cells="]),
     "sweep range": (["sweep", "channel_flow", "--over", "reynolds=1:2"], ["reynolds", "low:high:count"]),
     "sweep out of bounds": (["sweep", "channel_flow", "--over", "reynolds=0:10:3"], ["reynolds", "lower bound"]),
     "sweep twice": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--over", "reynolds=3,4"], ["twice"]),
@@ -104,11 +125,11 @@ MISTAKES = {
         ["'reynolds' is swept", "value given for params.reynolds"],
     ),
     "config swept and set": (
-        ["sweep", "channel_flow", "--set", "cells=[8, 8]", "--over", "config.cells=[8, 8], [8, 16]"],
+        ["sweep", "viscosity_from_frames", "--set", "cells=[8, 8]", "--over", "config.cells=[8, 8], [8, 16]"],
         ["'config.cells' is swept", "value given for cells"],
     ),
     "config swept and set inside": (
-        ["sweep", "channel_flow", "--set", "cells.0=8", "--over", "config.cells=[8, 8], [8, 16]"],
+        ["sweep", "viscosity_from_frames", "--set", "cells.0=8", "--over", "config.cells=[8, 8], [8, 16]"],
         ["'config.cells' is swept", "value given for cells.0"],
     ),
     "sampled and set": (
@@ -116,7 +137,7 @@ MISTAKES = {
         ["'reynolds' is swept"],
     ),
     "set as a whole and inside": (
-        ["run", "channel_flow", "--set", "cells.0=8", "--set", "cells=[16, 8]"],
+        ["run", "viscosity_from_frames", "--set", "cells.0=8", "--set", "cells=[16, 8]"],
         ["--set cells names config.cells.0 twice"],
     ),
     "wrt given twice": (["grad", "channel_flow", "--wrt", "reynolds", "--wrt", "forcing"], ["--wrt is given twice"]),
@@ -166,7 +187,7 @@ def test_a_mistake_is_json_for_machines(simkit):
 BROKEN_FILES = {
     "malformed TOML": ('name = "mine', ["mine.toml", "line"]),
     "unknown key": (GOOD.replace("steps", "stepps"), ["mine.toml", "run.stepps", "did you mean 'steps'"]),
-    "unknown simulation": (GOOD.replace("flow.channel", "flow.chanel"), ["flow.chanel", "did you mean 'flow.channel'"]),
+    "unknown simulation": (GOOD.replace("flow.domain", "flow.domian"), ["flow.domian", "did you mean 'flow.domain'"]),
     "out of bounds": (GOOD.replace("10.0", "-5.0"), ["mine.toml", "params.reynolds.default", "lower bound 1"]),
     "unknown quantity": (GOOD.replace('"speed"', '"sped"'), ["mine.toml", "render.quantity", "did you mean 'speed'"]),
     "too large": (GOOD + "# " + "x" * 2**20, ["mine.toml", "1 MiB"]),

@@ -37,7 +37,7 @@ def test_a_copy_equals_its_original(source, new, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "source", ["rigid.bouncing_ball", "flow.channel", "molecular.basin_hopping", "couette_poiseuille"]
+    "source", ["rigid.bouncing_ball", "flow.turbulent_channel", "molecular.basin_hopping", "couette_poiseuille"]
 )
 def test_every_commented_line_may_be_enabled(source, new, tmp_path):
     assert new("mine", "--from", source)[0] == 0
@@ -66,7 +66,7 @@ def test_a_file_is_replaced_only_when_asked(new, tmp_path):
     ("words", "message"),
     [
         (["Mine"], "is not a name"),
-        (["mine", "--from", "flow.chanel"], "did you mean 'flow.channel'?"),
+        (["mine", "--from", "flow.domian"], "did you mean 'flow.domain'?"),
         ([], "NAME"),
     ],
 )

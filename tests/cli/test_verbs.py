@@ -15,9 +15,29 @@ from simkit.cli.main import main
 from simkit.scenario.registry import FACTORIES
 from simkit.storage.software import import_failures
 
-FLOW = ("channel_flow", "--set", "cells=[8, 8]", "--set", "steps=40", "--set", "every=10")
+FLOW = (
+    "channel_flow",
+    "--set",
+    "config.axes.x.cells=8",
+    "--set",
+    "config.axes.y.cells=8",
+    "--set",
+    "steps=40",
+    "--set",
+    "every=10",
+)
 # Cells so short that the Courant number is far above one: advection is unstable unless viscosity damps it.
-UNSTABLE = ("channel_flow", "--set", "cells=[64, 16]", "--set", "length=1.0", "--set", "time_step=0.02")
+UNSTABLE = (
+    "channel_flow",
+    "--set",
+    "config.axes.x.cells=64",
+    "--set",
+    "config.axes.y.cells=16",
+    "--set",
+    "config.axes.x.length=1.0",
+    "--set",
+    "time_step=0.02",
+)
 UNSTABLE += ("--set", "forcing=0", "--set", "perturbation=0.5", "--set", "steps=1000", "--set", "every=50")
 FEW_DISKS = tuple(word for name in ("small", "large") for word in ("--set", f"config.particles.{name}.count=8"))
 BALL = ("bouncing_ball", "--set", "steps=30", "--set", "every=10")
@@ -48,8 +68,8 @@ def test_simulations_are_listed_with_their_provider(simkit, monkeypatch):
     monkeypatch.setattr("simkit.scenario.registry.SIMULATIONS._entry_points", lambda: [entry])
     listed = {s["simulation"]: s for s in json.loads(simkit("list", "--simulations", "--json").out)["simulations"]}
     assert len(listed) == len(FACTORIES) + 1
-    assert listed["flow.channel"]["scenarios"] == ["channel_flow", "couette_poiseuille"]
-    assert listed["waves.string"]["provider"] == "an installed package" != listed["flow.channel"]["provider"]
+    assert listed["flow.turbulent_channel"]["scenarios"] == ["turbulent_channel"]
+    assert listed["waves.string"]["provider"] == "an installed package" != listed["flow.turbulent_channel"]["provider"]
     assert re.search(r"waves\.string +an installed package +-\n", simkit("list", "--simulations").out)
 
 
@@ -59,9 +79,9 @@ def test_show_names_the_simulation_and_on_request_its_quantities(simkit):
     quantities = {(quantity["kind"], quantity["name"]): quantity for quantity in shown["quantities"]}
     assert quantities["diagnosed", "bulk_velocity"]["unit"] == "U"
     assert quantities["observed", "speed"]["dimensions"] == {"x": 64, "y": 48}
-    assert shown["arguments"]["stretching"] == 0
+    assert shown["arguments"]["wall_slope"] == "parabola"
     text = simkit("show", "channel_flow", "--quantities").out
-    assert "config.stretching" in text and "flow rate per unit area" in text
+    assert "config.wall_slope" in text and "flow rate per unit area" in text
 
 
 def test_show_repeats_the_file_in_its_hint(simkit, tmp_path):

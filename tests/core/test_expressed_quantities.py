@@ -11,6 +11,7 @@ from simkit.core.expressions.quantities import ExpressedQuantity, with_expressio
 from simkit.core.simulation import Quantity
 from simkit.errors import UserError
 from tests.differences import central_difference
+from tests.flow.plane_channel import plane_channel
 from tests.molecular.clusters import cluster
 
 UNIT = Quantity("1", "a measure")
@@ -23,7 +24,7 @@ def measured(simulation, **texts):
 
 @pytest.fixture
 def channel():
-    return simkit.flow.channel(cells=(8, 6))
+    return plane_channel((8, 6))
 
 
 def test_numbers_and_fields_are_added_to_diagnostics_and_frames(channel):
@@ -46,7 +47,7 @@ def test_numbers_and_fields_are_added_to_diagnostics_and_frames(channel):
 
 
 def test_means_are_weighted_by_the_widths_of_unequal_cells():
-    stretched = simkit.flow.channel(cells=(8, 12), stretching=2.0)
+    stretched = plane_channel((8, 12), stretching=2.0)
     told = measured(
         stretched,
         average="mean(u)",
@@ -85,7 +86,7 @@ def test_a_sweep_and_an_ensemble_have_the_quantity_of_every_member(channel):
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 def test_derivative_of_an_expressed_quantity_equals_the_central_difference(mode, x64):
-    told = measured(simkit.flow.channel(cells=(8, 6)), norm='norm(u - reynolds*mean(v, axis="y"))')
+    told = measured(plane_channel((8, 6)), norm='norm(u - reynolds*mean(v, axis="y"))')
     params = told.params | {"perturbation": np.float64(0.1)}
     objective = simkit.Objective(told, "norm", 10)
     _, derivative = simkit.value_and_grad(told, ["reynolds"], objective="norm", steps=10, perturbation=0.1, mode=mode)

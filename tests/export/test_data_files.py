@@ -17,7 +17,9 @@ from simkit.export import data_file
 @pytest.fixture(scope="module")
 def flow(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "flow"
-    simkit.run("channel_flow", steps=20, every=10, output=folder, **{"config.cells": [8, 6]})
+    simkit.run(
+        "channel_flow", steps=20, every=10, output=folder, **{"config.axes.x.cells": 8, "config.axes.y.cells": 6}
+    )
     return folder
 
 

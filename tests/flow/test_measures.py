@@ -2,18 +2,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.flow.diagnosis.measures import courant_number, flow_rate, interpolate, kinetic_energy, mean_velocity, speed
-from simkit.flow.operators.diffusion import shear
+from simkit.flow.diagnosis.measures import courant_number, interpolate, kinetic_energy, mean_velocity, speed
 from tests.flow.flows import inner, noise, on_every_channel, on_every_domain, uniform_channel
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
-def rate(walls, profile, upper=0.0):
-    """The flow rate of a profile."""
-    u = jnp.broadcast_to(jnp.asarray(profile), walls.grid.cells)
-    slopes = shear(u, 0, 1, (None, ((0.0, 0.0), (upper, 0.0))), walls)
-    return float(flow_rate(u[0], slopes[0], walls.grid.axes[1]))
 
 
 @on_every_channel
@@ -24,23 +16,6 @@ def test_interpolation_of_a_cubic_profile_is_exact(walls):
     # Interpolation weights below 2 in size, four roundings.
     assert interpolate(profile, 0.0, axis) == pytest.approx(0.7, abs=1e-14)
     assert interpolate(profile, 0.5, axis) == pytest.approx(0.7 + 0.15 - 0.3 + 0.1125, abs=1e-14)
-
-
-@pytest.mark.parametrize("cells", [(16, 12), (9, 7), (4, 4)])
-def test_flow_rate_of_couette_poiseuille_flow_is_exact(cells):
-    walls = uniform_channel(cells)
-    y = walls.grid.axes[1].centers
-    # 1 from the parabola, half the wall velocity from the straight line; at most 17 roundings.
-    assert rate(walls, 1.5 * (1 - y**2) + 0.4 * (1 + y) / 2, 0.4) == pytest.approx(1.2, abs=1e-14)
-
-
-def test_flow_rate_is_fourth_order():
-    def error(ny):
-        walls = uniform_channel((4, ny), 1.0)
-        return abs(rate(walls, np.cos(np.pi * walls.grid.axes[1].centers / 2)) - 2 / np.pi)
-
-    # The slope at the wall is known to second order only, so the correction of size h^2 is known to fourth.
-    assert np.log2(error(32) / error(64)) == pytest.approx(4, abs=0.1)
 
 
 @on_every_domain

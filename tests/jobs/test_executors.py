@@ -153,7 +153,8 @@ def test_chunk_of_a_worker_that_dies_or_hangs_is_computed_by_another(finished, n
 @pytest.mark.thorough
 def test_workers_end_with_a_driver_that_is_killed(tmp_path):
     folder = tmp_path / "run"
-    words = "sweep channel_flow --over reynolds=100,200 --chunk 1 --set cells=[16,12] --set steps=40000 --workers 2"
+    grid = "--set config.axes.x.cells=16 --set config.axes.y.cells=12"
+    words = f"sweep channel_flow --over reynolds=100,200 --chunk 1 {grid} --set steps=40000 --workers 2"
     driver = psutil.Popen([sys.executable, "-m", "simkit.cli.main", *words.split(), "-o", str(folder)])
     deadline = time.monotonic() + 300
     while not list(folder.glob("chunk_*/segments/*.npz")) and time.monotonic() < deadline:

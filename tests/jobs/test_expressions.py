@@ -18,13 +18,23 @@ FILE = """
 name = "eddies"
 title = "Eddies between two walls"
 summary = "They die."
-simulation = "flow.channel"
+simulation = "flow.domain"
 
 [config]
-cells = [8, 6]
+viscosity = "1/reynolds"
+force = { x = "3*forcing/reynolds" }
+initial = { eddies = "perturbation" }
+units = { length = "h", velocity = "U" }
+
+[config.axes]
+x = { cells = 8, length = 6.0, periodic = true }
+y = { cells = 6, from = -1.0, to = 1.0, lower = "wall", upper = "wall" }
 
 [params]
+reynolds = 100.0
+forcing = 1.0
 perturbation = 0.1
+time_step = 0.015
 
 [run]
 steps = 20
@@ -95,10 +105,10 @@ def test_expressions_are_recorded_by_runs_and_reduced_by_objectives(eddies):
     assert value == pytest.approx(late(run), rel=1e-12)
     value, _ = simkit.value_and_grad(eddies, ["reynolds"], objective="largest_fluctuation")
     assert value == pytest.approx(float(np.abs(run["fluctuation"]).max()), rel=1e-12)
-    text = "time_mean(rms(fluctuation), after=0.15)**2 + final(bulk_velocity)"
+    text = "time_mean(rms(fluctuation), after=0.15)**2 + final(mean_u)"
     value, derivative = simkit.value_and_grad(eddies, ["reynolds", "forcing"], objective=text)
     rms = np.sqrt((run["fluctuation"] ** 2).mean(("x", "y")))
-    expected = float(rms[run["time"] >= 0.15].mean()) ** 2 + float(run["bulk_velocity"][-1])
+    expected = float(rms[run["time"] >= 0.15].mean()) ** 2 + float(run["mean_u"][-1])
     assert value == pytest.approx(expected, rel=1e-12) and set(derivative) == {"reynolds", "forcing"}
     value, _ = simkit.value_and_grad(eddies, ["reynolds"], objective="largest(at(u, x=2.1, y=0.3)) + mean(final(u*y))")
     expected = float(u.interp(x=2.1, y=0.3).max()) + float((u[-1] * u["y"]).mean())
@@ -106,7 +116,7 @@ def test_expressions_are_recorded_by_runs_and_reduced_by_objectives(eddies):
 
 
 @pytest.mark.parametrize(
-    "objective", ["late_intensity", "time_rms(bulk_velocity) + first(max(u)) + final(at(u, x=2.1, y=0.3))"]
+    "objective", ["late_intensity", "time_rms(mean_u) + first(max(u)) + final(at(u, x=2.1, y=0.3))"]
 )
 def test_derivatives_equal_central_differences(eddies, objective, capsys):
     arguments = ["grad", str(eddies), "--wrt", "reynolds,perturbation", "--objective", objective, "--check", "--json"]
@@ -133,7 +143,7 @@ def test_expressions_work_in_sweeps_optimizations_and_resumed_jobs(eddies, tmp_p
     assert main(["sweep", str(eddies), "--over", "reynolds=50,200", "-o", str(tmp_path / "sweep")]) == 0
     told = capsys.readouterr().out
     assert "late_intensity" in told.split("\n", 1)[0] and "not shown: largest_fluctuation: " in told
-    text = "(final(bulk_velocity) - 0.004)**2*1e6"
+    text = "(final(mean_u) - 0.004)**2*1e6"
     job = Optimization(load(eddies), ("forcing",), text, "adam", 4)
     begin(job, tmp_path / "whole")
     with pytest.raises(Stopped):
@@ -151,15 +161,15 @@ def test_arithmetic_is_accepted_as_a_value_on_the_command_line(eddies, capsys):
 
     found = shown(
         "reynolds=2*25",
-        "config.length=2*pi",
-        "cells=[8, 8]",
+        "config.axes.x.length=2*pi",
+        "config.axes.y.cells=2*4",
         "steps=2*10",
         "forcing=sqrt(2)/2",
         "perturbation=max(2, 3) / 10",
     )
     assert found["parameters"]["perturbation"]["default"] == 0.3
     assert found["parameters"]["reynolds"]["default"] == 50
-    assert found["config"]["length"] == 2 * np.pi and found["run"]["steps"] == 20
+    assert found["config"]["axes"]["x"]["length"] == 2 * np.pi and found["run"]["steps"] == 20
     assert found["parameters"]["forcing"]["default"] == np.sqrt(2) / 2
     for wrong, message in {
         "reynolds=2*": "column 1 of '>>>2*': not an expression",
@@ -173,7 +183,7 @@ def test_arithmetic_is_accepted_as_a_value_on_the_command_line(eddies, capsys):
 
 
 def test_expressions_are_in_the_schema_of_files():
-    scenario = bare_scenario("flow.channel")
+    scenario = bare_scenario("flow.domain")
     properties = schema_of(scenario, contents_of(scenario))["properties"]
     assert set(properties["quantities"]["additionalProperties"]["properties"]) == {"expression", "unit", "doc"}
     assert "expression" in properties["objectives"]["additionalProperties"]["properties"]
@@ -220,7 +230,7 @@ def test_mistakes_in_a_file_are_one_line(eddies, before, after, message, capsys)
         ("final(at(u, x=2, y=3))", "'3' is beyond the values along y, from -0.83"),
         ("final(at(u, z=2))", "names 'z', which is no axis with coordinates here"),
         ("late_intensit", "did you mean 'late_intensity'?"),
-        ("final(bulk_velocity) > 3", "is a condition where a number is needed"),
+        ("final(mean_u) > 3", "is a condition where a number is needed"),
     ],
 )
 def test_mistakes_in_an_objective_are_one_line(eddies, objective, message, capsys):

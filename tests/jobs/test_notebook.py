@@ -42,7 +42,8 @@ def test_only_a_whole_run_is_displayed_with_its_animation():
 
 def test_representations_are_short_and_tables_have_every_parameter():
     scenario, simulation = load("channel_flow"), oscillator()
-    assert repr(scenario) == "<Scenario channel_flow: flow.channel, perturbation = 0.3>"
+    values = "reynolds = 100, forcing = 1, perturbation = 0.3, wall_velocity = 0, time_step = 0.015"
+    assert repr(scenario) == f"<Scenario channel_flow: flow.domain, {values}>"
     assert repr(simulation) == "<Simulation: frequency = 1.3, time_step = 0.01>"
     table = scenario._repr_html_()
     assert all(f"<td>{name}</td>" in table for name in scenario.parameters)

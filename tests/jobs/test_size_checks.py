@@ -44,8 +44,18 @@ def test_frames_that_do_not_fit_on_the_disk_are_refused(monkeypatch, tmp_path):
 
 HUGE = {
     "particles": ["jamming", "--set", "particles=100000000"],
-    "every step": ["channel_flow", "--set", "cells=[1024, 512]", "--set", "every=1", "--set", "time_step=1e-3"],
-    "cells": ["channel_flow", "--set", "cells=[100000000, 48]"],
+    "every step": [
+        "channel_flow",
+        "--set",
+        "config.axes.x.cells=1024",
+        "--set",
+        "config.axes.y.cells=512",
+        "--set",
+        "every=1",
+        "--set",
+        "time_step=1e-3",
+    ],
+    "cells": ["channel_flow", "--set", "config.axes.x.cells=100000000"],
     "boxes": ["falling_pile", "--set", "boxes=100000000"],
     "stacked boxes": ["box_stack", "--set", "boxes=100000000"],
     "unit cells": ["lennard_jones_fluid", "--set", "config.start.repeats=[8192, 8192, 8192]"],
@@ -58,8 +68,22 @@ HUGE = {
 
 
 FINE = {
-    "channel": ["channel_flow", "--set", "cells=[8192, 8192]", "--set", "time_step=1e-4"],
-    "channel at an unstable time step": ["channel_flow", "--set", "cells=[8192, 8192]"],
+    "channel": [
+        "channel_flow",
+        "--set",
+        "config.axes.x.cells=8192",
+        "--set",
+        "config.axes.y.cells=8192",
+        "--set",
+        "time_step=1e-4",
+    ],
+    "channel at an unstable time step": [
+        "channel_flow",
+        "--set",
+        "config.axes.x.cells=8192",
+        "--set",
+        "config.axes.y.cells=8192",
+    ],
     "cavity": [
         "lid_driven_cavity",
         "--set",

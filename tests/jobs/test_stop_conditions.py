@@ -11,6 +11,7 @@ from simkit.errors import UserError
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
 from simkit.scenario.loading import load
+from tests.flow.plane_channel import plane_channel
 from tests.molecular.clusters import cluster
 from tests.stopping import StopAfter, Stopped
 
@@ -122,7 +123,7 @@ def test_a_mistake_marks_its_column(file, stop, message):
 def test_a_condition_with_a_value_per_place_is_refused():
     from simkit.core.expressions.stopping import stopped_when
 
-    channel = simkit.flow.channel(cells=(4, 4))
+    channel = plane_channel((4, 4))
     assert isinstance(stopped_when(channel, "max(u) > 2", "stop"), Simulation)
     with pytest.raises(UserError, match="stop: 'u > 2' is one for each x and y; reduce it by max or min"):
         stopped_when(channel, "u > 2", "stop")

@@ -48,7 +48,11 @@ def test_a_stored_derivative_is_that_of_one_program(objective, steps, tmp_path):
     ("name", "wrt", "values"),
     [
         ("bouncing_ball", ["launch_speed", "restitution", "spin"], {}),
-        ("channel_flow", ["reynolds", "forcing"], {"cells": [8, 6], "steps": 400, "precision": "float64"}),
+        (
+            "channel_flow",
+            ["reynolds", "forcing"],
+            {"config.axes.x.cells": 8, "config.axes.y.cells": 6, "steps": 400, "precision": "float64"},
+        ),
         ("binary_glass", ["epsilon_AB"], {"steps": 20, "every": 5}),
     ],
     ids=lambda part: part if isinstance(part, str) else "",

@@ -135,7 +135,15 @@ def wild_flow(**values):
     text = load("channel_flow").text
     wild = text.replace("bounds = [1e-4, 0.02]", "bounds = [1e-4, 10.0]")
     assert wild != text
-    flow = {"cells": [8, 8], "steps": 400, "every": 5, "reynolds": 20000.0, "forcing": 0.0, "perturbation": 0.5}
+    flow = {
+        "config.axes.x.cells": 8,
+        "config.axes.y.cells": 8,
+        "steps": 400,
+        "every": 5,
+        "reynolds": 20000.0,
+        "forcing": 0.0,
+        "perturbation": 0.5,
+    }
     return load(parse_scenario(wild, "wild_flow.toml"), flow | values)
 
 

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from simkit.core.rollout import segment
-from simkit.flow import channel
+from tests.flow.plane_channel import plane_channel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 
 def after(time, steps, *, cells, **params):
     """Simulation and its state at a given time."""
-    sim = channel(cells=cells, length=4.0).with_params(time_step=time / steps, **params)
+    sim = plane_channel(cells, length=4.0, time_step=time / steps, **params)
     state = jax.jit(segment(sim, steps))(sim.init(sim.params, jax.random.key(0)), sim.params)
     return sim, state
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.core.rollout import segment
-from simkit.flow import channel
+from tests.flow.plane_channel import plane_channel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -28,7 +28,7 @@ def central_difference(f, x, step):
 
 def test_derivative_of_steady_bulk_velocity_with_respect_to_viscosity_is_analytic():
     """At fixed pressure gradient G the bulk velocity is G/(3 nu), so its derivative by nu is -G/(3 nu^2)."""
-    sim = channel(cells=(4, 8), length=4.0)
+    sim = plane_channel((4, 8), length=4.0)
     gradient, viscosity = 0.7, 0.8
     # The start-up leaves exp(-pi^2/4 nu t) = exp(-2.47 * 0.8 * 15) = 1e-13, times its logarithmic derivative 30.
     run = bulk_velocity(sim, 300)
@@ -44,7 +44,7 @@ def test_derivative_of_steady_bulk_velocity_with_respect_to_viscosity_is_analyti
 
 def test_derivative_of_starting_bulk_velocity_with_respect_to_reynolds_number_is_analytic():
     reynolds, time, steps = 10.0, 3.0, 200
-    sim = channel(cells=(4, 48), length=4.0).with_params(time_step=time / steps)
+    sim = plane_channel((4, 48), length=4.0, time_step=time / steps)
     run = bulk_velocity(sim, steps)
 
     def bulk(reynolds):
@@ -65,7 +65,7 @@ def test_derivative_of_starting_bulk_velocity_with_respect_to_reynolds_number_is
 
 
 def test_derivatives_of_a_nonlinear_flow_equal_their_central_differences():
-    sim = channel(cells=(8, 6), length=3.0).with_params(reynolds=50.0, perturbation=0.5, wall_velocity=0.5)
+    sim = plane_channel((8, 6), length=3.0, reynolds=50.0, perturbation=0.5, wall_velocity=0.5)
 
     @jax.jit
     def measure(params):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.core.rollout import segment
-from simkit.flow import channel
+from tests.flow.plane_channel import plane_channel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -17,7 +17,7 @@ STARTED_STEADY = 1.5 * 32 / np.pi**3 * np.exp(-(np.pi**2) / 4 * STEADY_TIME)
 
 def after(time, steps, *, cells=(4, 32), **params):
     """Simulation, its parameters and its state at a given time."""
-    sim = channel(cells=cells, length=4.0).with_params(time_step=time / steps, **params)
+    sim = plane_channel(cells, length=4.0, time_step=time / steps, **params)
     state = jax.jit(segment(sim, steps))(sim.init(sim.params, jax.random.key(0)), sim.params)
     return sim, state
 
@@ -72,7 +72,7 @@ def test_eddies_decay_to_the_parabola():
 
 
 def test_momentum_changes_by_forcing_minus_friction():
-    sim = channel(cells=(16, 12), length=4.0).with_params(perturbation=0.5, wall_velocity=0.7)
+    sim = plane_channel((16, 12), length=4.0, perturbation=0.5, wall_velocity=0.7)
     state = segment(sim, 5)(sim.init(sim.params, jax.random.key(0)), sim.params)
     later = sim.step(state, sim.params)
 

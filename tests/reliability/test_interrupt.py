@@ -16,7 +16,19 @@ from simkit.cli.progress import Progress
 from tests.reliability.test_damage import everything
 from tests.toys import PENDULUMS
 
-FLOW = ["run", "channel_flow", "--set", "cells=[32, 24]", "--set", "steps=80000", "--set", "every=2000", "--no-render"]
+FLOW = [
+    "run",
+    "channel_flow",
+    "--set",
+    "config.axes.x.cells=32",
+    "--set",
+    "config.axes.y.cells=24",
+    "--set",
+    "steps=80000",
+    "--set",
+    "every=2000",
+    "--no-render",
+]
 
 
 def test_running_job_is_locked_and_stops_in_order_when_terminated_twice(tmp_path, monkeypatch, capsys):

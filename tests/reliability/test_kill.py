@@ -22,7 +22,8 @@ SIMKIT = [sys.executable, "-m", "simkit.cli.main"]
 
 # Long enough to be killed in the middle, short enough to repeat; the number of segments; and what is killed.
 DRIVER, WORKER, ANY = "driver", "worker", "driver or worker"
-SWEEP = "sweep channel_flow --over reynolds=100,200,300,400 --chunk 1 --set cells=[16,12] --set steps=8000"
+SMALL = "--set config.axes.x.cells=16 --set config.axes.y.cells=12"
+SWEEP = f"sweep channel_flow --over reynolds=100,200,300,400 --chunk 1 {SMALL} --set steps=8000"
 WORK = {
     "molecular": (
         "run soft_sphere_packing --set config.particles.small.count=32 --set config.particles.large.count=32 "
@@ -30,7 +31,7 @@ WORK = {
         10,
         DRIVER,
     ),
-    "flow": ("run channel_flow --set cells=[32,24] --set steps=12000 --no-render", 21, DRIVER),
+    "flow": (f"run channel_flow {SMALL} --set steps=24000 --no-render", 21, DRIVER),
     "rigid": ("run bouncing_ball --set time_step=0.0001 --set steps=36000 --no-render", 21, DRIVER),
     "sweep": (SWEEP, 84, DRIVER),
     "workers": (f"{SWEEP} --workers 2", 84, ANY),
@@ -41,9 +42,9 @@ WORK = {
         DRIVER,
     ),
     "optimize": ("optimize bouncing_ball --wrt launch_speed --method adam --iterations 60 --no-render", 21, DRIVER),
-    "grad": ("grad channel_flow --wrt reynolds,forcing --set cells=[16,12] --set steps=8000", 42, DRIVER),
+    "grad": (f"grad channel_flow --wrt reynolds,forcing {SMALL} --set steps=8000", 42, DRIVER),
     "processes": (
-        "launch -n 2 run channel_flow --set cells=[16,12] --set steps=200 --set every=20 --no-render",
+        f"launch -n 2 run channel_flow {SMALL} --set steps=200 --set every=20 --no-render",
         11,
         WORKER,
     ),

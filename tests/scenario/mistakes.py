@@ -135,7 +135,7 @@ MISTAKES = {
     "simulation without a domain": (
         '"toy.decay"',
         '"decay"',
-        "simulation = 'decay' is not a simulation's name; write domain.name in lowercase, such as 'flow.channel'",
+        "simulation = 'decay' is not a simulation's name; write domain.name in lowercase, such as 'flow.domain'",
     ),
     "simulation an import path": ('"toy.decay"', '"os:system"', "simulation = 'os:system' is not a simulation's name"),
     "tags not a list": ('["toy", "test"]', '"toy"', "tags = 'toy' is a string; write a list of strings"),

@@ -1,10 +1,12 @@
 """Refusal of unphysical parameter values that the bounds of a file allow."""
 
 import dataclasses
+import functools
 
 import pytest
 
 from simkit.errors import UserError
+from simkit.flow.composed.system import system
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.registry import FACTORIES
@@ -40,15 +42,14 @@ def test_negative_viscosities_are_refused():
 
 
 def test_a_check_that_raises_another_error_is_one_line(monkeypatch):
-    def channel(**config):
-        from simkit.flow.systems.channel import channel as real
-
+    @functools.wraps(system)
+    def broken(**config):
         def check(params, key):
             raise ZeroDivisionError("division by zero")
 
-        return dataclasses.replace(real(**config), check=check)
+        return dataclasses.replace(system(**config), check=check)
 
-    monkeypatch.setitem(FACTORIES, "flow.channel", f"{__name__}:channel")
-    monkeypatch.setattr(f"{__name__}.channel", channel, raising=False)
-    with pytest.raises(UserError, match=r"flow.channel cannot run with these values \(division by zero\): .*reynolds"):
+    monkeypatch.setitem(FACTORIES, "flow.domain", f"{__name__}:broken")
+    monkeypatch.setattr(f"{__name__}.broken", broken, raising=False)
+    with pytest.raises(UserError, match=r"flow.domain cannot run with these values \(division by zero\): .*reynolds"):
         build(small("channel_flow", precision="float32"))

@@ -16,7 +16,7 @@ FEW_DISKS = {f"config.particles.{name}.count": 8 for name in ("small", "large")}
 
 # Settings that make one step cheap.
 CONFIGURATION: dict[str, dict[str, Any]] = {
-    "channel_flow": {"cells": [8, 8]},
+    "channel_flow": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
     # A wave that is neither small nor an eigenmode: its growth depends on every parameter, above round-off.
     "tollmien_schlichting": {"points": [4, 25], "cells": [8, 6], "perturbation": 1e-3, "wall_velocity": 0.1},
     "compliant_bounce": {"balls": 2, "substeps": 4},
@@ -25,7 +25,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "viscosity_from_frames": {"cells": [8, 8], "frame_every": 2},
     "jax_cfd_channel": {"cells": [8, 8]},
     "kolmogorov_turbulence": {"cells": 16},
-    "couette_poiseuille": {"cells": [8, 8]},
+    "couette_poiseuille": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
     "womersley": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
     "lid_driven_cavity": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
     "taylor_green": {"config.axes.x.cells": 16, "config.axes.y.cells": 16},

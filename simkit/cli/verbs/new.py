@@ -12,7 +12,7 @@ from simkit.errors import UserError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the verb."""
     parser.add_argument("name", metavar="NAME", help="name of the new scenario")
-    source = "a scenario's name, the path of a .toml file, or a simulation such as flow.channel (default: channel_flow)"
+    source = "a scenario's name, the path of a .toml file, or a simulation such as flow.domain (default: channel_flow)"
     parser.add_argument("--from", dest="source", default="channel_flow", metavar="SCENARIO", help=source)
     parser.add_argument("-o", "--output", type=Path, help="file to write (default: NAME.toml)")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing file")

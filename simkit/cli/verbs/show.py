@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the verb."""
-    add_scenario(parser, meaning="a scenario's name, the path of a .toml file, or a simulation such as flow.channel")
+    add_scenario(parser, meaning="a scenario's name, the path of a .toml file, or a simulation such as flow.domain")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of files for this simulation")
     parser.add_argument(
         "--quantities",

@@ -66,7 +66,7 @@ class ComposedFlow:
         obstacles: formulas of the obstacles, by name.
         carried: the scalars as the equations take them, by name.
         courant_number: formula of the Courant number that sets the time step; None for a fixed one.
-        largest_speed: formula of the largest speed expected; or None.
+        largest_speed: formula of the largest speed expected, or one for each component; empty where none is given.
         equations: the equations made of all of these.
     """
 
@@ -84,7 +84,7 @@ class ComposedFlow:
     carried: Mapping[str, TransportedScalar]
     obstacles: Mapping[str, ObstacleFormulas]
     courant_number: Formula | None
-    largest_speed: Formula | None
+    largest_speed: tuple[Formula, ...]
     equations: Equations
 
     @classmethod
@@ -154,7 +154,6 @@ class ComposedFlow:
             implicit_viscosity=None if inner is None else lambda params: inner.number(params),
             scheme=settings["scheme"],
         )
-        largest = settings["largest_speed"]
         return cls(
             settings=settings,
             parameters=parameters,
@@ -170,7 +169,7 @@ class ComposedFlow:
             carried=carried,
             obstacles=obstacles,
             courant_number=courant_number,
-            largest_speed=None if largest is None else known.formula(largest),
+            largest_speed=_largest_speed(settings, known, dimension),
             equations=equations,
         )
 
@@ -184,6 +183,18 @@ def _scope(settings: Settings, params: Params, fields: tuple[str, ...]) -> Scope
             if name in taken:
                 raise UserError(f"{table}.{name}: the name '{name}' is taken; choose another")
     return scope(params, settings["derived"], fields)
+
+
+def _largest_speed(settings: Settings, known: Scope, dimension: int) -> tuple[Formula, ...]:
+    """Return the formula of the largest speed expected, or one for each component of the velocity; empty without."""
+    said = settings["largest_speed"]
+    if not isinstance(said, tuple):
+        return () if said is None else (known.formula(said),)
+    if len(said) != dimension:
+        raise settings.refuse(
+            "largest_speed", f"has {len(said)} components, and the flow {dimension}; give one for each, or one speed"
+        )
+    return tuple(map(known.formula, said))
 
 
 def _implicit(settings: Settings, places: Places, varies: bool) -> tuple[int, ...]:

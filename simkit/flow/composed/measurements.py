@@ -18,7 +18,13 @@ from simkit.flow.composed.friction import shear_on_walls, walls_of
 from simkit.flow.composed.places import AXES
 from simkit.flow.composed.sides import ENDS, drawn_sides
 from simkit.flow.composed.surface_pressures import surface_pressures
-from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, magnitude, vorticity
+from simkit.flow.diagnosis.measures import (
+    courant_number,
+    kinetic_energy,
+    magnitude,
+    mean_velocity,
+    vorticity,
+)
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.diagnosis.stream_function import stream_function
 from simkit.flow.grid import coordinates_along, points_along
@@ -103,6 +109,11 @@ class Measurements:
         kinds = ((axis, side, i) for axis, side, i in self._flow.on_sides if i != axis and axis < 2 and i < 2)
         return any(self._domain.side(axis, side).drawn_as == "wall" for axis, side, _ in kinds)
 
+    @property
+    def _is_driven(self) -> bool:
+        """Whether a force along a periodic x axis drives the flow, or a flow rate along it is held."""
+        return self._grid.axes[0].periodic and (0 in self._flow.force or self._flow.flow_rate is not None)
+
     def _found_plane(self) -> tuple[int, float]:
         """Return the index of the layer of cells below the plane of pictures, and the weight of the layer above it."""
         place = self._flow.settings["plane"]
@@ -175,8 +186,8 @@ class Measurements:
             found["last_time_step"] = state.time_step
         for name, f in zip(self._flow.places.components, centered, strict=True):
             found[f"mean_{name}"] = mean_scalar(f, grid)
-        if self._flow.flow_rate is not None:
-            found["drive"] = state.drive
+        if self._is_driven:
+            found["drive"] = self._drive(state, params)
         for axis, side, name in self._passages():
             found[f"{name}.flow"] = -self._domain.place(axis, side).flux(velocity)
         found |= shear_on_walls(self._flow, state, params)
@@ -185,6 +196,13 @@ class Measurements:
 
     def _on_sides(self, state: FlowState, params: Params) -> Any:
         return self._flow.equations.on_sides(params, state.time[0])
+
+    def _drive(self, state: FlowState, params: Params) -> jax.Array:
+        """Return the mean force along x per unit mass, and the acceleration that holds the flow rate."""
+        if 0 not in self._flow.force:
+            return state.drive
+        force = self._flow.equations.force(state.velocity, state.scalar, params, state.time[0])  # type: ignore[misc]
+        return state.drive + mean_velocity(force, 0, self._grid)
 
     def _cut(self, f: jax.Array) -> jax.Array:
         """Return a field in the plane of pictures."""
@@ -259,7 +277,9 @@ class Measurements:
         table[STREAM] = Quantity(times(velocity, length), "stream function")
         table["pressure"] = Quantity(square, "pressure over density")
         table["last_time_step"] = Quantity(time, "length of the last time step; at the start, of the first")
-        table["drive"] = Quantity(over(velocity, time), "acceleration along x that holds the flow rate")
+        table["drive"] = Quantity(
+            over(velocity, time), "mean acceleration along x by the force and by what holds the flow rate"
+        )
         for name in self._flow.places.components:
             table[f"mean_{name}"] = Quantity(velocity, f"mean of {name}")
             table[f"{name}_face"] = Quantity(velocity, f"{table[name].doc}, on the faces of cells across it")

@@ -192,8 +192,11 @@ SETTINGS = {
     "implicit_viscosity": formula("part of a viscosity field that is implicit, at least its largest value", None),
     "scheme": word("of advection", ("central", "upwind"), "central"),
     "wall_slope": word("how the slope at a wall is taken", ("parabola", "symmetric"), "parabola"),
-    "largest_speed": formula(
-        "expected, for the check of the time step; by default that of the start and of the sides", None
+    "largest_speed": either(
+        "expected, for the check of the time step; by default that of the start and of the sides",
+        formula("in any direction"),
+        several(formula("a size"), "largest size of each component", (2, 3)),
+        default=None,
     ),
     "plane": number("where along z the plane is that pictures show, in space; by default in the middle", None),
     "observed": several(text("a name"), "fields that frames store; by default all at the cell centers", default=None),

@@ -86,14 +86,9 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     if flow.courant_number is not None:
         return
     diffusivity = max([float(one.diffusivity.number(params)) for one in flow.scalars.values()], default=0.0)
-    if flow.largest_speed is not None:
-        speed: Any = flow.largest_speed.number(params)
-        refuse_non_finite(flow.largest_speed, speed)
-        speed = float(speed)
-        if speed <= 0:
-            raise UserError(
-                f"{flow.largest_speed.where}: is {speed:g} at the start; choose a speed above 0, or leave it out"
-            )
+    speed: Any
+    if flow.largest_speed:
+        speed = _largest_speed(flow, params)
     else:
         faster = FASTER if flow.obstacles else 1.0
         speed = tuple(max(faster * float(jnp.max(jnp.abs(f))), s) for f, s in zip(velocity, speeds, strict=True))
@@ -106,6 +101,19 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
         equations.explicit,
         diffusivity,
     )
+
+
+def _largest_speed(flow: ComposedFlow, params: Params) -> float | tuple[float, ...]:
+    """Return the largest speed expected, or the largest size of each component, after checking that it is one."""
+    found, is_one = [], len(flow.largest_speed) == 1
+    for formula in flow.largest_speed:
+        size = formula.number(params)
+        refuse_non_finite(formula, size)
+        found.append(float(size))
+        if found[-1] < 0 or (is_one and found[-1] == 0):
+            allowed = "a speed above 0, or leave it out" if is_one else "a size that is not negative"
+            raise UserError(f"{formula.where}: is {found[-1]:g} at the start; choose {allowed}")
+    return found[0] if is_one else tuple(found)
 
 
 def _first_step(flow: ComposedFlow, velocity: Velocity, scalars: Any, params: Params) -> float:

@@ -45,7 +45,7 @@ def system(
     implicit_viscosity: float | str | None = None,
     scheme: str = "central",
     wall_slope: str = "parabola",
-    largest_speed: float | str | None = None,
+    largest_speed: float | str | list[float | str] | None = None,
     plane: float | None = None,
     observed: list[str] | None = None,
     units: Mapping[str, str] | None = None,
@@ -79,7 +79,8 @@ def system(
         implicit_viscosity: where the viscosity is a field, the part of it that is implicit, a number or a formula.
         scheme: of advection, "central" or "upwind".
         wall_slope: "parabola" or "symmetric", see `simkit.flow.boundary.domain.Domain`.
-        largest_speed: largest speed expected during the run, for the check of the time step.
+        largest_speed: largest speed expected during the run, or the largest size of each component, for the check of
+            the time step.
         plane: position along z of the plane shown in pictures.
         observed: names of the fields that frames store, by default all.
         units: units of length, velocity and time.

@@ -72,22 +72,6 @@ def vorticity(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain) ->
     return mean_at_centers(mean_at_centers(corners, 0, domain.grid), 1, domain.grid)
 
 
-def flow_rate(profile: jax.Array, slopes: jax.Array, axis: Axis) -> jax.Array:
-    """Return the mean of a profile across a channel, the flow rate per unit area.
-
-        1/H integral of u dy = 1/H sum over cells of (u + dy^2/24 d2u/dy2) dy
-
-    The midpoint rule with its first correction: on equal cells of fourth order, and exact for Poiseuille flow.
-
-    Args:
-        profile: ``(n,)`` at the cell centers.
-        slopes: ``(n + 1,)`` its derivative on the faces, see `shear`.
-        axis: the axis across the channel.
-    """
-    widths = like(profile, axis.widths)
-    return jnp.sum(profile * widths + widths**2 / 24 * jnp.diff(slopes)) / axis.length
-
-
 def interpolate(profile: jax.Array, position: float, axis: Axis) -> jax.Array:
     """Return a profile ``(n,)`` at the cell centers interpolated by the cubic through the four nearest points."""
     nearest = np.sort(np.argsort(np.abs(axis.centers - position), stable=True)[:4])

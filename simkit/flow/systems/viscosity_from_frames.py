@@ -12,11 +12,8 @@ from simkit.core.quantities import described
 from simkit.core.recording import beside_recording
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.diagnosis.quantities import flow_quantities
-from simkit.flow.grid import Grid, bounded_axis, periodic_axis
-from simkit.flow.operators.differences import at_centers
-from simkit.flow.stepping.stepper import FlowState
-from simkit.flow.systems.channel import channel
+from simkit.flow.composed.system import system
+from simkit.flow.grid import bounded_axis, periodic_axis
 
 # The eddies at the start are known; noise comes from the run's seed.
 EDDIES_SEED = 0
@@ -34,7 +31,6 @@ PARAMETERS = {
 
 
 @described(
-    flow_quantities("h", "U"),
     comparison=("U", "u that is tried, and beside it the recorded u"),
     recorded_u=("U", "recorded velocity along x, with noise"),
     recorded_v=("U", "recorded velocity along y, with noise"),
@@ -52,7 +48,7 @@ def viscosity_from_frames(
     """Return a channel flow compared with the recorded frames of another, and the misfit between them.
 
     The recorded flow has the Reynolds number and forcing ``true_reynolds`` and ``true_forcing``; both start from the
-    same eddies, see `simkit.flow.channel`. One step is ``frame_every`` time steps and one recorded frame: both
+    same eddies, see `simkit.flow.random_eddies`. One step is ``frame_every`` time steps and one recorded frame: both
     components of the velocity at the cell centers, u*, with normal errors of standard deviation ``noise``. The misfit
 
         misfit = mean over frames, cells and components of ((u - u*)/noise)^2
@@ -63,7 +59,7 @@ def viscosity_from_frames(
     The parameters ``reynolds`` and ``forcing`` are those that are tried; the others are those of both flows. All of
     `PARAMETERS` may be swept and differentiated.
 
-    Diagnostics, besides those of `simkit.flow.channel`:
+    Diagnostics, besides those of `simkit.flow.system`:
         misfit: as above, up to now.
         distance: root of the mean square of the difference to the recorded flow now, without the errors, unit U.
 
@@ -80,21 +76,31 @@ def viscosity_from_frames(
     for name, value in (("true_reynolds", true_reynolds), ("true_forcing", true_forcing)):
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
             raise UserError(f"{name} = {value!r} is not a positive number; choose for example {name} = 1.0")
-    tried = channel(cells=cells, length=length)
-    grid = Grid((periodic_axis(cells[0], length), bounded_axis(cells[1], 2.0, -1.0)))
-
-    def measure(state: FlowState, params: Params) -> dict[str, jax.Array]:
-        del params
-        return dict(zip("uv", at_centers(state.velocity, grid), strict=True))
-
+    if not isinstance(cells, list | tuple) or len(cells) != 2:
+        raise UserError(f"cells = {cells!r} is not two integers of at least 4; choose for example cells = [48, 32]")
+    along, across = periodic_axis(cells[0], length), bounded_axis(cells[1], 2.0, -1.0)
+    tried = system(
+        axes={
+            "x": {"cells": cells[0], "length": length, "periodic": True},
+            "y": {"cells": cells[1], "from": -1, "to": 1, "lower": "wall", "upper": "wall"},
+        },
+        viscosity="1/reynolds",
+        force={"x": "3*forcing/reynolds"},
+        initial={"eddies": "perturbation"},
+        method="adams_bashforth",
+        implicit=["x", "y"],
+        largest_speed=["1.5*abs(forcing)", 0],
+        observed=["u", "v"],
+        units={"length": "h", "velocity": "U"},
+        parameters={name: declared for name, declared in PARAMETERS.items() if name != "noise"},
+    )
     pair = beside_recording(
-        dataclasses.replace(tried, observe=measure, dimensions={}, coordinates={}),
+        dataclasses.replace(tried, dimensions={}, coordinates={}),
         {"reynolds": true_reynolds, "forcing": true_forcing},
-        measure,
+        tried.observe,
         every=frame_every,
         noise=PARAMETERS["noise"],
         start=lambda key: jax.random.key(EDDIES_SEED),
-        fixed=("wall_velocity",),
     )
 
     def observe(state: AveragedState, params: Params) -> dict[str, jax.Array]:
@@ -108,11 +114,12 @@ def viscosity_from_frames(
         pair,
         params=pair.params | PARAMETERS,
         observe=observe,
+        quantities=tried.quantities,
         dimensions={"comparison": ("x", "y")} | {n: ("x", "y_cell") for n in ("u", "v", "recorded_u", "recorded_v")},
         coordinates={
-            "x": grid.axes[0].centers,
+            "x": along.centers,
             "y": rows,
-            "y_cell": grid.axes[1].centers,
+            "y_cell": across.centers,
             "y_ticks": np.array([(middle + y, y) for middle in (-1 - gap / 2, 1 + gap / 2) for y in (-1, 0, 1)]),
             "y_gap": rows[cells[1] + GAP // 2] + np.array([-0.5, 0.5]) * gap,
             "sides": np.array(["periodic", "periodic", "wall", "wall"]),

@@ -23,7 +23,7 @@ DISKS = {f"config.particles.{name}.count": 250 for name in ("small", "large")}
 # What each is made with, and a parameter that changes what is seen after a few steps.
 PAGES = {
     "bouncing_ball": ({}, "gravity", 3.0),
-    "channel_flow": ({"cells": [64, 48], "steps": 400}, "forcing", 5.0),
+    "channel_flow": ({"config.axes.x.cells": 64, "config.axes.y.cells": 48, "steps": 400}, "forcing", 5.0),
     "double_pendulum": ({"steps": 200}, "gravity", 3.0),
     "kolmogorov_turbulence": ({"steps": 100}, "viscosity", 0.1),
     "soft_sphere_packing": (
