@@ -277,8 +277,9 @@ class Measurements:
         table[STREAM] = Quantity(times(velocity, length), "stream function")
         table["pressure"] = Quantity(square, "pressure over density")
         table["last_time_step"] = Quantity(time, "length of the last time step; at the start, of the first")
+        acceleration = over(velocity, time) if settings["time"] else over(square, length)
         table["drive"] = Quantity(
-            over(velocity, time), "mean acceleration along x by the force and by what holds the flow rate"
+            acceleration, "mean acceleration along x by the force and by what holds the flow rate"
         )
         for name in self._flow.places.components:
             table[f"mean_{name}"] = Quantity(velocity, f"mean of {name}")
