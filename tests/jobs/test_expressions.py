@@ -183,7 +183,7 @@ def test_arithmetic_is_accepted_as_a_value_on_the_command_line(eddies, capsys):
 
 
 def test_expressions_are_in_the_schema_of_files():
-    scenario = bare_scenario("flow.domain")
+    scenario = bare_scenario("flow.turbulent_channel")
     properties = schema_of(scenario, contents_of(scenario))["properties"]
     assert set(properties["quantities"]["additionalProperties"]["properties"]) == {"expression", "unit", "doc"}
     assert "expression" in properties["objectives"]["additionalProperties"]["properties"]
