@@ -60,7 +60,6 @@ def test_mistakes_are_refused(capsys, tmp_path, path, value):
 def test_a_simulation_is_shown_without_a_scenario(capsys):
     assert main(["show", "flow.turbulent_channel", "--set", "config.drive=flow_rate"]) == 0
     text = capsys.readouterr().out
-    assert "reynolds         100  above 0" in text and "pressure_gradient" in text and "steps" not in text
-    assert (
-        schema(capsys, "flow.turbulent_channel")["properties"]["params"]["properties"]["time_step"]["x-unit"] == "h/U"
-    )
+    assert "friction_reynolds    180  above 0" in text and "pressure_gradient" in text and "steps" not in text
+    parameters = schema(capsys, "flow.turbulent_channel")["properties"]["params"]["properties"]
+    assert parameters["time_step"]["x-unit"] == "h/u_tau"
