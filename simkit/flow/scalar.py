@@ -257,16 +257,24 @@ class TransportedScalar:
         return jnp.where(leaves, place.nearest(scalar), carried)
 
 
-def mean_scalar(scalar: jax.Array, grid: Grid) -> jax.Array:
-    """Return the mean over the volume."""
+def mean_scalar(scalar: jax.Array, grid: Grid, fluid: jax.Array | None = None) -> jax.Array:
+    """Return the mean over the volume, or over the part of it that is fluid.
+
+    Args:
+        scalar: at the cell centers.
+        grid: the grid.
+        fluid: fraction of each cell that is fluid, see `simkit.flow.obstacles.bodies.Bodies.fluid`; None for all.
+    """
+    if fluid is not None:
+        return mean_scalar(fluid * scalar, grid) / mean_scalar(fluid, grid)
     for i, axis in enumerate(grid.axes):
         scalar = scalar * like(scalar, grid.along(axis.widths / axis.length, i))
     return jnp.sum(scalar)
 
 
-def scalar_variance(scalar: jax.Array, grid: Grid) -> jax.Array:
-    """Return the mean over the volume of the squared distance from the mean."""
-    return mean_scalar((scalar - mean_scalar(scalar, grid)) ** 2, grid)
+def scalar_variance(scalar: jax.Array, grid: Grid, fluid: jax.Array | None = None) -> jax.Array:
+    """Return the mean of the squared distance from the mean; arguments are those of `mean_scalar`."""
+    return mean_scalar((scalar - mean_scalar(scalar, grid, fluid)) ** 2, grid, fluid)
 
 
 def _carried(scalar: jax.Array, flow: jax.Array, axis: int, grid: Grid, scheme: str) -> jax.Array:

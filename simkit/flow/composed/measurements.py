@@ -173,13 +173,20 @@ class Measurements:
 
     def diagnose(self, state: FlowState, params: Params) -> Arrays:
         """Return the diagnostics of a state."""
-        grid, velocity = self._grid, state.velocity
+        grid, velocity, bodies = self._grid, state.velocity, self._flow.equations.obstacle
         centered = at_centers(velocity, grid)
+        fluid = None if bodies is None else functools.cache(lambda i: bodies.fluid(i, params, state.time[0]))
+        speed, excess = magnitude(centered), divergence(velocity, grid)
+        if bodies is not None and fluid is not None:
+            speed = jnp.where(fluid(None) >= 1 / 2, speed, 0)
+            # The velocity inside a body that changes its size has a divergence, which fills it.
+            filling = bodies.source(params, state.time[0])
+            excess = excess if filling is None else excess - filling
         found = {
             "time": state.time[0],
-            "kinetic_energy": kinetic_energy(velocity, grid),
-            "largest_velocity": jnp.max(magnitude(centered)),
-            "divergence": jnp.max(jnp.abs(divergence(velocity, grid))),
+            "kinetic_energy": kinetic_energy(velocity, grid, fluid),
+            "largest_velocity": jnp.max(speed),
+            "divergence": jnp.max(jnp.abs(excess)),
             "courant_number": courant_number(velocity, state.time_step, grid),
         }
         if self._flow.courant_number is not None:
@@ -192,7 +199,7 @@ class Measurements:
             found[f"{name}.flow"] = -self._domain.place(axis, side).flux(velocity)
         found |= shear_on_walls(self._flow, state, params)
         found |= self._loads(state, params)
-        return found | self._scalars(state, params)
+        return found | self._scalars(state, params, None if fluid is None else fluid(None))
 
     def _on_sides(self, state: FlowState, params: Params) -> Any:
         return self._flow.equations.on_sides(params, state.time[0])
@@ -253,12 +260,12 @@ class Measurements:
             layer = layer if i == axis else layer * like(layer, self._grid.along(a.widths / a.length, i))
         return jnp.sum(layer)
 
-    def _scalars(self, state: FlowState, params: Params) -> Arrays:
+    def _scalars(self, state: FlowState, params: Params, fluid: jax.Array | None) -> Arrays:
         found: Arrays = {}
         for name, formulas in self._flow.scalars.items():
             c = state.scalar[name]
-            found[f"{name}.mean"] = mean_scalar(c, self._grid)
-            found[f"{name}.variance"] = scalar_variance(c, self._grid)
+            found[f"{name}.mean"] = mean_scalar(c, self._grid, fluid)
+            found[f"{name}.variance"] = scalar_variance(c, self._grid, fluid)
             for axis, pair in enumerate(formulas.ends):
                 for side, (kind, _) in enumerate(pair or ()):
                     if kind == "value":
@@ -275,14 +282,18 @@ class Measurements:
         table["z"] = Quantity(length, "position along z")
         table["z_face"] = Quantity(length, "position of cell faces along z")
         table[STREAM] = Quantity(times(velocity, length), "stream function")
+        if self._flow.obstacles:
+            table["kinetic_energy"] = Quantity(square, "mean kinetic energy per unit mass, outside obstacles")
+            table["largest_velocity"] = Quantity(velocity, "largest speed outside obstacles")
         table["pressure"] = Quantity(square, "pressure over density")
         table["last_time_step"] = Quantity(time, "length of the last time step; at the start, of the first")
         acceleration = over(velocity, time) if settings["time"] else over(square, length)
         table["drive"] = Quantity(
             acceleration, "mean acceleration along x by the force and by what holds the flow rate"
         )
+        inside = ", the inside of obstacles included" if self._flow.obstacles else ""
         for name in self._flow.places.components:
-            table[f"mean_{name}"] = Quantity(velocity, f"mean of {name}")
+            table[f"mean_{name}"] = Quantity(velocity, f"mean of {name} over the domain{inside}")
             table[f"{name}_face"] = Quantity(velocity, f"{table[name].doc}, on the faces of cells across it")
         for across, side, name in walls_of(self._flow):
             is_one = self._domain.side(across, side).drawn_as == "wall"
@@ -298,9 +309,10 @@ class Measurements:
         for name, one in self._flow.scalars.items():
             unit = one.settings["unit"]
             table[name] = Quantity(unit, one.settings["doc"] or name)
-            table[f"{name}.mean"] = Quantity(unit, f"mean of {name} over the domain, obstacles included")
+            where = f"over the domain{' outside obstacles' if self._flow.obstacles else ''}"
+            table[f"{name}.mean"] = Quantity(unit, f"mean of {name} {where}")
             squared = f"({unit})^2" if unit != "1" else "1"
-            table[f"{name}.variance"] = Quantity(squared, f"variance of {name} over the domain, obstacles included")
+            table[f"{name}.variance"] = Quantity(squared, f"variance of {name} {where}")
             flux = velocity if unit == "1" else f"{unit} {velocity}"
             for axis in AXES:
                 for end in ENDS:

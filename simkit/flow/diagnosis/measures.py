@@ -1,6 +1,7 @@
 """Numbers and fields that describe a flow."""
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -35,10 +36,21 @@ def mean_velocity(velocity: Velocity, component: int, grid: Grid) -> jax.Array:
     return jnp.sum(f * like(f, control_volumes(component, grid) / grid.volume))
 
 
-def kinetic_energy(velocity: Velocity, grid: Grid) -> jax.Array:
-    """Return the kinetic energy per unit volume and density: the sum that central advection conserves."""
+def kinetic_energy(velocity: Velocity, grid: Grid, fluid: Callable[[int | None], jax.Array] | None = None) -> jax.Array:
+    """Return the kinetic energy per unit volume and density: the sum that central advection conserves.
+
+    Args:
+        velocity: components on their faces.
+        grid: the grid.
+        fluid: function that returns the fraction of the volume that is fluid, around the inner faces of a component,
+            and in cells for None, see `simkit.flow.obstacles.bodies.Bodies.fluid`; the energy is then that of the
+            fluid per volume of it. None for a domain without bodies.
+    """
     weights = (control_volumes(i, grid) / (2 * grid.volume) for i in range(grid.dimension))
     squares = (inside(f, i, grid) ** 2 for i, f in enumerate(velocity))
+    if fluid is not None:
+        share = integral(fluid(None), grid) / grid.volume
+        squares = (fluid(i) * square / share for i, square in enumerate(squares))
     return total(jnp.sum(square * like(square, weight)) for square, weight in zip(squares, weights, strict=True))
 
 

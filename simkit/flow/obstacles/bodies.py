@@ -108,6 +108,19 @@ class Bodies:
             nearest = jnp.minimum(nearest, other)
         return computed_once(nearest)
 
+    def fluid(self, component: int | None, params: Params, time: jax.Array | float) -> jax.Array:
+        """Return the fraction of the volume that is fluid at a time, from 0 in bodies to 1 outside them.
+
+        Args:
+            component: of the velocity, for the volumes around its inner faces; None for the cells.
+            params: parameters.
+            time: the time, scalar.
+        """
+        dtype, shapes = jnp.asarray(time).dtype, self.shapes(params, time).values()
+        bodies = total(indicator(shape, component, self.domain.grid, dtype) for shape in shapes)
+        # The indicator leaves the range from 0 to 1 beside the surface, where a mean needs weights that are positive.
+        return 1 - jnp.clip(bodies, 0, 1)
+
     def check(self, params: Params, times: Sequence[float] = (0.0,)) -> None:
         """Refuse bodies that do not fit into their domain, or come too close to each other.
 
