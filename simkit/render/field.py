@@ -12,7 +12,7 @@ from simkit.render.figure import Size
 from simkit.render.labels import stamps, with_unit
 from simkit.render.layout import Window
 from simkit.render.resample import cell_edges, resample, samples
-from simkit.render.select import all_values, observed
+from simkit.render.select import field_values, observed
 from simkit.render.sheet import Sheet
 from simkit.render.style import WALL
 from simkit.render.walls import read_sides
@@ -48,7 +48,7 @@ class FieldPainter:
                     f"the field view needs the {cells} cell centers of '{settings.quantity}' as coordinate '{name}'; "
                     f"found an array of shape {centers[-1].shape}"
                 )
-        values = all_values(clip.runs, settings.quantity, axes=3)
+        values = field_values(clip.runs, settings.quantity)
         self._scale = color_scale(values, settings.colormap, settings.limits, default="inferno", signed=True)
         edges = [cell_edges(line) for line in centers]
         whole = Window(edges[0][0], edges[0][-1], edges[1][0], edges[1][-1])

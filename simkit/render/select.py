@@ -30,6 +30,21 @@ def all_values(runs: Sequence[Mapping[str, np.ndarray]], name: str, axes: int) -
     return np.concatenate([observed(frames, name, axes).ravel() for frames in runs])
 
 
+def field_values(runs: Sequence[Mapping[str, np.ndarray]], name: str) -> np.ndarray:
+    """Return all values of the field ``name`` in several runs outside bodies, which are drawn over it, flattened.
+
+    Args:
+        runs: frames of each run; inside of bodies ``body_distance`` (frames, nx, ny) is negative, where it is given.
+        name: of an array (frames, nx, ny).
+    """
+    found = []
+    for frames in runs:
+        values = observed(frames, name, axes=3)
+        covered = np.asarray(frames.get("body_distance", 0)) < 0
+        found.append(values[np.broadcast_to(~covered, values.shape)])
+    return np.concatenate(found)
+
+
 def periodic_box(frames: Mapping[str, np.ndarray], count: int, dimension: int) -> np.ndarray | None:
     """Return the edge lengths (frames, dimension) of a periodic box, or ``None`` for free space.
 

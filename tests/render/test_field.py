@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
+from simkit.export.page.drawing import drawing_of
+from simkit.render.clip import Clip
 from simkit.render.resample import cell_edges, resample, samples
 from simkit.render.style import MISSING, WALL
 from simkit.render.views import new_painter
@@ -97,6 +99,20 @@ def test_a_body_is_drawn_where_its_distance_is_negative(field_run, settings, win
     # A circle of radius 1/2 in a window of 4 x 2; pixels that its edge crosses, a few along 3.1 of length, are mixed.
     assert solid.mean() == pytest.approx(np.pi / 4 / 8, rel=0.03)
     assert solid[solid.shape[0] // 2, solid.shape[1] // 2] and not solid[0].any()
+
+
+def test_values_inside_a_body_do_not_set_the_limits(field_run, settings):
+    frames, diagnostics, coordinates = field_run(2)
+    x, y = np.meshgrid(coordinates["x"], coordinates["y"], indexing="ij")
+    # The body moves: each frame has its own inside.
+    distance = np.stack([np.hypot(x - at, y) - 0.5 for at in (1, 3)])
+    speed = np.where(distance < 0, 100, frames["speed"])
+    drawn = {"speed": speed, "body_distance": distance}
+    painter = new_painter(drawn, diagnostics, coordinates, "body", settings("field", "speed"))
+    high = frames["speed"][distance >= 0].max()
+    assert painter.sheet.bar.axes.get_ylim() == pytest.approx((0, high))
+    drawing, _ = drawing_of(Clip(drawn, diagnostics, coordinates, "body", settings("field", "speed")))
+    assert drawing["scale"]["high"] == pytest.approx(high)
 
 
 def test_the_color_bar_has_label_and_unit(field_run, settings):

@@ -14,7 +14,7 @@ from simkit.render.labels import plain, shown_unit, with_unit
 from simkit.render.layout import Window
 from simkit.render.particles import particle_colors
 from simkit.render.resample import cell_edges
-from simkit.render.select import all_values, observed, periodic_box
+from simkit.render.select import field_values, observed, periodic_box
 from simkit.render.walls import read_sides
 
 # Direction of the camera in degrees, and the size of particles in space, in diameters.
@@ -50,8 +50,9 @@ def _field(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     edges = [cell_edges(line) for line in centers]
     whole = Window(*(float(edge) for line in edges for edge in (line[0], line[-1])))
     window = whole.cut(settings.window)
-    values = all_values(clip.runs, name, axes=3)
-    scale = color_scale(values, settings.colormap, settings.limits, default="inferno", signed=True)
+    scale = color_scale(
+        field_values(clip.runs, name), settings.colormap, settings.limits, default="inferno", signed=True
+    )
     names = [str(label) for label in np.ravel(coordinates.get("axis_labels", ("x", "y")))]
     units = [clip.units.get(axis, "") for axis in "xy"]
     drawing = {
