@@ -53,6 +53,12 @@ def test_unknown_local_names_are_refused(text, names, message):
     assert message in str(refused.value)
 
 
+def test_derived_values_that_depend_on_other_names_are_not_offered():
+    with pytest.raises(UserError) as refused:
+        made(wave="sin(time)", half="speed/2").formula(FormulaText("q", "force"), ())
+    assert str(refused.value).endswith("known names: half, reynolds, speed")
+
+
 @pytest.mark.parametrize("name", ["speed", "sin", "pi", "time"])
 def test_derived_values_need_names_of_their_own(name):
     with pytest.raises(UserError, match=f"the name '{name}' is taken"):

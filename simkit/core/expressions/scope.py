@@ -1,7 +1,7 @@
 """Formulas of a system: expressions of parameters, derived values and local names such as coordinates."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import jax
@@ -31,17 +31,18 @@ class Scope:
     parameters: tuple[str, ...]
     derived: Mapping[str, "Formula"] = dataclasses.field(default_factory=dict)
 
-    def refuse_unknown(self, settings: Any, names: Collection[str]) -> None:
+    def refuse_unknown(self, settings: Any, names_at: Callable[[str], Collection[str]]) -> None:
         """Refuse unknown names in any of the formulas of a system, all of them in one error.
 
         Args:
             settings: a tree of tables and lists with formulas.
-            names: names that some formulas may contain besides parameters and derived values.
+            names_at: function from the path of a key to the names that its formula may contain besides parameters and
+                derived values.
 
         Raises:
             UserError: that marks the first; `UserError.others` has the rest.
         """
-        known, mistakes = {*self.parameters, *self.derived, *names}, Mistakes()
+        mistakes = Mistakes()
 
         def visit(value: Any) -> None:
             if isinstance(value, Mapping):
@@ -51,7 +52,7 @@ class Scope:
                     visit(inner)
             elif isinstance(value, FormulaText):
                 with mistakes.kept():
-                    _refuse_names(value, known)
+                    self._refuse_names(value, names_at(value.where))
 
         visit(settings)
         mistakes.raise_if_any()
@@ -66,8 +67,7 @@ class Scope:
         Raises:
             UserError: that marks the column of an unknown name, or names the derived value that depends on one.
         """
-        known = {*self.parameters, *self.derived, *names}
-        found = expression(written.text, written.where, known)
+        found = expression(written.text, written.where, self._known(written, names))
         if found.syntax.over_frames:
             raise UserError(f"{written.where}: '{written.text}' reduces frames, and a formula has the present one only")
         taken: dict[str, None] = {}
@@ -75,24 +75,33 @@ class Scope:
             if name in names or name not in self.derived:
                 taken[name] = None
                 continue
-            for inner in self.derived[name].taken:
-                if inner not in names and inner not in self.parameters:
-                    raise UserError(
-                        f"{written.where}: '{name}' depends on '{inner}', which is not known here; "
-                        f"known: {', '.join(names) or 'parameters only'}"
-                    )
-                taken[inner] = None
+            taken |= dict.fromkeys(self.derived[name].taken)
         return Formula(found, self, tuple(taken))
 
+    def _refuse_names(self, written: FormulaText, names: Collection[str]) -> None:
+        """Refuse unknown names in a formula or condition; other mistakes are found where it is used."""
+        for is_condition in (False, True):
+            try:
+                parse(written.text, written.where, is_condition=is_condition)
+            except UserError:
+                continue
+            parse(written.text, written.where, self._known(written, names, is_condition), is_condition=is_condition)
 
-def _refuse_names(written: FormulaText, known: Collection[str]) -> None:
-    """Refuse unknown names in a formula or condition; other mistakes are found where it is used."""
-    for is_condition in (False, True):
-        try:
-            parse(written.text, written.where, is_condition=is_condition)
-        except UserError:
-            continue
-        parse(written.text, written.where, known, is_condition=is_condition)
+    def _known(self, written: FormulaText, names: Collection[str], is_condition: bool = False) -> set[str]:
+        """Return the names that a formula may contain, without the derived values that depend on others.
+
+        Raises:
+            UserError: if it contains one of those.
+        """
+        known = {*self.parameters, *names}
+        missing = {name: [o for o in found.taken if o not in known] for name, found in self.derived.items()}
+        for name in parse(written.text, written.where, is_condition=is_condition).names:
+            if name not in known and missing.get(name):
+                raise UserError(
+                    f"{written.where}: '{name}' depends on '{missing[name][0]}', which is not known here; "
+                    f"known: {', '.join(names) or 'parameters only'}"
+                )
+        return known | {name for name, others in missing.items() if not others}
 
 
 @dataclasses.dataclass(frozen=True)

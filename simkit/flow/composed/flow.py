@@ -1,6 +1,7 @@
 """A flow described as data: its checked formulas, and the equations made of them."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +12,11 @@ from simkit.core.simulation import TAKEN as OF_DATA_SETS
 from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
 from simkit.flow.composed.initial import InitialVelocity
+from simkit.flow.composed.names import names_at
 from simkit.flow.composed.obstacles import FORCED, IMMERSED, ObstacleFormulas, obstacles_of
 from simkit.flow.composed.open_sides import pressures_on_sides, side_pressure_of
 from simkit.flow.composed.places import AXES, COMPONENTS, SHEAR_RATE, TIME, Places
-from simkit.flow.composed.scalars import INSULATED, ScalarFormulas, carried_scalar
+from simkit.flow.composed.scalars import ScalarFormulas, carried_scalar
 from simkit.flow.composed.sides import (
     ENDS,
     OnSides,
@@ -106,7 +108,7 @@ class ComposedFlow:
         fields = (*moving, "speed", SHEAR_RATE)
         defaults = as_arrays(dict(parameters))
         known = _scope(settings, defaults, fields)
-        known.refuse_unknown(settings, (*fields, INSULATED))
+        known.refuse_unknown(settings, functools.partial(names_at, axes=places.axes, fields=(*moving, "speed")))
         formulas = {
             i: known.formula(settings["force"][name], moving)
             for i, name in enumerate(AXES[:dimension])
