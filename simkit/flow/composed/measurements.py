@@ -11,10 +11,10 @@ import numpy as np
 from simkit.core.quantities import over, raised, times
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity, as_arrays
-from simkit.errors import UserError, nearest
 from simkit.flow.arrays import like
 from simkit.flow.boundary.given import on_side
 from simkit.flow.composed.friction import shear_on_walls, walls_of
+from simkit.flow.composed.observed import BODY_DISTANCE, STREAM_FUNCTION, check_observed
 from simkit.flow.composed.places import AXES
 from simkit.flow.composed.sides import ENDS, drawn_sides
 from simkit.flow.composed.surface_pressures import surface_pressures
@@ -28,6 +28,7 @@ from simkit.flow.diagnosis.measures import (
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.diagnosis.stream_function import stream_function
 from simkit.flow.grid import coordinates_along, points_along
+from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.operators.differences import at_centers, divergence
 from simkit.flow.scalar import mean_scalar, scalar_variance
 from simkit.flow.stepping.stepper import FlowState
@@ -35,7 +36,6 @@ from simkit.flow.stepping.stepper import FlowState
 if TYPE_CHECKING:
     from simkit.flow.composed.flow import ComposedFlow
 
-DISTANCE, STREAM = "body_distance", "stream_function"
 LOADS = {
     2: ("drag", "lift", "torque"),
     3: ("drag", "lift", "side_force", "torque_x", "torque_y", "torque"),
@@ -80,11 +80,8 @@ class Measurements:
         self._plane = self._found_plane()
         fields = self._fields() | self._asked_for()
         said = flow.settings["observed"]
-        for name in said or ():
-            if name == STREAM and not self._is_plane:
-                raise UserError(f"observed: '{STREAM}' is of plane flows, and this one is in space; leave it out")
-            if name not in fields:
-                raise UserError(f"observed: '{name}' is not a field of this flow{nearest(name, list(fields))}")
+        self.quantities = self._described()
+        check_observed(said or (), fields, self._unnamed(), self._grid.dimension)
         flat = [name for name, axes in self._fields().items() if len(axes) < 3]
         self._names = tuple(flat if said is None else dict.fromkeys(said))
         if self._domain_moves:
@@ -95,7 +92,6 @@ class Measurements:
         self.coordinates = coordinates_along(**axes) | {"sides": drawn_sides(flow.settings["axes"], self._domain)}
         used = {axis for of in self.dimensions.values() for axis in of}
         self.coordinates |= points_along(**{name: axis for name, axis in axes.items() if f"{name}_face" in used})
-        self.quantities = self._described()
         defaults = as_arrays(dict(flow.parameters))
         self._cells = {name: one.cell(self._domain, defaults) for name, one in flow.obstacles.items() if one.pressures}
 
@@ -135,7 +131,7 @@ class Measurements:
     def _fields(self) -> dict[str, tuple[str, ...]]:
         """Return the axes of all fields that may be observed, by name."""
         names = (*self._flow.places.components, "speed", "pressure", *self._flow.scalars)
-        bodies = {DISTANCE: ("x", "y")} if self._flow.obstacles else {}
+        bodies = {BODY_DISTANCE: ("x", "y")} if self._flow.obstacles else {}
         if self._is_plane:
             names = (*names, "vorticity", *bodies)
             return {name: ("x", "y") for name in names}
@@ -148,7 +144,16 @@ class Measurements:
             f"{name}_face": tuple(f"{axis}_face" if i == k else axis for k, axis in enumerate(axes))
             for i, name in enumerate(self._flow.places.components)
         }
-        return faces | ({STREAM: ("x_face", "y_face")} if self._is_plane else {})
+        return faces | ({STREAM_FUNCTION: ("x_face", "y_face")} if self._is_plane else {})
+
+    def _unnamed(self) -> set[str]:
+        """Return the names of numbers, coordinates and arrays that are stored without being named."""
+        numbers = {"time", "kinetic_energy", "largest_velocity", "divergence", "courant_number"}
+        numbers |= {f"mean_{name}" for name in self._flow.places.components}
+        numbers |= {name for name in self.quantities if "." in name}
+        numbers |= {"last_time_step"} if self._flow.courant_number is not None else set()
+        numbers |= {"drive"} if self._flow.flow_rate is not None else set()
+        return numbers | {*self._flow.places.axes} | ({"side_velocity"} if self._domain_moves else set())
 
     def observe(self, state: FlowState, params: Params) -> Arrays:
         """Return the fields that frames store."""
@@ -165,9 +170,9 @@ class Measurements:
             makers |= {f"{name}_mid": lambda make=make: self._cut(make()) for name, make in makers.items()}
         for i, name in enumerate(self._flow.places.components):
             makers[f"{name}_face"] = lambda i=i: state.velocity[i]
-        makers[STREAM] = lambda: stream_function(state.velocity, self._grid)
+        makers[STREAM_FUNCTION] = lambda: stream_function(state.velocity, self._grid)
         if self._flow.obstacles:
-            makers[DISTANCE] = lambda: self._distance(state, params)
+            makers[BODY_DISTANCE] = lambda: self._distance(state, params)
         makers["side_velocity"] = lambda: self._side_velocity(state, params)
         return {name: makers[name]() for name in self._names}
 
@@ -175,9 +180,10 @@ class Measurements:
         """Return the diagnostics of a state."""
         grid, velocity, bodies = self._grid, state.velocity, self._flow.equations.obstacle
         centered = at_centers(velocity, grid)
-        fluid = None if bodies is None else functools.cache(lambda i: bodies.fluid(i, params, state.time[0]))
+        fluid = None
         speed, excess = magnitude(centered), divergence(velocity, grid)
-        if bodies is not None and fluid is not None:
+        if isinstance(bodies, Bodies):
+            fluid = functools.cache(lambda i: bodies.fluid(i, params, state.time[0]))
             speed = jnp.where(fluid(None) >= 1 / 2, speed, 0)
             # The velocity inside a body that changes its size has a divergence, which fills it.
             filling = bodies.source(params, state.time[0])
@@ -281,7 +287,7 @@ class Measurements:
         table["w"] = Quantity(velocity, "velocity along z")
         table["z"] = Quantity(length, "position along z")
         table["z_face"] = Quantity(length, "position of cell faces along z")
-        table[STREAM] = Quantity(times(velocity, length), "stream function")
+        table[STREAM_FUNCTION] = Quantity(times(velocity, length), "stream function")
         if self._flow.obstacles:
             table["kinetic_energy"] = Quantity(square, "mean kinetic energy per unit mass, outside obstacles")
             table["largest_velocity"] = Quantity(velocity, "largest speed outside obstacles")

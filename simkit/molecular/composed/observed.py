@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from simkit.core.settings import Settings
+from simkit.errors import UserError
 from simkit.molecular.composed.converted_params import without_time
 from simkit.molecular.composed.elasticity import Elasticity
 from simkit.molecular.composed.moment import Moment, See, Seen
@@ -59,7 +60,9 @@ def observed(settings: Settings, parts: Parts) -> tuple[See, dict[str, tuple[str
     for index, name in enumerate(settings["observed"]):
         found = KINDS[name](parts)
         if found.refusal:
-            raise settings.refuse("observed", f"[{index}] = '{name}' {found.refusal}; leave it out")
+            others = ", ".join(other for other, kind in KINDS.items() if not kind(parts).refusal)
+            remedy = f"choose from {others}" if others else "nothing further may be observed here; remove 'observed'"
+            raise UserError(f"{settings.path('observed')}[{index}] = '{name}' {found.refusal}; {remedy}")
         chosen.append(found)
 
     def see(moment: Moment) -> Seen:
@@ -84,14 +87,18 @@ def _hexatic_order(parts: Parts) -> Observed:
 
 
 def _without_contacts(touching: Touching) -> str:
-    ends = "needs an energy that ends by itself, such as that of soft spheres"
+    ends = "needs an interaction that ends by itself, such as that of soft spheres, not one that a cutoff ends"
     return "" if touching.contact_terms() else ends
 
 
 def _energy_of_particle(parts: Parts) -> Observed:
     acts = parts.touching.acts
     others = bool(acts.silicon or acts.tails)
-    refusal = "is that of pairs and fields, and here are other energies" if others else ""
+    refusal = (
+        "is the energy in pairs and fields, and Stillinger-Weber energies and tails of a cutoff belong to no particle"
+        if others
+        else ""
+    )
     return Observed(parts.touching.of_energies, {"energy_of_particle": PARTICLE}, refusal)
 
 
@@ -113,7 +120,9 @@ def _origin(parts: Parts) -> Observed:
 
 
 def _without_sites(sites: Sites) -> str:
-    return "" if sites.placing.random is None else "needs a start that no random key draws, such as a lattice"
+    return (
+        "" if sites.placing.random is None else "needs a start that is not random: positions, a structure or a lattice"
+    )
 
 
 def _lattice_constant(parts: Parts) -> Observed:

@@ -155,7 +155,22 @@ MISTAKES = {
         {"shape": "circle", "radius": 1, "position": [0, 0]},
         "obstacles.dye: the name 'dye' is taken",
     ),
-    "an unknown field": ("observed", ["vorticty"], "observed: 'vorticty' is not a field of this flow; did you mean"),
+    "an unknown field": (
+        "observed",
+        ["u", "vorticty"],
+        "observed[1] = 'vorticty' is not a field of this flow; did you mean 'vorticity'? choose from dye, pressure,",
+    ),
+    "a diagnostic as a field": (
+        "observed",
+        ["kinetic_energy"],
+        "observed[0] = 'kinetic_energy' is stored without being named here; choose from",
+    ),
+    "a field in space": ("observed", ["w_face"], "observed[0] = 'w_face' is of flows in space, and this one is plane;"),
+    "a distance from no body": (
+        "observed",
+        ["body_distance"],
+        "observed[0] = 'body_distance' is of flows with obstacles, and this one has none; choose from",
+    ),
     "a plane of a plane flow": ("plane", 0.5, "plane is given, and the flow is plane"),
     "a size too many": (
         "largest_speed",

@@ -57,6 +57,15 @@ WRONG = {
         {"interactions": [{"energy": "epsilon/r"}]},
         "interactions[0].cutoff is missing; in a cell that repeats an energy must end",
     ),
+    "no contacts to observe": (
+        {"observed": ["packing_fraction", "load"]},
+        "observed[1] = 'load' needs an interaction that ends by itself, such as that of soft spheres, not one that a "
+        "cutoff ends; choose from energy_of_particle, packing_fraction, elastic_constants",
+    ),
+    "no start to observe from": (
+        {"observed": ["displacement"]},
+        "observed[0] = 'displacement' needs a start that is not random: positions, a structure or a lattice; choose",
+    ),
     "two kinds": ({"interactions": [LJ | {"potential": "morse"}]}, "gives energy and potential; give one of"),
     "no species": ({"particles": {}}, "particles names no species"),
     "no count": ({"particles": {"A": {}, "B": {"count": 2}}}, "particles.A.count is missing"),
