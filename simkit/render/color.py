@@ -16,6 +16,7 @@ from simkit.scenario.scenario import Scenario
 # Integer quantities (contact numbers, species) with at most this many levels get one flat color per level.
 MOST_LEVELS = 12
 _MISSING_INDEX = 256
+_FARTHEST = 1e30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,13 +42,17 @@ class ColorScale:
         return self.names[level] if 0 <= level < len(self.names) else str(level)
 
     def position(self, values: np.ndarray) -> np.ndarray:
-        """Return positions of values in the table of 256 colors, ``[0, 256)`` inside the limits; NaN and inf stay."""
+        """Return positions of values in the table of 256 colors, ``[0, 256)`` inside the limits; NaN and inf stay.
+
+        Values far outside the limits have positions that float32 holds.
+        """
         if self.levels is not None:
             values = np.rint(values)
         # Halving keeps the range finite for limits near the largest float.
         half_range = self.high / 2 - self.low / 2
-        with np.errstate(invalid="ignore"):
-            return (np.asarray(values, dtype=np.float64) / 2 - self.low / 2) * (256 / half_range)
+        with np.errstate(invalid="ignore", over="ignore"):
+            position = (np.asarray(values, dtype=np.float64) / 2 - self.low / 2) * (256 / half_range)
+        return np.where(np.isfinite(values), np.clip(position, -_FARTHEST, _FARTHEST), position)
 
     def colors(self, position: np.ndarray) -> np.ndarray:
         """Return the RGBA colors (uint8, one more axis of 4) at table positions; gray where not finite."""

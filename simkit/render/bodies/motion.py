@@ -166,7 +166,8 @@ def _bodies_of(shapes: int, body_of_shape: np.ndarray | None) -> np.ndarray:
 
 def _magnitude(frames: Frames, name: str) -> np.ndarray:
     values = observed(frames, name, axes=np.ndim(frames.get(name, 0))).astype(float)
-    return np.linalg.norm(values, axis=2) if values.ndim == 3 else values
+    # Squares of the numbers of a run that blows up may overflow.
+    return np.hypot.reduce(values, axis=2) if values.ndim == 3 else values
 
 
 def _of_shape(frames: Frames, name: str, shape: tuple[int, ...]) -> np.ndarray:
