@@ -36,6 +36,8 @@ class Progress:
         self._longest = "at most " if may_end_early else ""
         self._terminal = sys.stderr.isatty() if terminal is None else terminal
         self._shown = 0.0
+        self._has_lines = False
+        self._skipped: tuple[float, float, str] | None = None
 
     def __enter__(self) -> Self:
         self._start: tuple[float, float] | None = None
@@ -47,6 +49,10 @@ class Progress:
     def __exit__(self, *unused: object) -> None:
         if self._terminal:
             self._draw("\r\033[K")
+        elif self._has_lines and self._skipped is not None:
+            # The last line would else be that of an earlier time.
+            now, fraction, words = self._skipped
+            self._draw(self._line(now, fraction, words, is_last=True) + "\n")
 
     def update(self, fraction: float, words: str = "") -> None:
         """Show the progress.
@@ -60,11 +66,9 @@ class Progress:
             # Rate and time left are measured from the first update, to exclude compilation.
             self._start = (now, fraction)
         if not self._terminal and now - self._shown < PLAIN_INTERVAL:
+            self._skipped = now, fraction, words
             return
-        done = f"{100 * fraction:3.0f} %"
-        if self._longest and self._steps:
-            done = f"{round(self._steps * fraction)} of at most {self._steps} {self._unit}"
-        line = f"{self._name}  {done}{self._speed(now, fraction)}{'  ' + words if words else ''}"
+        line = self._line(now, fraction, words)
         if self._terminal:
             # The bar shrinks to make room for the text; a line that wraps could not be overwritten.
             room = min(BAR, _columns() - len(line) - 4)
@@ -73,9 +77,16 @@ class Progress:
             self._draw(f"\r\033[K{_cut(bar + line)}")
         else:
             self._draw(line + "\n")
+            self._has_lines, self._skipped = True, None
         self._shown = now
 
-    def _speed(self, now: float, fraction: float) -> str:
+    def _line(self, now: float, fraction: float, words: str, is_last: bool = False) -> str:
+        done = f"{100 * fraction:3.0f} %"
+        if self._longest and self._steps:
+            done = f"{round(self._steps * fraction)} of at most {self._steps} {self._unit}"
+        return f"{self._name}  {done}{self._speed(now, fraction, is_last)}{'  ' + words if words else ''}"
+
+    def _speed(self, now: float, fraction: float, is_last: bool) -> str:
         if self._start is None:
             return ""
         began, first = self._start
@@ -84,7 +95,7 @@ class Progress:
             return ""
         left = elapsed * (1 - fraction) / done
         rate = f"  {_rate(self._steps * done / elapsed, self._unit)}" if self._steps else ""
-        return f"{rate}  {self._longest}{clock(left)} left"
+        return rate if is_last else f"{rate}  {self._longest}{clock(left)} left"
 
     @staticmethod
     def _draw(text: str) -> None:

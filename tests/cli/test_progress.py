@@ -57,6 +57,19 @@ def test_plain_lines_are_printed_every_few_seconds(clock, monkeypatch):
     assert not re.search(r"[\r\033]", sys.stderr.getvalue())
 
 
+def test_the_last_plain_line_is_that_of_the_end(clock, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with Progress("fit", 50, "iterations", may_end_early=True) as shown:
+        for second in range(9):
+            clock[0] = float(second)
+            shown.update(second / 50, f"loss {10 - second}")
+    lines = sys.stderr.getvalue().splitlines()
+    assert lines == [
+        "fit  5 of at most 50 iterations  1.0 iterations/s  at most 0:45 left  loss 5",
+        "fit  8 of at most 50 iterations  1.0 iterations/s  loss 2",
+    ]
+
+
 def test_short_work_is_quiet(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with Progress("flow") as shown:
