@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
 from simkit.jobs.derivatives import Mode, differentiate, parameter_names
+from simkit.jobs.entrance import enter
 from simkit.jobs.gradients import gradient_job
 from simkit.jobs.job import begin
 from simkit.jobs.outcome import NOT_FINITE
@@ -54,7 +54,7 @@ def value_and_grad(
     Raises:
         UserError: if an argument is wrong.
     """
-    use_compilation_cache()
+    enter("value_and_grad", scenario, values, overwrite=overwrite)
     found = load(scenario, values)
     if output is None:
         result = differentiate(found, parameter_names(wrt), objective, mode, memory)

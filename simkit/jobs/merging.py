@@ -14,6 +14,7 @@ from simkit.errors import UserError, one_line
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import disk_bytes, is_in_one_file, most_members
 from simkit.jobs.chunks import Chunks
+from simkit.jobs.entrance import enter
 from simkit.jobs.job import Prepared, prepared_of, run_to_dataset
 from simkit.jobs.joined_sweeps import JoinedSweep, joined_sweeps
 from simkit.jobs.lazy_results import ChunkReader
@@ -54,6 +55,7 @@ def merge(
     Raises:
         UserError: naming a folder without a finished sweep, a difference in settings, or a damaged chunk.
     """
+    enter("merge", simulation, overwrite=overwrite)
     opened = sweeps_in(folders, simulation)
     work = partial(merged, opened, output, overwrite=overwrite, warn=warnings.warn)
     return run_to_dataset(Sweep.of(opened[0]), lambda report: work(report=report))

@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simkit.core.compilation import use_compilation_cache
 from simkit.core.optimizers.methods import Method, learning_rate_of
 from simkit.jobs.derivatives import Mode, objective_name, parameter_names
+from simkit.jobs.entrance import enter
 from simkit.jobs.job import begin, run_to_dataset
 from simkit.jobs.optimizations import Optimization
 from simkit.jobs.starts import starts_of
@@ -58,7 +58,7 @@ def optimize(
         UserError: if an argument is wrong.
         RunFailedError: if the objective turns non-finite.
     """
-    use_compilation_cache()
+    enter("optimize", scenario, values, overwrite=overwrite)
     found = load(scenario, values)
     names, count = tuple(parameter_names(wrt)), checks.unwrapped(iterations)
     rate, name = learning_rate_of(method, checks.unwrapped(learning_rate)), objective_name(found, objective)

@@ -6,9 +6,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError, one_line
 from simkit.jobs.config_sweeps import ConfigSweep
+from simkit.jobs.entrance import enter
 from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.job import begin, run_to_dataset
 from simkit.jobs.samples import sampled
@@ -85,7 +85,7 @@ def sweep(
         UserError: if an argument is wrong, or the sweep does not fit in memory.
         RunFailedError: if every member turns non-finite; otherwise a warning names the failed members.
     """
-    use_compilation_cache()
+    enter("sweep", scenario, over, values, overwrite=overwrite, zip=zip, final_frames=final_frames)
     counts = {"seeds": seeds, "chunk": chunk}
     counts = {name: checks.unwrapped(count) for name, count in counts.items()}
     executor = executor_of(workers, scheduler, deadline)

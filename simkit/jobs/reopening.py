@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.core.compilation import use_compilation_cache
 from simkit.core.parameter import Numbers
 from simkit.errors import UserError, one_line
+from simkit.jobs.entrance import enter
 from simkit.jobs.job import Job, proceed, run_to_dataset, stored
 from simkit.jobs.outcome import Outcome
 from simkit.scenario.declared import declared_in
@@ -51,7 +51,7 @@ def resume(
 
     if simulation is not None and not isinstance(simulation, Simulation):
         raise UserError(f"simulation is of type {type(simulation).__name__}; give a simkit.Simulation")
-    use_compilation_cache()
+    enter("resume", simulation)
     opened = RunDirectory.open(directory, simulation)
     job = with_executor(kind_of(opened.kind).of(opened), workers, scheduler, deadline)
     if simulation is not None and (others := _other_values(job.scenario, simulation)):

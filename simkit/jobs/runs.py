@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simkit.core.compilation import use_compilation_cache
+from simkit.jobs.entrance import enter
 from simkit.jobs.job import Prepared, Warn, begin, prepared_of, run_to_dataset
 from simkit.jobs.outcome import DrivenJob, Outcome
 from simkit.jobs.size_checks import check_declared_sizes, check_frames, fewer_frames
@@ -40,7 +40,7 @@ def run(
         UserError: if an argument is wrong.
         RunFailedError: if the run turns non-finite. A run that does not converge returns with a warning.
     """
-    use_compilation_cache()
+    enter("run", scenario, values, overwrite=overwrite)
     job = Run(load(scenario, values))
     return run_to_dataset(job, partial(begin, job, output, overwrite))
 

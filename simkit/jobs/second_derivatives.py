@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
 from simkit.jobs.derivatives import Mode, objective_name, parameter_names, prepared, selected_parameters, status_note
+from simkit.jobs.entrance import enter
 from simkit.scenario.loading import Source, load
 from simkit.scenario.scenario import Scenario
 
@@ -72,7 +72,7 @@ def hessian(
     """
     import xarray
 
-    use_compilation_cache()
+    enter("hessian", scenario, values)
     found = curvature(load(scenario, values), parameter_names(wrt), objective, mode)
     if found.note:
         warnings.warn(found.note, stacklevel=2)
