@@ -21,13 +21,14 @@ def program(
     objective: str | None = None,
     tolerance: float | None = None,
     ops: Path | str | None = None,
+    overwrite: bool = False,
     **values: Any,
 ) -> "Report":
     """Write a function of a simulation for other runtimes, run what was written, and compare it with JAX.
 
     Args:
         scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
-        folder: where to write; must not exist.
+        folder: where to write.
         to: ``"stablehlo"``, ``"onnx"`` or ``"all"``.
         what: ``"step"``, ``"segment"``, ``"trajectory"``, ``"gradient"``, ``"final"``, ``"start"``, ``"advance"`` or
             ``"show"``, see `simkit.export.programs.functions.FORMS`.
@@ -36,6 +37,7 @@ def program(
         tolerance: largest difference relative to the largest number of an output; ``None`` takes
             `simkit.export.programs.comparison.usual_tolerance`.
         ops: a TOML file with the ONNX operators that the target has, see `simkit.export.targets.operators`.
+        overwrite: replace an earlier program in the folder.
         **values: parameters, config or run settings.
 
     Returns:
@@ -50,19 +52,27 @@ def program(
 
     operators = None if ops is None else read_operators(Path(ops))
     request = Request(to, what, batch, objective, tolerance, operators)
-    return export_program(load(scenario, values), Path(folder), request)
+    return export_program(load(scenario, values), Path(folder), request, overwrite)
 
 
-def web_page(scenario: "Source", file: Path | str, *, runtime: Path | str | None = None, **values: Any) -> "PageReport":
+def web_page(
+    scenario: "Source",
+    file: Path | str,
+    *,
+    runtime: Path | str | None = None,
+    overwrite: bool = False,
+    **values: Any,
+) -> "PageReport":
     """Write one HTML file that computes a simulation in a browser, with sliders for its parameters, without network.
 
     The page holds three ONNX models (initial state, one step, arrays of a frame) and onnxruntime-web to run them.
 
     Args:
         scenario: as for `program`; it is run to its end, for the limits of colors and the extent of the motion.
-        file: where to write, ``*.html``; must not exist.
+        file: where to write, ``*.html``.
         runtime: folder with the files of onnxruntime-web 1.30.0; ``None`` takes the one that the environment variable
             ``SIMKIT_PAGE_RUNTIME`` names, or npm's package.
+        overwrite: replace an existing file.
         **values: parameters, config or run settings.
 
     Returns:
@@ -74,7 +84,7 @@ def web_page(scenario: "Source", file: Path | str, *, runtime: Path | str | None
     from simkit.export.page.exporting import export_page
     from simkit.scenario.loading import load
 
-    return export_page(load(scenario, values), Path(file), None if runtime is None else Path(runtime))
+    return export_page(load(scenario, values), Path(file), None if runtime is None else Path(runtime), overwrite)
 
 
 def verify(folder: Path | str) -> "Report":
@@ -91,17 +101,18 @@ def verify(folder: Path | str) -> "Report":
     return verify(Path(folder))
 
 
-def data_file(result: "xarray.Dataset", to: str, path: Path | str) -> Path:
+def data_file(result: "xarray.Dataset", to: str, path: Path | str, *, overwrite: bool = False) -> Path:
     """Write a result as NetCDF, Zarr, a table or VTK files, and return the path; see `simkit.export.data_files`.
 
     Args:
         result: of a run, a sweep or an optimization.
         to: ``"netcdf"``, ``"zarr"``, ``"csv"``, ``"parquet"`` or ``"vtk"``.
-        path: where to write; must not exist.
+        path: where to write.
+        overwrite: replace an earlier file or folder of this format.
 
     Raises:
         UserError: if the format is unknown, a package is missing, or the path exists or cannot be written.
     """
     from simkit.export import data_files
 
-    return data_files.data_file(result, to, path)
+    return data_files.data_file(result, to, path, overwrite)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.errors import UserError, nearest
+from simkit.export.replacing import check_replaceable
 from simkit.jobs.totals import blocks_of
 from simkit.storage.files import make_folder
 
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 ENDINGS = {"netcdf": ".nc", "zarr": ".zarr", "csv": ".csv", "parquet": ".parquet", "vtk": "_vtk"}
 # Optional package that a format needs.
 NEEDS = {"zarr": "zarr", "parquet": "pyarrow", "vtk": "pyevtk"}
+# Files of which a folder of each format has at least one.
+MARKS = {"zarr": ("zarr.json", ".zgroup"), "vtk": ("frames.pvd",)}
 SPACE = ("x", "y", "z")
 
 
-def data_file(result: "xarray.Dataset", to: str, path: Path | str) -> Path:
+def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bool = False) -> Path:
     """Write a result as a file or folder of another format, whole or not at all, and return its path.
 
     Args:
@@ -32,7 +35,8 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str) -> Path:
         to: ``"netcdf"`` or ``"zarr"``, the whole data set; ``"csv"`` or ``"parquet"``, a row for each frame of a run,
             or for the end of each member of a sweep; ``"vtk"``, a file for each frame and ``frames.pvd``, which
             ParaView opens: fields at cell centers, or particles and bodies as points.
-        path: where to write; must not exist.
+        path: where to write.
+        overwrite: replace an earlier file or folder of this format.
 
     Raises:
         UserError: if the format is unknown, a package is missing, the path exists or cannot be written, or the result
@@ -41,8 +45,7 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str) -> Path:
     if to not in ENDINGS:
         raise UserError(f"'{to}' is not a format{nearest(str(to), tuple(ENDINGS))}")
     path = Path(path)
-    if path.exists() or path.is_symlink():
-        raise UserError(f"{path} exists; choose another with output=, or remove it")
+    check_replaceable(path, overwrite, MARKS.get(to, ()))
     if (package := NEEDS.get(to)) is not None:
         try:
             importlib.import_module(package)
@@ -107,11 +110,12 @@ def _write_parquet(result: "xarray.Dataset", path: Path) -> None:
 
 
 def _write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a file or folder under a temporary name and rename it, so that a crash leaves nothing at ``path``."""
+    """Write a file or folder under a temporary name and rename it, so that a crash leaves nothing unfinished."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         _remove(temporary)
         write(temporary)
+        _remove(path)
         temporary.rename(path)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}; choose another with output=") from None

@@ -24,7 +24,7 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `simkit.render.animate.render` for a result: frames, units, settings, title and others.
 
     Args:
-        result: a data set of a run, the folder of a run, ``(frames, diagnostics)``, or ``(state, frames,
+        result: a data set of a run, its outcome, the folder of a run, ``(frames, diagnostics)``, or ``(state, frames,
             diagnostics)``.
         changed: settings of ``[render]`` that replace the run's own (or, for a result without, the likely ones), and
             ``title``.
@@ -36,6 +36,8 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
         if key not in (*RENDER_KEYS, "title"):
             raise UserError(f"'{key}' is not a setting of drawing{nearest(key, (*RENDER_KEYS, 'title'))}")
     parts, own, title = _parts(result)
+    if own is not None and not changed:
+        return {**parts, "settings": own, "title": title}
     units = parts["units"]
     quantity = changed.get("quantity")
     if own is None or changed.get("view", own.view) != own.view:
@@ -64,6 +66,10 @@ def _parts(result: Any) -> _Run:
     """Return ``(arrays and units, settings or None, title)`` of a result."""
     import xarray
 
+    from simkit.jobs.outcome import Outcome
+
+    if isinstance(result, Outcome):
+        return _of_outcome(result)
     if isinstance(result, str | Path):
         from simkit.jobs.reopening import open_frames
 

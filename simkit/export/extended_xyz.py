@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from simkit.errors import UserError
+from simkit.export.replacing import check_replaceable
 from simkit.jobs.outcome import Outcome
 from simkit.molecular.structures.extended_xyz import write_extended_xyz
 from simkit.molecular.structures.structures import RESERVED_ARRAYS, RESERVED_INFO, Structure
@@ -32,8 +33,8 @@ class ExportedFrames:
     particles: int
 
 
-def export_frames(outcome: Outcome, file: Path) -> ExportedFrames:
-    """Write every frame of a run of particles; an existing file is replaced only by a complete one.
+def export_frames(outcome: Outcome, file: Path, overwrite: bool = False) -> ExportedFrames:
+    """Write every frame of a run of particles.
 
     Columns are position, diameter and every other observed array of the particles. The comment line holds the cell and
     every diagnostic; for dynamics ``energy`` is the potential energy, and ``total_energy`` the sum with the kinetic
@@ -43,10 +44,12 @@ def export_frames(outcome: Outcome, file: Path) -> ExportedFrames:
     Args:
         outcome: a run, stored or in memory.
         file: where to write; its folder must exist.
+        overwrite: replace an existing file, by a complete one only.
 
     Raises:
-        UserError: if its frames hold no particles, or the file cannot be written.
+        UserError: if its frames hold no particles, or the file exists or cannot be written.
     """
+    check_replaceable(file, overwrite)
     frames = list(structures(outcome))
     write_bytes(file, write_extended_xyz(frames).encode())
     return ExportedFrames(file=file, frames=len(frames), particles=len(frames[0]))

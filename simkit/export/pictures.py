@@ -1,12 +1,13 @@
 """Pictures and animations of runs, in memory and as files."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from simkit.errors import UserError
-from simkit.export.drawable import parts_of
+from simkit.export.drawable import drawable_of, parts_of
 
 if TYPE_CHECKING:
     from simkit.jobs.outcome import Outcome
@@ -20,6 +21,7 @@ def draw(
     frame: int = -1,
     maximum_frames: int = 150,
     report: Callable[[float], None] = lambda fraction: None,
+    changed: Mapping[str, Any] = MappingProxyType({}),
 ) -> Path:
     """Draw a run's stored frames.
 
@@ -31,16 +33,15 @@ def draw(
         frame: index of the frame of a still picture; negative counts from the end.
         maximum_frames: approximate number of frames that a longer run is thinned to.
         report: called with the fraction of the animation that is drawn.
+        changed: settings of ``[render]`` that replace those of the run, such as ``quantity`` and ``limits``.
 
     Raises:
-        UserError: if the file cannot be written or the frame does not exist.
+        UserError: if the file cannot be written, the frame does not exist, or a changed setting is not allowed.
     """
     from simkit.render.animate import render
 
     render(
-        **parts_of(outcome.arrays, outcome.labels),
-        title=outcome.scenario.title,
-        settings=outcome.scenario.render,
+        **drawable_of(outcome, changed),
         output=output,
         format=kind,
         size=size,
@@ -140,7 +141,6 @@ def picture(result: Any, *, frame: int = -1, size: tuple[int, int] | int = 640 *
 def _drawing(result: Any, kind: str, settings: dict[str, Any], **options: Any) -> Drawing:
     import tempfile
 
-    from simkit.export.drawable import drawable_of
     from simkit.render.animate import check_size, parse_size, render
 
     options["size"] = parse_size(options["size"]) if isinstance(options["size"], str) else check_size(options["size"])

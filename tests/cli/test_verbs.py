@@ -155,6 +155,26 @@ def test_sweep_prints_a_table_and_writes_result_and_chart(simkit, tmp_path):
     assert "bulk_velocity" in simkit("sweep", *FLOW, "--over", "reynolds=1,2", "--overwrite").out
 
 
+def test_render_draws_another_quantity_within_limits(simkit, tmp_path):
+    simkit("run", *FLOW, "--no-render")
+    file, drawn = tmp_path / "picture.png", []
+    words = ("render", "runs/channel_flow", "-o", "picture.png", "--size", "256x144")
+    changes = ((), ("--limits", "-1", "3"), ("--quantity", "u"), ("--quantity", "divergence"))
+    for options in changes:
+        assert simkit(*words, *options).code == 0
+        drawn.append(file.read_bytes())
+    assert len(set(drawn)) == len(changes)
+    mistakes = {
+        ("--quantity", "sped"): "--quantity = 'sped' is not stored in this run; did you mean 'speed'?",
+        ("--limits", "2", "1"): "--limits = 2 1 is not allowed; give two finite numbers, the smaller first",
+        ("--limits", "0", "inf"): "--limits = 0 inf is not allowed",
+        ("--limits", "low", "1"): "argument --limits: invalid float value: 'low'",
+    }
+    for options, message in mistakes.items():
+        ran = simkit(*words, *options)
+        assert ran.code == 2 and message in ran.err and len(ran.err.strip().splitlines()) == 1
+
+
 def test_a_sweep_without_render_draws_no_chart(simkit, tmp_path):
     ran = simkit("sweep", *BALL, "--over", "launch_speed=2,3", "--no-render", "-o", "swept")
     assert ran.code == 0 and (tmp_path / "swept" / "sweep.nc").exists()

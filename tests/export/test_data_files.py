@@ -104,6 +104,33 @@ def test_bodies_are_points_in_vtk(balls, tmp_path):
     np.testing.assert_array_equal(arrays["radius"][:, 0], balls["radius"].values[-1])
 
 
+@pytest.mark.parametrize("to", ["csv", "netcdf", "vtk"])
+def test_earlier_data_are_replaced_only_when_asked(to, flow, tmp_path):
+    run, path = simkit.open_run(flow), tmp_path / "out"
+    data_file(run, to, path)
+    before = {file.name: file.read_bytes() for file in (path.iterdir() if path.is_dir() else [path])}
+    if path.is_dir():
+        next(path.glob("*.vt?")).unlink()
+    else:
+        path.write_text("old")
+    with pytest.raises(UserError, match=r"out exists; choose another .* or pass overwrite=True to replace it"):
+        data_file(run, to, path)
+    data_file(run, to, path, overwrite=True)
+    assert {file.name for file in (path.iterdir() if path.is_dir() else [path])} == set(before)
+    assert [inner.name for inner in tmp_path.iterdir()] == ["out"]
+
+
+def test_only_earlier_data_of_the_same_kind_are_replaced(flow, tmp_path):
+    run, folder = simkit.open_run(flow), tmp_path / "mine"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("mine")
+    with pytest.raises(UserError, match="mine is not a file, and overwrite=True replaces a file"):
+        data_file(run, "csv", folder, overwrite=True)
+    with pytest.raises(UserError, match="mine holds no earlier export that overwrite=True replaces"):
+        data_file(run, "vtk", folder, overwrite=True)
+    assert (folder / "thesis.tex").read_text() == "mine"
+
+
 def test_refused_data_file_leaves_nothing(flow, sweep, tmp_path, monkeypatch):
     run = simkit.open_run(flow)
     with pytest.raises(UserError, match="'netcfd' is not a format; did you mean 'netcdf'"):

@@ -248,6 +248,23 @@ def test_existing_folder_is_not_overwritten(exported, tmp_path, capsys):
     assert code == 2 and "exists; choose another folder with --output" in line
 
 
+def test_earlier_program_is_replaced_when_asked_and_nothing_else(exported, tmp_path, capsys):
+    (tmp_path / "toy.toml").write_text(PENDULUMS)
+    folder = tmp_path / "program"
+    shutil.copytree(exported, folder)
+    (folder / "notes.txt").write_text("mine")
+    words = ("export", tmp_path / "toy.toml", "-o", folder, "--overwrite")
+    code, line = ran(capsys, *words)
+    assert code == 2 and "holds files that no export wrote (notes.txt), which --overwrite would delete" in line
+    (folder / "notes.txt").unlink()
+    (folder / "io.json").write_text("{}")
+    assert main(list(map(str, words))) == 0
+    capsys.readouterr()
+    assert "simkit program" in (folder / "io.json").read_text()
+    code, line = ran(capsys, "export", folder, "--verify", "--overwrite")
+    assert code == 2 and "--overwrite is for exporting" in line
+
+
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "step"])
 def test_every_form_agrees_in_both_runtimes(form, tmp_path):
     report = simkit.export.program(toy(steps=4), tmp_path / "out", to="all", what=form)

@@ -114,6 +114,16 @@ def test_frames_without_particles_are_refused_in_one_line(tmp_path, observed):
     assert not list(tmp_path.iterdir())
 
 
+def test_existing_file_is_replaced_only_when_asked(tmp_path):
+    file = tmp_path / "frames.xyz"
+    file.write_text("old")
+    with pytest.raises(UserError, match="exists; choose another file"):
+        export_frames(outcome(particles()), file)
+    assert file.read_text() == "old"
+    export_frames(outcome(particles()), file, overwrite=True)
+    assert file.read_text() != "old"
+
+
 def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     file = tmp_path / "frames.xyz"
     file.write_text("old")
@@ -123,7 +133,7 @@ def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(UserError, match="No space left on device"):
-        export_frames(outcome(particles()), file)
+        export_frames(outcome(particles()), file, overwrite=True)
     assert file.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
 
 

@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder to write (default: export/NAME-WHAT); page: file to write (default: export/NAME.html); "
         "extended_xyz: file to write (default: RUN/NAME.xyz); data: beside RUN",
     )
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -95,6 +96,7 @@ def _program(arguments: argparse.Namespace) -> int:
         "objective": arguments.objective,
         "tolerance": arguments.tolerance,
         "ops": arguments.ops,
+        "overwrite": arguments.overwrite,
     }
     with Progress(scenario.name, doing="exporting, and comparing with JAX"):
         report = program(scenario, folder, **given)
@@ -111,7 +113,7 @@ def _page(arguments: argparse.Namespace) -> int:
     use_compilation_cache()
     file = arguments.output or Path("export") / f"{scenario.name}.html"
     with Progress(scenario.name, doing="running it once, exporting, and comparing with JAX"):
-        report = web_page(scenario, file, runtime=arguments.runtime)
+        report = web_page(scenario, file, runtime=arguments.runtime, overwrite=arguments.overwrite)
     _print_page(report, arguments.json)
     for miss in report.misses:
         print(f"simkit: {miss}", file=sys.stderr)
@@ -149,6 +151,8 @@ def _verified(arguments: argparse.Namespace) -> int:
         ("to", *_OF_PROGRAMS, "output", "runtime"),
         "is for exporting, and --verify only runs programs",
     )
+    if arguments.overwrite:
+        raise UserError("--overwrite is for exporting, and --verify only runs programs; leave it out")
     _refuse_changes(arguments, "an exported program")
     use_compilation_cache()
     folder = Path(arguments.scenario)
@@ -211,7 +215,7 @@ def _data(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.scenario)
     result = open_run(folder)
     path = arguments.output or folder.with_name(f"{folder.resolve().name}{ENDINGS[arguments.to]}")
-    file = data_file(result, arguments.to, path)
+    file = data_file(result, arguments.to, path, arguments.overwrite)
     if arguments.json:
         print_json({"file": str(file), "to": arguments.to})
     else:
@@ -233,7 +237,8 @@ def _frames(arguments: argparse.Namespace) -> int:
 
     _refuse_changes(arguments, "a stored run")
     outcome = open_frames(arguments.scenario, "frames of its own")
-    exported = export_frames(outcome, arguments.output or Path(arguments.scenario) / f"{outcome.scenario.name}.xyz")
+    file = arguments.output or Path(arguments.scenario) / f"{outcome.scenario.name}.xyz"
+    exported = export_frames(outcome, file, arguments.overwrite)
     if arguments.json:
         print_json(asdict(exported))
     else:

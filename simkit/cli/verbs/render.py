@@ -1,16 +1,18 @@
 """Draw a stored run as gif, mp4 or png, or the chart of a sweep as png; nothing is simulated again."""
 
 import argparse
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simkit.cli.arguments import FORMATS, add_picture, given_of
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
 from simkit.cli.progress import Progress
-from simkit.errors import UserError
+from simkit.errors import UserError, nearest
 
 if TYPE_CHECKING:
+    from simkit.jobs.outcome import Outcome
     from simkit.storage.run_directory import RunDirectory
 
 MOST_FRAMES = 150
@@ -20,6 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the verb."""
     parser.add_argument("run", metavar="RUN", help="the run directory")
     add_picture(parser)
+    parser.add_argument("--quantity", metavar="NAME", help="quantity to draw (default: the scenario's)")
+    parser.add_argument(
+        "--limits", nargs=2, type=float, metavar=("LOW", "HIGH"), help="of its colors, or of the axis of a chart"
+    )
     parser.add_argument("--frame", type=int, help="index of the frame of a png (default: -1, the last)")
     parser.add_argument("--max-frames", type=int, help=f"frames of an animation, about (default: {MOST_FRAMES})")
     parser.add_argument("-o", "--output", type=Path, help="file to write (default: inside the run directory)")
@@ -55,12 +61,31 @@ def main(arguments: argparse.Namespace) -> int:
             frame,
             most,
             lambda done: progress.update(done, "drawing"),
+            _changed(arguments, outcome),
         )
     if arguments.json:
         print_json({"picture": output, "frames": len(outcome.arrays["status"])})
     else:
         print(output)
     return FINE
+
+
+def _changed(arguments: argparse.Namespace, outcome: "Outcome") -> dict[str, Any]:
+    """Return the settings of drawing that options replace; a diagnostic is drawn as a chart."""
+    from simkit.storage.datasets import split
+
+    changed: dict[str, Any] = {}
+    if (name := arguments.quantity) is not None:
+        observed, diagnosed = split(outcome.arrays)
+        if name not in observed and name not in diagnosed:
+            raise UserError(f"--quantity = '{name}' is not stored in this run{nearest(name, [*observed, *diagnosed])}")
+        changed = {"quantity": name} | ({} if name in observed else {"view": "chart"})
+    if arguments.limits is not None:
+        low, high = arguments.limits
+        if not -math.inf < low < high < math.inf:
+            raise UserError(f"--limits = {low:g} {high:g} is not allowed; give two finite numbers, the smaller first")
+        changed["limits"] = [low, high]
+    return changed
 
 
 def _kind(arguments: argparse.Namespace) -> str:
@@ -81,7 +106,7 @@ def _sweep(directory: "RunDirectory", arguments: argparse.Namespace) -> int:
     from simkit.jobs.job import stored
     from simkit.storage.kinds import kind_of
 
-    options = ["size", "frame", "max_frames", *(["format"] if arguments.format != "png" else [])]
+    options = ["size", "quantity", "limits", "frame", "max_frames", *(["format"] if arguments.format != "png" else [])]
     if given := given_of(arguments, options):
         noun = kind_of(directory.kind).noun
         raise UserError(f"{given} is not for {noun}, whose charts are PNG files; leave it out")

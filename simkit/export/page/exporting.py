@@ -13,6 +13,7 @@ from simkit.export.page.runtime import VERSION, runtime_files
 from simkit.export.programs import comparison, runtimes
 from simkit.export.programs.comparison import Difference, differences
 from simkit.export.programs.functions import PARTS, Program, part_of, program_of
+from simkit.export.replacing import check_replaceable
 from simkit.scenario.build import build
 
 if TYPE_CHECKING:
@@ -56,13 +57,14 @@ class PageReport:
         return not self.misses
 
 
-def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None) -> PageReport:
+def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None, overwrite: bool = False) -> PageReport:
     """Write a page that computes a scenario.
 
     Args:
         scenario: with overrides applied.
-        file: where to write; must not exist.
+        file: where to write.
         runtime: folder with the files of onnxruntime-web, see `simkit.export.page.runtime.runtime_files`.
+        overwrite: replace an existing file.
 
     Raises:
         UserError: if the file exists, the run fails, pages do not draw its view, a program has no ONNX form, or
@@ -75,8 +77,7 @@ def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None) -
 
     if file.suffix not in (".html", ".htm"):
         raise UserError(f"{file} cannot hold a page; name it {file.stem}.html")
-    if file.exists() or file.is_symlink():
-        raise UserError(f"{file} exists; choose another file with output=, or remove it")
+    check_replaceable(file, overwrite)
     check_scenario(scenario)
     carried = runtime_files(runtime)
     with precision(scenario.run.precision):

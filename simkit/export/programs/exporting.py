@@ -17,6 +17,7 @@ from simkit.export.programs.ports import KEY
 from simkit.export.programs.rounding import perturbed
 from simkit.export.programs.stand_alone import stand_alone
 from simkit.export.programs.verification import Report, RuntimeReport, compared, write_report
+from simkit.export.replacing import check_replaceable
 from simkit.scenario.build import build
 
 if TYPE_CHECKING:
@@ -75,20 +76,20 @@ class Request:
             raise UserError('a list of operators is for ONNX models; write to="onnx", or leave it out')
 
 
-def export_program(scenario: "Scenario", folder: Path, request: Request) -> Report:
+def export_program(scenario: "Scenario", folder: Path, request: Request, overwrite: bool = False) -> Report:
     """Write a program of a scenario, run it from its files, and compare it with JAX.
 
     Args:
         scenario: with overrides applied.
-        folder: where to write; must not exist.
+        folder: where to write.
         request: options.
+        overwrite: replace an earlier program in the folder.
 
     Raises:
         UserError: if the folder exists, the run has no finite result or derivative, or a primitive has no form in the
             target. Nothing is written then.
     """
-    if folder.exists() or folder.is_symlink():
-        raise UserError(f"{folder} exists; choose another folder with output=, or remove it")
+    check_replaceable(folder, overwrite, (folders.CARD,), folders.is_own_file)
     kind = scenario.run.precision
     with precision(kind):
         simulation = build(scenario)
@@ -100,7 +101,7 @@ def export_program(scenario: "Scenario", folder: Path, request: Request) -> Repo
         card = _card(program, scenario, request, tolerance, allowed)
         extra = {runner: stand_alone(runner, name) for name, runner in folders.STAND_ALONE.items() if name in files}
         text = {folders.SCENARIO: scenario.text.encode()} if scenario.text else {}
-        folders.new_folder(folder)
+        folders.new_folder(folder, overwrite)
         folders.write_program(folder, card, {**files, **extra, **text}, cases)
         found = compared(folder, folders.read_card(folder), cases)
     found = [_completed(report, seconds, derivative) for report in found]

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from simkit.errors import UserError, one_line
 from simkit.export.programs.ports import KINDS, Port
 from simkit.export.programs.runtimes import JAXEXPORT, MLIR, ONNX, SYMBOLIC
+from simkit.export.replacing import check_replaceable
 from simkit.storage.archives import Layout, read_arrays, write_arrays
 from simkit.storage.files import DamagedFileError, make_folder, read_bytes, read_json, write_bytes, write_json
 
@@ -58,17 +60,27 @@ class Case:
     outputs: list[np.ndarray]
 
 
-def new_folder(folder: Path) -> None:
+def is_own_file(name: str) -> bool:
+    """Return whether a program's folder holds a file of this name."""
+    return name in (CARD, REFERENCE, REPORT, SCENARIO, ONNX, JAXEXPORT, MLIR, *STAND_ALONE.values())
+
+
+def new_folder(folder: Path, overwrite: bool = False) -> None:
     """Make the folder of a program.
 
     Args:
         folder: its path.
+        overwrite: remove an earlier program first.
 
     Raises:
-        UserError: if it exists, or cannot be made.
+        UserError: if something else exists there, or it cannot be made.
     """
-    if folder.exists() or folder.is_symlink():
-        raise UserError(f"{folder} exists; choose another folder with output=, or remove it")
+    check_replaceable(folder, overwrite, (CARD,), is_own_file)
+    try:
+        if folder.is_dir():
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise UserError(f"cannot replace {folder}: {error.strerror or error}; choose another with output=") from None
     make_folder(folder)
 
 

@@ -1,0 +1,40 @@
+"""Outputs of exports that exist already: refused, or replaced where that is asked for."""
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from simkit.errors import UserError
+
+
+def check_replaceable(
+    path: Path, overwrite: bool, marks: Collection[str] = (), is_own: Callable[[str], bool] = lambda name: True
+) -> None:
+    """Refuse an output that exists, unless it is an earlier one that may be replaced.
+
+    Args:
+        path: file or folder to write.
+        overwrite: whether an earlier output may be replaced.
+        marks: names of files of which an earlier folder has at least one; empty for an output that is a file.
+        is_own: whether a name in an earlier folder is that of a file which exports write.
+
+    Raises:
+        UserError: if something exists there that may not be replaced.
+    """
+    if not (path.exists() or path.is_symlink()):
+        return
+    if not overwrite:
+        raise UserError(
+            f"{path} exists; choose another {'folder' if marks else 'file'} with output=, remove it, or pass "
+            "overwrite=True to replace it"
+        )
+    if not marks:
+        if path.is_symlink() or not path.is_file():
+            raise UserError(f"{path} is not a file, and overwrite=True replaces a file; choose another with output=")
+        return
+    if path.is_symlink() or not any((path / mark).is_file() for mark in marks):
+        raise UserError(f"{path} holds no earlier export that overwrite=True replaces; choose another with output=")
+    if others := sorted(inner.name for inner in path.iterdir() if not is_own(inner.name)):
+        raise UserError(
+            f"{path} holds files that no export wrote ({', '.join(others[:3])}), which overwrite=True would delete; "
+            "move them, or choose another folder with output="
+        )
