@@ -7,7 +7,8 @@ import pytest
 
 import simkit
 from simkit import flow
-from simkit.flow.obstacles.outline import outline
+from simkit.errors import UserError
+from simkit.flow.obstacles.outline import check_outline, outline
 from simkit.flow.obstacles.polygons import airfoil, polygon
 from simkit.flow.obstacles.shapes import box, capsule, translate, union
 
@@ -72,3 +73,9 @@ def test_a_flow_around_a_polygon_is_that_around_the_same_box_in_single_precision
     # The normal of a point at a corner is that of one of its sides.
     square = drag({"shape": "polygon", "corners": SQUARE.tolist()})
     assert square == pytest.approx(drag({"shape": "box", "half_widths": [0.5, 0.5]}), rel=0.02)
+
+
+def test_a_distance_without_slope_on_the_surface_is_refused_by_name():
+    with pytest.raises(UserError, match="has the slope zero on its surface, so that its outline is not a number"):
+        check_outline(lambda x, y: (x**2 + y**2 - 0.25) ** 3, (0.0, 0.0), 2.0)
+    check_outline(lambda x, y: x**2 + y**2 - 0.25, (0.0, 0.0), 2.0)

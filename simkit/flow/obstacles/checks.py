@@ -1,9 +1,10 @@
 """Refusing bodies that do not fit into their domain."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -39,39 +40,41 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
     """
     grid, what = domain.grid, "the obstacle" if name == "obstacle" else f"obstacle '{name}'"
     centers = [jnp.asarray(p, dtype=float) for p in positions(None, grid)]
-    distance = np.asarray(distance_and_normal(shape, centers)[0])
-    if not np.isfinite(distance).all():
-        raise UserError(f"the shape of {what} is not a number somewhere in the domain; correct its parameters")
-    if distance.min() >= 0:
-        raise UserError(
-            f"{what} is outside the domain, or between its points, or its size is not above zero; move it inside, or "
-            "enlarge it"
-        )
-    if distance.max() <= 0:
-        raise UserError(f"{what} fills the domain; make it smaller")
+    sides = []
     for i, axis in enumerate(grid.axes):
         ends = [(face, float(axis.widths[k])) for face, k in ((axis.faces[0], 0), (axis.faces[-1], -1))]
         if across is not None and axis.periodic:
             # One cell must be free up to the midpoint to its image, so that two are free between them.
             ends = [(float(across[i]) + axis.length / 2, ends[0][1] / 2)]
-        for face, width in ends:
-            points = [jnp.full_like(p, face) if k == i else p for k, p in enumerate(centers)]
-            gap = float(np.min(np.asarray(distance_and_normal(shape, points)[0])))
-            if gap < CLEAR * width:
-                if across is not None and axis.periodic:
-                    raise UserError(
-                        f"{what} comes within {2 * gap:.3g} of its image along the periodic axis "
-                        f"{'xyz'[i]}; leave at least two cells, {4 * width:.3g}"
-                    )
-                if axis.periodic:
-                    raise UserError(
-                        f"{what} rests within two cells of the end {'xyz'[i]} = {face:g} of a periodic axis, or over "
-                        "it; shift the axis, or let the body move there: write its position as a formula of time"
-                    )
+        sides += [(i, face, width) for face, width in ends]
+    on_sides = [[jnp.full_like(p, face) if k == i else p for k, p in enumerate(centers)] for i, face, _ in sides]
+    distance, *beside = distances_at(shape, centers, *on_sides)
+    if not np.isfinite(distance).all():
+        raise UserError(f"the shape of {what} is not a number somewhere in the domain; correct its parameters")
+    if distance.min() >= 0:
+        raise UserError(
+            f"{what} is outside the domain, or between its points, or its size is not above zero, or its distance is "
+            "negative nowhere; move it inside, enlarge it, or correct the distance"
+        )
+    if distance.max() <= 0:
+        raise UserError(f"{what} fills the domain; make it smaller")
+    for (i, face, width), along in zip(sides, beside, strict=True):
+        gap, periodic = float(along.min()), grid.axes[i].periodic
+        if gap < CLEAR * width:
+            if across is not None and periodic:
                 raise UserError(
-                    f"{what} comes within {gap:.3g} of the side {'xyz'[i]} = {face:g}; "
-                    f"leave at least two cells, {CLEAR * width:.3g}"
+                    f"{what} comes within {2 * gap:.3g} of its image along the periodic axis "
+                    f"{'xyz'[i]}; leave at least two cells, {4 * width:.3g}"
                 )
+            if periodic:
+                raise UserError(
+                    f"{what} rests within two cells of the end {'xyz'[i]} = {face:g} of a periodic axis, or over "
+                    "it; shift the axis, or let the body move there: write its position as a formula of time"
+                )
+            raise UserError(
+                f"{what} comes within {gap:.3g} of the side {'xyz'[i]} = {face:g}; "
+                f"leave at least two cells, {CLEAR * width:.3g}"
+            )
     deepest = tuple(int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
     narrow = min(float(axis.widths[k]) for axis, k in zip(grid.axes, deepest, strict=True))
     # The deepest point of the body lies between those of the grid: it is looked for around the deepest of them.
@@ -80,12 +83,24 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
         for p, axis, k in zip(centers, grid.axes, deepest, strict=True)
     ]
     finer = [jnp.asarray(x, dtype=float) for x in np.meshgrid(*around, indexing="ij", sparse=True)]
-    thickness = -2 * float(np.min(np.asarray(distance_and_normal(shape, finer)[0])))
+    thickness = -2 * float(distances_at(shape, finer)[0].min())
     if thickness < NARROWEST * narrow:
         raise UserError(
             f"{what} is about {thickness:.3g} across where cells are {narrow:.3g} wide; "
             f"use smaller cells, at least {NARROWEST} across it"
         )
+
+
+def distances_at(shape: Shape, *places: Sequence[jax.Array]) -> list[np.ndarray]:
+    """Return the distances of points from a body, of several sets of points at once.
+
+    Args:
+        shape: the body.
+        *places: coordinates that broadcast against each other, of each set.
+    """
+    # One program compiles faster than each of its operations.
+    found = jax.jit(lambda places: [distance_and_normal(shape, points)[0] for points in places])(places)
+    return [np.asarray(distance) for distance in found]
 
 
 def check_apart(shapes: Mapping[str, Shape], domain: Domain) -> None:
@@ -100,7 +115,9 @@ def check_apart(shapes: Mapping[str, Shape], domain: Domain) -> None:
     """
     grid = domain.grid
     centers = [jnp.asarray(p, dtype=float) for p in positions(None, grid)]
-    distances = {name: np.asarray(distance_and_normal(shape, centers)[0]) for name, shape in shapes.items()}
+    if len(shapes) < 2:
+        return
+    distances = {name: distances_at(shape, centers)[0] for name, shape in shapes.items()}
     for (one, a), (other, b) in itertools.combinations(distances.items(), 2):
         # On the line between two bodies this sum is their gap; elsewhere it is larger.
         between = a + b

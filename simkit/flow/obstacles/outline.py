@@ -84,19 +84,31 @@ def check_outline(shape: Shape, pivot: Point, reach: jax.Array | float) -> None:
         reach: upper bound of the distance between pivot and outline.
 
     Raises:
-        UserError: if the pivot is outside the body, or a ray from it meets the outline more than once.
+        UserError: if the pivot is outside the body, a ray from it meets the outline more than once, or the shape has no
+            slope there.
     """
     pivot = tuple(jnp.asarray(p, dtype=float) for p in pivot)
     where = f"({float(pivot[0]):.3g}, {float(pivot[1]):.3g})"
-    angles = jnp.asarray(2 * np.pi * np.arange(360) / 360)
-    radii = jnp.linspace(0, reach, 2000)[:, None]
-    inside = np.asarray(shape(pivot[0] + radii * jnp.cos(angles), pivot[1] + radii * jnp.sin(angles))) < 0
+    angles = 2 * np.pi * np.arange(360) / 360
+    radii = np.linspace(0, float(reach), 2000)[:, None]
+    x, y = (
+        jnp.asarray(float(p) + radii * way, float)
+        for p, way in zip(pivot, (np.cos(angles), np.sin(angles)), strict=True)
+    )
+    # One program compiles faster than each of its operations.
+    inside = np.asarray(jax.jit(shape)(x, y)) < 0
     if not inside[0].all():
         raise UserError(f"the pivot {where} of the obstacle is outside it; choose one inside, or method direct_forcing")
     if (inside[1:] & ~inside[:-1]).any():
         raise UserError(
             f"a ray from the pivot {where} meets the outline of the obstacle more than once; choose another pivot, "
             "or method direct_forcing"
+        )
+    on_outline = jax.jit(lambda angles: on_rays(shape, pivot, angles, reach))(jnp.asarray(angles[::8], float))
+    if not np.isfinite(np.asarray(on_outline)).all():
+        raise UserError(
+            f"the distance of the obstacle around {where} has the slope zero on its surface, so that its outline is "
+            "not a number; write one that crosses zero with a slope, such as x**2 + y**2 - 1 in place of its cube"
         )
 
 
