@@ -1,12 +1,13 @@
 """Chunk size of a sweep: the number of members that run as one program, and the sizes of results."""
 
 import dataclasses
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
 from simkit.errors import UserError
-from simkit.jobs.chunks import member_plan, member_sharding
+from simkit.jobs.chunks import devices_of_members, member_plan, member_sharding
 from simkit.jobs.executors.executor import Executor
 from simkit.jobs.job import Prepared
 from simkit.jobs.members import Members
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 # Writing a result as one file takes about four times its size in memory. Larger results stay in their chunks.
 ONE_FILE = 256 * 2**20
 FILES_IN_MEMORY = 16
+
+# The cores of a CPU compute different chunks, so that a sweep is divided into 16 where the states of a chunk have at
+# least 128 KiB. Smaller ones do not pay for the steps of the host. The number of cores must not enter: the result would
+# depend on it.
+CPU_CHUNKS = 16
+CPU_CHUNK_BYTES = 2**17
 
 
 def fitting_chunk(sweep: Members, prepared: Prepared, output: Path | None, executor: Executor) -> int:
@@ -35,15 +42,11 @@ def fitting_chunk(sweep: Members, prepared: Prepared, output: Path | None, execu
     Raises:
         UserError: if the given chunk, one member, or the results of all members do not fit.
     """
-    import jax
-
     from simkit.core.pytree import size_in_bytes
-    from simkit.engine.lanes import default_lanes
-    from simkit.engine.memory import SHARE, available_bytes, format_bytes
+    from simkit.engine.memory import available_bytes, format_bytes
 
-    simulation, chunk = prepared.simulation, sweep.chunk
-    workers, devices = executor.concurrency, len(jax.local_devices())
-    limit = sweep.memory or int(SHARE * available_bytes()) // (workers if executor.shares_memory else 1)
+    simulation, chunk, workers = prepared.simulation, sweep.chunk, executor.concurrency
+    limit = memory_limit(sweep, workers if executor.shares_memory else 1)
 
     def needed(members: int) -> int:
         return program_bytes(sweep, prepared, members)
@@ -66,12 +69,10 @@ def fitting_chunk(sweep: Members, prepared: Prepared, output: Path | None, execu
             f"{remedy}give output= to keep them on disk, or sweep fewer values"
         )
     check_disk(disk_bytes(sweep, prepared), output, "sweep fewer values")
-    share = -(-sweep.members // workers)
-    if not sweep.in_one_file:
-        share = min(share, most_members(sweep, prepared))
-    wanted = min(chunk or (min(default_lanes(), share) if simulation.converges else share), sweep.members)
+    wanted = min(chunk or usual_chunk(sweep, prepared, workers), sweep.members)
     if chunk is None and not simulation.converges:
         # A chunk not divisible by the number of devices would run on one of them; padding it costs less.
+        devices = len(devices_of_members()) or 1
         wanted = -(-wanted // devices) * devices
     need = needed(wanted)
     if need <= limit:
@@ -87,6 +88,42 @@ def fitting_chunk(sweep: Members, prepared: Prepared, output: Path | None, execu
     if fitting < 1 or needed(fitting) > limit:
         raise too_large(needed(1), limit)
     return fitting
+
+
+def usual_chunk(sweep: Members, prepared: Prepared, workers: int = 1) -> int:
+    """Return the number of members per chunk, or of lanes, where memory allows more.
+
+    Args:
+        sweep: the sweep.
+        prepared: simulation of one member.
+        workers: number of processes that compute chunks.
+    """
+    import jax
+
+    from simkit.core.pytree import size_in_bytes
+    from simkit.engine.lanes import default_lanes
+
+    share = -(-sweep.members // workers)
+    if not sweep.in_one_file:
+        share = min(share, most_members(sweep, prepared))
+    if prepared.simulation.converges:
+        return min(default_lanes(), share)
+    if jax.default_backend() == "cpu":
+        least = CPU_CHUNK_BYTES // max(size_in_bytes(prepared.shapes[0]), 1)
+        share = min(share, max(-(-sweep.members // CPU_CHUNKS), least, 1))
+    return share
+
+
+def memory_limit(sweep: Members, processes: int = 1) -> int:
+    """Return the memory in bytes that a program may use: the sweep's own limit, or a fraction of the free memory.
+
+    Args:
+        sweep: the sweep.
+        processes: number of processes that share the free memory.
+    """
+    from simkit.engine.memory import SHARE, available_bytes
+
+    return sweep.memory or int(SHARE * available_bytes()) // processes
 
 
 def result_bytes(sweep: Members, prepared: Prepared) -> int:
@@ -144,7 +181,18 @@ def most_members(sweep: Members, prepared: Prepared) -> int:
 
 
 def program_bytes(sweep: Members, prepared: Prepared, members: int) -> int:
-    """Return the memory in bytes that one segment needs, by compiling it.
+    """Return the memory in bytes that one segment needs on each device, by compiling it.
+
+    Args:
+        sweep: the sweep.
+        prepared: simulation of one member, and the program of a chunk.
+        members: number of members that run together.
+    """
+    return program_cost(sweep, prepared, members)[0]
+
+
+def program_cost(sweep: Members, prepared: Prepared, members: int) -> tuple[int, float]:
+    """Return the memory in bytes that one segment needs on each device, and the seconds that its compilation took.
 
     Args:
         sweep: the sweep.
@@ -155,12 +203,13 @@ def program_bytes(sweep: Members, prepared: Prepared, members: int) -> int:
 
     from simkit.core.compilation import needed_bytes
 
-    params, keys = _shapes(prepared.simulation, sweep, members)
-    state = jax.eval_shape(prepared.program.simulation.init, params, keys)
-    # Memory of one device. The devices of a CPU share its memory.
-    each = needed_bytes(prepared.program.advance.lower(state, params).compile())
-    shared = member_sharding(members) and jax.default_backend() == "cpu"
-    return each * len(jax.local_devices()) if shared else each
+    if members not in prepared.costs:
+        began = time.monotonic()
+        params, keys = _shapes(prepared.simulation, sweep, members)
+        state = jax.eval_shape(prepared.program.simulation.init, params, keys)
+        compiled = prepared.program.advance.lower(state, params).compile()
+        prepared.costs[members] = needed_bytes(compiled), time.monotonic() - began
+    return prepared.costs[members]
 
 
 def _shapes(simulation: "Simulation", sweep: Members, members: int) -> tuple[Any, Any]:

@@ -43,12 +43,24 @@ def member_plan(simulation: "Simulation", sweep: Members) -> "Plan":
     return dataclasses.replace(plan, least_segments=SEGMENTS) if simulation.converges else plan
 
 
+def devices_of_members() -> list[Any]:
+    """Return the devices over which the members of a chunk are divided; none for a CPU or a single device.
+
+    The cores of a CPU compute different chunks, see `simkit.jobs.executors.in_this_process`: that needs no second
+    compilation, and the result does not depend on the number of cores.
+    """
+    import jax
+
+    devices = jax.local_devices()
+    return devices if len(devices) > 1 and jax.default_backend() != "cpu" else []
+
+
 def member_sharding(members: int) -> "jax.sharding.Sharding | None":
     """Return the sharding of members over the local devices; ``None`` for one device or an uneven division."""
     import jax
 
-    devices = jax.local_devices()
-    if len(devices) == 1 or members % len(devices):
+    devices = devices_of_members()
+    if not devices or members % len(devices):
         return None
     mesh = jax.sharding.Mesh(np.asarray(devices), ("member",))
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
@@ -169,9 +181,9 @@ class Chunks:
         """
         file, members = self.file(index), self.members(index)
         if parts == 1:
-            computed = self._computed(members, file if keeps_segments else None, self._together, report, warn)
+            computed = self._computed(members, file if keeps_segments else None, self.together, report, warn)
         else:
-            size = -(-self._together // parts)
+            size = -(-self.together // parts)
             step = len(members) if self.uses_lanes else size
             ranges = [range(first, min(first + step, members.stop)) for first in members[::step]]
             found = [self._computed(part, None, size, report, warn) for part in ranges]
@@ -186,7 +198,8 @@ class Chunks:
         return self.sweep.chunk_length(converges=self.uses_lanes)
 
     @property
-    def _together(self) -> int:
+    def together(self) -> int:
+        """Number of members, or lanes, of the compiled program."""
         return self.sweep.chunk or self.sweep.members
 
     def _computed(

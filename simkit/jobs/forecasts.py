@@ -72,9 +72,14 @@ def forecast(job: Sweep, output: Path | None = None, *, timed: bool = False) -> 
 def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
     """Return the resources of a sweep of one configuration."""
     from simkit.core.pytree import size_in_bytes
-    from simkit.engine.lanes import default_lanes
-    from simkit.engine.memory import SHARE, available_bytes
-    from simkit.jobs.chunk_size import disk_bytes, is_in_one_file, most_members, program_bytes, result_bytes
+    from simkit.jobs.chunk_size import (
+        disk_bytes,
+        is_in_one_file,
+        memory_limit,
+        program_bytes,
+        result_bytes,
+        usual_chunk,
+    )
 
     simulation = part.simulation(new=True)
     prepared = Prepared(simulation, part.program(simulation))
@@ -86,10 +91,8 @@ def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
         chunk = part.chunk or part.members
         memory, seconds = program_bytes(part, prepared, chunk), _seconds(part, prepared)
     else:
-        limit = part.memory or int(SHARE * available_bytes())
-        usual = default_lanes() if simulation.converges else part.members
-        usual = usual if part.in_one_file else min(usual, most_members(part, prepared))
-        chunk = min(part.chunk or usual, part.members, max(limit // max(each, 1), 1))
+        usual = part.chunk or usual_chunk(part, prepared, part.executor.concurrency)
+        chunk = min(usual, part.members, max(memory_limit(part) // max(each, 1), 1))
         memory = chunk * each
     chunks = 1 if simulation.converges else -(-part.members // chunk)
     memory += kept if part.in_one_file else kept * chunk // part.members

@@ -40,10 +40,12 @@ class Prepared:
     Attributes:
         simulation: simulation of a run, of one member of a sweep, or of an optimization.
         program: program of the simulation, or of a chunk of members.
+        costs: memory in bytes and seconds of compilation of the program by number of members, as far as it is compiled.
     """
 
     simulation: "Simulation"
     program: "Program"
+    costs: dict[int, tuple[int, float]] = dataclasses.field(default_factory=dict, compare=False)
 
     @functools.cached_property
     def shapes(self) -> "tuple[Any, Arrays]":

@@ -1,5 +1,6 @@
 """Sweeps: many members of one scenario as one vmapped program, in chunks that fit in memory."""
 
+import contextlib
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -11,7 +12,8 @@ from simkit.jobs.assembly import in_memory, on_disk
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import fitting_chunk, is_in_one_file, most_members
 from simkit.jobs.chunks import Chunks, program_of_chunk
-from simkit.jobs.executors.executor import IN_THIS_PROCESS, Executor
+from simkit.jobs.executors.executor import Executor
+from simkit.jobs.executors.in_this_process import IN_THIS_PROCESS
 from simkit.jobs.job import Job, Prepared
 from simkit.jobs.members import Members
 from simkit.jobs.outcome import RunFailedError
@@ -155,8 +157,10 @@ class Sweep(Members, Job["xarray.Dataset"]):
 
         missing = [index for index in range(chunks.count) if not keep(index, chunks.stored(index, warn))]
         if missing:
-            for index, arrays in self.executor.run(chunks, missing, report, warn):
-                keep(index, arrays)
+            # Closed also when interrupted here: no chunk is written after the lock of the directory is released.
+            with contextlib.closing(self.executor.run(chunks, missing, report, warn)) as computed:
+                for index, arrays in computed:
+                    keep(index, arrays)
         if directory is None or self.in_one_file:
             result = in_memory(prepared.simulation, self, [found[index] for index in range(chunks.count)])
         else:

@@ -58,7 +58,8 @@ def versions() -> dict[str, str]:
 
 
 def devices() -> list[str]:
-    """Return the devices JAX computes on, such as ``cpu:0``."""
+    """Return the devices JAX computes on, such as ``cpu:0``, which stands for all cores of a CPU."""
     import jax
 
-    return [f"{device.platform}:{device.id}" for device in jax.devices()]
+    found = [f"{device.platform}:{device.id}" for device in jax.devices()]
+    return found[:1] if jax.default_backend() == "cpu" else found

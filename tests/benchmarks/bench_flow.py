@@ -11,6 +11,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -31,7 +32,6 @@ from simkit.flow.spectral.fourier_chebyshev import spectral_channel
 from simkit.flow.spectral.orr_sommerfeld import leading_wave
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from simkit.jobs.chunks import member_sharding
 from tests.benchmarks import jax_cfd_channel, numpy_channel
 from tests.benchmarks.bench_molecular import best
 
@@ -241,13 +241,20 @@ def ensembles(repeats: int, members: int = 16) -> None:
         many = ensemble(sim, ("viscosity",))
         params = sim.params | {"viscosity": jnp.linspace(1e-3, 2e-3, members, dtype=jnp.float32)}
         keys = jax.random.split(jax.random.key(0), members)
-        if spread := member_sharding(members):
-            params["viscosity"], keys = jax.device_put((params["viscosity"], keys), spread)
-        work = {
-            "one": program(segment(sim, count), started(sim), sim.params),
-            "many": program(segment(many, count), jax.jit(many.init)(params, keys), params),
-        }
-        times = best(work, repeats)
+        # As the chunks of a sweep: a part of the members on each device, in a thread.
+        parts = []
+        for device, of_part in zip(
+            jax.local_devices(), np.array_split(np.arange(members), len(jax.local_devices())), strict=True
+        ):
+            viscosity, keys_of_part = jax.device_put((params["viscosity"][of_part], keys[of_part]), device)
+            own = params | {"viscosity": viscosity}
+            parts.append(program(segment(many, count), jax.jit(many.init)(own, keys_of_part), own))
+        with ThreadPoolExecutor(len(parts)) as pool:
+            work = {
+                "one": program(segment(sim, count), started(sim), sim.params),
+                "many": lambda pool=pool, parts=parts: list(pool.map(lambda part: part(), parts)),
+            }
+            times = best(work, repeats)
         alone, together = times["one"] / count * 1e3, times["many"] / count / members * 1e3
         size = f"{cells[0]:4} x {cells[1]:3}"
         print(f"{size}: alone {alone:7.3f} ms, one of {members} {together:7.3f}, {alone / together:5.2f}x")

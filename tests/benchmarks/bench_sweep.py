@@ -21,7 +21,7 @@ from simkit.core.compilation import use_compilation_cache
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.jobs.executors.choice import executor_of
-from simkit.jobs.executors.executor import InThisProcess
+from simkit.jobs.executors.in_this_process import InThisProcess
 from simkit.jobs.job import begin
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario.build import build

@@ -13,7 +13,8 @@ import pytest
 import simkit
 from simkit.errors import UserError
 from simkit.jobs.executors.choice import executor_of
-from simkit.jobs.executors.executor import InThisProcess, Tally, Tries
+from simkit.jobs.executors.executor import Tally, Tries
+from simkit.jobs.executors.in_this_process import InThisProcess
 from simkit.jobs.executors.local_workers import LocalWorkers
 from simkit.jobs.executors.worker import refuse_other_versions
 from simkit.jobs.job import begin, proceed

@@ -6,6 +6,7 @@ import sys
 from functools import partial
 
 from simkit.cli.arguments import add_no_render, add_picture, add_workers, size_of
+from simkit.cli.cores import use_every_core
 from simkit.cli.processes import add_processes, follow, group_of, run_of, together
 from simkit.cli.work import carry_out, check_pictures
 
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Resume, and report like the verb that began the job."""
+    use_every_core(arguments)
     group = group_of(arguments)
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import proceed

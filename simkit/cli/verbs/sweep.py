@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.cli.arguments import add_no_render, add_output, add_scenario, add_workers, output_of, scenario_of
+from simkit.cli.cores import use_every_core
 from simkit.cli.flags import with_flags
 from simkit.cli.work import carry_out
 from simkit.errors import UserError
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Sweep and report."""
+    use_every_core(arguments)
     scenario = scenario_of(arguments)
     over: dict[str, tuple[Any, ...]] = {}
     for text in arguments.over:

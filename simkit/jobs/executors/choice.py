@@ -4,7 +4,8 @@ import os
 from typing import Any
 
 from simkit.errors import UserError
-from simkit.jobs.executors.executor import IN_THIS_PROCESS, Executor
+from simkit.jobs.executors.executor import Executor
+from simkit.jobs.executors.in_this_process import IN_THIS_PROCESS
 from simkit.scenario import checks
 
 # A segment takes seconds, and compilation of a large program minutes.

@@ -3,7 +3,7 @@
 import dataclasses
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -82,7 +82,7 @@ class DaskCluster:
 
     def run(
         self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
-    ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    ) -> Generator[tuple[int, dict[str, np.ndarray]], None, None]:
         """Compute chunks, see `simkit.jobs.executors.executor.Executor.run`."""
         directory, tally = chunks.run_directory, Tally(chunks, indices, report)
         tries = Tries(directory.path, warn)

@@ -1,7 +1,6 @@
-"""Interface of executors of chunks, the executor in this process, and counters of progress and failures."""
+"""Interface of executors of chunks, and counters of progress and failures."""
 
-import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,7 +21,7 @@ class Executor(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """Number of chunks computed at once; a sweep is divided into at least this many."""
+        """Number of processes that compute chunks; a sweep is divided into at least this many."""
         ...
 
     @property
@@ -37,7 +36,7 @@ class Executor(Protocol):
 
     def run(
         self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
-    ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    ) -> Generator[tuple[int, dict[str, np.ndarray]], None, None]:
         """Compute chunks, and yield index and arrays of each when it is finished and stored.
 
         Args:
@@ -50,27 +49,6 @@ class Executor(Protocol):
             UserError: if a chunk cannot be computed.
         """
         ...
-
-
-@dataclasses.dataclass(frozen=True)
-class InThisProcess:
-    """One chunk after another, in the process of the sweep."""
-
-    concurrency: int = 1
-    shares_memory: bool = True
-    in_this_process: bool = True
-
-    def run(
-        self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
-    ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-        """Compute chunks, see `Executor.run`."""
-        tally = Tally(chunks, indices, report)
-        for index in indices:
-            yield index, chunks.compute(index, lambda fraction, words, index=index: tally.update(index, fraction), warn)
-            tally.update(index, 1.0)
-
-
-IN_THIS_PROCESS = InThisProcess()
 
 
 class Tally:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class LocalWorkers:
 
     def run(
         self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
-    ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    ) -> Generator[tuple[int, dict[str, np.ndarray]], None, None]:
         """Compute chunks, see `simkit.jobs.executors.executor.Executor.run`."""
         directory, tally = chunks.run_directory, Tally(chunks, indices, report)
         tries, waiting, failed_starts = Tries(directory.path, warn), list(reversed(indices)), 0
