@@ -1,5 +1,6 @@
 """Objectives of a large sweep's members: one file beside the chunks, computed from them one after another."""
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,28 +14,34 @@ from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from simkit.jobs.chunks import Chunks
+    from simkit.core.simulation import Simulation
 
 OBJECTIVES = "objectives.npz"
 _SEAL = "objectives"
 
 
-def store_objectives(chunks: "Chunks") -> None:
+def store_objectives(
+    sweep: Members, simulation: "Simulation", directory: RunDirectory, chunks: Iterable[Mapping[str, np.ndarray]]
+) -> None:
     """Compute the objectives of all members from the stored chunks of a sweep, and store them.
 
     Args:
-        chunks: chunks of the sweep, all finished; one is in memory at a time.
+        sweep: the sweep.
+        simulation: simulation of one member.
+        directory: run directory of the sweep.
+        chunks: arrays of every chunk, in order; one is in memory at a time.
     """
-    sweep, directory = chunks.sweep, chunks.run_directory
     wanted, measures, parts = objectives_to_compute(sweep.objectives), None, list[dict[str, np.ndarray]]()
     if not wanted:
         return
-    for index in range(chunks.count):
-        count = len(chunks.members(index))
-        arrays = {n: np.moveaxis(a, member_axis(n), 0)[:count] for n, a in chunks.read(index).items()}
+    missing = sweep.members
+    for chunk in chunks:
+        # The last chunk may be padded.
+        arrays = {name: np.moveaxis(array, member_axis(name), 0)[:missing] for name, array in chunk.items()}
         observed, diagnosed = datasets.split(arrays)
-        measures = measures or MemberObjectives(chunks.prepared.simulation, sweep.scenario, wanted, observed, diagnosed)
+        measures = measures or MemberObjectives(simulation, sweep.scenario, wanted, observed, diagnosed)
         parts.append(measures.values(observed, diagnosed, arrays["status"]))
+        missing -= len(arrays["status"])
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     # Of an objective that was not computed the array is empty.
     stored = {name: joined.get(name, np.zeros(0, sweep.scenario.run.precision)) for name in wanted}

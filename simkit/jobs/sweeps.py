@@ -164,7 +164,7 @@ class Sweep(Members, Job["xarray.Dataset"]):
         if directory is None or self.in_one_file:
             result = in_memory(prepared.simulation, self, [found[index] for index in range(chunks.count)])
         else:
-            store_objectives(chunks)
+            store_objectives(self, prepared.simulation, directory, map(chunks.read, range(chunks.count)))
             result = on_disk(self, directory)
         return store_result(directory, result, in_one_file=self.in_one_file) if directory else result
 
