@@ -1,22 +1,26 @@
-"""Cores of a CPU as devices of JAX, for verbs that compute many members."""
+"""Cores of a CPU as devices of JAX, for sweeps."""
 
-import argparse
+import contextlib
 import os
-import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simkit.jobs.executors.executor import Executor
 
 SETTING = "JAX_NUM_CPU_DEVICES"
 
 
-def use_every_core(arguments: argparse.Namespace) -> None:
-    """Let JAX make each core of a CPU a device, unless the user has set their number or JAX is already imported.
+def use_every_core(executor: "Executor | None") -> None:
+    """Let JAX make each core of a CPU a device, unless the user has set their number or JAX has computed already.
 
     Args:
-        arguments: arguments of the command line; with ``workers`` or ``scheduler``, other processes compute.
+        executor: of a sweep; with any but that of this process, and with ``None`` for other jobs, nothing changes.
     """
     is_set = SETTING in os.environ or "host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    elsewhere = (getattr(arguments, name, None) for name in ("workers", "scheduler", "processes"))
-    if is_set or "jax" in sys.modules or any(given is not None for given in elsewhere):
+    if executor is None or not executor.in_this_process or is_set:
         return
-    # Read when JAX is imported.
+    import jax
+
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    os.environ[SETTING] = str(cores)
+    with contextlib.suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", cores)

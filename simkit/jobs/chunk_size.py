@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
 from simkit.errors import UserError
-from simkit.jobs.chunks import devices_of_members, member_plan, member_sharding
+from simkit.jobs.chunks import cores_for_chunks, devices_of_members, member_plan, member_sharding
 from simkit.jobs.executors.executor import Executor
 from simkit.jobs.job import Prepared
 from simkit.jobs.members import Members
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 ONE_FILE = 256 * 2**20
 FILES_IN_MEMORY = 16
 
-# The cores of a CPU compute different chunks, so that a sweep is divided into 16 where the states of a chunk have at
-# least 128 KiB. Smaller ones do not pay for the steps of the host. The number of cores must not enter: the result would
-# depend on it.
-CPU_CHUNKS = 16
+# Each core of a CPU computes a chunk, where its states have at least 128 KiB; smaller ones do not pay for the steps of
+# the host. A single device computes all members as one program, whose large operations XLA divides over the cores.
 CPU_CHUNK_BYTES = 2**17
 
 
@@ -98,8 +96,6 @@ def usual_chunk(sweep: Members, prepared: Prepared, workers: int = 1) -> int:
         prepared: simulation of one member.
         workers: number of processes that compute chunks.
     """
-    import jax
-
     from simkit.core.pytree import size_in_bytes
     from simkit.engine.lanes import default_lanes
 
@@ -108,9 +104,10 @@ def usual_chunk(sweep: Members, prepared: Prepared, workers: int = 1) -> int:
         share = min(share, most_members(sweep, prepared))
     if prepared.simulation.converges:
         return min(default_lanes(), share)
-    if jax.default_backend() == "cpu":
+    cores = len(cores_for_chunks())
+    if cores > 1 and workers == 1:
         least = CPU_CHUNK_BYTES // max(size_in_bytes(prepared.shapes[0]), 1)
-        share = min(share, max(-(-sweep.members // CPU_CHUNKS), least, 1))
+        share = min(share, max(-(-sweep.members // cores), least, 1))
     return share
 
 

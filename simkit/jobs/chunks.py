@@ -46,13 +46,21 @@ def member_plan(simulation: "Simulation", sweep: Members) -> "Plan":
 def devices_of_members() -> list[Any]:
     """Return the devices over which the members of a chunk are divided; none for a CPU or a single device.
 
-    The cores of a CPU compute different chunks, see `simkit.jobs.executors.in_this_process`: that needs no second
-    compilation, and the result does not depend on the number of cores.
+    The cores of a CPU compute different chunks, see `simkit.jobs.executors.in_this_process`: a chunk then has the same
+    bytes on any number of cores.
     """
     import jax
 
     devices = jax.local_devices()
     return devices if len(devices) > 1 and jax.default_backend() != "cpu" else []
+
+
+def cores_for_chunks() -> list[Any]:
+    """Return the devices that JAX makes of a CPU; none on other devices, or if the user has chosen a device."""
+    import jax
+
+    chosen = jax.default_backend() != "cpu" or jax.config.jax_default_device is not None
+    return [] if chosen else jax.local_devices()
 
 
 def member_sharding(members: int) -> "jax.sharding.Sharding | None":

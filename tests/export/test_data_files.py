@@ -152,5 +152,5 @@ def test_command_line_writes_to_the_output_path(flow, tmp_path, capsys):
     assert main(["export", str(flow), "--to", "csv", "-o", str(tmp_path / "run.csv")]) == 0
     assert "run.csv" in capsys.readouterr().out
     assert main(["export", str(flow), "--to", "csv", "-o", str(tmp_path / "run.csv")]) == 2
-    assert "choose another with --output" in capsys.readouterr().err
+    assert "choose another file with --output" in capsys.readouterr().err
     assert main(["export", str(flow), "--to", "netcdf", "--what", "step"]) == 2

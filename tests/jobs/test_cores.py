@@ -8,7 +8,7 @@ import sys
 import jax
 import pytest
 
-from simkit.jobs.chunk_size import CPU_CHUNK_BYTES, CPU_CHUNKS, usual_chunk
+from simkit.jobs.chunk_size import CPU_CHUNK_BYTES, usual_chunk
 from simkit.jobs.executors.in_this_process import _Clock
 from simkit.jobs.job import prepared_of
 from simkit.jobs.sweeps import Sweep
@@ -148,11 +148,17 @@ def test_further_devices_start_once_the_rest_takes_longer_than_compilation(monke
     assert not clock.pays()  # 2 chunks in 4 s
 
 
-@pytest.mark.parametrize(("members", "chunk"), [(7, 7), (100_000, 6250)])
-def test_a_sweep_on_a_cpu_is_divided_by_sizes_alone(members, chunk, x64):
-    assert jax.default_backend() == "cpu"
+@pytest.mark.parametrize(("cores", "members", "chunk"), [(1, 100_000, 100_000), (2, 7, 7), (2, 100_000, 50_000)])
+def test_a_sweep_is_divided_where_several_cores_compute_it(cores, members, chunk, x64, monkeypatch):
+    monkeypatch.setattr("simkit.jobs.chunk_size.cores_for_chunks", lambda: [None] * cores)
     job = Sweep(toy(), {"frequency": (1.0,)}, seeds=members)
     prepared = prepared_of(job, new=False)
     assert usual_chunk(job, prepared) == chunk
     bytes_of_one = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(prepared.shapes[0]) if leaf.size)
-    assert chunk == members or (chunk * CPU_CHUNKS == members and chunk * bytes_of_one >= CPU_CHUNK_BYTES)
+    assert chunk == members or chunk * bytes_of_one >= CPU_CHUNK_BYTES
+
+
+def test_workers_get_a_chunk_each(x64, monkeypatch):
+    monkeypatch.setattr("simkit.jobs.chunk_size.cores_for_chunks", lambda: [None] * 2)
+    job = Sweep(toy(), {"frequency": (1.0,)}, seeds=100_000)
+    assert usual_chunk(job, prepared_of(job, new=False), workers=4) == 25_000

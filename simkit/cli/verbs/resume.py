@@ -22,7 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Resume, and report like the verb that began the job."""
-    use_every_core(arguments)
     group = group_of(arguments)
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import proceed
@@ -36,6 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
     check_pictures(job, arguments)
     size = size_of(arguments)
     job = run_of(with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline), group)
+    use_every_core(getattr(job, "executor", None))
     use_compilation_cache()
     if group and not group.is_first:
         return follow(job, group)

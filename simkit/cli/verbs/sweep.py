@@ -58,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Sweep and report."""
-    use_every_core(arguments)
     scenario = scenario_of(arguments)
     over: dict[str, tuple[Any, ...]] = {}
     for text in arguments.over:
@@ -75,6 +74,8 @@ def main(arguments: argparse.Namespace) -> int:
 
     use_compilation_cache()
     output = output_of(arguments, scenario.name)
+    executor = executor_of(arguments.workers, arguments.scheduler, arguments.deadline)
+    use_every_core(executor)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         job = planned(
@@ -88,7 +89,7 @@ def main(arguments: argparse.Namespace) -> int:
             chunk=arguments.chunk,
             final_frames=not arguments.no_frames,
             memory=arguments.memory,
-            executor=executor_of(arguments.workers, arguments.scheduler, arguments.deadline),
+            executor=executor,
             overrides=parse_settings(arguments.set),
         )
     for warning in caught:

@@ -13,6 +13,7 @@ import numpy as np
 
 from simkit.core.precision import precision
 from simkit.jobs.chunk_size import memory_limit, program_cost
+from simkit.jobs.chunks import cores_for_chunks
 from simkit.jobs.executors.executor import Tally
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class InThisProcess:
     """Chunks in the process of the sweep, on each device of a CPU as soon as it pays, and else one after another.
 
-    Every device runs the same program on whole chunks, so the result has the same bytes with any number of them.
+    Every device runs the same program on whole chunks, so equal chunks have the same bytes with any number of them.
     """
 
     concurrency: int = 1
@@ -36,7 +37,7 @@ class InThisProcess:
     ) -> Generator[tuple[int, dict[str, np.ndarray]], None, None]:
         """Compute chunks, see `simkit.jobs.executors.executor.Executor.run`."""
         tally = Tally(chunks, indices, report)
-        devices = _cpu_devices() if len(indices) > 1 else []
+        devices = cores_for_chunks() if len(indices) > 1 else []
         if len(devices) > 1:
             needed, compilation = program_cost(chunks.sweep, chunks.prepared, chunks.together)
             fitting = max(memory_limit(chunks.sweep) // max(needed, 1), 1)
@@ -52,14 +53,6 @@ class InThisProcess:
 
 
 IN_THIS_PROCESS = InThisProcess()
-
-
-def _cpu_devices() -> list[Any]:
-    """Return the devices that JAX makes of a CPU; none on other devices, or if the user has chosen a device."""
-    import jax
-
-    chosen = jax.default_backend() != "cpu" or jax.config.jax_default_device is not None
-    return [] if chosen else jax.local_devices()
 
 
 def _one_after_another(
