@@ -5,6 +5,7 @@ import importlib
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -93,7 +94,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the terminal's encoding lacks must not raise an error.
         sys.stdout.reconfigure(errors="backslashreplace")
-    with Stops(last=arguments is None) as stops:
+    with Stops(last=arguments is None) as stops, warnings.catch_warnings():
+        # Warnings of libraries about their own arithmetic and future versions are not for the user of a command.
+        for category in (RuntimeWarning, FutureWarning, DeprecationWarning):
+            warnings.simplefilter("ignore", category)
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = _warn
         return _guarded(words, stops)
 
 
@@ -160,8 +166,19 @@ def _dispatch(words: list[str]) -> int:
     return verb.main(parser.parse_args(words[1:])) or FINE
 
 
-def _complain(message: str, code: int, json_wanted: bool) -> int:
+def _warn(message: Warning | str, *unused: Any) -> None:
+    """Print a warning in one line, in place of `warnings.showwarning`."""
+    print(f"simkit: warning: {_as_line(str(message))}", file=sys.stderr)
+
+
+def _as_line(message: str) -> str:
+    """Return a message on one line, with options of the command line, and other characters as escapes."""
     line = with_flags(" ".join(message.split()))
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+
+
+def _complain(message: str, code: int, json_wanted: bool) -> int:
+    line = _as_line(message)
     print(f"simkit: {line}", file=sys.stderr)
     if json_wanted:
         import json

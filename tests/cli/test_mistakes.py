@@ -1,6 +1,7 @@
 """Invalid input gives one line and exit code 2, and leaves no folder."""
 
 import json
+import warnings
 
 import pytest
 from jax.errors import JaxRuntimeError
@@ -65,6 +66,7 @@ MISTAKES = {
     "bad config": (["run", "channel_flow", "--set", "config.axes.x.cells=2"], ["axes.x.cells = 2", "4 to"]),
     "bad precision": (["run", "channel_flow", "--precision", "half"], ["precision", "half", "float32"]),
     "unknown flag": (["run", "channel_flow", "--fast"], ["--fast", "--help"]),
+    "control character": (["run", "channel_flow", "--fa\x1bst"], ["--fa\\x1bst", "--help"]),
     "unknown format": (["run", "channel_flow", "--format", "avi"], ["avi", "gif"]),
     "bad size": (["run", "channel_flow", "--size", "huge"], ["huge", "1280x720"]),
     "no scenario": (["run"], ["NAME"]),
@@ -306,3 +308,13 @@ def test_output_that_cannot_be_written_is_one_line(simkit, tmp_path):
     assert ran.code == 2
     assert "file" in ran.line and "--output" in ran.line
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_warning_is_one_line_without_its_source(simkit, monkeypatch):
+    def main(arguments):
+        warnings.warn("first\nsecond; pass chunk= of 2", stacklevel=1)
+        warnings.warn("overflow in a library", RuntimeWarning, stacklevel=1)
+
+    monkeypatch.setattr("simkit.cli.verbs.list.main", main)
+    ran = simkit("list")
+    assert (ran.code, ran.err) == (0, "simkit: warning: first second; pass --chunk of 2\n")

@@ -1,7 +1,7 @@
 """Merge finished sweeps of one scenario and settings, with different points or seeds, into one sweep."""
 
 import argparse
-import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,10 +27,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     opened = sweeps_in(arguments.sweeps)
 
-    def warn(message: str) -> None:
-        print(f"simkit: warning: {message}", file=sys.stderr)
-
     def work(report: "Report") -> "xarray.Dataset":
-        return merged(opened, arguments.output, overwrite=arguments.overwrite, warn=warn, report=report)
+        return merged(opened, arguments.output, overwrite=arguments.overwrite, warn=warnings.warn, report=report)
 
     return carry_out(Sweep.of(opened[0]), arguments.output, arguments, None, work)

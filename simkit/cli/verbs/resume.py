@@ -2,7 +2,7 @@
 
 import argparse
 import os
-import sys
+import warnings
 from functools import partial
 
 from simkit.cli.arguments import add_no_render, add_picture, add_workers, size_of
@@ -41,13 +41,10 @@ def main(arguments: argparse.Namespace) -> int:
         return follow(job, group)
     remove_abandoned(directory.path)
 
-    def warn(message: str) -> None:
-        print(f"simkit: warning: {message}", file=sys.stderr)
-
     if size and not os.access(directory.path, os.W_OK):
         elsewhere = "; draw elsewhere with render --output" if job.has_frames else ""
-        warn(f"{directory.path} cannot be written, so nothing is drawn{elsewhere}")
+        warnings.warn(f"{directory.path} cannot be written, so nothing is drawn{elsewhere}", stacklevel=1)
         size = None
-    work = partial(proceed, job, directory, warn)
+    work = partial(proceed, job, directory, warnings.warn)
     work = together(group, directory.path, work) if group else work
     return carry_out(job, directory.path, arguments, size, work)

@@ -1,15 +1,12 @@
 """Run a scenario over parameter values and seeds, as one vmapped program in chunks that fit in memory."""
 
 import argparse
-import sys
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from simkit.cli.arguments import add_no_render, add_output, add_scenario, add_workers, output_of, scenario_of
 from simkit.cli.cores import use_every_core
-from simkit.cli.flags import with_flags
 from simkit.cli.work import carry_out
 from simkit.errors import UserError
 from simkit.scenario.over import parse_over
@@ -76,24 +73,20 @@ def main(arguments: argparse.Namespace) -> int:
     output = output_of(arguments, scenario.name)
     executor = executor_of(arguments.workers, arguments.scheduler, arguments.deadline)
     use_every_core(executor)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        job = planned(
-            scenario,
-            over,
-            zip=arguments.zip,
-            sample=arguments.sample,
-            members=arguments.members,
-            table=arguments.table,
-            seeds=arguments.seeds,
-            chunk=arguments.chunk,
-            final_frames=not arguments.no_frames,
-            memory=arguments.memory,
-            executor=executor,
-            overrides=parse_settings(arguments.set),
-        )
-    for warning in caught:
-        print(f"simkit: warning: {with_flags(str(warning.message))}", file=sys.stderr)
+    job = planned(
+        scenario,
+        over,
+        zip=arguments.zip,
+        sample=arguments.sample,
+        members=arguments.members,
+        table=arguments.table,
+        seeds=arguments.seeds,
+        chunk=arguments.chunk,
+        final_frames=not arguments.no_frames,
+        memory=arguments.memory,
+        executor=executor,
+        overrides=parse_settings(arguments.set),
+    )
     if arguments.dry_run:
         from simkit.cli.reports import forecast
 
