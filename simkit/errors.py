@@ -53,6 +53,10 @@ class Mistakes:
             raise UserError(self.found[0], others=self.found[1:])
 
 
+# Characters of a name that are compared with others, in a time that grows with their number.
+COMPARED = 64
+
+
 def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:
     """Return the end of an error message: ``"; did you mean 'reynolds'?"``, or the known names if none is close.
 
@@ -62,7 +66,7 @@ def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:
     """
     if (close := closest(name, known)) is not None:
         return f"; did you mean '{close}'?"
-    return f"; known names: {', '.join(sorted(known))}" if known else ""
+    return f"; known names: {', '.join(sorted(known))}" if known else "; there are none, so leave it out"
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
@@ -74,7 +78,7 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     """
     import difflib
 
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)), None)
+    return next(iter(difflib.get_close_matches(name[:COMPARED], list(known), n=1, cutoff=0.6)), None)
 
 
 def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
@@ -87,7 +91,7 @@ def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """
     import difflib
 
-    names, text = list(known), name.lower()
+    names, text = list(known), name[:COMPARED].lower()
     if len(text) < 3:
         return [one for one in names if one.startswith(text)][:count] if text else []
     alike = difflib.get_close_matches(text, names, n=count, cutoff=0.6)
@@ -100,9 +104,14 @@ def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
 
 
 def one_line(message: object, limit: int = 200) -> str:
-    """Return a message's text on one printable line of at most ``limit`` characters."""
-    text = "".join(character if character.isprintable() else " " for character in str(message)[: 4 * limit])
-    text = " ".join(text.split())
+    """Return a message's text on one printable line of at most ``limit`` characters.
+
+    Long words, such as a name of a thousand letters, are shortened first, since the remedy is at the end.
+    """
+    text = "".join(character if character.isprintable() else " " for character in str(message)[: 100 * limit])
+    words = text.split()
+    if len(text := " ".join(words)) > limit:
+        text = " ".join(word if len(word) <= 40 else f"{word[:30]}...{word[-3:]}" for word in words)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 

@@ -1,12 +1,13 @@
 """The ``simkit`` command: dispatch to verbs, errors as one line, and exit codes."""
 
 import argparse
+import contextlib
 import importlib
 import io
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from simkit.cli.flags import with_flags
@@ -94,13 +95,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the terminal's encoding lacks must not raise an error.
         sys.stdout.reconfigure(errors="backslashreplace")
-    with Stops(last=arguments is None) as stops, warnings.catch_warnings():
+    with Stops(last=arguments is None) as stops, warnings_as_lines():
+        return _guarded(words, stops)
+
+
+@contextlib.contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Context manager that prints each warning in one line, without the place in the source."""
+    with warnings.catch_warnings():
         # Warnings of libraries about their own arithmetic and future versions are not for the user of a command.
         for category in (RuntimeWarning, FutureWarning, DeprecationWarning):
             warnings.simplefilter("ignore", category)
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _warn
-        return _guarded(words, stops)
+        yield
 
 
 def _guarded(words: list[str], stops: Stops) -> int:

@@ -138,7 +138,7 @@ def hint(name: str, known: Collection[str]) -> str:
         return f", it is a branch; name {_some(below_name)}"
     parts = [path.split(".") for path in known]
     branches = dict.fromkeys(".".join(steps[:depth]) for steps in parts for depth in range(1, len(steps)))
-    near = nearest(name[:64], [*known, *branches])
+    near = nearest(name, [*known, *branches])
     if "did you mean" in near:
         return near
     return nearest("", list(known) if len(known) <= MOST_NAMES else list({steps[0] for steps in parts}))

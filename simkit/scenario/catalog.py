@@ -86,7 +86,7 @@ def path_of(name_or_path: str | Path) -> tuple[Path, bool]:
         raise UserError(_twice(text, *found[:2]))
     if not found:
         _refuse_simulation(text)
-        alike = likeliest(text[:64], [path.stem for path in files])
+        alike = likeliest(text, [path.stem for path in files])
         hint = f"; did you mean {' or '.join(map(show, alike))}?" if alike else ";"
         raise UserError(f"unknown scenario {show(text)}{hint} `simkit list` shows every name, and a path ends in .toml")
     return found[0], True
@@ -102,7 +102,7 @@ def _refuse_simulation(text: str) -> None:
             f"{show(text)} is a simulation, not a scenario: {remedy}; `simkit show {text}` lists its parameters"
         )
     SIMULATIONS.refuse_replaced(text)
-    hint = nearest(text[:64], simulations)
+    hint = nearest(text, simulations)
     if "did you mean" in hint:
         raise UserError(f"unknown scenario or simulation {show(text)}{hint}")
 

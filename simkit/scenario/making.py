@@ -118,6 +118,6 @@ def refuse_unknown(
             if name not in known:
                 what = f"{scenario.file}: {label.format(one_line(name, 80))}"
                 replaced = REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(name)
-                hint = f"; use {replaced}" if replaced else nearest(name[:64], known)
+                hint = f"; use {replaced}" if replaced else nearest(name, known)
                 raise UserError(f"{what} is {problem.format(scenario.simulation)}{hint}")
     mistakes.raise_if_any()

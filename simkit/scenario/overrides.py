@@ -184,8 +184,8 @@ def _begun(scenario: Scenario, name: str, path: str, value: Any, label: str) -> 
     if factory and not takes_any(factory) and name not in known:
         if name in KEYS + TABLES:
             raise UserError(f"{label}: {_not_in_config(scenario, name)}")
-        shown, argument = one_line(name, 40), closest(name[:64], known)
-        hint = f"; did you mean 'config.{argument}.{one_line(path, 40)}'?" if argument else nearest(name[:64], known)
+        shown, argument = one_line(name, 40), closest(name, known)
+        hint = f"; did you mean 'config.{argument}.{one_line(path, 40)}'?" if argument else nearest(name, known)
         raise UserError(f"{label}: '{shown}' is not an argument of {scenario.simulation}{hint}")
     declared = getattr(factory, "settings", {}).get(name)
     form = declared.form if declared else "value"
@@ -216,7 +216,7 @@ def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
     step, dot, rest = path.partition(".")
     if isinstance(setting, dict):
         if dot and step not in setting:
-            raise UserError(f"{label}: there is no '{one_line(step, 40)}'{nearest(step[:64], tuple(setting))}")
+            raise UserError(f"{label}: there is no '{one_line(step, 40)}'{nearest(step, tuple(setting))}")
         new = _inside(setting[step], rest, value, label) if dot else checks.plain(value, label)
         return {**setting, checks.name(step, label): new}
     if not isinstance(setting, tuple):
@@ -274,7 +274,7 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
     """Return the section and the name of a key."""
     prefix, dot, rest = key.partition(".")
     if dot and prefix == "run" and rest not in RUN_KEYS:
-        raise UserError(f"{label} is not a key of {scenario.name}{nearest(rest[:64], RUN_KEYS)}")
+        raise UserError(f"{label} is not a key of {scenario.name}{nearest(rest, RUN_KEYS)}")
     if dot and prefix in ("config", "params", "run"):
         return prefix, rest
     sections = {"params": tuple(scenario.declared), "config": tuple(scenario.config), "run": RUN_KEYS}
@@ -294,9 +294,9 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
             raise UserError(f"{label} is not a key of {scenario.name}; use {replaced[key]}")
         known = [name for names in sections.values() for name in names]
         factory = _factory(scenario)
-        hint, name = nearest(key[:64], known), one_line(key, 80)
-        if closest(key[:64], known) is None:
-            argument = closest(prefix[:64], arguments_of(factory) if factory else ())
+        hint, name = nearest(key, known), one_line(key, 80)
+        if closest(key, known) is None:
+            argument = closest(prefix, arguments_of(factory) if factory else ())
             other = f"an argument of {scenario.simulation} that {scenario.file} does not mention"
             remedy = f"{other} is written config.{name}"
             hint = f"; did you mean 'config.{argument}{dot}{rest}'?" if argument else f"{hint}; {remedy}"

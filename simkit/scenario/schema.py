@@ -182,7 +182,7 @@ def _is_branch(table: Mapping[str, Any]) -> bool:
         return False
     if any(isinstance(value, dict) for value in table.values()):
         return True
-    return bool(table) and not any("did you mean" in nearest(key[:64], PARAMETER_KEYS) for key in table)
+    return bool(table) and not any("did you mean" in nearest(key, PARAMETER_KEYS) for key in table)
 
 
 def _run(table: Table) -> RunSettings:
@@ -339,5 +339,5 @@ def _check_compared(table: Table, objective: str | None, quantity: str | None, c
 
 def _known(value: str, where: str, names: tuple[str, ...]) -> str:
     if checks.string(value, where) not in names:
-        checks.refuse(value, where, f"is not defined in this file{nearest(value[:64], names)}")
+        checks.refuse(value, where, f"is not defined in this file{nearest(value, names)}")
     return value

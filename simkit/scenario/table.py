@@ -38,7 +38,7 @@ class Table:
         for key in entries:
             with self.mistakes.kept():
                 if allowed is not None and key not in allowed:
-                    raise UserError(f"{self.where(key)} is not a known key{nearest(key[:64], allowed)}")
+                    raise UserError(f"{self.where(key)} is not a known key{nearest(key, allowed)}")
 
     def where(self, key: str) -> str:
         """Return the name of ``key`` in errors: file and dotted path."""

@@ -24,7 +24,7 @@ def check_validations(scenario: Scenario) -> None:
             checks.refuse(
                 name,
                 f"{where}.derivative",
-                f"is not a parameter of {scenario.simulation}{nearest(name[:64], list(changed.parameters))}",
+                f"is not a parameter of {scenario.simulation}{nearest(name, list(changed.parameters))}",
             )
         if isinstance(changed.parameters[name].default, tuple):
             checks.refuse(name, f"{where}.derivative", "is an array; name a parameter that is a single number")

@@ -158,7 +158,7 @@ class _Evaluation:
             return self.combined(node, _SEVERAL[name], *parts)
         if name in _EXTREMES and len(parts) > 1:
             if options:
-                self.refuse(node, "takes an axis of one array only")
+                self.refuse(node, "takes an axis of one array only; leave the axis out")
             return self.combined(node, lambda *all_: _folded(_EXTREMES[name][0], all_), *parts)
         if name in _INTERPOLATIONS:
             part = parts[0]
@@ -256,13 +256,13 @@ class _Evaluation:
     def moment(self, node: ast.expr) -> Any:
         """Return a value that is one number."""
         if (found := self.value(node)).axes:
-            self.refuse(node, "is not one number")
+            self.refuse(node, "is not one number; reduce it to one, such as by mean(...)")
         return found.array
 
     def series(self, node: ast.expr, part: Named) -> tuple[jax.Array, tuple[str, ...]]:
         """Return a value with its frames first, and the names of its other axes."""
         if FRAME not in part.axes:
-            self.refuse(node, "reduces frames, and its argument has none")
+            self.refuse(node, "reduces frames, and its argument has none; give it a value that each frame has")
         kept = tuple(axis for axis in part.axes if axis != FRAME)
         return jnp.moveaxis(part.array, part.axes.index(FRAME), 0), kept
 
@@ -271,7 +271,7 @@ class _Evaluation:
         if "time" not in self.values:
             self.refuse(node, f"{what}, and there is no 'time'; leave it out")
         if (time := self.values["time"]).axes != (FRAME,):
-            self.refuse(node, f"{what}, and 'time' is not one number in each frame")
+            self.refuse(node, f"{what}, and 'time' is not one number in each frame; leave it out")
         return time.array
 
 

@@ -61,7 +61,7 @@ def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Settin
 
     def check(value: Any, where: str) -> str:
         if not isinstance(value, str) or value not in allowed:
-            hint = nearest(value[:64], allowed) if isinstance(value, str) else ""
+            hint = nearest(value, allowed) if isinstance(value, str) else ""
             rest = hint if "did you mean" in hint else f"; choose one of {', '.join(allowed)}"
             raise UserError(f"{where} = {shown(value)} is unknown{rest}")
         return value

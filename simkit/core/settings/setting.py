@@ -103,7 +103,7 @@ def read(entries: Any, keys: Mapping[str, Setting], where: str = "") -> Settings
     mistakes = Mistakes()
     for key in entries:
         if key not in keys:
-            hint = nearest(str(key)[:64], tuple(keys))
+            hint = nearest(str(key), tuple(keys))
             mistakes.found.append(f"{below(where, one_line(key, 64))} is not a known key{hint}")
     values: dict[str, Any] = {}
     for key, setting in keys.items():

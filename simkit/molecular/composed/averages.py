@@ -33,7 +33,7 @@ def averaged_over_run(simulation: Simulation, settings: Settings, room: SystemCe
     names = settings["of"]
     for index, name in enumerate(names):
         if name not in known:
-            raise settings.refuse("of", f"[{index}] = '{name[:64]}' is no diagnostic{nearest(name[:64], known)}")
+            raise settings.refuse("of", f"[{index}] = '{name[:64]}' is no diagnostic{nearest(name, known)}")
     shells = settings[RADIAL]
     if shells is not None and not room.is_closed:
         raise settings.refuse(RADIAL, "needs a cell that repeats along all axes; leave it out")

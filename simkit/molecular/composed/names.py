@@ -76,7 +76,7 @@ class Names:
             first, second = text[:split], text[split + 1 :]
             if text[split] == "_" and first in self.species and second in self.species:
                 return self.species.index(first), self.species.index(second)
-        raise UserError(f"{where}: {text[:64]!r} is no pair of species{nearest(text[:64], known)}")
+        raise UserError(f"{where}: {text[:64]!r} is no pair of species{nearest(text, known)}")
 
     def chosen(self, said: tuple[str, ...] | None, where: str) -> np.ndarray:
         """Return the mask of the named species, (S,) booleans; all by default.
@@ -86,7 +86,7 @@ class Names:
         """
         for name in said or ():
             if name not in self.species:
-                raise UserError(f"{where}: {name[:64]!r} is no species{nearest(name[:64], self.species)}")
+                raise UserError(f"{where}: {name[:64]!r} is no species{nearest(name, self.species)}")
         return np.array([said is None or name in said for name in self.species])
 
     def table_values(self, params: Params) -> dict[str, jax.Array]:

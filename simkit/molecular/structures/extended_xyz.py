@@ -157,10 +157,10 @@ def _columns_of(comment: str, label: str) -> list[Column]:
     columns = _columns(remarks.get("Properties", PLAIN), label)
     cell = remarks.get("Lattice", np.zeros((3, 3)))
     if np.asarray(cell).dtype.kind not in "if" or not np.isfinite(cell).all():
-        raise UserError(f"{label}: Lattice is not nine finite numbers")
+        raise UserError(f"{label}: Lattice is not nine finite numbers; correct it")
     flags = remarks.get("pbc", [bool(np.any(cell))] * 3)
     if not isinstance(flags, list) or len(flags) != 3 or not all(isinstance(flag, bool) for flag in flags):
-        raise UserError(f'{label}: pbc = {shown(str(flags))} is not three of T and F, such as pbc="T T T"')
+        raise UserError(f'{label}: pbc = {shown(str(flags))} is not three of T and F; write it like pbc="T T T"')
     periodicity(flags, np.asarray(cell, float).T, label)
     names = {column.name for column in columns}
     for key, value in remarks.items():
@@ -204,7 +204,7 @@ def _columns(properties: Any, label: str) -> list[Column]:
             raise UserError(f"{label}: Properties names {name}, which is reserved; rename it")
         columns += [Column(name, kind)] * int(width)
     if len(fields) % 3:
-        raise UserError(f"{label}: Properties is not made of name:kind:columns, such as {PLAIN}")
+        raise UserError(f"{label}: Properties is not made of name:kind:columns; write it like {PLAIN}")
     for name, kind, width in (("species", "S", 1), ("pos", "R", 3)):
         if columns.count(Column(name, kind)) != width:
             raise UserError(f"{label}: Properties lacks {name}:{kind}:{width}; declare it, as in {PLAIN}")
@@ -218,7 +218,7 @@ def _check_row(row: list[str], columns: list[Column], label: str) -> None:
     for entry, (name, kind) in zip(row, columns, strict=True):
         pattern, what = _KINDS[kind]
         if not pattern.fullmatch(entry) or (kind == "R" and not math.isfinite(float(entry))):
-            raise UserError(f"{label}: {name} = {shown(entry)} is not {what}")
+            raise UserError(f"{label}: {name} = {shown(entry)} is not {what}; correct it")
         if name == "species":
             check_symbol(entry, label)
 

@@ -88,7 +88,7 @@ def check_symbol(symbol: str, where: str) -> None:
     from ase.data import atomic_numbers
 
     if symbol not in atomic_numbers:
-        hint = nearest(symbol[:8], list(atomic_numbers))
+        hint = nearest(symbol, list(atomic_numbers))
         hint = hint if "did you mean" in hint else "; write one such as Si or Ar, or X for any"
         raise UserError(f"{where}: {shown(symbol)} is not a chemical symbol{hint}")
 
