@@ -12,7 +12,7 @@ from typing import Any
 
 from simkit.cli.flags import with_flags
 from simkit.cli.interrupt import Stops, Terminated, word_of
-from simkit.errors import UserError
+from simkit.errors import UserError, one_line
 from simkit.plugins import Registry
 
 VERBS = {
@@ -38,6 +38,10 @@ VERBS = {
 REGISTERED = Registry("verb", {verb: f"simkit.cli.verbs.{verb}" for verb in VERBS}, ("add_arguments", "main"))
 
 FINE, DIFFERS, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+
+
+# Characters of an error message, which may quote a command line of any length.
+LONGEST_LINE = 2000
 
 
 class Once(argparse.Action):
@@ -182,7 +186,7 @@ def _warn(message: Warning | str, *unused: Any) -> None:
 def _as_line(message: str) -> str:
     """Return a message on one line, with options of the command line, and other characters as escapes."""
     line = with_flags(" ".join(message.split()))
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+    return one_line("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line), LONGEST_LINE)
 
 
 def _complain(message: str, code: int, json_wanted: bool) -> int:

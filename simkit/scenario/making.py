@@ -94,7 +94,10 @@ def refused(scenario: ScenarioFile, error: Exception) -> UserError:
     """
     reason = one_line(error) or type(error).__name__
     given = one_line(", ".join(f"{key} = {checks.show(value)}" for key, value in scenario.config.items()))
-    return UserError(f"{scenario.file}: [config] ({given}) is refused by {scenario.simulation}: {reason}")
+    return UserError(
+        f"{scenario.file}: [config] ({given}) is refused by {scenario.simulation}: {reason}; "
+        f"`simkit show {scenario.simulation}` lists its settings"
+    )
 
 
 def refuse_unknown(

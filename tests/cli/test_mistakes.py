@@ -318,3 +318,8 @@ def test_a_warning_is_one_line_without_its_source(simkit, monkeypatch):
     monkeypatch.setattr("simkit.cli.verbs.list.main", main)
     ran = simkit("list")
     assert (ran.code, ran.err) == (0, "simkit: warning: first second; pass --chunk of 2\n")
+
+
+def test_a_long_word_of_the_command_line_is_shortened(simkit):
+    ran = simkit("run", "projectile", "x" * 100_000)
+    assert ran.line == f"simkit: unrecognized arguments: {'x' * 30}...xx; see simkit run --help"

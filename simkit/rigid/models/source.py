@@ -6,7 +6,7 @@ import importlib.util
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +54,11 @@ def read_spec(model: str | Path, *, from_disk: bool = True) -> Any:
     mujoco, text = library("mujoco"), str(model)
     try:
         if text.lstrip().startswith("<"):
-            spec = mujoco.MjSpec.from_string(checked(text))
+            spec = _parsed(mujoco.MjSpec.from_string, checked(text))
         elif text.startswith(PACKAGE):
-            spec = mujoco.MjSpec.from_file(str(_in_package(text.removeprefix(PACKAGE))))
+            spec = _parsed(mujoco.MjSpec.from_file, str(_in_package(text.removeprefix(PACKAGE))))
         elif from_disk:
-            spec = mujoco.MjSpec.from_file(str(_existing(text)))
+            spec = _parsed(mujoco.MjSpec.from_file, str(_existing(text)))
         else:
             raise UserError(
                 f"model = {shown(text)} is neither a model's text nor a model of brax; "
@@ -89,6 +89,21 @@ def compiled(spec: Any) -> Any:
 def refusal(error: Exception) -> UserError:
     """Return the error of MuJoCo about a model as one line."""
     return UserError(f"the model is refused by MuJoCo: {' '.join(str(error).split())[:200]}; {REMEDY}")
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    """Return the result of a parser of MuJoCo; its only warning, of a number that is NaN, is an error."""
+    mujoco, found = library("mujoco"), list[str]()
+    # By default MuJoCo prints its warnings, and writes them to a file in the working directory.
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(found.append)
+    try:
+        spec = parse(text)
+    finally:
+        mujoco.set_mju_user_warning(before)
+    if found:
+        raise ValueError(found[0])
+    return spec
 
 
 def _name_bodies(spec: Any) -> None:

@@ -35,6 +35,12 @@ def test_a_comment_inside_a_doctype_cannot_hide_a_file(tmp_path):
     assert "the model has a DOCTYPE, whose entities could hide what it names; remove it" in refusal(text)
 
 
+def test_a_number_that_is_not_one_is_refused_without_a_log_file(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert "XML contains a 'NaN'" in refusal(inside('<geom size=".1" pos="nan 0 0"/>'))
+    assert not list(tmp_path.iterdir()) and capfd.readouterr() == ("", "")
+
+
 def test_mujoco_reads_only_what_was_checked():
     text = f"<?xml version='1.0'?><!-- <include file='a'/> -->{inside('<!-- > -->')}"
     assert checked(text) == inside("").replace("'.1'/>", '".1" />').replace("<freejoint/>", "<freejoint />")
