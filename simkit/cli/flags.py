@@ -1,6 +1,11 @@
-"""Translation of Python arguments in messages to options of the command line."""
+"""Messages of the command line: one line each, with options in place of Python arguments."""
 
 import re
+
+from simkit.errors import one_line
+
+# Characters of a message, which may quote a name or a command line of any length.
+LONGEST = 2000
 
 # Layers below name arguments as in Python, with "=" at the end if the value is free.
 _FLAGS = {
@@ -37,3 +42,13 @@ def with_flags(message: str) -> str:
         message: such as ``"pass overwrite=True to replace it"``, which becomes ``"pass --overwrite to replace it"``.
     """
     return _ARGUMENT.sub(lambda match: _FLAGS[match[0]], message)
+
+
+def as_line(message: str) -> str:
+    """Return a message on one line of bounded length, with options of the command line and control characters escaped.
+
+    Args:
+        message: of an error or a warning.
+    """
+    line = with_flags(" ".join(message.split()))
+    return one_line("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line), LONGEST)

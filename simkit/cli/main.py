@@ -10,9 +10,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from simkit.cli.flags import with_flags
+from simkit.cli.flags import as_line
 from simkit.cli.interrupt import Stops, Terminated, word_of
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError
 from simkit.plugins import Registry
 
 VERBS = {
@@ -38,10 +38,6 @@ VERBS = {
 REGISTERED = Registry("verb", {verb: f"simkit.cli.verbs.{verb}" for verb in VERBS}, ("add_arguments", "main"))
 
 FINE, DIFFERS, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
-
-
-# Characters of an error message, which may quote a command line of any length.
-LONGEST_LINE = 2000
 
 
 class Once(argparse.Action):
@@ -180,17 +176,11 @@ def _dispatch(words: list[str]) -> int:
 
 def _warn(message: Warning | str, *unused: Any) -> None:
     """Print a warning in one line, in place of `warnings.showwarning`."""
-    print(f"simkit: warning: {_as_line(str(message))}", file=sys.stderr)
-
-
-def _as_line(message: str) -> str:
-    """Return a message on one line, with options of the command line, and other characters as escapes."""
-    line = with_flags(" ".join(message.split()))
-    return one_line("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line), LONGEST_LINE)
+    print(f"simkit: warning: {as_line(str(message))}", file=sys.stderr)
 
 
 def _complain(message: str, code: int, json_wanted: bool) -> int:
-    line = _as_line(message)
+    line = as_line(message)
     print(f"simkit: {line}", file=sys.stderr)
     if json_wanted:
         import json

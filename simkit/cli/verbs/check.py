@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import sys
 
+from simkit.cli.flags import as_line
 from simkit.cli.main import FINE, WRONG_INPUT
 from simkit.cli.output import print_json
 
@@ -30,7 +31,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"file": str(path), "mistakes": [dataclasses.asdict(each) for each in found]})
     for each in found:
-        print(f"simkit: {each.message}", file=sys.stderr)
+        print(f"simkit: {as_line(each.message)}", file=sys.stderr)
     if not found and scenario is not None and not arguments.json:
         print(f"{scenario.name}: no mistake found; run it with: simkit run {arguments.scenario}")
     return WRONG_INPUT if found else FINE

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from simkit.errors import UserError
+from simkit.errors import UserError, one_line
 from simkit.rigid.models.description import Description
 from simkit.rigid.models.source import library
 
@@ -95,7 +95,7 @@ def refusing_what_is_not_implemented(name: str) -> Iterator[None]:
     try:
         yield
     except (NotImplementedError, RuntimeError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
+        reason = one_line(error, 400).rstrip(".")
         raise UserError(f"{name} cannot follow this model: {reason}; {REMEDY}") from error
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import UserError, one_line
 from simkit.rigid.models.description import Description, subtree_matrix
 from simkit.rigid.models.engine import Engine, Links, like
 from simkit.rigid.models.source import library, quiet
@@ -54,7 +54,7 @@ def mjx_engine(description: Description) -> Engine:
             system = mjx.put_model(copy.deepcopy(description.mujoco))
             empty = mjx.make_data(system)
     except (NotImplementedError, ValueError) as error:
-        reason = " ".join(str(error).split())[:160]
+        reason = one_line(error)
         raise UserError(f"mjx cannot follow this model: {reason}; choose engine = 'mujoco' or simplify it") from error
     iterations = int(description.mujoco.opt.iterations)
     is_constrained = empty._impl.efc_J.shape[0] > 0

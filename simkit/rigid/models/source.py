@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, nearest, one_line
 from simkit.rigid.models.model_text import checked, shown
 
 PACKAGE = "brax:"
@@ -88,7 +88,7 @@ def compiled(spec: Any) -> Any:
 
 def refusal(error: Exception) -> UserError:
     """Return the error of MuJoCo about a model as one line."""
-    return UserError(f"the model is refused by MuJoCo: {' '.join(str(error).split())[:200]}; {REMEDY}")
+    return UserError(f"the model is refused by MuJoCo: {one_line(error)}; {REMEDY}")
 
 
 def _parsed(parse: Callable[[str], Any], text: str) -> Any:
