@@ -53,6 +53,8 @@ class Mistakes:
             raise UserError(self.found[0], others=self.found[1:])
 
 
+# Characters of an error message, which may quote a name or a command line of any length.
+LONGEST_ERROR = 2000
 # Characters of a name that are compared with others, in a time that grows with their number.
 COMPARED = 64
 

@@ -2,10 +2,7 @@
 
 import re
 
-from simkit.errors import one_line
-
-# Characters of a message, which may quote a name or a command line of any length.
-LONGEST = 2000
+from simkit.errors import LONGEST_ERROR, one_line
 
 # Layers below name arguments as in Python, with "=" at the end if the value is free.
 _FLAGS = {
@@ -51,4 +48,4 @@ def as_line(message: str) -> str:
         message: of an error or a warning.
     """
     line = with_flags(" ".join(message.split()))
-    return one_line("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line), LONGEST)
+    return one_line("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line), LONGEST_ERROR)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
-from simkit.errors import Mistakes, UserError, one_line
+from simkit.errors import LONGEST_ERROR, Mistakes, UserError, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.declared import declared_in, has_own_parameters, merged
@@ -93,7 +93,7 @@ def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
     try:
         simulation.check_values(simulation.params, jax.random.key(scenario.run.seed))
     except UserError as error:
-        raise UserError(f"{scenario.file}: [params]: {one_line(error)}") from error
+        raise UserError(f"{scenario.file}: [params]: {one_line(error, LONGEST_ERROR)}") from error
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:  # from a check that does not expect them
         reason = one_line(error) or type(error).__name__
         given = paths.leaves(simulation.params).items()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from simkit.errors import Mistakes, UserError, nearest, one_line
+from simkit.errors import LONGEST_ERROR, Mistakes, UserError, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.factories import PARAMETERS, arguments_of, needed_arguments, takes_any, takes_parameters
 from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS
@@ -68,7 +68,9 @@ def _made(scenario: ScenarioFile, factory: Callable[..., Any], arguments: dict[s
     try:
         simulation = factory(**arguments)
     except UserError as error:
-        first, *others = (f"{scenario.file}: [config]: {one_line(each)}" for each in (error, *error.others))
+        first, *others = (
+            f"{scenario.file}: [config]: {one_line(each, LONGEST_ERROR)}" for each in (error, *error.others)
+        )
         raise UserError(first, others=others) from error
     except ImportError as error:
         raise UserError(

@@ -232,7 +232,7 @@ def _read(text: str, label: str) -> Any:
     try:
         return next(read_xyz(StringIO(text), index=0))
     except Exception as error:  # a mistake in the text that no check found
-        raise UserError(f"{label}: the frame cannot be read: {shown(str(error))}") from None
+        raise UserError(f"{label}: the frame cannot be read: {shown(str(error))}; correct it") from None
 
 
 def _written(frame: Structure) -> str:
