@@ -165,3 +165,8 @@ def test_an_unknown_color_map_is_reported_before_a_run(check, tmp_path, capsys):
     assert code == 2 and "throw.toml: render.colormap = 'infernno' is unknown; did you mean 'inferno'" in told
     assert main(["run", str(tmp_path / "throw.toml"), "--output", str(tmp_path / "run")]) == 2
     assert "render.colormap" in capsys.readouterr().err and not (tmp_path / "run").exists()
+
+
+def test_a_mistake_in_a_key_of_any_length_is_a_short_line(check):
+    _, told = check(("[objectives", f"[config]\nmass = {{ {'x' * 100_000} = 1 }}\n\n[objectives"))
+    assert len(told.err) < 300 and "xxx...xxx is not a name; use up to 64 letters" in told.err

@@ -386,8 +386,8 @@ def test_frames_after_a_stop_add_nothing_in_time():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("at_time(lift, lift)", "column 15 of 'at_time.lift, >>>lift.': 'lift' is not one number"),
-        ("at_time(2, 1)", "reduces frames, and its argument has none"),
+        ("at_time(lift, lift)", "column 15 of 'at_time.lift, >>>lift.': 'lift' is not one number; reduce it to one"),
+        ("at_time(2, 1)", "reduces frames, and its argument has none; give it a value that each frame has"),
         ("at_time(lift)", "at_time"),
     ],
 )
@@ -435,7 +435,7 @@ MISTAKES = {
     "mean(x, axes='x')": "has no option 'axes'; did you mean 'axis'?",
     "mean(x, axis=3)": "is no name of an axis",
     "mean(x, axis='x', axis='y')": "has the option 'axis' twice",
-    "max(x, y, axis='x')": "takes an axis of one array only",
+    "max(x, y, axis='x')": "takes an axis of one array only; leave the axis out",
     "mean(x, axis='y')": "reduces along 'y'; the array has no axis",
     "at(x)": "needs a coordinate; write at(u, x=0.5)",
     "at(x, 1)": "has 2 arguments; write at(u, x=0.5)",

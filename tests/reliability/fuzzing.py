@@ -21,11 +21,11 @@ type Input = Callable[[Moments, Path], Command]
 """Generator of a command; it may write files into the folder, the current one of the command."""
 
 
-def scenario_text(moments: Moments, names: list[str]) -> bytes:
-    """Return a shipped scenario with mistakes, in its tree or its text."""
+def scenario_text(moments: Moments, names: list[str], in_tree: float = 0.6, weight: float = 0.5) -> bytes:
+    """Return a shipped scenario with mistakes: in its tree, a share of them in ``[config]``, or in its text."""
     name, another = moments.choice(names), moments.choice(list(SHIPPED))
-    if moments.random() < 0.6:
-        return to_toml(changed_tree(moments, _tree(name), _tree(another))).encode("utf-8", "surrogatepass")
+    if moments.random() < in_tree:
+        return to_toml(changed_tree(moments, _tree(name), _tree(another), weight)).encode("utf-8", "surrogatepass")
     text, other = SHIPPED[name], SHIPPED[another]
     words = [
         "[params]",
@@ -122,7 +122,7 @@ def scenario_read(moments: Moments, folder: Path) -> Command:
 
 def scenario_checked(moments: Moments, folder: Path) -> Command:
     """Return ``check`` of a scenario file, which builds its simulation."""
-    return ["check", _file(folder, "mine.toml", scenario_text(moments, QUICK))]
+    return ["check", _file(folder, "mine.toml", scenario_text(moments, QUICK, 0.9, 0.8))]
 
 
 def setting(moments: Moments, folder: Path) -> Command:

@@ -7,15 +7,15 @@ from typing import Any
 
 _NUMBERS = """0 -1 1 2 1e308 -1e308 5e-324 nan inf -inf 1e9 1000000000 2147483648 9223372036854775808 0.5 1e-30 -0.0
 0x10 1_000 1e400 \u0663"""
-_WORDS = """a \u00e9 \u202e \U0001f4a5 ' " \\ /dev/zero /dev/null / . .. ~ missing.toml /nowhere/x true [ ] {} @/dev/zero
-@. @missing = -- - %s%n ${HOME} ../../x.toml"""
+_WORDS = """a \u00e9 \u202e \U0001f4a5 ' " \\ /dev/zero /dev/null / . .. ~ missing.toml /nowhere/x true [ ] {}
+@/dev/zero @. @missing = -- - %s%n ${HOME} ../../x.toml"""
 NUMBERS = [*_NUMBERS.split(), "9" * 400, "9" * 5000]
 WORDS = [*_WORDS.split(), "", " ", "\n", "\x00", "\x1b[31m", "\ud800", "a" * 300, "x" * 100_000, "(" * 300, "[" * 500]
 WORDS += ["a." * 400 + "a"]
 _VALUES = """[0, -1, 1, 3, 1000000000, 2147483648, 9223372036854775808, -1000000000000000000, 1e308, -1e308, 5e-324,
 NaN, Infinity, 0.5, true, "", "a", "\\u0000", "\\u202e", "1/0", "nan", "1e308*1e308", "speed", "time", [], [[]],
-[1, "a"], [64, 64], [1000000000, 1000000000, 1000000000], [0, 0], [-1.0], {}, {"file": "/etc/passwd"}, {"file": "missing"},
-{"file": "."}, {"a": {"b": {"c": [1, {"d": 1}]}}}, [[[[[[[[[[1]]]]]]]]]], [{}]]"""
+[1, "a"], [64, 64], [1000000000, 1000000000, 1000000000], [0, 0], [-1.0], {}, {"file": "/etc/passwd"},
+{"file": "missing"}, {"file": "."}, {"a": {"b": {"c": [1, {"d": 1}]}}}, [[[[[[[[[[1]]]]]]]]]], [{}]]"""
 VALUES: list[Any] = [*json.loads(_VALUES), 10**400, "x" * 2000, "(" * 90, [0.5] * 3000, ["a"] * 200, "9" * 300]
 
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+\.?\d*(?:e[+-]?\d+)?|\"[^\"\n]*\"|\s+|.", re.DOTALL)
@@ -81,16 +81,25 @@ def at(tree: Any, path: tuple[Any, ...]) -> Any:
     return tree
 
 
-def changed_tree(moments: Moments, tree: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return a parsed scenario with values replaced, moved or removed, and keys renamed; values may be of another."""
+def changed_tree(moments: Moments, tree: dict[str, Any], other: dict[str, Any], weight: float = 0.5) -> dict[str, Any]:
+    """Return a parsed scenario with values replaced, moved or removed, and keys renamed; values may be of another.
+
+    Args:
+        moments: random numbers.
+        tree: the scenario.
+        other: another one.
+        weight: share of changes in ``[config]``.
+    """
     tree = json.loads(json.dumps(tree))
     for _ in range(moments.choice([1, 1, 1, 2, 3])):
         if not (paths := leaves_of(tree)):
             break
         settings = [path for path in paths if path[0] == "config"]
-        path, theirs = moments.choice(settings if settings and moments.random() < 0.5 else paths), leaves_of(other)
+        path, theirs = moments.choice(settings if settings and moments.random() < weight else paths), leaves_of(other)
         parent, key = at(tree, path[:-1]), path[-1]
-        match moments.randrange(8):
+        match moments.randrange(10):
+            case 0 | 1 if isinstance(parent[key], int | float):
+                parent[key] *= moments.choice([0, -1, 1000, 10**6, 10**9, 1e-9, 1e300])
             case 0 | 1 | 2:
                 parent[key] = json.loads(json.dumps(moments.choice(VALUES)))
             case 3:

@@ -1,0 +1,23 @@
+"""Helpers for error messages."""
+
+import time
+
+from simkit.errors import closest, likeliest, nearest, one_line
+
+
+def test_an_unknown_name_where_none_is_known_has_a_remedy():
+    assert nearest("cells", []) == "; there are none, so leave it out"
+
+
+def test_a_name_of_any_length_is_compared_in_bounded_time():
+    begin = time.process_time()
+    for compare in (nearest, closest, likeliest):
+        compare("cells" * 100_000, ["cells", "time_step"] * 20)
+    # Whole names would take minutes.
+    assert time.process_time() - begin < 1
+
+
+def test_the_remedy_at_the_end_of_a_long_message_is_kept():
+    message = one_line(f"unknown minimizer '{'a' * 1000}'; did you mean 'fire'?")
+    assert message == f"unknown minimizer '{'a' * 29}...a'; did you mean 'fire'?"
+    assert one_line("a " * 300).endswith("...") and len(one_line("a " * 300)) == 200
