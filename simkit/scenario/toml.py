@@ -8,6 +8,7 @@ from simkit.core.expressions.names import CONSTANTS, FUNCTIONS
 from simkit.errors import UserError, one_line
 
 MAX_KEY_DEPTH = 32
+MAX_LENGTH = 2**20
 
 # Strings and comments, closed or not: the rest of the text is structure. Every branch is possessive and always matches,
 # so the scan is linear in the text.
@@ -66,6 +67,8 @@ def parse_value(text: str, where: str) -> Any:
         UserError: if it is none of these.
     """
     text = text.strip()
+    if len(text) > MAX_LENGTH:
+        raise UserError(f"{where}: a value of {len(text)} characters; write at most {MAX_LENGTH}")
     if _LOOSE_FLOAT.fullmatch(text):
         return float(text)
     if text.isprintable() and _BARE_WORD.fullmatch(text) and text not in ("true", "false", "inf", "nan"):

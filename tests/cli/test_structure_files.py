@@ -122,7 +122,10 @@ MISTAKES = {
         ["start.structure=@trimer.toml"],
         ["trimer.toml: [config]: start.structure: line 1 =", "number of atoms"],
     ),
-    "not a number": (["start.structure=@words.xyz"], ["structure: line 3: pos = 'far' is not a finite number; correct it"]),
+    "not a number": (
+        ["start.structure=@words.xyz"],
+        ["structure: line 3: pos = 'far' is not a finite number; correct it"],
+    ),
     "no species": (
         ["start.structure=@neon.xyz"],
         ["trimer.toml: [config]: start.structure: atom 1 (the first is 0) is Ne", "add [config.particles.Ne]"],

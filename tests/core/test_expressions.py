@@ -187,7 +187,7 @@ def test_axes_of_one_name_are_taken_together(text, axes, value):
 @pytest.mark.parametrize(
     ("text", "phrase"),
     [
-        ("at(u, x=3)", "'3' is beyond the values along x, from 0 to 2"),
+        ("at(u, x=3)", "'3' is beyond the values along x, from 0 to 2; write one of these"),
         ("at(u, y=-0.6)", "'-0.6' is beyond the values along y, from 0 to 3"),
         ("at(u, x=x)", "'x' has one number for each x; give one coordinate"),
         ("at(at(u, x=1), x=1)", "needs the axis 'x'; the array has y"),

@@ -226,6 +226,7 @@ MISTAKES = {
     "target": (["--to", "onyx"], "onyx"),
     "form": (["--what", "frame"], "frame"),
     "batch": (["--batch", "-3"], "batch = '-3'"),
+    "large batch": (["--batch", "99999999999999999"], "neither a size up to 65536 nor 'symbolic'; give one of them"),
     "objective": (["--objective", "energy"], "for the form 'gradient' only"),
     "no objective": (["--what", "gradient", "--objective", "enrgy"], "did you mean 'energy'"),
     "tolerance": (["--tolerance", "2"], "tolerance = 2.0"),

@@ -227,7 +227,7 @@ def test_a_missing_scheduler_gives_one_line():
     pytest.importorskip("distributed")
     with pytest.raises(UserError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         executor_of(scheduler="tcp://127.0.0.1:9")
-    with pytest.raises(UserError, match="neither an address such as tcp://host:8786 nor a file"):
+    with pytest.raises(UserError, match="neither an address such as tcp://host:8786 nor a file; give one of them"):
         executor_of(scheduler="nowhere.json")
 
 

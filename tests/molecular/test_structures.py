@@ -163,7 +163,10 @@ MISTAKES = {
         lambda t: t.replace("T T T", "T T F").replace("0.2 0.0 7.0", "0.0 0.0 0.0"),
         "line 2: its lattice vectors do not span",
     ),
-    "pbc too short": (lambda t: t.replace("T T T", "T T"), "pbc = '[True, True]' is not three of T and F; write it like pbc="),
+    "pbc too short": (
+        lambda t: t.replace("T T T", "T T"),
+        "pbc = '[True, True]' is not three of T and F; write it like pbc=",
+    ),
     "periodic without a cell": (lambda t: TWO.replace("step=2", 'pbc="T T T"'), "lattice vectors do not span space"),
     "open quote": (lambda t: t.replace("four atoms", 'four" atoms'), 'a quote in the comment is not closed; add its "'),
     "remark not finite": (lambda t: t.replace("-1.25", "nan"), "line 2: 'energy' is not finite"),

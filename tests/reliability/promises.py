@@ -28,6 +28,7 @@ from tests.reliability.fuzzing import Command
 
 CODES = (0, 1, 2, 3, 130, 143)
 SECONDS, MEBIBYTES, LONGEST_LINE = 1.0, 300.0, 3000
+WARNING = "simkit: warning: "
 # A remedy is after a semicolon, if it is not itself the reason ("give either ...").
 REMEDY = re.compile(r"; |\bgive |\bsee ")
 # A command that takes this long hangs, and more address space than this is a failed allocation.
@@ -72,9 +73,9 @@ class Observed:
             return f"a line of {len(long[0])} characters: {long[0]:.300}"
         if self.code != 2:
             return ""
-        if not [line for line in self.lines if "simkit: warning:" not in line]:
+        if all(line.startswith(WARNING) for line in self.lines):
             return "no reason"
-        if bare := [line for line in self.lines if not REMEDY.search(line)]:
+        if bare := [line for line in self.lines if not REMEDY.search(line) and not line.startswith(WARNING)]:
             return f"a line without a remedy: {bare[0]:.1000}"
         if self.changed:
             return f"left behind: {self.changed}"
@@ -102,10 +103,10 @@ def without_work() -> Iterator[None]:
             patches.enter_context(mock.patch.object(kind_of(kind), "execute", accepted))
         for module in ("derivatives", "second_derivatives"):
             patches.enter_context(mock.patch(f"simkit.jobs.{module}.prepared", built))
-        patches.enter_context(mock.patch("simkit.export.programs.exporting.export_program", accepted))
+        patches.enter_context(mock.patch("simkit.export.programs.exporting.references", accepted))
         # The search for installed packages takes most of the time of a short command.
         patches.enter_context(mock.patch.object(Registry, "_entry_points", functools.cache(Registry._entry_points)))
-        patches.enter_context(mock.patch("simkit.export.page.exporting.export_page", accepted))
+        patches.enter_context(mock.patch("simkit.export.page.preview.preview_of", accepted))
         yield
 
 

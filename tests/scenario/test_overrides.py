@@ -321,3 +321,9 @@ def test_declared_settings_may_have_another_form_than_in_the_file(scenario, sett
     ((key, value),) = setting.items()
     found = with_values(load(scenario), setting).config[key.removeprefix("config.")]
     assert found == (tuple(value) if isinstance(value, list) else value)
+
+
+def test_a_value_of_many_characters_is_refused_before_it_is_parsed():
+    """Parsing takes a hundred times the memory of the text."""
+    message = refusal(apply_overrides, load("projectile"), [f"config.a={'9' * 5_000_000}"])
+    assert message == "--set config.a: a value of 5000000 characters; write at most 1048576"

@@ -223,7 +223,9 @@ class _Evaluation:
         if is_known:
             known = np.asarray(points.array)
             if not interpolation.is_within(known, np.asarray(coordinate.array)):
-                self.refuse(option, f"is beyond the values along {axis}, from {known[0]:g} to {known[-1]:g}")
+                self.refuse(
+                    option, f"is beyond the values along {axis}, from {known[0]:g} to {known[-1]:g}; write one of these"
+                )
         # Weights at a known coordinate are computed here and become constants of the compiled program.
         with jax.ensure_compile_time_eval() if is_known else contextlib.nullcontext():
             found = weights(*(jnp.asarray(array) for array in _arrays(points.array, coordinate.array)))

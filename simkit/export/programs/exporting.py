@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from simkit.scenario.scenario import Scenario
 
 TARGETS = ("stablehlo", "onnx", "all")
+# Members of a batch start one after another, some milliseconds each.
+LARGEST_BATCH = 2**16
 # Size at which a symbolic batch is verified: small, odd, and not one, which tracing might specialize to.
 VERIFIED_BATCH = 3
 HOW_TO_MAKE_A_KEY = (
@@ -63,9 +65,11 @@ class Request:
             raise UserError(f"'{self.to}' is not a target{nearest(str(self.to), list(TARGETS))}")
         if self.form not in FORMS:
             raise UserError(f"'{self.form}' is not a form of program{nearest(str(self.form), list(FORMS))}")
-        size = isinstance(self.batch, int) and not isinstance(self.batch, bool) and self.batch > 0
+        size = isinstance(self.batch, int) and not isinstance(self.batch, bool) and 0 < self.batch <= LARGEST_BATCH
         if not size and self.batch not in (None, runtimes.SYMBOLIC):
-            raise UserError(f"batch = {self.batch!r:.60} is neither a size nor 'symbolic'")
+            raise UserError(
+                f"batch = {self.batch!r:.60} is neither a size up to {LARGEST_BATCH} nor 'symbolic'; give one of them"
+            )
         most = comparison.LARGEST_ALLOWED
         if self.tolerance is not None and not 0 < self.tolerance <= most:
             raise UserError(

@@ -61,7 +61,8 @@ class DaskCluster:
             raise UserError(MISSING) from None
         where: dict[str, Any] = {"address": scheduler} if "://" in scheduler else {"scheduler_file": scheduler}
         if "scheduler_file" in where and not Path(scheduler).is_file():
-            raise UserError(f"scheduler = {scheduler!r:.80} is neither an address such as tcp://host:8786 nor a file")
+            wanted = "neither an address such as tcp://host:8786 nor a file; give one of them"
+            raise UserError(f"scheduler = {scheduler!r:.80} is {wanted}")
         try:
             if "address" in where:
                 _check_listening(scheduler)
