@@ -110,7 +110,7 @@ def one_line(message: object, limit: int = 200) -> str:
 
     Long words, such as a name of a thousand letters, are shortened first, since the remedy is at the end.
     """
-    text = "".join(character if character.isprintable() else " " for character in str(message)[: 100 * limit])
+    text = "".join(character if character.isprintable() else " " for character in str(message)[: 1000 * limit])
     words = text.split()
     if len(text := " ".join(words)) > limit:
         text = " ".join(word if len(word) <= 40 else f"{word[:30]}...{word[-3:]}" for word in words)

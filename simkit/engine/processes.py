@@ -68,7 +68,7 @@ class ProcessGroup:
         if count < 2 or not 0 <= index < count:
             raise UserError(f"processes = {count} and process_id = {index} do not fit; count processes from 0")
         host, _, port = coordinator.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        if not host or not port.isdecimal() or len(port) > 5 or not 0 < int(port) < 65536:
             raise UserError(
                 f"coordinator = {coordinator!r:.80} is not an address; write host:port, such as 10.0.0.5:8476"
             )

@@ -10,6 +10,7 @@ import numpy as np
 from simkit.errors import UserError
 
 # Direct solvers store a dense matrix per axis; at this number of cells it takes 2 GiB.
+WIDTHS = (1e-100, 1e100)
 MAX_CELLS = 16_384
 
 
@@ -24,6 +25,19 @@ class Axis:
 
     faces: np.ndarray
     periodic: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the widths of the cells.
+
+        Raises:
+            UserError: if the square of a width, or of its inverse, is not a floating-point number.
+        """
+        widths = np.diff(self.faces)
+        low, high = WIDTHS
+        if odd := [width for width in (widths.min(), widths.max()) if not low <= width <= high]:
+            raise UserError(
+                f"an axis has a cell of width {odd[0]:g}; choose lengths with widths in [{low:g}, {high:g}]"
+            )
 
     @property
     def cells(self) -> int:

@@ -17,6 +17,8 @@ from simkit.scenario.scenario import Scenario
 from simkit.scenario.sections import KEYS, TABLES, ParameterSettings, RunSettings
 from simkit.scenario.toml import parse_value
 
+# Digits of an index in a list; Python refuses to read a number of thousands.
+MOST_DIGITS = 9
 RUN_KEYS = ("steps", "every", "precision", "seed", "stop")
 
 
@@ -221,7 +223,7 @@ def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
         return {**setting, checks.name(step, label): new}
     if not isinstance(setting, tuple):
         raise UserError(f"{label}: {checks.show(setting)} has no '{one_line(step, 40)}'; end the key before it")
-    if not step.isdecimal() or int(step) >= len(setting):
+    if not step.isdecimal() or len(step) > MOST_DIGITS or int(step) >= len(setting):
         raise UserError(f"{label}: '{one_line(step, 40)}' is none of its {len(setting)} entries; count from 0")
     index = int(step)
     new = _inside(setting[index], rest, value, label) if dot else checks.plain(value, label)

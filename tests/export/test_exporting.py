@@ -227,6 +227,7 @@ MISTAKES = {
     "form": (["--what", "frame"], "frame"),
     "batch": (["--batch", "-3"], "batch = '-3'"),
     "large batch": (["--batch", "99999999999999999"], "neither a size up to 65536 nor 'symbolic'; give one of them"),
+    "number of many digits": (["--batch", "9" * 5000], "neither a size up to 65536 nor 'symbolic'"),
     "objective": (["--objective", "energy"], "for the form 'gradient' only"),
     "no objective": (["--what", "gradient", "--objective", "enrgy"], "did you mean 'energy'"),
     "tolerance": (["--tolerance", "2"], "tolerance = 2.0"),

@@ -50,6 +50,9 @@ def test_velocity_has_all_faces_of_a_bounded_axis_and_the_right_ones_of_a_period
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: periodic_axis(8, 5e-324), "an axis has a cell of width 0; choose lengths with widths in"),
+        (lambda: bounded_axis(8, 1e300), "an axis has a cell of width 1.25e"),
+        (lambda: periodic_axis(8, 1.0, 1e30), "an axis has a cell of width 0; choose lengths"),
         (lambda: periodic_axis(3, 1.0), "cells = 3 is not an integer of at least 4"),
         (lambda: bounded_axis(8, -1.0), "length = -1.0 is not a positive number"),
         (lambda: bounded_axis(8, 1.0, stretching=7.0), "stretching = 7.0 is not a number from 0 to 6"),

@@ -51,7 +51,7 @@ def test_some_wrong_input_is_refused_as_promised(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", TRACING)
 def test_some_wrong_commands_are_refused_as_promised(kind, tmp_path):
-    codes, broken = fuzz(kind, range(10), tmp_path / "work")
+    codes, broken = fuzz(kind, range(6), tmp_path / "work")
     assert not broken and codes[2]
 
 
@@ -67,7 +67,7 @@ def test_much_wrong_input_is_refused_as_promised(kind, tmp_path):
 @pytest.mark.parametrize("kind", TRACING)
 def test_wrong_commands_are_refused_by_real_processes_alike(kind, tmp_path):
     compared = 0
-    for number in range(40):
+    for number in range(20):
         folder = emptied(tmp_path / "work")
         words = fuzzing.KINDS[kind](random.Random(f"process {kind} {number}"), folder)
         with without_work():
@@ -79,4 +79,4 @@ def test_wrong_commands_are_refused_by_real_processes_alike(kind, tmp_path):
         ran = subprocess.run(process, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
         assert (ran.returncode, ran.stderr.splitlines()) == (2, found.lines), (words, ran)
         assert sorted(folder.rglob("*")) == before, words
-    assert compared > 10
+    assert compared > 5

@@ -302,6 +302,7 @@ def test_a_key_inside_an_argument_that_the_file_does_not_mention_is_set_as_in_th
         ("lennard_jones_fluid", "relx.pressure", "did you mean 'config.relax.pressure'?"),
         ("lennard_jones_fluid", "config.render.quantity", "only values of [params], [config] and [run] are set for a"),
         ("lennard_jones_fluid", "config.fields.0.energy", "'0' is none of its 0 entries"),
+        ("lennard_jones_fluid", f"config.interactions.{'9' * 5000}", "is none of its 1 entries; count from 0"),
         ("lennard_jones_fluid", "config.relax.", "--set config.relax. is not a name"),
     ],
 )

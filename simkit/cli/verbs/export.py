@@ -28,6 +28,8 @@ DATA = ("netcdf", "zarr", "csv", "parquet", "vtk")
 FORMATS = ("stablehlo", "onnx", "all", "page", "extended_xyz", *DATA)
 FORMS = ("step", "segment", "trajectory", "gradient", "final", "start", "advance", "show")
 # Options of programs, by attribute name.
+# Digits of a number that is too large for a batch; Python refuses to read one of thousands.
+LONG = 20
 _OF_PROGRAMS = ("what", "batch", "objective", "tolerance", "ops")
 
 
@@ -92,7 +94,7 @@ def _program(arguments: argparse.Namespace) -> int:
     given = {
         "to": arguments.to or "stablehlo",
         "what": what,
-        "batch": int(batch) if batch and batch.isdecimal() else batch,
+        "batch": int(batch) if batch and batch.isdecimal() and len(batch) < LONG else batch,
         "objective": arguments.objective,
         "tolerance": arguments.tolerance,
         "ops": arguments.ops,
