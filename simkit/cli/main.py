@@ -140,7 +140,10 @@ def _guarded(words: list[str], stops: Stops) -> int:
     except OSError as error:
         # Without a file name, the error is on standard output, so no JSON is written there.
         place, json_wanted = (error.filename, json_wanted) if error.filename else ("the output", False)
-        return _complain(f"cannot read or write {place}: {error.strerror or error}", WRONG_INPUT, json_wanted)
+        reason = (
+            f"cannot read or write {place}: {error.strerror or error}; choose another path, or change its permissions"
+        )
+        return _complain(reason, WRONG_INPUT, json_wanted)
     except Exception as error:
         if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
             raise

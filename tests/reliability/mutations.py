@@ -20,6 +20,9 @@ VALUES: list[Any] = [*json.loads(_VALUES), 10**400, "x" * 2000, "(" * 90, [0.5] 
 
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+\.?\d*(?:e[+-]?\d+)?|\"[^\"\n]*\"|\s+|.", re.DOTALL)
 
+# Repetitions of repetitions reach gigabytes, which the generator itself would hold.
+LONGEST = 2**22
+
 type Moments = random.Random
 
 
@@ -56,7 +59,7 @@ def mutated(moments: Moments, text: str, words: list[str], others: tuple[str, ..
                     + moments.choice(["", "s", "_", ".", "0", "-", chr(moments.randrange(1, 0x3000))])
                     + name[cut:][1:]
                 )
-    return "".join(tokens)
+    return "".join(tokens)[:LONGEST]
 
 
 def as_bytes(moments: Moments, text: str) -> bytes:
@@ -98,7 +101,7 @@ def changed_tree(moments: Moments, tree: dict[str, Any], other: dict[str, Any], 
         path, theirs = moments.choice(settings if settings and moments.random() < weight else paths), leaves_of(other)
         parent, key = at(tree, path[:-1]), path[-1]
         match moments.randrange(10):
-            case 0 | 1 if isinstance(parent[key], int | float):
+            case 0 | 1 if isinstance(parent[key], int | float) and not abs(parent[key]) > 2**63:
                 parent[key] *= moments.choice([0, -1, 1000, 10**6, 10**9, 1e-9, 1e300])
             case 0 | 1 | 2:
                 parent[key] = json.loads(json.dumps(moments.choice(VALUES)))

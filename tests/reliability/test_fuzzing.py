@@ -15,7 +15,7 @@ from tests.reliability.promises import attempt, emptied, without_work
 # Number of cases of the long test, divided among the kinds.
 CASES = int(os.environ.get("SIMKIT_FUZZ", "2000"))
 # Cases of a kind among as many of all kinds: what builds a simulation takes a second.
-SHARES = dict.fromkeys(fuzzing.KINDS, 0.15) | {"scenario files built": 0.01, "models": 0.04, "command lines": 0.04}
+SHARES = dict.fromkeys(fuzzing.KINDS, 0.18) | {"scenario files built": 0.01, "models": 0.05, "command lines": 0.04}
 # Seconds of processor time to trace a simulation, which a wrong file may need before its mistake is found.
 TRACING = {"scenario files built": 8.0, "command lines": 8.0}
 CACHED = 100
