@@ -3,15 +3,18 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.budget import NoRoomError
+from simkit.core.compilation import needed_bytes
 from simkit.core.derivative_pieces import STATUS, Pieces, floats_of, needed_names
 from simkit.core.objective import Objective
-from simkit.core.pytree import pytree
+from simkit.core.pytree import pytree, size_in_bytes
 from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import failed
 from simkit.engine.loop import Segment
@@ -97,6 +100,28 @@ class Backward:
         added = self.programs.back_to_parameters(self.params, self.key, carry.cotangent, frame)
         return work, self._segment(index, _summed(carry, carry.cotangent, added), status | {VALUE: value})
 
+    def needed(self) -> int:
+        """Return the memory of the derivative in bytes, as the compiler reports it for the largest program."""
+
+        def bytes_of(program: Any, *shapes: Any) -> int:
+            return needed_bytes(program.lower(*shapes).compile())
+
+        def first(count: int, arrays: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: jax.ShapeDtypeStruct((count, *one.shape[1:]), one.dtype) for name, one in arrays.items()}
+
+        pieces = self.pieces
+        frame = {name: pieces.frame[name] for name in pieces.names} | {STATUS: jax.ShapeDtypeStruct((), jnp.int32)}
+        stacked = {name: jax.ShapeDtypeStruct((1, *one.shape), one.dtype) for name, one in frame.items()}
+        frames = first(pieces.number * pieces.count + 1, stacked)
+        of_frames = jax.eval_shape(self.programs.value, frames)[1]
+        cotangent = jax.eval_shape(floats_of, self._template)
+        # Derivatives with respect to all frames are held while the pieces are differentiated.
+        return size_in_bytes(of_frames) + max(
+            bytes_of(self.programs.value, frames) - size_in_bytes(of_frames),
+            bytes_of(self.programs.back, self._template, self.params, cotangent, first(pieces.count, of_frames)),
+            bytes_of(self.programs.back_to_parameters, self.params, self.key, cotangent, first(1, of_frames)),
+        )
+
     def _begin(self, params: Params, key: jax.Array) -> tuple[Carry, Arrays]:
         state, arrays = self.programs.first(params, key)
         cotangent, derivative = jax.tree.map(jnp.zeros_like, (floats_of(state), self.pieces.chosen(params)))
@@ -181,6 +206,36 @@ def backward(
     return Backward(pieces, params, key, store, programs)
 
 
+def number_within(
+    objective: Objective, wrt: Sequence[str], params: Params, key: jax.Array, memory: int, least: int
+) -> tuple[int, int]:
+    """Return the smallest number of pieces whose derivative fits in memory, and its memory in bytes.
+
+    The number is doubled until the derivative fits.
+
+    Args:
+        objective: as for `backward`.
+        wrt: likewise.
+        params: likewise.
+        key: likewise.
+        memory: upper limit in bytes for all arrays together.
+        least: least number of pieces, if the run has as many frames or steps.
+
+    Raises:
+        NoRoomError: if no number fits.
+    """
+    smallest: tuple[int, int] | None = None
+    while True:
+        work = backward(objective, wrt, params, key, Store(Path()), least)  # only compiled
+        number, needed = work.pieces.number, work.needed()
+        if needed <= memory:
+            return number, needed
+        # Frames that the host holds outweigh shorter pieces at last.
+        if smallest is not None and (number == smallest[0] or needed >= smallest[1]):
+            raise NoRoomError(smallest[1])
+        smallest, least = (number, needed), 2 * max(least, number)
+
+
 def plan_of_pieces(objective: Objective, least: int) -> Plan:
     """Return steps, frames and pieces of a derivative; arguments as for `backward`."""
     every = objective.every
@@ -193,6 +248,11 @@ def plan_of_pieces(objective: Objective, least: int) -> Plan:
 def last_segment(number: int) -> int:
     """Return the index of the last segment of a derivative in a number of pieces."""
     return 2 * number + 1
+
+
+def number_of_pieces(last: int) -> int:
+    """Return the number of pieces of a derivative from the index of its last segment."""
+    return (last - 1) // 2
 
 
 def _summed(carry: Carry, cotangent: list[jax.Array], added: Arrays) -> Carry:

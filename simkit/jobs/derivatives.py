@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from simkit.core.reductions import Reduce
     from simkit.core.simulation import Params, Simulation
 
+EQUILIBRIUM = "the derivative of an equilibrium"
+
 type Mode = Literal["reverse", "forward", "shortest"]
 
 
@@ -76,7 +78,8 @@ def differentiate(
                 function, names, mode, params, key, compiling
             )
         except budget.NoRoomError as error:
-            raise UserError(_memory_message(scenario, error.needed, limit or 0)) from None
+            remedy = 'pass a larger memory=, or mode="forward" for few parameters'
+            raise UserError(memory_message(scenario, error.needed, limit or 0, remedy)) from None
         exact = {name: np.asarray(derivative[name]) for name in names}
         fit = _fit(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
     note = status_note(scenario, int(status)) or note_of_steps(scenario, objective, zeros_in(exact))
@@ -89,19 +92,24 @@ def _fit(call: "Fitted", objective: "Objective", limit: int) -> str:
 
     taken = f"{format_bytes(call.needed)} of {format_bytes(limit)}"
     if call.nesting is None:
-        method = "the derivative of an equilibrium" if objective.converges else "forward mode"
-        return f"{taken}: {method} holds no states of earlier steps"
+        return f"{taken}: {EQUILIBRIUM if objective.converges else 'forward mode'} holds no states of earlier steps"
     held = f"at most {call.nesting.states} states of {format_bytes(call.state)} are held at once"
     return f"{taken}: {held}, and each step is computed {call.nesting.levels} times besides its derivative"
 
 
-def _memory_message(scenario: Scenario, needed: int, limit: int) -> str:
+def memory_message(scenario: Scenario, needed: int, limit: int, remedy: str) -> str:
+    """Return the message about a derivative that does not fit in memory.
+
+    Args:
+        scenario: the scenario.
+        needed: smallest memory that would do, in bytes.
+        limit: memory that may be used.
+        remedy: what to do.
+    """
     from simkit.engine.memory import format_bytes
 
-    return (
-        f"the derivative of {scenario.name} needs {format_bytes(needed)} at least, and {format_bytes(limit)} may be "
-        'used; pass a larger memory=, or mode="forward" for few parameters'
-    )
+    needs = f"{format_bytes(needed)} at least, and {format_bytes(limit)} may be used"
+    return f"the derivative of {scenario.name} needs {needs}; {remedy}"
 
 
 def parameter_names(wrt: str | Sequence[str]) -> list[str]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.errors import UserError
 from simkit.jobs.derivatives import Mode, differentiate, parameter_names
 from simkit.jobs.entrance import enter
 from simkit.jobs.gradients import gradient_job
@@ -40,10 +39,10 @@ def value_and_grad(
             the last frame, if the simulation converges).
         mode: ``"reverse"``, ``"forward"`` or ``"shortest"``, see `simkit.core.gradient.with_derivative`.
         memory: memory limit of the derivative, ``"200MB"`` or a number of bytes: as many states are stored as fit, and
-            steps are recomputed from them, see `simkit.core.budget`. ``None`` stores about the square root of the
-            number of steps.
-        output: run directory, for a derivative of many steps: the states between the pieces of the run are stored in
-            it, and `simkit.resume` finishes the derivative after an interruption. ``None`` keeps all in memory.
+            steps are recomputed from them, see `simkit.core.budget`; with ``output`` it limits a piece of the run.
+            ``None`` stores about the square root of the number of steps.
+        output: run directory, for a derivative of many steps: the states between about 20 pieces of the run are stored
+            in it, and `simkit.resume` finishes the derivative after an interruption. ``None`` keeps all in memory.
         overwrite: replace an existing run directory.
         **values: parameters, config or run settings.
 
@@ -59,9 +58,7 @@ def value_and_grad(
     if output is None:
         result = differentiate(found, parameter_names(wrt), objective, mode, memory)
     else:
-        if memory is not None:
-            raise UserError("memory= limits a derivative that is not stored; leave it out, or leave output= out")
-        result = begin(gradient_job(found, parameter_names(wrt), objective, mode), output, overwrite)
+        result = begin(gradient_job(found, parameter_names(wrt), objective, mode, memory), output, overwrite)
     note = result.note
     if not note and not result.is_finite:
         note = f"{found.name}: the objective or a derivative is not finite: {NOT_FINITE}"

@@ -1,7 +1,7 @@
 """Derivatives as jobs: stored in a run directory piece by piece, and resumed after an interruption."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,8 +11,10 @@ from simkit.engine.plan import SEGMENTS, plan_of
 from simkit.errors import UserError
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.derivatives import (
+    EQUILIBRIUM,
     Derivative,
     Mode,
+    memory_message,
     note_of_steps,
     objective_name,
     objective_of,
@@ -39,10 +41,11 @@ if TYPE_CHECKING:
     import xarray
 
     from simkit.core.objective import Objective
-    from simkit.core.simulation import Simulation
+    from simkit.core.simulation import Arrays, Params, Simulation
     from simkit.engine.driver import Program
     from simkit.engine.loop import Segment, Work
 
+REMEDY = "pass a larger memory="
 RESULT = "derivative.npz"
 # Names of its arrays besides those of the derivative.
 VALUE, STATUS, SLOPE = "value", "status", "derivative."
@@ -73,6 +76,9 @@ class Gradient(Job[StoredDerivative]):
         wrt: parameters to differentiate by.
         objective: name of the objective.
         segments: number of segments after the first, forward and backward; an upper bound if the run converges.
+        fit: memory used and number of pieces, in one line; empty without a memory limit.
+        memory: memory limit in bytes of a new derivative, or ``None``; not stored, since the pieces follow from
+            ``segments``.
     """
 
     kind = "grad"
@@ -84,11 +90,14 @@ class Gradient(Job[StoredDerivative]):
         "objective": manifest_schema.WORD,
         "segments": manifest_schema.COUNT,
     }
+    request_added_later: ClassVar = {"fit": manifest_schema.WORD}
     report = "simkit.cli.reports.derivative"
 
     wrt: tuple[str, ...]
     objective: str
     segments: int = 1
+    fit: str = ""
+    memory: int | None = None
 
     def checked(self) -> "Gradient":
         """Return the job with its parameters as paths, and branches replaced by the parameters below them.
@@ -126,18 +135,69 @@ class Gradient(Job[StoredDerivative]):
         return Program.of(simulation, plan_of(self.scenario))
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "Gradient":
-        """Return the job with its number of segments, if its files fit on the disk."""
+        """Return the job with its number of segments, if it fits in memory and its files on the disk."""
+        from simkit.core.budget import NoRoomError
         from simkit.core.pytree import size_in_bytes
         from simkit.engine.backward import last_segment, plan_of_pieces
 
-        objective = objective_of(self.scenario, prepared.simulation, self.objective)
-        plan = plan_of(self.scenario) if objective.converges else plan_of_pieces(objective, SEGMENTS)
+        objective, least, fit = objective_of(self.scenario, prepared.simulation, self.objective), SEGMENTS, ""
+        if self.memory is not None:
+            try:
+                least, fit = self._within(objective, prepared, self.memory)
+            except NoRoomError as error:
+                raise UserError(memory_message(self.scenario, error.needed, self.memory, REMEDY)) from None
+        plan = plan_of(self.scenario) if objective.converges else plan_of_pieces(objective, least)
         state, frame = prepared.shapes
         # A state for each piece, and checkpoints of a state and a cotangent.
         needed = (plan.segments + 7) * size_in_bytes(state) + (plan.frames + 1) * size_in_bytes(frame)
         check_disk(needed, output, "make the simulation smaller")
         segments = plan.segments if objective.converges else last_segment(plan.segments)
-        return dataclasses.replace(self, segments=segments)
+        return dataclasses.replace(self, segments=segments, fit=fit)
+
+    def _within(self, objective: "Objective", prepared: Prepared, memory: int) -> tuple[int, str]:
+        """Return the least number of pieces that fits in memory, and what it needs, in words.
+
+        Raises:
+            NoRoomError: if no number fits.
+        """
+        import jax
+
+        from simkit.core.budget import NoRoomError
+        from simkit.core.compilation import needed_bytes
+        from simkit.engine.backward import number_within
+        from simkit.engine.memory import format_bytes
+
+        params, key = prepared.simulation.params, jax.random.key(self.scenario.run.seed)
+        if objective.converges:
+            compiled = self._at_rest(objective).lower(prepared.shapes[0], self._chosen(params)).compile()
+            needed, number = needed_bytes(compiled), SEGMENTS
+            what = f"{EQUILIBRIUM} holds no states of earlier steps"
+            if needed > memory:
+                raise NoRoomError(needed)
+        else:
+            number, needed = number_within(objective, self.wrt, params, key, memory, SEGMENTS)
+            what = f"the run is divided into {number} pieces"
+        return number, f"{format_bytes(needed)} of {format_bytes(memory)}: {what}"
+
+    def _chosen(self, params: "Params") -> "Arrays":
+        """Return the parameters to differentiate by, ``{path: array}``."""
+        from simkit.core import paths
+
+        known = paths.leaves(params)
+        return {path: known[path] for path in self.wrt}
+
+    def _at_rest(self, objective: "Objective") -> Any:
+        """Return ``(state, chosen) -> (value, derivative)`` of a simulation that has converged."""
+        import jax
+
+        from simkit.core import paths
+
+        params = objective.simulation.params
+
+        def value(chosen: "Arrays", state: Any) -> "jax.Array":
+            return objective.from_state(state, paths.replaced(params, chosen))
+
+        return jax.jit(lambda state, chosen: jax.value_and_grad(value)(chosen, state))
 
     def execute(
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
@@ -156,7 +216,8 @@ class Gradient(Job[StoredDerivative]):
         seal = directory.seal.of("derivative")
         write_arrays(directory.path / RESULT, kept | {f"{SLOPE}{path}": array for path, array in slopes.items()}, seal)
         write_sealed_json(directory.path / SUMMARY, {"value": float(value), "note": note}, directory.identity)
-        return StoredDerivative(float(value), slopes, status, note, scenario=self.scenario, objective=self.objective)
+        about = {"scenario": self.scenario, "objective": self.objective}
+        return StoredDerivative(float(value), slopes, status, note, self.fit, **about)
 
     def _through_steps(
         self, objective: "Objective", prepared: Prepared, store: Store, report: Report, warn: Warn
@@ -164,10 +225,10 @@ class Gradient(Job[StoredDerivative]):
         """Return value, derivative and status of a run of a fixed number of steps."""
         import jax
 
-        from simkit.engine.backward import VALUE, backward
+        from simkit.engine.backward import VALUE, backward, number_of_pieces
 
         params, key = prepared.simulation.params, jax.random.key(self.scenario.run.seed)
-        work = backward(objective, self.wrt, params, key, store, SEGMENTS)
+        work = backward(objective, self.wrt, params, key, store, number_of_pieces(self.segments))
         last = self._run(work, store, report, warn)
         slopes = {path: np.asarray(last.state.derivative[path]) for path in self.wrt}
         if VALUE not in last.arrays:
@@ -180,7 +241,6 @@ class Gradient(Job[StoredDerivative]):
         """Return value, derivative and status of a run that converges."""
         import jax
 
-        from simkit.core import paths
         from simkit.engine.driver import Drive, final_status
 
         simulation, plan = prepared.simulation, plan_of(self.scenario)
@@ -189,11 +249,7 @@ class Gradient(Job[StoredDerivative]):
         if simulation.sized_like is not None:
             objective = dataclasses.replace(objective, simulation=simulation.with_buffers_of(last.state))
 
-        def value(chosen: "Mapping[str, jax.Array]") -> "jax.Array":
-            return objective.from_state(last.state, paths.replaced(simulation.params, chosen))
-
-        known = paths.leaves(simulation.params)
-        found, slopes = jax.jit(jax.value_and_grad(value))({path: known[path] for path in self.wrt})
+        found, slopes = self._at_rest(objective)(last.state, self._chosen(simulation.params))
         status = int(final_status(simulation, last.status))
         return np.asarray(found), {path: np.asarray(slopes[path]) for path in self.wrt}, status
 
@@ -232,7 +288,7 @@ class Gradient(Job[StoredDerivative]):
         slopes = {path: found[f"{SLOPE}{path}"] for path in job.wrt}
         note, version = str(summary.get("note", "")), directory.manifest["versions"].get("simkit", "")
         about = {"scenario": job.scenario, "objective": job.objective, "version": version}
-        return StoredDerivative(float(found[VALUE]), slopes, int(found[STATUS]), note, **about)
+        return StoredDerivative(float(found[VALUE]), slopes, int(found[STATUS]), note, job.fit, **about)
 
     @staticmethod
     def dataset(result: StoredDerivative) -> "xarray.Dataset":
@@ -265,7 +321,9 @@ class Gradient(Job[StoredDerivative]):
         return result.note
 
 
-def gradient_job(scenario: Scenario, wrt: Sequence[str], objective: object, mode: Mode) -> Gradient:
+def gradient_job(
+    scenario: Scenario, wrt: Sequence[str], objective: object, mode: Mode, memory: int | str | None = None
+) -> Gradient:
     """Return the job of a derivative that is stored.
 
     Args:
@@ -273,13 +331,17 @@ def gradient_job(scenario: Scenario, wrt: Sequence[str], objective: object, mode
         wrt: paths of the parameters.
         objective: name of the objective; ``None`` takes the first in the file.
         mode: ``"reverse"`` or ``"shortest"``.
+        memory: memory limit, such as ``"200MB"`` or a number of bytes; ``None`` divides the run into about 20 pieces.
 
     Raises:
-        UserError: if the mode is forward, which stores no states, or a name is unknown.
+        UserError: if the mode is forward, which stores no states, a name is unknown, or the limit is no size.
     """
+    from simkit.engine.memory import memory_in_bytes
+
     if mode == "forward":
         raise UserError("forward mode stores no states between steps; leave the mode out, or the output folder")
-    return Gradient(scenario, tuple(wrt), objective_name(scenario, objective)).checked()
+    limit = None if memory is None else memory_in_bytes(memory)
+    return Gradient(scenario, tuple(wrt), objective_name(scenario, objective), memory=limit).checked()
 
 
 def _store(directory: RunDirectory) -> Store:

@@ -8,17 +8,22 @@ import pytest
 
 import simkit
 from simkit.cli.main import main
+from simkit.engine.backward import number_of_pieces
+from simkit.engine.memory import format_bytes, memory_in_bytes
 from simkit.errors import UserError
-from simkit.jobs.gradients import Gradient
+from simkit.jobs.gradients import Gradient, gradient_job
 from simkit.jobs.job import begin
 from simkit.jobs.outcome import RunFailedError
 from simkit.jobs.progress import progress_of
+from simkit.scenario.loading import load
 from simkit.storage.archives import read_arrays, write_arrays
 from simkit.storage.run_directory import RunDirectory
 from tests.core.test_buffers import search, swing
 from tests.stopping import StopAfter, Stopped
 from tests.toys import PENDULUMS, SPRINGS, toy
 
+# Too small for a derivative of 2,000 steps in 20 pieces.
+LIMIT = "4kB"
 BOTH = ("frequency", "time_step")
 
 
@@ -176,7 +181,8 @@ def test_the_command_line_reports_stored_derivatives(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--memory", "1MB", "-o", "run"], "--memory is not for a derivative that is stored"),
+        (["--memory", "10", "-o", "run"], "and 10 B may be used; pass a larger --memory"),
+        (["--memory", "much", "-o", "run"], "memory"),
         (["--check", "-o", "run"], "--check is not for a derivative that is stored"),
         (["--second", "-o", "run"], "--second is not for a derivative that is stored"),
         (["--mode", "forward", "-o", "run"], "forward mode stores no states"),
@@ -195,9 +201,53 @@ def test_options_that_contradict_each_other_are_refused(more, words, tmp_path, m
 
 
 def test_refusals_from_python(tmp_path):
-    for values, words in (({"memory": "1MB"}, "memory= limits"), ({"mode": "forward"}, "forward mode")):
+    for values, words in (({"memory": 10}, "pass a larger memory="), ({"mode": "forward"}, "forward mode")):
         with pytest.raises(UserError, match=words):
             simkit.value_and_grad(toy(), "frequency", output=tmp_path / "run", **values)
     with pytest.raises(UserError, match="is stored with its name"):
         simkit.value_and_grad(toy(), "frequency", output=tmp_path / "run", objective=lambda f, d: jnp.sum(d["energy"]))
     assert not list(tmp_path.iterdir())
+
+
+def in_memory(limit, folder, **values):
+    """Return the derivative within a limit, the number of its pieces, and what it says about its memory."""
+    found = simkit.value_and_grad(toy(), BOTH, output=folder, memory=limit, **values)
+    request = RunDirectory.open(folder).manifest["request"]
+    return found, number_of_pieces(request["segments"]), request["fit"]
+
+
+@pytest.mark.parametrize("objective", [None, "time_mean(energy)*final(mean(position))"])
+def test_less_memory_means_more_pieces_and_the_same_derivative(objective, tmp_path):
+    values = {"objective": objective, "steps": 2000, "every": 20}
+    expected = simkit.value_and_grad(toy(), BOTH, mode="reverse", **values)
+    wide, few, said = in_memory("1GB", tmp_path / "wide", **values)
+    assert few == 20 and f"of {format_bytes(10**9)}: the run is divided into 20 pieces" in said
+    needed = int(memory_in_bytes(said.partition(" of ")[0]) * 0.95)
+    narrow, many, said = in_memory(needed, tmp_path / "narrow", **values)
+    assert many > few and f"{many} pieces" in said and memory_in_bytes(said.partition(" of ")[0]) <= needed
+    check_equal(wide, expected)
+    check_equal(narrow, expected)
+
+
+def test_a_derivative_within_a_limit_resumes_in_the_same_pieces(tmp_path, capsys):
+    job = gradient_job(load(toy(), {"steps": 2000, "every": 20}), BOTH, None, "reverse", LIMIT)
+    begin(job, tmp_path / "whole")
+    request = RunDirectory.open(tmp_path / "whole").manifest["request"]
+    pieces = number_of_pieces(request["segments"])
+    assert pieces > 20
+    with pytest.raises(Stopped):
+        begin(job, tmp_path / "stopped", report=StopAfter(pieces + 4))
+    capsys.readouterr()
+    assert main(["resume", str(tmp_path / "stopped")]) == 0
+    assert f"memory: {request['fit']}" in capsys.readouterr().out
+    assert files(tmp_path / "stopped") == files(tmp_path / "whole")
+
+
+def test_the_derivative_of_an_equilibrium_within_a_limit(tmp_path):
+    wrt = ["rest", "stiffness"]
+    expected = simkit.value_and_grad(toy(SPRINGS), wrt)
+    found = simkit.value_and_grad(toy(SPRINGS), wrt, output=tmp_path / "run", memory="1GB")
+    check_equal(found, expected, rtol=1e-6)
+    assert "an equilibrium holds no states" in RunDirectory.open(tmp_path / "run").manifest["request"]["fit"]
+    with pytest.raises(UserError, match="at least, and 10 B may be used; pass a larger memory="):
+        simkit.value_and_grad(toy(SPRINGS), wrt, output=tmp_path / "more", memory=10)

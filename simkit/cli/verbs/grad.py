@@ -52,9 +52,9 @@ def main(arguments: argparse.Namespace) -> int:
     objective = objective_name(scenario, arguments.objective)
     use_compilation_cache()
     if arguments.output is not None:
-        if given := given_of(arguments, ["memory", "check", "second"]):
+        if given := given_of(arguments, ["check", "second"]):
             raise UserError(f"{given} is not for a derivative that is stored; leave it out, or leave --output out")
-        job = gradient_job(scenario, wrt, objective, arguments.mode)
+        job = gradient_job(scenario, wrt, objective, arguments.mode, arguments.memory)
         work = partial(begin, job, arguments.output, arguments.overwrite)
         return carry_out(job, arguments.output, arguments, None, work)
     if arguments.overwrite:
