@@ -9,8 +9,9 @@ import numpy as np
 
 from simkit.errors import UserError
 
-# Direct solvers store a dense matrix per axis; at this number of cells it takes 2 GiB.
+# Widths of cells whose squares, and those of their inverses, are floating-point numbers.
 WIDTHS = (1e-100, 1e100)
+# Direct solvers store a dense matrix per axis; at this number of cells it takes 2 GiB.
 MAX_CELLS = 16_384
 
 

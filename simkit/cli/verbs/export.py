@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 DATA = ("netcdf", "zarr", "csv", "parquet", "vtk")
 FORMATS = ("stablehlo", "onnx", "all", "page", "extended_xyz", *DATA)
 FORMS = ("step", "segment", "trajectory", "gradient", "final", "start", "advance", "show")
-# Options of programs, by attribute name.
 # Digits of a number that is too large for a batch; Python refuses to read one of thousands.
 LONG = 20
+# Options of programs, by attribute name.
 _OF_PROGRAMS = ("what", "batch", "objective", "tolerance", "ops")
 
 
