@@ -4,6 +4,7 @@ import argparse
 import os
 import shlex
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from simkit.errors import UserError
 
 if TYPE_CHECKING:
     from simkit.engine.processes import ProcessGroup
-    from simkit.jobs.job import Job, Report
+    from simkit.jobs.job import Job
 
 OPTIONS = ("processes", "process_id", "coordinator")
 
@@ -67,22 +68,22 @@ def run_of(job: "Job[Any]", group: "ProcessGroup | None") -> "Job[Any]":
     return dataclasses.replace(job, group=group)
 
 
-def together(group: "ProcessGroup", folder: Path, work: "Callable[[Report], Any]") -> "Callable[[Report], Any]":
+def together[**P, T](group: "ProcessGroup", remedy: str, work: "Callable[P, T]") -> "Callable[P, T]":
     """Return the work of the first process of a group, which leaves the group at its end.
 
     Args:
         group: group of the processes.
-        folder: the run directory.
-        work: function that runs the job, given a progress callback, and returns its result.
+        remedy: what to do if another process is lost.
+        work: function that does the work, such as one that runs a job, given a progress callback.
     """
 
-    def run(report: "Report") -> Any:
+    def run(*arguments: P.args, **keywords: P.kwargs) -> T:
         import jax
 
         try:
-            result = work(report)
+            result = work(*arguments, **keywords)
         except jax.errors.JaxRuntimeError as error:
-            _end_if_lost(error, f"resume with: simkit resume {shlex.quote(str(folder))}")
+            _end_if_lost(error, remedy)
             raise
         except BaseException:
             group.leave()
@@ -93,11 +94,20 @@ def together(group: "ProcessGroup", folder: Path, work: "Callable[[Report], Any]
     return run
 
 
-def follow(job: "Job[Any]", group: "ProcessGroup") -> int:
+def resuming(folder: Path) -> str:
+    """Return what to do if a process of a run is lost.
+
+    Args:
+        folder: the run directory.
+    """
+    return f"resume with: simkit resume {shlex.quote(str(folder))}"
+
+
+def follow(work: "Callable[[], Any]", group: "ProcessGroup") -> int:
     """Run the part of a process other than the first, which prints and stores nothing.
 
     Args:
-        job: the run.
+        work: function that does the work.
         group: group of the processes.
 
     Returns:
@@ -107,11 +117,9 @@ def follow(job: "Job[Any]", group: "ProcessGroup") -> int:
 
     from simkit.cli.main import FINE
     from simkit.engine.processes import FirstProcessStoppedError
-    from simkit.jobs.runs import Run
 
-    assert isinstance(job, Run)  # see `run_of`
     try:
-        job.follow()
+        work()
     except FirstProcessStoppedError:
         pass
     except jax.errors.JaxRuntimeError as error:
@@ -120,6 +128,11 @@ def follow(job: "Job[Any]", group: "ProcessGroup") -> int:
     except UserError:  # raised in the first process, too
         group.leave()
         raise
+    except Exception:
+        # The first process would wait for this one, which would wait for it at its end.
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
     group.leave()
     return FINE
 

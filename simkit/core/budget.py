@@ -1,15 +1,16 @@
 """Derivatives within a memory budget: states that fit are stored, the others are recomputed."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from simkit.core.compilation import needed_bytes
-from simkit.core.gradient import Mode, is_forward, jitted
+from simkit.core.gradient import Mode, is_forward, jitted, state_bytes
 from simkit.core.objective import Objective
-from simkit.core.pytree import size_in_bytes
 from simkit.core.rematerialization import Nesting, nesting_within
 from simkit.core.simulation import Arrays, Params
 
@@ -34,7 +35,7 @@ class Fitted:
         needed: memory of one call in bytes, as reported by the compiler.
         nesting: rematerialization of the steps in reverse mode; ``None`` for a derivative that stores no states
             (forward mode, or the implicit derivative of an equilibrium).
-        state: size of a state in bytes.
+        state: size in bytes of a state, of all members together.
     """
 
     call: Any
@@ -60,13 +61,13 @@ def fitted(
         wrt: as for `simkit.core.gradient.with_derivative`.
         mode: likewise.
         params: parameters; only their shapes matter.
-        key: random key; only its shape matters.
+        key: random key, or keys of members; only its shape matters.
         memory: upper limit in bytes for all arrays together.
 
     Raises:
         NoRoomError: if no nesting fits.
     """
-    state = size_in_bytes(jax.eval_shape(objective.simulation.init, params, key))
+    members, state = math.prod(jnp.shape(key)), state_bytes(objective, params, key)
     holds_states = not objective.converges and not is_forward(objective, wrt, mode, params, key)
     states, tried, least = memory, set(), None
     for _ in range(ATTEMPTS):
@@ -74,7 +75,7 @@ def fitted(
         if nesting in tried:
             break
         tried.add(nesting)
-        chosen = dataclasses.replace(objective, memory=max(states, 0)) if holds_states else objective
+        chosen = dataclasses.replace(objective, memory=max(states, 0) // members) if holds_states else objective
         call = jitted(chosen, wrt, mode, params, key).lower(params, key).compile()
         needed = needed_bytes(call)
         if needed <= memory:

@@ -153,12 +153,14 @@ def jitted(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: P
         wrt: as for `with_derivative`.
         mode: as for `with_derivative`.
         params: parameters; only their shapes matter.
-        key: random key; only its shape matters.
+        key: random key; only its shape matters. Keys (n,) of n members give each result a leading axis of length n.
     """
     small = _states_are_small(objective, params, key)
     options = {"xla_backend_optimization_level": 0} if small and jax.default_backend() == "cpu" else None
     forward_numbers = FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS
     derive = with_status_and_derivative(objective.with_status, wrt, mode, forward_numbers)
+    if jnp.ndim(key):
+        derive = jax.vmap(derive, in_axes=(None, 0))
     return jax.jit(derive, compiler_options=options)
 
 
@@ -188,8 +190,13 @@ def _is_forward(mode: Mode, numbers: int, forward_numbers: int) -> bool:
 def _states_are_small(objective: Objective, params: Params, key: jax.Array) -> bool:
     if objective.converges:
         return False
-    state = jax.eval_shape(objective.simulation.init, params, key)
-    return objective.steps * size_in_bytes(state) <= SMALL_BYTES
+    return objective.steps * state_bytes(objective, params, key) <= SMALL_BYTES
+
+
+def state_bytes(objective: Objective, params: Params, key: jax.Array) -> int:
+    """Return the size in bytes of the states of all members; arguments as for `jitted`."""
+    init = objective.simulation.init
+    return size_in_bytes(jax.eval_shape(jax.vmap(init, in_axes=(None, 0)) if jnp.ndim(key) else init, params, key))
 
 
 def derivative_with_growth[Derive: Callable](
@@ -214,8 +221,9 @@ def derivative_with_growth[Derive: Callable](
     """
     derive = compiling(objective, wrt, mode, params, key)
     results = derive(params, key)
-    if int(results[1]) == Status.BUFFER_OVERFLOW:
-        objective = objective.with_room(params, key)
+    if (overflowed := np.asarray(results[1]) == Status.BUFFER_OVERFLOW).any():
+        for one in key[overflowed] if jnp.ndim(key) else [key]:
+            objective = objective.with_room(params, one)
         derive = compiling(objective, wrt, mode, params, key)
         results = derive(params, key)
     return derive, objective, *results

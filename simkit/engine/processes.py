@@ -148,6 +148,20 @@ class ProcessGroup:
             return jax.tree.map(keyed, tree, jax.tree.map(self._copied, numbers))
         return jax.tree.map(keyed, tree, self._gathered(numbers))
 
+    def members(self, tree: Any) -> Any:
+        """Return arrays divided along their first axis, of members that are computed independently.
+
+        Args:
+            tree: pytree of arrays with equal values in all processes, of a length that the number of processes divides.
+        """
+        cut = NamedSharding(self._mesh, PartitionSpec(PART))
+
+        def placed(leaf: Any) -> jax.Array:
+            array = np.asarray(plain(leaf))
+            return keyed(leaf, jax.make_array_from_callback(array.shape, cut, lambda part: array[part]))
+
+        return jax.tree.map(placed, tree)
+
     def divided(self, tree: Any, layout: Any) -> Any:
         """Return arrays sharded over the processes.
 
@@ -192,13 +206,25 @@ class ProcessGroup:
         Raises:
             UserError: if the simulation has growing buffers, or cannot be divided.
         """
+        self.check_buffers(simulation)
+        template = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
+        layout = self.layout(template)
+        return Program.of(simulation, plan, functools.partial(jax.jit, out_shardings=(layout, self._whole)))
+
+    @staticmethod
+    def check_buffers(simulation: Simulation) -> None:
+        """Refuse a simulation whose buffers grow.
+
+        Args:
+            simulation: the simulation.
+
+        Raises:
+            UserError: if they do.
+        """
         if simulation.sized_like is not None:
             raise UserError(
                 "a simulation with buffers that grow, such as neighbor lists, runs in one process; leave processes out"
             )
-        template = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-        layout = self.layout(template)
-        return Program.of(simulation, plan, functools.partial(jax.jit, out_shardings=(layout, self._whole)))
 
     def _copied(self, leaf: Any) -> jax.Array:
         array = np.asarray(leaf)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Params, Simulation
 
 EQUILIBRIUM = "the derivative of an equilibrium"
+FORWARD_REMEDY = 'pass a larger memory=, or mode="forward" for few parameters'
 
 type Mode = Literal["reverse", "forward", "shortest"]
 
@@ -78,16 +79,21 @@ def differentiate(
                 function, names, mode, params, key, compiling
             )
         except budget.NoRoomError as error:
-            remedy = 'pass a larger memory=, or mode="forward" for few parameters'
-            raise UserError(memory_message(scenario, error.needed, limit or 0, remedy)) from None
+            raise UserError(memory_message(scenario, error.needed, limit or 0, FORWARD_REMEDY)) from None
         exact = {name: np.asarray(derivative[name]) for name in names}
-        fit = _fit(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
+        fit = fit_in_words(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
     note = status_note(scenario, int(status)) or note_of_steps(scenario, objective, zeros_in(exact))
     return Derivative(float(value), exact, int(status), note, fit)
 
 
-def _fit(call: "Fitted", objective: "Objective", limit: int) -> str:
-    """Return the memory of a derivative and its recomputation, in one line."""
+def fit_in_words(call: "Fitted", objective: "Objective", limit: int) -> str:
+    """Return the memory of a derivative and its recomputation, in one line.
+
+    Args:
+        call: the derivative, compiled to fit in memory.
+        objective: what is differentiated.
+        limit: memory limit in bytes.
+    """
     from simkit.engine.memory import format_bytes
 
     taken = f"{format_bytes(call.needed)} of {format_bytes(limit)}"

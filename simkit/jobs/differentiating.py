@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.errors import UserError
 from simkit.jobs.derivatives import Mode, differentiate, parameter_names
 from simkit.jobs.entrance import enter
 from simkit.jobs.gradients import gradient_job
 from simkit.jobs.job import begin
+from simkit.jobs.mean_derivatives import differentiate_mean
 from simkit.jobs.outcome import NOT_FINITE
 from simkit.scenario.loading import Source, load
 
@@ -25,6 +27,7 @@ def value_and_grad(
     objective: "str | Measure | None" = None,
     mode: Mode = "shortest",
     memory: int | str | None = None,
+    seeds: int | None = None,
     output: Path | str | None = None,
     overwrite: bool = False,
     **values: Any,
@@ -41,6 +44,8 @@ def value_and_grad(
         memory: memory limit of the derivative, ``"200MB"`` or a number of bytes: as many states are stored as fit, and
             steps are recomputed from them, see `simkit.core.budget`; with ``output`` it limits a piece of the run.
             ``None`` stores about the square root of the number of steps.
+        seeds: differentiate the mean over this number of consecutive seeds, beginning with the scenario's, as one
+            vectorized program. ``simkit grad --seeds`` also prints the standard errors.
         output: run directory, for a derivative of many steps: the states between about 20 pieces of the run are stored
             in it, and `simkit.resume` finishes the derivative after an interruption. ``None`` keeps all in memory.
         overwrite: replace an existing run directory.
@@ -55,7 +60,11 @@ def value_and_grad(
     """
     enter("value_and_grad", scenario, values, overwrite=overwrite)
     found = load(scenario, values)
-    if output is None:
+    if output is not None and seeds is not None:
+        raise UserError("output= stores the derivative of one run, not of a mean; leave it out, or leave seeds= out")
+    if seeds is not None:
+        result = differentiate_mean(found, parameter_names(wrt), objective, mode, seeds, memory)
+    elif output is None:
         result = differentiate(found, parameter_names(wrt), objective, mode, memory)
     else:
         result = begin(gradient_job(found, parameter_names(wrt), objective, mode, memory), output, overwrite)

@@ -1,5 +1,6 @@
 """One simulation in several processes: the results and files of one process, also after a process has died."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -121,3 +122,26 @@ def test_an_existing_output_is_refused_by_all_processes(tmp_path):
 def test_options_that_do_not_fit_are_refused(words, message, capsys):
     assert main(words) == 2
     assert message in capsys.readouterr().err
+
+
+def test_two_processes_divide_the_seeds_of_a_derivative(capsys):
+    words = ["grad", "channel_flow", *SET, "--precision", "float64", "--wrt", "reynolds,perturbation", "--seeds", "4"]
+    code, out, err = ended(simkit_command("launch", "-n", 2, *words, "--json"))
+    assert code == 0, err
+    assert main([*words, "--json"]) == 0
+    found, alone = json.loads(out), json.loads(capsys.readouterr().out)
+    assert found["value"] == pytest.approx(alone["value"], rel=1e-12)
+    for name, row in alone["wrt"].items():
+        assert found["wrt"][name] == pytest.approx(row, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--seeds", 3], "2 processes do not divide seeds = 3; give a multiple"),
+        ([], "--processes divides the seeds of a derivative; give --seeds"),
+    ],
+)
+def test_derivatives_that_cannot_be_divided_are_refused(more, words):
+    code, _, err = ended(simkit_command("launch", "-n", 2, "grad", "channel_flow", *SET, "--wrt", "reynolds", *more))
+    assert code == 2 and words in err and err.count("\n") == 1

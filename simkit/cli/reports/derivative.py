@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Supported options of pictures.
 PICTURES = ()
 COLUMNS = ("derivative", "central difference", "its error", "relative difference", "verdict")
+MEAN_COLUMNS = ("derivative", "standard error")
 
 
 def finish(
@@ -63,23 +64,30 @@ def report(
     """
     from simkit.core.status import FAILURES, Status
     from simkit.jobs.derivatives import objective_settings
+    from simkit.jobs.mean_derivatives import MeanDerivative
     from simkit.jobs.outcome import NOT_FINITE
 
-    rows = _rows(found.derivative, checked, wrt)
+    mean = found if isinstance(found, MeanDerivative) else None
+    columns = MEAN_COLUMNS if mean else COLUMNS if checked else COLUMNS[:1]
+    exact = 1 if mean else 2
+    rows = _rows(found, checked, wrt)
     failed = found.status in FAILURES
     if json:
         result = {"scenario": scenario.name, "objective": objective, "value": found.value}
         result |= {"precision": scenario.run.precision, "status": Status(found.status).name.lower(), "note": found.note}
         result |= {"memory": found.fit} if found.fit else {}
+        result |= {"seeds": mean.seeds, "standard_error": mean.value_error} if mean else {}
         result |= {"directory": folder} if folder else {}
-        keys = [column.replace(" ", "_") for column in COLUMNS]
+        keys = [column.replace(" ", "_") for column in columns]
         print_json(result | {"wrt": {name: dict(zip(keys, row, strict=False)) for name, row in rows.items()}})
     else:
         doc = objective_settings(scenario, objective).doc
-        print(f"{objective} = {found.value:.10g}   ({doc}; {scenario.run.precision})\n")
+        error = f" +- {_rough(mean.value_error)}" if mean else ""
+        members = f"; mean of {mean.seeds} seeds" if mean else ""
+        print(f"{objective} = {found.value:.10g}{error}   ({doc}; {scenario.run.precision}{members})\n")
         print_table(
-            ("with respect to", *COLUMNS[: 1 if checked is None else len(COLUMNS)]),
-            [(name, *map(_digits, row[:2]), *map(_rough, row[2:])) for name, row in rows.items()],
+            ("with respect to", *columns),
+            [(name, *map(_digits, row[:exact]), *map(_rough, row[exact:])) for name, row in rows.items()],
         )
         if found.fit:
             print(f"\nmemory: {found.fit}")
@@ -103,8 +111,12 @@ def report(
     return FAILED if wrong else FINE
 
 
-def _rows(derivative: Mapping[str, Any], checked: "GradientCheck | None", wrt: Sequence[str]) -> dict[str, list[Any]]:
-    columns: list[Mapping[str, Any]] = [derivative]
+def _rows(found: "Derivative", checked: "GradientCheck | None", wrt: Sequence[str]) -> dict[str, list[Any]]:
+    from simkit.jobs.mean_derivatives import MeanDerivative
+
+    columns: list[Mapping[str, Any]] = [found.derivative]
+    if isinstance(found, MeanDerivative):
+        columns.append(found.error)
     if checked is not None:
         largest_error = {name: float(error.max(initial=0)) for name, error in checked.error.items()}
         columns += [checked.difference, largest_error, checked.relative_difference, checked.verdict]

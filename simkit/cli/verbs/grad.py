@@ -4,13 +4,19 @@ import argparse
 import dataclasses
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simkit.cli.arguments import add_mode, add_scenario, add_wrt, given_of, names_of, scenario_of
+from simkit.cli.processes import add_processes, follow, group_of, together
 from simkit.cli.progress import Progress
 from simkit.cli.reports.derivative import report
 from simkit.cli.reports.second import report_second
 from simkit.cli.work import carry_out
 from simkit.errors import UserError
+from simkit.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from simkit.engine.processes import ProcessGroup
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,11 +34,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, help="folder for the states and the result of a long derivative, which can resume"
     )
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="differentiate the mean over N seeds, as one vectorized program"
+    )
+    add_processes(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace an existing run directory")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Differentiate and report; a non-finite derivative, or one that differs from its difference, is a failure."""
+    group = group_of(arguments)
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.derivatives import (
         Derivative,
@@ -51,6 +62,10 @@ def main(arguments: argparse.Namespace) -> int:
     wrt = selected_parameters(scenario, names_of(arguments.wrt))
     objective = objective_name(scenario, arguments.objective)
     use_compilation_cache()
+    if arguments.seeds is not None:
+        return _of_mean(scenario, wrt, objective, arguments, group)
+    if group:
+        raise UserError("--processes divides the seeds of a derivative; give --seeds, or leave --processes out")
     if arguments.output is not None:
         if given := given_of(arguments, ["check", "second"]):
             raise UserError(f"{given} is not for a derivative that is stored; leave it out, or leave --output out")
@@ -76,3 +91,20 @@ def main(arguments: argparse.Namespace) -> int:
     note = status_note(scenario, checked.status) or note_of_steps(scenario, objective, zeros_in(checked.derivative))
     found = Derivative(checked.value, checked.derivative, checked.status, note)
     return report(found, scenario, objective, wrt, json=arguments.json, checked=checked)
+
+
+def _of_mean(
+    scenario: Scenario, wrt: list[str], objective: str, arguments: argparse.Namespace, group: "ProcessGroup | None"
+) -> int:
+    """Differentiate the mean over seeds, and report."""
+    from simkit.jobs.mean_derivatives import differentiate_mean
+
+    if given := given_of(arguments, ["output", "check", "second", "overwrite"]):
+        raise UserError(f"{given} is not for the mean over seeds; leave it out, or leave --seeds out")
+    mode, seeds, memory = arguments.mode, arguments.seeds, arguments.memory
+    work = partial(differentiate_mean, scenario, wrt, objective, mode, seeds, memory, group)
+    if group and not group.is_first:
+        return follow(work, group)
+    with Progress(scenario.name, doing="differentiating"):
+        found = (together(group, "run the command again", work) if group else work)()
+    return report(found, scenario, objective, wrt, json=arguments.json)

@@ -1,4 +1,4 @@
-"""Run or resume one simulation in several processes of this machine, each of which holds a part of its fields."""
+"""Run, resume or differentiate in several processes of this machine, over which fields or random seeds are divided."""
 
 import argparse
 import contextlib
@@ -15,7 +15,8 @@ from simkit.cli.main import DIFFERS, FAILED, FINE, INTERRUPTED, TERMINATED, WRON
 from simkit.errors import UserError
 from simkit.jobs.child_processes import ending, last_line, share_cores
 
-VERBS = ("run", "resume")
+# Verbs, and what to do if a process is lost.
+VERBS = {verb: "resume with: simkit resume RUN" for verb in ("run", "resume")} | {"grad": "run the command again"}
 MOST = 256
 # Seconds for the first process to detect and report that another one has ended.
 GRACE = 30.0
@@ -24,7 +25,7 @@ GRACE = 30.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the verb."""
     parser.add_argument("-n", "--number", type=int, required=True, metavar="N", help="number of processes")
-    parser.add_argument("verb", metavar="VERB", help=f"{' or '.join(VERBS)}, followed by its arguments")
+    parser.add_argument("verb", metavar="VERB", help=f"{', '.join(VERBS)}, followed by its arguments")
     parser.add_argument("words", metavar="...", nargs=argparse.REMAINDER, help="arguments of the verb")
 
 
@@ -32,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Start the processes, wait for the first one, and return its exit code."""
     count, words = arguments.number, [arguments.verb, *arguments.words]
     if arguments.verb not in VERBS:
-        raise UserError(f"launch has no verb {arguments.verb!r:.40}; choose {' or '.join(VERBS)}")
+        raise UserError(f"launch has no verb {arguments.verb!r:.40}; choose one of {', '.join(VERBS)}")
     if not 2 <= count <= MOST:
         raise UserError(f"-n {count} is not from 2 to {MOST}; leave launch out for one process")
     if arguments.json:
@@ -44,7 +45,8 @@ def main(arguments: argparse.Namespace) -> int:
         closing.callback(_end, processes)
         code = _wait(processes)
         if code not in (FINE, DIFFERS, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED):
-            print(f"simkit: process 0 {ending(code)}; {_reasons(processes, logs)}", file=sys.stderr)
+            reasons = _reasons(processes, logs)
+            print(f"simkit: process 0 {ending(code)}; {reasons}; {VERBS[arguments.verb]}", file=sys.stderr)
             return FAILED
         return code
 
@@ -106,4 +108,4 @@ def _reasons(processes: Sequence[subprocess.Popen[bytes]], logs: Sequence[IO[byt
         if (code := process.poll()) not in (None, FINE):
             line = last_line(logs[index])
             reasons.append(f"process {index} {ending(code)}{': ' * bool(line)}{line}")
-    return f"{'; '.join(reasons) or 'the others are running'}; resume with: simkit resume RUN"
+    return "; ".join(reasons) or "the others are running"

@@ -7,7 +7,7 @@ from functools import partial
 
 from simkit.cli.arguments import add_no_render, add_picture, add_workers, size_of
 from simkit.cli.cores import use_every_core
-from simkit.cli.processes import add_processes, follow, group_of, run_of, together
+from simkit.cli.processes import add_processes, follow, group_of, resuming, run_of, together
 from simkit.cli.work import carry_out, check_pictures
 
 
@@ -26,6 +26,7 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import proceed
     from simkit.jobs.reopening import with_executor
+    from simkit.jobs.runs import Run
     from simkit.render.files import remove_abandoned
     from simkit.storage.kinds import kind_of
     from simkit.storage.run_directory import RunDirectory
@@ -38,7 +39,8 @@ def main(arguments: argparse.Namespace) -> int:
     use_every_core(getattr(job, "executor", None))
     use_compilation_cache()
     if group and not group.is_first:
-        return follow(job, group)
+        assert isinstance(job, Run)  # see `run_of`
+        return follow(job.follow, group)
     remove_abandoned(directory.path)
 
     if size and not os.access(directory.path, os.W_OK):
@@ -46,5 +48,5 @@ def main(arguments: argparse.Namespace) -> int:
         warnings.warn(f"{directory.path} cannot be written, so nothing is drawn{elsewhere}", stacklevel=1)
         size = None
     work = partial(proceed, job, directory, warnings.warn)
-    work = together(group, directory.path, work) if group else work
+    work = together(group, resuming(directory.path), work) if group else work
     return carry_out(job, directory.path, arguments, size, work)

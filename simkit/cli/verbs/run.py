@@ -12,7 +12,7 @@ from simkit.cli.arguments import (
     scenario_of,
     size_of,
 )
-from simkit.cli.processes import add_processes, follow, group_of, together
+from simkit.cli.processes import add_processes, follow, group_of, resuming, together
 from simkit.cli.work import carry_out
 
 
@@ -40,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
     output = output_of(arguments, job.scenario.name)
     use_compilation_cache()
     if group and not group.is_first:
-        return follow(job, group)
+        return follow(job.follow, group)
     work = partial(begin, job, output, arguments.overwrite)
-    work = together(group, output, work) if group else work
+    work = together(group, resuming(output), work) if group else work
     return carry_out(job, output, arguments, size, work)
