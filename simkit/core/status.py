@@ -33,6 +33,7 @@ class Status(enum.IntEnum):
     UNRESOLVED = 14
     CELL_TOO_SMALL = 15
     VISCOSITY_OUT_OF_RANGE = 16
+    OUTLINE_TOO_COARSE = 17
 
 
 MESSAGES = {
@@ -62,6 +63,8 @@ MESSAGES = {
     "take a larger cell of more particles, a shorter cut-off, or a lower pressure",
     Status.VISCOSITY_OUT_OF_RANGE: "has a viscosity that became negative, or too large for its time step with explicit "
     "friction; change its formula, or reduce the time step",
+    Status.OUTLINE_TOO_COARSE: "has a body whose outline became too long for its points, so that fluid leaks through; "
+    "give the obstacle more points",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
     "another axis, or take dynamics = Free, Compliant or Jointed",
@@ -78,6 +81,7 @@ FAILURES = (
     Status.BODY_TOO_NEAR,
     Status.CELL_TOO_SMALL,
     Status.VISCOSITY_OUT_OF_RANGE,
+    Status.OUTLINE_TOO_COARSE,
 )
 # Statuses that do not stop a run, whose result or derivatives may deviate from the physics.
 CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET, Status.UNRESOLVED)

@@ -20,6 +20,7 @@ from simkit.flow.composed.start import check_start
 from simkit.flow.composed.viscosity_range import viscosity_in_range
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.clearance import are_clear
+from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
 from simkit.flow.stepping.stepper import FlowState, stepper
 
 _LIMIT = "keep courant_number below 1.7 (runge_kutta), 0.5 (adams_bashforth)"
@@ -119,6 +120,9 @@ def system(
         if moves:
             fits = are_clear(bodies, params, state.time[0])  # type: ignore[arg-type]
             code = jnp.where(fits, code, jnp.int32(Status.BODY_TOO_NEAR))
+        if isinstance(bodies, ImmersedBoundary):
+            resolved = bodies.are_resolved(params, state.time[0])
+            code = jnp.where(resolved, code, jnp.int32(Status.OUTLINE_TOO_COARSE))
         return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
 
     return Simulation(
@@ -127,7 +131,7 @@ def system(
         observe=seen.observe,
         diagnose=seen.diagnose,
         params=flow.parameters,
-        status=status if moves or varies else None,
+        status=status if moves or varies or isinstance(bodies, ImmersedBoundary) else None,
         watched=False,
         check=functools.partial(check_start, flow),
         dimensions=seen.dimensions,

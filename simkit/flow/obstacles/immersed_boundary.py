@@ -21,7 +21,15 @@ from simkit.flow.obstacles.indicator import distance_in_cells
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction
 from simkit.flow.obstacles.outline import Outline, check_outline, farthest_corner, moved_outline, outline
 from simkit.flow.obstacles.stage import Inertia, Stage
-from simkit.flow.obstacles.transfer import across_and_along, along_axes, kernels_at, read, smearing_at, spread
+from simkit.flow.obstacles.transfer import (
+    across_and_along,
+    along_axes,
+    kernels_at,
+    read,
+    smearing_at,
+    spacing_in_cells,
+    spread,
+)
 from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.flow.viscosity import Uniform, uniform
 
@@ -32,6 +40,8 @@ if TYPE_CHECKING:
 # Distance of points on the outline, in spacings of the grid. At larger distances forces oscillate along the outline;
 # the grid cannot tell them apart.
 POINT_DISTANCE = 1.2
+# Largest such distance: drag of a cylinder 8 cells across changes by less than 0.2 % up to 1.6, and by 2 % at 1.8.
+LARGEST_DISTANCE = 1.5
 # Added to the diagonal of the matrix of forces, relative to its mean; without it the matrix is singular, since the
 RIDGE = 1e-4
 
@@ -145,6 +155,18 @@ class ImmersedBoundary(Bodies):
         super().check_places(params, time)
         for body in self.bodies.values():
             check_outline(body.shape(params), body.pivot(params), self._reach(body, params))
+        apart = jax.jit(self._spacing)(params, jnp.asarray(time, float))
+        for (name, body), cells in zip(self.bodies.items(), map(float, apart), strict=True):
+            if cells > LARGEST_DISTANCE:
+                count = body.points or 0
+                raise UserError(
+                    f"the {count} points on the outline of the {self._called(name)} are {cells:.3g} cells apart, and "
+                    f"{LARGEST_DISTANCE:g} at most resolve it; set points = {math.ceil(count * cells / POINT_DISTANCE)}"
+                )
+
+    def are_resolved(self, params: Params, time: jax.Array) -> jax.Array:
+        """Return whether the points on all outlines are close enough for the cells at a time, bool."""
+        return jnp.max(jnp.stack(self._spacing(params, time))) <= LARGEST_DISTANCE
 
     def check_equations(self, equations: "Equations") -> None:
         """Refuse equations that this method does not support.
@@ -217,12 +239,21 @@ class ImmersedBoundary(Bodies):
         ]
         return jax.tree.map(lambda f: jnp.asarray(f, dtype), found)
 
-    def _placed(self, outlines: list[Outline], params: Params, time: jax.Array) -> Placed:
-        """Return the bodies at their positions at a time."""
-        moved = [
+    def _spacing(self, params: Params, time: jax.Array) -> list[jax.Array]:
+        """Return the largest distance of the points on each outline, in cells."""
+        moved = self._moved(self._outlines(params, time.dtype), params, time)
+        return [jnp.max(spacing_in_cells(one, self.domain.grid)) for one in moved]
+
+    def _moved(self, outlines: list[Outline], params: Params, time: jax.Array) -> list[Outline]:
+        """Return the outlines at the positions of their bodies at a time."""
+        return [
             found if body.motion is None else moved_outline(found, body.pivot(params), body.now(params, time))
             for body, found in zip(self.bodies.values(), outlines, strict=True)
         ]
+
+    def _placed(self, outlines: list[Outline], params: Params, time: jax.Array) -> Placed:
+        """Return the bodies at their positions at a time."""
+        moved = self._moved(outlines, params, time)
         around = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), *moved)
         slip = smearing_at(around, self.domain.grid) / (
             uniform(self.viscosity, params, "an immersed boundary") * around.spacing

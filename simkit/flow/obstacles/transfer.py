@@ -73,6 +73,12 @@ def smearing_at(around: Outline, grid: Grid) -> jax.Array:
     return length
 
 
+def spacing_in_cells(around: Outline, grid: Grid) -> jax.Array:
+    """Return the distance of the points over the least width of the cells there, (n,)."""
+    widths = [interpolated(x, axis.centers, axis.widths) for x, axis in zip(around.points, grid.axes, strict=True)]
+    return around.spacing / jnp.minimum(*widths)
+
+
 def across_and_along(x: jax.Array, y: jax.Array, around: Outline) -> jax.Array:
     """Return the normal components of vectors at the points, followed by the tangential components."""
     a, b = around.normals
