@@ -56,6 +56,7 @@ def stamps(diagnostics: Mapping[str, np.ndarray], count: int, unit: str = "") ->
         unit: unit of time, ``"1"`` or empty for none.
     """
     if "time" in diagnostics:
+        unit = "" if unit == "time" else unit
         return [
             f"t = {text} {shown_unit(unit)}".rstrip() for text in _fixed(np.asarray(diagnostics["time"], float)[:count])
         ]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simkit.errors import UserError
+from simkit.render.select import is_oblique
 
 # Smallest visible change between two frames, in particle diameters or fractions of the color range; and the change
 # above which a step counts as one jump, which gets no more frames.
@@ -104,7 +105,10 @@ def visible_changes(frames: Frames, quantity: str, last: bool = False) -> np.nda
         total += _mean_square(changes(frames["orientation"]))
     if "position" in frames:
         steps = changes(frames["position"])
-        if "box" in frames:
+        if is_oblique(frames):
+            vectors = np.asarray(frames["cell"], dtype=float)[1:]
+            steps = steps - np.rint(steps @ np.linalg.inv(vectors)) @ vectors
+        elif "box" in frames:
             box = np.asarray(frames["box"], dtype=float)[1:, None, :]
             periodic = np.isfinite(box) & (box > 0)
             # Minimum image: a particle that leaves a periodic box on one side enters on the other.

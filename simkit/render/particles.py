@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 from matplotlib.collections import LineCollection
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Polygon
 
 from simkit.errors import UserError
 from simkit.render.clip import Clip
@@ -52,7 +52,7 @@ class ParticlePainter:
             bar=(self._scale, clip.settings.label, clip.settings.unit),
         )
         self._disks = Disks(self.sheet, edge=0.5)
-        self._inside = Rectangle((0, 0), 1, 1, transform=self.sheet.axes.transData)
+        self._inside = Polygon(np.zeros((4, 2)), transform=self.sheet.axes.transData)
         self._borders = LineCollection(
             [], colors=INK, linewidths=0.9, capstyle="projecting", animated=True, clip_on=False
         )
@@ -68,10 +68,10 @@ class ParticlePainter:
         drawn = np.flatnonzero(np.isfinite(position).all(axis=1))
         if self._cell is not None:
             cell = self._cell
-            self._inside.set_bounds(*cell.low, *cell.edges[index])
+            self._inside.set_xy(cell.corners[index][[0, 1, 3, 2]])
             self._disks.artist.set_clip_path(self._inside)
             self._borders.set_segments(_borders(cell, index))
-            centers, source = periodic_images(position[drawn], diameter[drawn], cell.edges[index], cell.periodic)
+            centers, source = periodic_images(position[drawn], diameter[drawn], cell.vectors[index], cell.periodic)
             drawn = drawn[source]
         else:
             centers = position[drawn]
@@ -91,26 +91,32 @@ def particle_painter(clip: Clip, size: Size) -> "ParticlePainter | SpherePainter
 
 
 def periodic_images(
-    position: np.ndarray, diameter: np.ndarray, box: np.ndarray, periodic: np.ndarray
+    position: np.ndarray, diameter: np.ndarray, vectors: np.ndarray, periodic: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the centers of all disks visible in a cell, images across its periodic edges included.
 
     Args:
-        position: centers (N, 2), inside or outside the box.
+        position: centers (N, 2), inside or outside the cell.
         diameter: diameters (N,).
-        box: edge lengths (2,); the cell starts at the origin along periodic axes.
-        periodic: whether each axis repeats, (2,) booleans.
+        vectors: of the cell as rows, (2, 2); it starts at the origin along those that repeat.
+        periodic: whether the cell repeats along each vector, (2,) booleans.
 
     Returns:
-        Centers (M, 2) with M >= N, and the index (M,) of the particle of each.
+        Centers (M, 2) with M >= N, and the index (M,) of the particle of each; in an oblique cell also some that are
+        beside its corners.
     """
-    inside = np.where(periodic, position % box, position)
+    inverse = np.linalg.inv(vectors)
+    heights = 1 / np.linalg.norm(inverse, axis=0)
+    is_oblique = bool(vectors[0, 1] or vectors[1, 0])
+    inside = position - np.where(periodic, np.floor(position @ inverse), 0.0) @ vectors
     centers, sources = [], []
     for shift in product(*((-1, 0, 1) if repeats else (0,) for repeats in periodic)):
-        image = inside + np.array(shift) * box
+        image = inside + np.array(shift) @ vectors
+        along = image @ inverse
         # The distance from the cell to the center, zero where the center is inside.
-        gap = np.where(periodic, np.maximum(np.maximum(-image, image - box), 0.0), 0.0)
-        seen = np.flatnonzero(np.hypot(*gap.T) < diameter / 2) if any(shift) else np.arange(len(image))
+        gap = np.where(periodic, np.maximum(np.maximum(-along, along - 1), 0.0), 0.0) * heights
+        distance = gap.max(axis=1) if is_oblique else np.hypot(*gap.T)
+        seen = np.flatnonzero(distance < diameter / 2) if any(shift) else np.arange(len(image))
         centers.append(image[seen])
         sources.append(seen)
     return np.concatenate(centers), np.concatenate(sources)
@@ -118,7 +124,7 @@ def periodic_images(
 
 def _borders(cell: DrawnCell, frame: int) -> list[np.ndarray]:
     """Return the edges of a plane cell across which particles repeat, as pairs of points."""
-    corners = cell.corners(frame)
+    corners = cell.corners[frame]
     ends = {0: ((0, 1), (2, 3)), 1: ((0, 2), (1, 3))}
     return [corners[list(pair)] for axis in (0, 1) if cell.periodic[axis] for pair in ends[axis]]
 
@@ -127,8 +133,8 @@ def _window(runs: Sequence[Mapping[str, np.ndarray]], periodic: np.ndarray | Non
     """Return the largest cell of all runs, or in free space a window that holds all particles."""
     cells = [cell for frames in runs if (cell := drawn_cell(frames, periodic)) is not None]
     if len(cells) == len(runs):
-        low = np.min([cell.low for cell in cells], axis=0)
-        high = np.max([cell.low + cell.edges.max(axis=0) for cell in cells], axis=0)
+        corners = np.concatenate([cell.corners.reshape(-1, 2) for cell in cells])
+        low, high = corners.min(axis=0), corners.max(axis=0)
         return Window(low[0], high[0], low[1], high[1])
     corners = []
     for frames in runs:

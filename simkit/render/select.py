@@ -1,6 +1,6 @@
 """Selection of the arrays of a view from stored frames, with checks of their shapes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -46,31 +46,53 @@ def field_values(runs: Sequence[Mapping[str, np.ndarray]], name: str) -> np.ndar
 
 
 def periodic_box(frames: Mapping[str, np.ndarray], count: int, dimension: int) -> np.ndarray | None:
-    """Return the edge lengths (frames, dimension) of a periodic box, or ``None`` for free space.
+    """Return the edge lengths (frames, dimension) of a periodic box, or ``None`` for free space and oblique cells.
 
     Raises:
         UserError: if ``box`` has another shape.
     """
     box = _edges(frames, count, dimension)
-    return box if box is not None and np.isfinite(box).all() and (box > 0).all() else None
+    is_box = box is not None and np.isfinite(box).all() and (box > 0).all() and not is_oblique(frames)
+    return box if is_box else None
+
+
+def is_oblique(frames: Mapping[str, np.ndarray]) -> bool:
+    """Return whether frames have a ``cell`` (frames, d, d) whose vectors are not along the axes."""
+    if "cell" not in frames:
+        return False
+    vectors = np.asarray(frames["cell"], float)
+    along = np.einsum("fii->fi", vectors)[..., None] * np.eye(vectors.shape[-1])
+    return bool(np.any(vectors != along))
 
 
 class DrawnCell(NamedTuple):
-    """A cell as pictures show it, periodic along at least one axis.
+    """A cell as pictures show it, periodic along at least one of its vectors.
 
     Attributes:
-        low: its lower corner, (d,).
-        edges: edge lengths, (frames, d); along axes that do not repeat the extent of all particles.
-        periodic: whether each axis repeats, (d,) booleans.
+        low: its first corner, (d,).
+        vectors: its vectors as rows, (frames, d, d); along axes that do not repeat as long as the extent of all
+            particles.
+        periodic: whether the cell repeats along each vector, (d,) booleans.
     """
 
     low: np.ndarray
-    edges: np.ndarray
+    vectors: np.ndarray
     periodic: np.ndarray
 
-    def corners(self, frame: int) -> np.ndarray:
-        """Return the corners, (2**d, d), in the order of binary numbers."""
-        return self.low + np.array(list(product((0.0, 1.0), repeat=len(self.low)))) * self.edges[frame]
+    @property
+    def corners(self) -> np.ndarray:
+        """The corners, (frames, 2**d, d), in the order of binary numbers."""
+        return self.low + np.array(list(product((0.0, 1.0), repeat=len(self.low)))) @ self.vectors
+
+    def less_whole_vectors(self, vector: np.ndarray, count: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return vectors (frames, ..., d) less whole numbers of cell vectors, along those that repeat.
+
+        Args:
+            vector: any vectors.
+            count: numbers to take away as a function of the coordinates along the cell vectors, such as `np.floor`.
+        """
+        coordinates = vector @ np.linalg.inv(self.vectors)
+        return vector - np.where(self.periodic, count(coordinates), 0.0) @ self.vectors
 
 
 def drawn_cell(frames: Mapping[str, np.ndarray], periodic: np.ndarray | None = None) -> DrawnCell | None:
@@ -96,7 +118,10 @@ def drawn_cell(frames: Mapping[str, np.ndarray], periodic: np.ndarray | None = N
         return None
     low = np.where(periodic, 0, (center - radius)[seen].min(axis=0))
     edges = np.where(periodic, box, (center + radius)[seen].max(axis=0) - low)
-    return DrawnCell(low, edges, periodic)
+    is_whole = periodic.all() and is_oblique(frames)
+    return DrawnCell(
+        low, np.asarray(frames["cell"], float) if is_whole else edges[..., None] * np.eye(dimension), periodic
+    )
 
 
 def _edges(frames: Mapping[str, np.ndarray], count: int, dimension: int) -> np.ndarray | None:

@@ -125,7 +125,7 @@ class SpherePainter:
     def _edges(self, index: int) -> list[Line]:
         if self._cell is None:
             return []
-        corners = self._cell.corners(index)
+        corners = self._cell.corners[index]
         ink = np.tile(linear(INK), (2, 1))
         pairs = [(a, b) for a in range(8) for b in range(a) if (a ^ b) in (1, 2, 4)]
         return [Line(corners[[a, b]], ink, np.full(2, 0.6)) for a, b in pairs]
@@ -150,14 +150,11 @@ def _in_cell(position: np.ndarray, cell: DrawnCell, steady: bool) -> np.ndarray:
         cell: the cell.
         steady: whether to show each particle near its last position, so that it crosses a side without a jump.
     """
-    box = cell.edges[:, None]
-    # Particles on a side of the box, which round-off puts on either end, are all shown at the same end.
-    shift = _ON_SIDE * box
-    wrapped = np.where(cell.periodic, (position + shift) % box - shift, position)
+    # Particles on a side of the cell, which round-off puts on either end, are all shown at the same end.
+    wrapped = cell.less_whole_vectors(position, lambda along: np.floor(along + _ON_SIDE))
     if not steady:
         return wrapped
-    away = wrapped - wrapped[-1]
-    return wrapped - np.where(cell.periodic, box * np.rint(away / box), 0)
+    return wrapped[-1] + cell.less_whole_vectors(wrapped - wrapped[-1], np.rint)
 
 
 def _pairs(position: np.ndarray, diameter: np.ndarray) -> np.ndarray:
@@ -171,10 +168,10 @@ def _pairs(position: np.ndarray, diameter: np.ndarray) -> np.ndarray:
 
 
 def _extent(frames: Mapping[str, np.ndarray], periodic: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return centers and radii of spheres around the corners of the largest cell, or the particles in free space."""
+    """Return centers and radii of spheres around the corners of all cells, or the particles in free space."""
     cell = drawn_cell(frames, periodic)
     if cell is not None:
-        corners = cell._replace(edges=cell.edges.max(axis=0, keepdims=True)).corners(0)
+        corners = np.unique(cell.corners.reshape(-1, 3), axis=0)
         return corners, np.full(len(corners), 0.5 * float(np.max(frames["diameter"])))
     center, diameter = np.asarray(frames["position"], float), np.asarray(frames["diameter"], float)
     is_finite = np.isfinite(center).all(axis=-1) & np.isfinite(diameter)

@@ -6,6 +6,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.render.particles import periodic_images
+from simkit.render.select import drawn_cell, periodic_box
 from simkit.render.views import new_painter
 
 WHITE = np.array([255, 255, 255])
@@ -53,7 +54,7 @@ def test_periodic_images_are_exactly_those_that_overlap_the_cell(periodic):
     position, diameter = generator.uniform(-9, 9, (40, 2)), generator.uniform(0.2, 1.5, 40)
     box = np.array([3.0, 4.0])
     repeats = np.array(periodic)
-    centers, source = periodic_images(position, diameter, box, repeats)
+    centers, source = periodic_images(position, diameter, np.diag(box), repeats)
     found = {(s, *np.round(c, 9)) for c, s in zip(centers, source, strict=True)}
     expected = set()
     for particle in range(40):
@@ -64,6 +65,30 @@ def test_periodic_images_are_exactly_those_that_overlap_the_cell(periodic):
                 if np.linalg.norm(image - nearest) < diameter[particle] / 2 or (image == nearest).all():
                     expected.add((particle, *np.round(image, 9)))
     assert found == expected
+
+
+def test_images_in_an_oblique_cell_are_its_lattice_images():
+    # A row of touching disks along the second vector: the last touches the image of the first.
+    vectors = np.array([[4.0, 0.0], [1.8, 2.4]])
+    position = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]) @ np.array([[0.6, 0.8], [0, 0]]) + [0.5, 0.0]
+    centers, source = periodic_images(position, np.ones(3), vectors, np.array([True, True]))
+    assert [*np.round(position[0] + vectors[1], 9)] in np.round(centers[source == 0], 9).tolist()
+    shifts = (centers - position[source]) @ np.linalg.inv(vectors)
+    np.testing.assert_allclose(shifts, np.rint(shifts), atol=1e-12)
+
+
+def test_an_oblique_cell_is_drawn_as_a_parallelogram():
+    vectors = np.array([[[4.0, 0.0], [1.8, 2.4]]])
+    frames = {
+        "position": np.ones((1, 1, 2)),
+        "diameter": np.ones((1, 1)),
+        "box": np.array([[4.0, 3.0]]),
+        "cell": vectors,
+    }
+    np.testing.assert_allclose(drawn_cell(frames).corners[0], [[0, 0], [1.8, 2.4], [4, 0], [5.8, 2.4]])
+    assert periodic_box(frames, 1, 2) is None
+    straight = frames | {"cell": np.array([[[4.0, 0.0], [0.0, 3.0]]])}
+    np.testing.assert_allclose(drawn_cell(straight).corners[0], [[0, 0], [0, 3], [4, 0], [4, 3]])
 
 
 def test_contact_numbers_have_one_flat_color_each(settings, window_of):

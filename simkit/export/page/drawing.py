@@ -14,7 +14,7 @@ from simkit.render.labels import plain, shown_unit, with_unit
 from simkit.render.layout import Window
 from simkit.render.particles import particle_colors
 from simkit.render.resample import cell_edges
-from simkit.render.select import field_values, observed, periodic_box
+from simkit.render.select import field_values, is_oblique, observed, periodic_box
 from simkit.render.walls import read_sides
 
 # Direction of the camera in degrees, and the size of particles in space, in diameters.
@@ -96,12 +96,14 @@ def _particles(clip: Clip) -> tuple[dict[str, Any], list[str]]:
         low, high = (center - radius).min(axis=0), (center + radius).max(axis=0)
         margin = _MARGIN * float((high - low).max()) or 1.0
         low, high = low - margin, high + margin
+    # Positions in an oblique cell are drawn without images.
+    has_box = "box" in clip.frames and not is_oblique(clip.frames)
     drawing = {
         "quantity": clip.settings.quantity,
         "scale": scale_data(particle_colors(clip)),
         "label": label_of(clip),
     }
-    names = ["position", "diameter", clip.settings.quantity, *(["box"] if "box" in clip.frames else [])]
+    names = ["position", "diameter", clip.settings.quantity, *(["box"] if has_box else [])]
     if dimension == 2:
         window = [float(end) for axis in range(2) for end in (low[axis], high[axis])]
         return {"kind": "disks", "window": window, **drawing}, names
