@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit import __version__
 from simkit.errors import UserError, nearest
 from simkit.export.replacing import check_replaceable
 from simkit.jobs.totals import blocks_of
@@ -24,6 +25,8 @@ ENDINGS = {"netcdf": ".nc", "zarr": ".zarr", "csv": ".csv", "parquet": ".parquet
 NEEDS = {"zarr": "zarr", "parquet": "pyarrow", "vtk": "pyevtk"}
 # Files of which a folder of each format has at least one.
 MARKS = {"zarr": ("zarr.json", ".zgroup"), "vtk": ("frames.pvd",)}
+# Attribute of the files that are written here, by which an earlier one is recognized.
+MADE_BY = b"simkit_version"
 SPACE = ("x", "y", "z")
 
 
@@ -45,7 +48,7 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
     if to not in ENDINGS:
         raise UserError(f"'{to}' is not a format{nearest(str(to), tuple(ENDINGS))}")
     path = Path(path)
-    check_replaceable(path, overwrite, MARKS.get(to, ()))
+    check_replaceable(path, overwrite, MARKS.get(to, ()), is_earlier=lambda content: _is_earlier(content, to, result))
     if (package := NEEDS.get(to)) is not None:
         try:
             importlib.import_module(package)
@@ -55,6 +58,14 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
     writers = {"zarr": _write_zarr, "vtk": _write_vtk, "netcdf": _write_netcdf, "parquet": _write_parquet}
     _write_whole(path, lambda temporary: writers.get(to, _write_csv)(result, temporary))
     return path
+
+
+def _is_earlier(content: bytes, to: str, result: "xarray.Dataset") -> bool:
+    """Return whether the content of a file is that of an earlier file of a format; of CSV, with the same columns."""
+    if to == "csv":
+        header = next(_tables_of(result)).head(0).to_csv(index=False).encode()
+        return content.startswith(header)
+    return content.startswith(b"CDF" if to == "netcdf" else b"PAR1") and MADE_BY in content
 
 
 def table_of(result: "xarray.Dataset") -> "pandas.DataFrame":
@@ -104,7 +115,8 @@ def _write_parquet(result: "xarray.Dataset", path: Path) -> None:
 
     tables = (pyarrow.Table.from_pandas(table, preserve_index=False) for table in _tables_of(result))
     first = next(tables)
-    with pyarrow.parquet.ParquetWriter(path, first.schema) as writer:
+    schema = first.schema.with_metadata({**(first.schema.metadata or {}), MADE_BY: __version__.encode()})
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
         for table in itertools.chain([first], tables):
             writer.write_table(table)
 

@@ -49,10 +49,15 @@ def export_frames(outcome: Outcome, file: Path, overwrite: bool = False) -> Expo
     Raises:
         UserError: if its frames hold no particles, or the file exists or cannot be written.
     """
-    check_replaceable(file, overwrite)
+    check_replaceable(file, overwrite, is_earlier=_is_extended_xyz)
     frames = list(structures(outcome))
     write_bytes(file, write_extended_xyz(frames).encode())
     return ExportedFrames(file=file, frames=len(frames), particles=len(frames[0]))
+
+
+def _is_extended_xyz(content: bytes) -> bool:
+    number, *lines = content.split(b"\n", 2)
+    return number.strip().isdigit() and bool(lines) and b"Properties=" in lines[0]
 
 
 def structures(outcome: Outcome) -> Iterator[Structure]:

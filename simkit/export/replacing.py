@@ -5,9 +5,16 @@ from pathlib import Path
 
 from simkit.errors import UserError
 
+# Bytes at the beginning and the end of a file in which exports are recognized.
+ENDS = 2**20
+
 
 def check_replaceable(
-    path: Path, overwrite: bool, marks: Collection[str] = (), is_own: Callable[[str], bool] = lambda name: True
+    path: Path,
+    overwrite: bool,
+    marks: Collection[str] = (),
+    is_own: Callable[[str], bool] = lambda name: True,
+    is_earlier: Callable[[bytes], bool] = lambda content: True,
 ) -> None:
     """Refuse an output that exists, unless it is an earlier one that may be replaced.
 
@@ -16,6 +23,7 @@ def check_replaceable(
         overwrite: whether an earlier output may be replaced.
         marks: names of files of which an earlier folder has at least one; empty for an output that is a file.
         is_own: whether a name in an earlier folder is that of a file which exports write.
+        is_earlier: whether a file that begins and ends with these bytes is an earlier output.
 
     Raises:
         UserError: if something exists there that may not be replaced.
@@ -30,6 +38,8 @@ def check_replaceable(
     if not marks:
         if path.is_symlink() or not path.is_file():
             raise UserError(f"{path} is not a file, and overwrite=True replaces a file; choose another with output=")
+        if not is_earlier(_ends(path)):
+            raise UserError(f"{path} is no earlier export that overwrite=True replaces; choose another with output=")
         return
     if path.is_symlink() or not any((path / mark).is_file() for mark in marks):
         raise UserError(f"{path} holds no earlier export that overwrite=True replaces; choose another with output=")
@@ -38,3 +48,11 @@ def check_replaceable(
             f"{path} holds files that no export wrote ({', '.join(others[:3])}), which overwrite=True would delete; "
             "move them, or choose another folder with output="
         )
+
+
+def _ends(path: Path) -> bytes:
+    """Return the beginning and the end of a file."""
+    with path.open("rb") as file:
+        begin = file.read(ENDS)
+        file.seek(max(path.stat().st_size - ENDS, 0))
+        return begin + file.read(ENDS)

@@ -104,7 +104,7 @@ def test_bodies_are_points_in_vtk(balls, tmp_path):
     np.testing.assert_array_equal(arrays["radius"][:, 0], balls["radius"].values[-1])
 
 
-@pytest.mark.parametrize("to", ["csv", "netcdf", "vtk"])
+@pytest.mark.parametrize("to", ["csv", "netcdf", "parquet", "vtk"])
 def test_earlier_data_are_replaced_only_when_asked(to, flow, tmp_path):
     run, path = simkit.open_run(flow), tmp_path / "out"
     data_file(run, to, path)
@@ -112,7 +112,7 @@ def test_earlier_data_are_replaced_only_when_asked(to, flow, tmp_path):
     if path.is_dir():
         next(path.glob("*.vt?")).unlink()
     else:
-        path.write_text("old")
+        path.write_bytes(before["out"][:-9])
     with pytest.raises(UserError, match=r"out exists; choose another .* or pass overwrite=True to replace it"):
         data_file(run, to, path)
     data_file(run, to, path, overwrite=True)
@@ -129,6 +129,16 @@ def test_only_earlier_data_of_the_same_kind_are_replaced(flow, tmp_path):
     with pytest.raises(UserError, match="mine holds no earlier export that overwrite=True replaces"):
         data_file(run, "vtk", folder, overwrite=True)
     assert (folder / "thesis.tex").read_text() == "mine"
+
+
+@pytest.mark.parametrize("to", ["csv", "netcdf", "parquet"])
+@pytest.mark.parametrize("content", [b"", b"mine", b"time,speed\n0,1\n", b"CDF\x01mine", b"PAR1mine"])
+def test_files_that_no_export_wrote_are_kept(to, content, flow, tmp_path):
+    path = tmp_path / "notes"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="notes is no earlier export that overwrite=True replaces; choose another"):
+        data_file(simkit.open_run(flow), to, path, overwrite=True)
+    assert path.read_bytes() == content
 
 
 def test_refused_data_file_leaves_nothing(flow, sweep, tmp_path, monkeypatch):

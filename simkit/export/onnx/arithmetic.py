@@ -1,7 +1,9 @@
 """Arithmetic on real numbers and integers, with the edge cases of XLA: division by zero, wrap-around, signs."""
 
 import numpy as np
+from ml_dtypes import finfo
 
+from simkit.errors import UserError
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
@@ -199,12 +201,27 @@ def clamp(graph: Graph, equation: Equation, low: Tensor, x: Tensor, high: Tensor
 
 @primitive("reduce_precision")
 def reduce_precision(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """``x`` rounded to a narrower type and cast back."""
+    """``x`` rounded to a narrower type and cast back.
+
+    Raises:
+        UserError: if the bits are those of no type.
+    """
     bits = (equation.params["exponent_bits"], equation.params["mantissa_bits"])
-    narrow = {(11, 52): "float64", (8, 23): "float32", (5, 10): "float16"}.get(bits)
-    if narrow is None or np.dtype(narrow).itemsize > x.dtype.itemsize:
+    own = finfo(x.dtype)
+    if bits[0] >= own.nexp and bits[1] >= own.nmant:
         return x
-    return graph.cast(graph.cast(x, narrow), x.dtype)
+    narrow = {(8, 23): "float32", (5, 10): "float16"}.get(bits)
+    if narrow is None:
+        raise UserError(
+            f"{graph.origin}: reduce_precision to {bits[0]} and {bits[1]} bits has no ONNX form; use those of float16 "
+            "(5 and 10) or float32 (8 and 23)"
+        )
+    rounded = graph.cast(graph.cast(x, narrow), x.dtype)
+    # XLA has no subnormal numbers here: they become zero, with the sign.
+    tiny = graph.constant(float(finfo(narrow).tiny), x.dtype)
+    small = graph.elementwise("Less", graph.elementwise("Abs", rounded), tiny, dtype=bool)
+    zero = graph.elementwise("Mul", rounded, graph.constant(0, x.dtype))
+    return graph.elementwise("Where", small, zero, rounded)
 
 
 @primitive("is_finite")

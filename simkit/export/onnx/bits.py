@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from simkit.errors import UserError
 from simkit.export.onnx.arithmetic import powers_of_two, scalar
 from simkit.export.onnx.comparisons import choose
 from simkit.export.onnx.convert import inline
@@ -137,10 +136,10 @@ def ordered_bits(graph: Graph, x: Tensor) -> Tensor:
 
 @primitive(*_TOTAL, "eq_to")
 def total_order(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """The order of IEEE 754 in which -0 is below 0 and NaN is above all."""
-    if x.dtype.kind != "f":
-        raise UserError(f"{graph.origin}: the total order of {x.dtype} has no ONNX form; compare with <")
+    """The order of IEEE 754 in which -0 is below 0 and NaN is above all; of other types the plain order."""
     operator = _TOTAL.get(equation.name, "Equal")
+    if x.dtype.kind != "f":
+        return graph.elementwise(operator, x, y, dtype=bool)
     return graph.elementwise(operator, ordered_bits(graph, x), ordered_bits(graph, y), dtype=bool)
 
 

@@ -39,6 +39,11 @@ def reduce(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
         empty = {"ReduceSum": 0, "ReduceProd": 1}.get(operator)
         value = _limit(x.dtype, operator == "ReduceMin") if empty is None else empty
         return graph.expand(graph.constant(value, x.dtype), shape)
+    if not extreme and x.dtype.kind in "iu":
+        # ReduceSum and ReduceProd of onnxruntime accumulate in floating point.
+        return (
+            _by_product(graph, x, axes, shape) if operator == "ReduceSum" else _by_halves(graph, x, axes, "Mul", shape)
+        )
     if extreme and x.dtype.name in ("uint16", "int16", "uint32"):
         wide = np.int64 if x.dtype.itemsize == 4 else np.int32
         return graph.cast(
@@ -85,10 +90,23 @@ def reduce_xor(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     return _by_halves(graph, x, _axes(equation), name, equation.out.shape)
 
 
+def _flat(graph: Graph, x: Tensor, axes: list[int], shape: tuple[int, ...]) -> Tensor:
+    """Return an array of (others, reduced) elements."""
+    others = [axis for axis in range(len(x.shape)) if axis not in axes]
+    sizes = math.prod(shape), math.prod(x.shape[axis] for axis in axes)
+    return graph.reshape(graph.transpose(x, [*others, *axes]), sizes)
+
+
+def _by_product(graph: Graph, x: Tensor, axes: list[int], shape: tuple[int, ...]) -> Tensor:
+    """Return the sum of integers over axes, modulo 2 to the power of their bits, as a product with ones."""
+    flat = _flat(graph, x, axes, shape)
+    ones = graph.constant(np.ones((flat.shape[1], 1), x.dtype))
+    return graph.reshape(graph.typed("MatMul", [flat, ones], (flat.shape[0], 1)), shape)
+
+
 def _by_halves(graph: Graph, x: Tensor, axes: list[int], operator: str, shape: tuple[int, ...]) -> Tensor:
     """Return a reduction over axes, by the operator on two halves until one element is left."""
-    others = [axis for axis in range(len(x.shape)) if axis not in axes]
-    flat = graph.reshape(graph.transpose(x, [*others, *axes]), (math.prod(shape), math.prod(x.shape[a] for a in axes)))
+    flat = _flat(graph, x, axes, shape)
     count = flat.shape[0]
     while flat.shape[1] > 1:
         size = flat.shape[1]

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +131,14 @@ class Session:
             threads: largest number of threads of one operator.
 
         Raises:
-            UserError: if onnxruntime is not installed.
+            UserError: if onnxruntime is not installed, or does not exchange arrays of a type with Python.
         """
+        for port in (*converted.inputs, *converted.outputs):
+            if port.dtype.kind not in "biufc":
+                raise UserError(
+                    f"{port.name} is of type {port.dtype}, which onnxruntime does not exchange with Python; cast "
+                    "arguments and results to float32"
+                )
         try:
             import onnxruntime
         except ImportError as error:
@@ -185,7 +191,16 @@ class OnnxJitted:
         import jax
 
         dynamic, static = self._parted(arguments)
+        for index, value in static:
+            if not isinstance(value, Hashable):
+                raise UserError(
+                    f"argument {index} is static and of type {type(value).__name__}, which cannot be hashed; make it a "
+                    "number, a word or a tuple, or leave it out of static_argnums"
+                )
         leaves, structure = jax.tree.flatten((dynamic, keywords))
+        for leaf in leaves:
+            if isinstance(leaf, str | bytes):
+                raise UserError(f"{leaf!r:.40} is no array; name its argument in static_argnums, or pass numbers")
         key = (
             static,
             structure,
@@ -234,7 +249,12 @@ def onnxjit(function: Callable[..., Any], *, static_argnums: int | Sequence[int]
         function: pure, of trees of arrays, returning one.
         static_argnums: indices of positional arguments that are hashable values instead of arrays, as for ``jax.jit``.
         threads: largest number of threads of one operator.
+
+    Raises:
+        UserError: if it is no function; when called, see `convert`.
     """
+    if not callable(function):
+        raise UserError(f"onnxjit({function!r:.40}) is given no function; pass the function, and its arguments later")
     indices = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     return OnnxJitted(function, indices, threads)
 

@@ -227,9 +227,10 @@ def pad(graph: Graph, equation: Equation, x: Tensor, value: Tensor) -> Tensor:
             ends = [size - between if a == axis else n for a, n in enumerate(whole.shape)]
             x = sliced(graph, whole, [0] * len(x.shape), ends)
     widths = [(low, high) for low, high, _ in equation.params["padding_config"]]
+    # What is cut off on one side may have been added on the other.
+    x = _padded(graph, x, value, [(max(0, low), max(0, high)) for low, high in widths])
     starts = [max(0, -low) for low, _ in widths]
-    x = sliced(graph, x, starts, [n - max(0, -high) for n, (_, high) in zip(x.shape, widths, strict=True)])
-    return _padded(graph, x, value, [(max(0, low), max(0, high)) for low, high in widths])
+    return sliced(graph, x, starts, [n - max(0, -high) for n, (_, high) in zip(x.shape, widths, strict=True)])
 
 
 def _padded(graph: Graph, x: Tensor, value: Tensor, widths: list[tuple[int, int]]) -> Tensor:

@@ -162,6 +162,13 @@ def is_floor_remainder(equation: Equation) -> bool:
     return str(inner.jaxpr) == str(_remainder(equation.inputs))
 
 
+def applies_function(equation: Equation) -> bool:
+    """Return whether a scatter that sets elements applies a function to them, as ``x.at[index].apply`` does."""
+    jaxpr = equation.params["update_jaxpr"]
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    return jaxpr is not None and jaxpr.outvars[0] is not jaxpr.invars[1]
+
+
 def _remainder(avals: Sequence[Aval]) -> Any:
     """Return the jaxpr of ``jax.numpy.remainder``."""
     import jax

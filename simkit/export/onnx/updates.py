@@ -1,17 +1,19 @@
 """Scatters in all their modes and reductions, and dynamic update slices."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from simkit.errors import UserError
 from simkit.export.onnx.comparisons import choose
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.indexing import Windows, clipped_starts, rows
 from simkit.export.onnx.registry import primitive
 from simkit.export.onnx.shapes import concatenated, sliced
+from simkit.export.onnx.tracing import applies_function
 
 _REDUCTIONS = {
     "scatter": "none",
@@ -23,11 +25,33 @@ _REDUCTIONS = {
 }
 
 
-@primitive(*(name.replace("-", separator) for name in _REDUCTIONS for separator in "-_"), each=True)
+_LINEAR = ("scatter", "scatter-add", "scatter-sub")
+
+
+def _spellings(names: Iterable[str]) -> list[str]:
+    return [name.replace("-", separator) for name in names for separator in "-_"]
+
+
+@primitive(*_spellings(name for name in _REDUCTIONS if name not in _LINEAR))
+def scatter_other(graph: Graph, equation: Equation, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Windows of real numbers multiplied with updates, or the larger or smaller of both."""
+    return scatter(graph, equation, x, indices, updates)
+
+
+@primitive(*_spellings(_LINEAR), each=True)
 def scatter(graph: Graph, equation: Equation, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """Windows of ``x`` set to updates or combined with them, in the order of the updates."""
+    """Windows of ``x`` set to updates or combined with them, in the order of the updates.
+
+    Raises:
+        UserError: if a function is applied to the windows.
+    """
     params = equation.params
     reduction = _REDUCTIONS[equation.name.replace("_", "-")]
+    if reduction == "none" and applies_function(equation):
+        raise UserError(
+            f"{graph.origin}: a scatter that applies a function has no ONNX form; write x.at[i].set(f(x[i])) in place "
+            "of x.at[i].apply(f)"
+        )
     if math.prod(updates.shape) == 0 or math.prod(x.shape) == 0:
         return x
     if equation.name.endswith("sub"):

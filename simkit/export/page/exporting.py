@@ -77,7 +77,7 @@ def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None, o
 
     if file.suffix not in (".html", ".htm"):
         raise UserError(f"{file} cannot hold a page; name it {file.stem}.html")
-    check_replaceable(file, overwrite)
+    check_replaceable(file, overwrite, is_earlier=lambda content: b'name="generator" content="simkit ' in content)
     check_scenario(scenario)
     carried = runtime_files(runtime)
     with precision(scenario.run.precision):

@@ -1,0 +1,95 @@
+"""Programs at the edge of what ONNX has: equal to JAX, or refused in one line that says what to write."""
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from jax import lax
+
+pytest.importorskip("onnxruntime")
+
+import simkit
+from simkit.errors import UserError
+from tests.export.onnx.agreement import check
+
+LARGE = {
+    "int32": [2**31 - 1, 5, 7, -3],
+    "uint32": [2**32 - 1, 5, 7, 3],
+    "int64": [2**53 + 1, 2, 2**62, -(2**63)],
+    "uint64": [2**63 + 5, 2**64 - 1, 5, 3],
+    "int8": [127, 5, 7, -3],
+    "uint8": [255, 5, 7, 3],
+}
+
+
+@pytest.mark.parametrize("dtype", LARGE)
+def test_sums_and_products_of_integers_wrap_around(dtype, x64):
+    x = np.array([LARGE[dtype], LARGE[dtype][::-1], [1, 2, 3, 5]], dtype)
+    check(lambda x: [x.sum(dtype=x.dtype), x.sum(0, dtype=x.dtype), x.prod(1, dtype=x.dtype)], x, rtol=0)
+    check(lambda x: [x.sum((0, 1), dtype=x.dtype), x[:0].sum(0, dtype=x.dtype)], x, rtol=0)
+
+
+def test_functions_applied_in_place_are_refused():
+    with pytest.raises(UserError, match=r"write x\.at\[i\]\.set\(f\(x\[i\]\)\) in place of x\.at\[i\]\.apply\(f\)"):
+        simkit.onnxjit(lambda x: x.at[1].apply(jnp.exp))(jnp.arange(5.0))
+    check(lambda x: x.at[1].set(jnp.exp(x[1])), jnp.arange(5.0), rtol=1e-6)
+
+
+def test_complex_products_in_place_are_refused():
+    z = jnp.array([1 + 2j, -3 - 0.5j])
+    with pytest.raises(UserError, match="of complex numbers"):
+        simkit.onnxjit(lambda z: z.at[1].mul(3j))(z)
+    check(lambda z: [z.at[1].add(3j), z.at[0].set(2j)], z, rtol=1e-6)
+    check(lambda x: [x.at[1].mul(3.0), x.at[jnp.array([0, 0])].max(2.5)], jnp.arange(3.0), rtol=0)
+
+
+def test_precisions_are_those_of_a_type_or_refused():
+    x = jnp.array([1.2345, 1e9, 3e-6, -3e-6, 7e-5], jnp.float32)
+    check(
+        lambda x: [lax.reduce_precision(x, 5, 10), lax.reduce_precision(x, 8, 23), lax.reduce_precision(x, 11, 52)],
+        x,
+        rtol=0,
+    )
+    for bits in ((5, 4), (8, 7), (5, 23)):
+        with pytest.raises(UserError, match="has no ONNX form; use those of float16"):
+            simkit.onnxjit(lambda x, bits=bits: lax.reduce_precision(x, *bits))(x)
+
+
+@pytest.mark.parametrize("widths", [(3, -6, 0), (-6, 3, 0), (3, -4, 0), (-5, 6, 1), (-2, -1, 2), (4, -2, 1)])
+def test_cuts_that_reach_into_the_padding(widths):
+    check(lambda x: lax.pad(x, 9.0, (widths,)), jnp.arange(5.0), rtol=0)
+    check(lambda x: lax.pad(x, 9.0, (widths, (1, -2, 0))), jnp.arange(15.0).reshape(5, 3), rtol=0)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "float32"])
+@pytest.mark.parametrize("method", ["scan", "compare_all", "sort"])
+def test_search_in_sorted_numbers(dtype, method):
+    known, wanted = jnp.array([1, 3, 3, 7], dtype), jnp.array([0, 3, 4, 9], dtype)
+    check(
+        lambda a, v: [jnp.searchsorted(a, v, side=side, method=method) for side in ("left", "right")],
+        known,
+        wanted,
+        rtol=0,
+    )
+
+
+def test_types_that_are_not_exchanged_are_refused():
+    x = jnp.arange(3.0, dtype=ml_dtypes.bfloat16)
+    with pytest.raises(UserError, match="is of type bfloat16, which onnxruntime does not exchange"):
+        simkit.onnxjit(lambda x: 2 * x)(x)
+    with pytest.raises(UserError, match="is of type bfloat16"):
+        simkit.onnxjit(lambda x: x.astype(ml_dtypes.bfloat16))(jnp.arange(3.0))
+
+
+def test_wrong_use_is_one_line():
+    with pytest.raises(UserError, match="given no function"):
+        simkit.onnxjit(3)
+    with pytest.raises(UserError, match=r"argument 1 is static and of type .*, which cannot be hashed"):
+        simkit.onnxjit(lambda x, n: x, static_argnums=1)(jnp.ones(2), np.ones(2))
+    with pytest.raises(UserError, match="'w' is no array; name its argument in static_argnums"):
+        simkit.onnxjit(lambda x: x)("w")
+
+
+def test_sums_of_integers_in_a_batch():
+    check(jax.vmap(lambda x: x.sum()), jnp.arange(12).reshape(3, 4), rtol=0)
