@@ -1,6 +1,7 @@
 """Objectives of a scenario, and their derivatives."""
 
 import dataclasses
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -240,7 +241,7 @@ def objective_name(scenario: Scenario, name: object) -> str:
     """
     if not isinstance(name, str | None):
         raise UserError(
-            f"objective is of type {type(name).__name__}, and an optimization is stored with its name; declare a "
+            f"objective is of type {type(name).__name__}, and only its name can be stored; declare a "
             f"diagnostic as an objective in {scenario.file} and give that name, or make the function a quantity with "
             "simulation.with_quantities(NAME=function of (state, params))"
         )
@@ -289,6 +290,14 @@ def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Meas
 
     steps, every = scenario.run.steps, scenario.run.every
     if callable(name):
+        try:
+            inspect.signature(name).bind(None, None)
+        except ValueError:  # a built-in function has no signature
+            pass
+        except TypeError:
+            raise UserError(
+                "objective takes other arguments than a measure; write objective(frames, diagnostics)"
+            ) from None
         return Objective(simulation, name, steps, every)
     name = objective_name(scenario, name)
     spec = objective_settings(scenario, name)

@@ -110,6 +110,7 @@ def test_stand_alone_program_refuses_inputs_that_do_not_fit(copy):
     for name, value, phrase in (
         ("params.frequency", np.float64(99.0), "params.frequency is out of its bounds [0.1, 10.0]"),
         ("params.frequency", np.float32(1.0), "params.frequency is float32[]; give float64[]"),
+        ("params.frequencey", np.float64(1.0), "params.frequencey is not an input; did you mean params.frequency?"),
         ("state.position", np.zeros(4), "state.position is float64[4]; give float64[3]"),
     ):
         np.savez(copy / "inputs.npz", **inputs | {name: value})
@@ -119,6 +120,16 @@ def test_stand_alone_program_refuses_inputs_that_do_not_fit(copy):
     words = [sys.executable, copy / "run_onnx.py", "--inputs", copy / "inputs.npz"]
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ran.returncode == 2 and "add -o out.npz" in ran.stderr
+    (copy / "words.npz").write_text("words")
+    for more, phrase in (
+        (["--inputs", copy / "missing.npz", "-o", copy / "out.npz"], "missing.npz cannot be read"),
+        (["--inputs", copy / "words.npz", "-o", copy / "out.npz"], "words.npz cannot be read"),
+        (["-o", copy / "nowhere" / "out.npz"], "cannot be written"),
+        (["--calls", "0", "-o", copy / "out.npz"], "--calls 0"),
+    ):
+        words = [sys.executable, copy / "run_onnx.py", *more]
+        ran = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert ran.returncode == 2 and phrase in ran.stderr and ran.stderr.count("\n") == 1
 
 
 def test_program_that_does_not_match_its_reference_is_named(copy, capsys):

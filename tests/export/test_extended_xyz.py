@@ -114,19 +114,27 @@ def test_frames_without_particles_are_refused_in_one_line(tmp_path, observed):
     assert not list(tmp_path.iterdir())
 
 
+OLD = "1\nProperties=species:S:1:pos:R:3\nX 0 0 0\n"
+
+
 def test_existing_file_is_replaced_only_when_asked(tmp_path):
     file = tmp_path / "frames.xyz"
-    file.write_text("old")
+    file.write_text(OLD)
     with pytest.raises(UserError, match="exists; choose another file"):
         export_frames(outcome(particles()), file)
-    assert file.read_text() == "old"
+    assert file.read_text() == OLD
     export_frames(outcome(particles()), file, overwrite=True)
-    assert file.read_text() != "old"
+    assert file.read_text() != OLD
+    for content in ("", "mine", "1\nmine\nX 0 0 0"):
+        file.write_text(content)
+        with pytest.raises(UserError, match="is no earlier export"):
+            export_frames(outcome(particles()), file, overwrite=True)
+        assert file.read_text() == content
 
 
 def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     file = tmp_path / "frames.xyz"
-    file.write_text("old")
+    file.write_text(OLD)
 
     def full(*arguments):
         raise OSError(28, "No space left on device")
@@ -134,7 +142,7 @@ def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(UserError, match="No space left on device"):
         export_frames(outcome(particles()), file, overwrite=True)
-    assert file.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+    assert file.read_text() == OLD and len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("periodic", [(True, False), (False, True), (True, True), (False, False)])

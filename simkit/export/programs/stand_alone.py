@@ -44,6 +44,7 @@ python {file} --calls 100 -o out.npz       call a step or segment 100 times, and
 """
 
 import argparse
+import difflib
 import json
 import pathlib
 import sys
@@ -63,6 +64,11 @@ def refuse(message):
 
 def checked(arrays):
     """Return the inputs in the program's order, or stop at the first one of a wrong type, shape or value."""
+    known = [port["name"] for port in INPUTS]
+    for name in arrays:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            refuse(f"{{name}} is not an input; " + (f"did you mean {{near[0]}}?" if near else "io.json names them"))
     for port in INPUTS:
         name, shape = port["name"], port["shape"]
         if name not in arrays:
@@ -75,6 +81,16 @@ def checked(arrays):
         if (low is not None and (array < low).any()) or (high is not None and (array > high).any()):
             refuse(f"{{name}} is out of its bounds [{{low}}, {{high}}]")
     return {{port["name"]: arrays[port["name"]] for port in INPUTS}}
+
+
+def read(file):
+    """Return the arrays of an .npz file by name, or stop."""
+    try:
+        with np.load(file, allow_pickle=False) as found:
+            return dict(found)
+    except (OSError, ValueError, TypeError, AttributeError, EOFError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        refuse(f"{{file}} cannot be read as .npz: {{reason}}")
 
 
 def error_of(expected, found):
@@ -126,10 +142,16 @@ def main():
         return 1 if compare(reference) else 0
     inputs = {{k[12:]: reference[k] for k in reference.files if k.startswith("start.input.")}}
     if arguments.inputs:
-        inputs |= dict(np.load(arguments.inputs, allow_pickle=False))
+        inputs |= read(arguments.inputs)
     inputs = checked(inputs)
     stepped = any(port["name"].startswith("next.") for port in OUTPUTS)
-    np.savez(arguments.output, **(follow(inputs, arguments.calls) if stepped else call(inputs)))
+    if arguments.calls < 1 or (arguments.calls > 1 and not stepped):
+        refuse(f"--calls {{arguments.calls}}: a step or segment is called once or more, and other programs once")
+    outputs = follow(inputs, arguments.calls) if stepped else call(inputs)
+    try:
+        np.savez(arguments.output, **outputs)
+    except OSError as error:
+        refuse(f"{{arguments.output}} cannot be written: {{error.strerror or error}}")
     return 0
 
 

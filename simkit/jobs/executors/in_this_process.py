@@ -79,9 +79,15 @@ def _in_threads(
     for index in indices:
         waiting.put(index)
 
+    settings = _settings()
+
     def compute_waiting(device: Any) -> None:
-        # The precision and the default device of JAX belong to a thread.
-        with precision(chunks.sweep.scenario.run.precision), jax.default_device(device):
+        # Settings of JAX within a context belong to a thread.
+        with contextlib.ExitStack() as stack:
+            for setting, value in settings:
+                stack.enter_context(setting(value))
+            stack.enter_context(precision(chunks.sweep.scenario.run.precision))
+            stack.enter_context(jax.default_device(device))
             for index in _taken(waiting):
                 try:
                     compute(index)
@@ -121,6 +127,15 @@ def _in_threads(
                 for device in others:
                     pool.submit(compute_waiting, device)
                 others = ()
+
+
+def _settings() -> list[tuple[Callable[[Any], Any], Any]]:
+    """Return the settings of JAX in this thread that change results or errors: context managers and values."""
+    import jax
+
+    names = ("default_prng_impl", "default_matmul_precision", "numpy_dtype_promotion", "numpy_rank_promotion")
+    found = [(getattr(jax, name), getattr(jax.config, f"jax_{name}")) for name in (*names, "debug_nans", "debug_infs")]
+    return [(setting, value) for setting, value in found if value is not None]
 
 
 class _Clock:
