@@ -106,7 +106,7 @@ def test_an_existing_output_is_refused_by_all_processes(tmp_path):
     ("words", "message"),
     [
         (["launch", "-n", "1", "run", "channel_flow"], "-n 1 is not from 2 to 256; leave launch out"),
-        (["launch", "-n", "2", "sweep", "channel_flow"], "launch has no verb 'sweep'; choose run or resume"),
+        (["launch", "-n", "2", "sweep", "channel_flow"], "launch has no verb 'sweep'; choose one of run, resume, grad"),
         (["run", "channel_flow", "--processes", "2"], "--process-id is missing; several processes need all of"),
         (
             ["run", "channel_flow", "--processes", "2", "--process-id", "0", "--coordinator", "x"],
