@@ -10,11 +10,11 @@ from simkit.core.precision import precision
 from simkit.errors import Mistakes, UserError
 from simkit.scenario.build import build
 from simkit.scenario.factories import takes_parameters
-from simkit.scenario.overrides import with_values
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.remedies import IN_A_FORMULA, remedied
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import read_scenario
+from simkit.scenario.validations import check_validation
 
 # Beginning of a message about a key: file, table in brackets if a factory or a check refused, path of the key.
 _KEY = re.compile(
@@ -61,11 +61,10 @@ def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
         return found, scenario
     known = {each.key for each in found}
     built = _mistakes_of_building(scenario, known)
-    for index, validation in enumerate(scenario.validations):
-        where = f"{scenario.file}: validation[{index}].set"
+    for index in range(len(scenario.validations)):
         with built.kept():
             try:
-                with_values(scenario, validation.overrides, lambda key, where=where: f"{where}.{key}")
+                check_validation(scenario, index)
             except UserError as error:
                 if not any(str(error) == message for message in built.found):
                     raise

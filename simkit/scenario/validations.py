@@ -15,16 +15,26 @@ def check_validations(scenario: Scenario) -> None:
     Raises:
         UserError: for the first of them.
     """
-    for index, validation in enumerate(scenario.validations):
-        where = f"{scenario.file}: validation[{index}]"
-        changed = with_values(scenario, validation.overrides, lambda key, where=where: f"{where}.set.{key}")
-        if (name := validation.derivative) is None:
-            continue
-        if name not in changed.parameters:
-            checks.refuse(
-                name,
-                f"{where}.derivative",
-                f"is not a parameter of {scenario.simulation}{nearest(name, list(changed.parameters))}",
-            )
-        if isinstance(changed.parameters[name].default, tuple):
-            checks.refuse(name, f"{where}.derivative", "is an array; name a parameter that is a single number")
+    for index in range(len(scenario.validations)):
+        check_validation(scenario, index)
+
+
+def check_validation(scenario: Scenario, index: int) -> None:
+    """Refuse overrides, and the parameter of a derivative, that do not exist in the scenario.
+
+    Args:
+        scenario: with its validations.
+        index: of the validation.
+
+    Raises:
+        UserError: for the first of them.
+    """
+    validation, where = scenario.validations[index], f"{scenario.file}: validation[{index}]"
+    changed = with_values(scenario, validation.overrides, lambda key: f"{where}.set.{key}")
+    if (name := validation.derivative) is None:
+        return
+    if name not in changed.parameters:
+        known = nearest(name, list(changed.parameters))
+        checks.refuse(name, f"{where}.derivative", f"is not a parameter of {scenario.simulation}{known}")
+    if isinstance(changed.parameters[name].default, tuple):
+        checks.refuse(name, f"{where}.derivative", "is an array; name a parameter that is a single number")

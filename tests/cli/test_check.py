@@ -170,3 +170,18 @@ def test_an_unknown_color_map_is_reported_before_a_run(check, tmp_path, capsys):
 def test_a_mistake_in_a_key_of_any_length_is_a_short_line(check):
     _, told = check(("[objectives", f"[config]\nmass = {{ {'x' * 100_000} = 1 }}\n\n[objectives"))
     assert len(told.err) < 300 and "xxx...xxx is not a name; use up to 64 letters" in told.err
+
+
+def test_the_parameter_of_a_validated_derivative_is_checked(check):
+    validation = """
+[[validation]]
+derivative = "{}"
+objective = "end"
+expected = 1.0
+tolerance = 0.1
+source = "none"
+"""
+    assert check(("[render]", validation.format("gravity") + "\n[render]"))[0] == 0
+    code, told = check(("[render]", validation.format("gravty") + "\n[render]"))
+    assert code == 2 and "validation[0].derivative = 'gravty' is not a parameter" in told.err
+    assert "did you mean 'gravity'?" in told.err and told.err.count("\n") == 1

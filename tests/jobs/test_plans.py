@@ -8,11 +8,12 @@ import xarray
 
 import simkit
 from simkit import Simulation
+from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.jobs.job import begin
 from simkit.jobs.plans import planned
 from tests.stopping import StopAfter, Stopped
-from tests.toys import toy
+from tests.toys import PENDULUMS, toy
 
 RANGES = {"frequency": (1.0, 4.0), "time_step": (0.001, 0.1, "log")}
 TABLE = "frequency, time_step\n1.0,0.01\n2.5,0.02\n1.0,0.03\n\n"
@@ -179,7 +180,6 @@ def test_invalid_table_files_give_one_line(tmp_path):
 
 
 def test_a_forecast_counts_members_chunks_and_compilations(tmp_path, capsys):
-    from simkit.cli.main import main
 
     file = tmp_path / "toy.toml"
     file.write_text(toy().text)
@@ -188,3 +188,14 @@ def test_a_forecast_counts_members_chunks_and_compilations(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert (told["members"], told["compilations"], told["chunks"]) == (8, 2, 4)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_forecast_does_not_mind_an_earlier_sweep(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toy.toml").write_text(PENDULUMS)
+    words = ["sweep", "./toy.toml", "--over", "frequency=1,2"]
+    assert main([*words, "--no-render"]) == 0
+    assert main([*words, "--dry-run"]) == 0
+    capsys.readouterr()
+    assert main([*words, "--dry-run", "--output", "runs/toy_pendulums_sweep"]) == 2
+    assert "already holds" in capsys.readouterr().err

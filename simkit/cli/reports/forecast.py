@@ -27,7 +27,8 @@ def main(job: "Sweep", output: Path, arguments: argparse.Namespace) -> int:
     from simkit.jobs.forecasts import forecast
     from simkit.storage.run_directory import check_output
 
-    check_output(output, overwrite=arguments.overwrite)
+    if arguments.output is not None:  # a folder named after the scenario may hold an earlier sweep
+        check_output(output, overwrite=arguments.overwrite)
     found = forecast(job, output, timed=arguments.dry_run == "time")
     if arguments.json:
         print_json({"scenario": job.scenario.name, "directory": output} | dataclasses.asdict(found))
