@@ -71,7 +71,7 @@ def test_segment_is_one_loop(x64):
             500,
             marks=pytest.mark.xfail(
                 strict=True,
-                reason="740 nodes: 295 that every step computes, and 445 of the neighbor list's update in a branch",
+                reason="742 nodes, more than half of them in the branch that updates the neighbor list",
             ),
         ),
     ],
