@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.render.select import is_oblique
+from simkit.render.select import is_oblique, less_whole_vectors
 
 # Smallest visible change between two frames, in particle diameters or fractions of the color range; and the change
 # above which a step counts as one jump, which gets no more frames.
@@ -106,8 +106,7 @@ def visible_changes(frames: Frames, quantity: str, last: bool = False) -> np.nda
     if "position" in frames:
         steps = changes(frames["position"])
         if is_oblique(frames):
-            vectors = np.asarray(frames["cell"], dtype=float)[1:]
-            steps = steps - np.rint(steps @ np.linalg.inv(vectors)) @ vectors
+            steps = less_whole_vectors(steps, np.asarray(frames["cell"], dtype=float)[1:], np.rint)
         elif "box" in frames:
             box = np.asarray(frames["box"], dtype=float)[1:, None, :]
             periodic = np.isfinite(box) & (box > 0)

@@ -13,7 +13,7 @@ from simkit.render.disks import Disks
 from simkit.render.figure import Size
 from simkit.render.labels import stamps
 from simkit.render.layout import Window
-from simkit.render.select import DrawnCell, drawn_cell, observed
+from simkit.render.select import drawn_cell, less_whole_vectors, observed
 from simkit.render.sheet import Sheet
 from simkit.render.spheres import SpherePainter, particle_colors
 from simkit.render.style import INK
@@ -42,6 +42,7 @@ class ParticlePainter:
             if array.shape != (count, number):
                 raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(count, number)}")
         self._cell = drawn_cell(clip.frames, clip.coordinates.get("periodic"))
+        self._corners = None if self._cell is None else self._cell.corners
         runs = clip.runs
         self._scale = particle_colors(clip)
         self.sheet = Sheet(
@@ -66,11 +67,11 @@ class ParticlePainter:
         position, diameter = self._position[index], self._diameter[index]
         colors = self._scale.colors(self._scale.position(self._values[index])) / 255
         drawn = np.flatnonzero(np.isfinite(position).all(axis=1))
-        if self._cell is not None:
-            cell = self._cell
-            self._inside.set_xy(cell.corners[index][[0, 1, 3, 2]])
+        if self._cell is not None and self._corners is not None:
+            cell, corners = self._cell, self._corners[index]
+            self._inside.set_xy(corners[[0, 1, 3, 2]])
             self._disks.artist.set_clip_path(self._inside)
-            self._borders.set_segments(_borders(cell, index))
+            self._borders.set_segments(_borders(corners, cell.periodic))
             centers, source = periodic_images(position[drawn], diameter[drawn], cell.vectors[index], cell.periodic)
             drawn = drawn[source]
         else:
@@ -108,7 +109,7 @@ def periodic_images(
     inverse = np.linalg.inv(vectors)
     heights = 1 / np.linalg.norm(inverse, axis=0)
     is_oblique = bool(vectors[0, 1] or vectors[1, 0])
-    inside = position - np.where(periodic, np.floor(position @ inverse), 0.0) @ vectors
+    inside = less_whole_vectors(position, vectors, np.floor, periodic)
     centers, sources = [], []
     for shift in product(*((-1, 0, 1) if repeats else (0,) for repeats in periodic)):
         image = inside + np.array(shift) @ vectors
@@ -122,11 +123,10 @@ def periodic_images(
     return np.concatenate(centers), np.concatenate(sources)
 
 
-def _borders(cell: DrawnCell, frame: int) -> list[np.ndarray]:
+def _borders(corners: np.ndarray, periodic: np.ndarray) -> list[np.ndarray]:
     """Return the edges of a plane cell across which particles repeat, as pairs of points."""
-    corners = cell.corners[frame]
     ends = {0: ((0, 1), (2, 3)), 1: ((0, 2), (1, 3))}
-    return [corners[list(pair)] for axis in (0, 1) if cell.periodic[axis] for pair in ends[axis]]
+    return [corners[list(pair)] for axis in (0, 1) if periodic[axis] for pair in ends[axis]]
 
 
 def _window(runs: Sequence[Mapping[str, np.ndarray]], periodic: np.ndarray | None) -> Window:

@@ -84,15 +84,23 @@ class DrawnCell(NamedTuple):
         """The corners, (frames, 2**d, d), in the order of binary numbers."""
         return self.low + np.array(list(product((0.0, 1.0), repeat=len(self.low)))) @ self.vectors
 
-    def less_whole_vectors(self, vector: np.ndarray, count: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return vectors (frames, ..., d) less whole numbers of cell vectors, along those that repeat.
 
-        Args:
-            vector: any vectors.
-            count: numbers to take away as a function of the coordinates along the cell vectors, such as `np.floor`.
-        """
-        coordinates = vector @ np.linalg.inv(self.vectors)
-        return vector - np.where(self.periodic, count(coordinates), 0.0) @ self.vectors
+def less_whole_vectors(
+    vector: np.ndarray,
+    vectors: np.ndarray,
+    count: Callable[[np.ndarray], np.ndarray],
+    periodic: np.ndarray | bool = True,
+) -> np.ndarray:
+    """Return vectors less whole numbers of the vectors of a cell, along those that repeat.
+
+    Args:
+        vector: any vectors (..., n, d).
+        vectors: of the cell as rows, (..., d, d).
+        count: numbers to take away as a function of the coordinates along the cell vectors, such as `np.floor`.
+        periodic: whether the cell repeats along each vector, (d,) booleans.
+    """
+    coordinates = vector @ np.linalg.inv(vectors)
+    return vector - np.where(periodic, count(coordinates), 0.0) @ vectors
 
 
 def drawn_cell(frames: Mapping[str, np.ndarray], periodic: np.ndarray | None = None) -> DrawnCell | None:

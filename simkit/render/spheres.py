@@ -15,7 +15,7 @@ from simkit.render.clip import Clip
 from simkit.render.color import ColorScale, color_scale
 from simkit.render.figure import Size, scale_of
 from simkit.render.labels import stamps
-from simkit.render.select import DrawnCell, all_values, drawn_cell, observed
+from simkit.render.select import DrawnCell, all_values, drawn_cell, less_whole_vectors, observed
 from simkit.render.sheet import Sheet
 from simkit.render.style import INK, WALL
 
@@ -57,9 +57,10 @@ class SpherePainter:
             if array.shape != (count, number):
                 raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(count, number)}")
         repeats = clip.coordinates.get("periodic")
-        self._cell = drawn_cell(clip.frames, repeats)
-        if self._cell is not None:
-            self._position = _in_cell(self._position, self._cell, steady="time" not in clip.diagnostics)
+        cell = drawn_cell(clip.frames, repeats)
+        self._corners = None if cell is None else cell.corners
+        if cell is not None:
+            self._position = _in_cell(self._position, cell, steady="time" not in clip.diagnostics)
         runs = clip.runs
         self._scale = particle_colors(clip)
         # No bonds in dynamics, where neighbors keep changing.
@@ -123,9 +124,9 @@ class SpherePainter:
         return colors + np.nan_to_num(share) * (0.85 - colors)
 
     def _edges(self, index: int) -> list[Line]:
-        if self._cell is None:
+        if self._corners is None:
             return []
-        corners = self._cell.corners[index]
+        corners = self._corners[index]
         ink = np.tile(linear(INK), (2, 1))
         pairs = [(a, b) for a in range(8) for b in range(a) if (a ^ b) in (1, 2, 4)]
         return [Line(corners[[a, b]], ink, np.full(2, 0.6)) for a, b in pairs]
@@ -151,10 +152,10 @@ def _in_cell(position: np.ndarray, cell: DrawnCell, steady: bool) -> np.ndarray:
         steady: whether to show each particle near its last position, so that it crosses a side without a jump.
     """
     # Particles on a side of the cell, which round-off puts on either end, are all shown at the same end.
-    wrapped = cell.less_whole_vectors(position, lambda along: np.floor(along + _ON_SIDE))
+    wrapped = less_whole_vectors(position, cell.vectors, lambda along: np.floor(along + _ON_SIDE), cell.periodic)
     if not steady:
         return wrapped
-    return wrapped[-1] + cell.less_whole_vectors(wrapped - wrapped[-1], np.rint)
+    return wrapped[-1] + less_whole_vectors(wrapped - wrapped[-1], cell.vectors, np.rint, cell.periodic)
 
 
 def _pairs(position: np.ndarray, diameter: np.ndarray) -> np.ndarray:
