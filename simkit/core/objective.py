@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import jax
 import jax.numpy as jnp
@@ -205,11 +205,15 @@ def _root_mean_square_of(name: str) -> Callable[..., jax.Array]:
     return residuals
 
 
-def _takes_stored(measure: Measure) -> bool:
+def _stored_argument(measure: Measure, stored: jax.Array | None, arrays: Iterable[jax.Array]) -> dict[str, jax.Array]:
+    """Return the argument ``stored`` of a function that has one; all frames are stored where no stop is possible."""
     try:
-        return "stored" in inspect.signature(measure).parameters
+        argument = inspect.signature(measure).parameters.get("stored")
     except (TypeError, ValueError):  # the function has no signature
-        return False
+        return {}
+    if argument is None or (stored is None and argument.default is not argument.empty):
+        return {}
+    return {"stored": jnp.ones(len(next(iter(arrays))), bool) if stored is None else stored}
 
 
 def _diagnostic(diagnostics: Arrays, name: str) -> jax.Array:
@@ -219,7 +223,7 @@ def _diagnostic(diagnostics: Arrays, name: str) -> jax.Array:
 
 
 def _measured(measure: Measure, frames: Arrays, diagnostics: Arrays, stored: jax.Array | None = None) -> jax.Array:
-    more = {} if stored is None or not _takes_stored(measure) else {"stored": stored}
+    more = _stored_argument(measure, stored, [*frames.values(), *diagnostics.values()])
     try:
         value = jnp.asarray(measure(frames, diagnostics, **more))
     except KeyError as error:

@@ -291,7 +291,8 @@ def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Meas
     steps, every = scenario.run.steps, scenario.run.every
     if callable(name):
         try:
-            inspect.signature(name).bind(None, None)
+            signature = inspect.signature(name)
+            signature.bind(None, None, **dict.fromkeys({"stored"} & set(signature.parameters)))
         except ValueError:  # a built-in function has no signature
             pass
         except TypeError:

@@ -81,7 +81,7 @@ def test_a_simulation_without_a_status_pays_for_none():
 
 
 def test_a_stalled_relaxation_ends_at_the_same_iteration_in_every_driver():
-    from simkit.molecular import cluster
+    from tests.molecular.clusters import cluster
 
     # Single precision cannot bring the force below some 1e-5.
     simulation, steps = cluster(particles=7, force_tolerance=1e-12), 2000

@@ -139,6 +139,10 @@ def test_a_sweep_makes_each_core_a_device_unless_the_user_sets_their_number(word
     out = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, cwd=os.getcwd()).stdout
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     assert int(out.splitlines()[-1]) == (expected or cores)
+    if words.startswith("sweep") and "--dry-run" not in words:
+        command = [*command[:5], "resume", str(tmp_path / "out")]
+        again = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, cwd=os.getcwd())
+        assert int(again.stdout.splitlines()[-1]) == cores
 
 
 def test_further_devices_start_once_the_rest_takes_longer_than_compilation(monkeypatch):

@@ -14,6 +14,7 @@ from simkit.scenario.loading import load
 from tests.flow.plane_channel import plane_channel
 from tests.molecular.clusters import cluster
 from tests.stopping import StopAfter, Stopped
+from tests.toys import toy
 
 FILE = """
 name = "falling"
@@ -166,3 +167,11 @@ def test_expressions_and_functions_of_frames_count_those_that_the_run_stores(fil
         return jnp.sum(diagnostics["position_x"], where=stored)
 
     assert simkit.value_and_grad(scenario, "launch_speed", objective=counted)[0] == pytest.approx(path.sum(), rel=1e-12)
+
+
+def test_all_frames_are_stored_where_no_stop_is_possible():
+    def counted(frames, diagnostics, stored):
+        return jnp.sum(diagnostics["energy"], where=stored)
+
+    expected = simkit.value_and_grad(toy(), "frequency", objective=lambda _, found: jnp.sum(found["energy"]))
+    assert simkit.value_and_grad(toy(), "frequency", objective=counted) == expected

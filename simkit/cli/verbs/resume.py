@@ -32,11 +32,12 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.storage.run_directory import RunDirectory
 
     directory = RunDirectory.open(arguments.run)
+    if directory.kind in ("sweep", "config_sweep"):
+        use_every_core(arguments)
     job = kind_of(directory.kind).of(directory)
     check_pictures(job, arguments)
     size = size_of(arguments)
     job = run_of(with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline), group)
-    use_every_core(getattr(job, "executor", None))
     use_compilation_cache()
     if group and not group.is_first:
         assert isinstance(job, Run)  # see `run_of`

@@ -5,10 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from simkit.cli.arguments import add_no_render, add_output, add_scenario, add_workers, output_of, scenario_of
+from simkit.cli.arguments import add_no_render, add_output, add_scenario, add_workers, changed_by, output_of
 from simkit.cli.cores import use_every_core
 from simkit.cli.work import carry_out
 from simkit.errors import UserError
+from simkit.scenario.catalog import find_scenario
 from simkit.scenario.over import parse_over
 from simkit.scenario.overrides import parse_settings
 
@@ -55,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Sweep and report."""
-    scenario = scenario_of(arguments)
+    scenario = find_scenario(arguments.scenario)
+    use_every_core(arguments)
+    scenario = changed_by(arguments, scenario)
     over: dict[str, tuple[Any, ...]] = {}
     for text in arguments.over:
         name, values = parse_over(scenario, text, zipped=arguments.zip, sampled=arguments.sample is not None)
@@ -72,7 +75,6 @@ def main(arguments: argparse.Namespace) -> int:
     use_compilation_cache()
     output = output_of(arguments, scenario.name)
     executor = executor_of(arguments.workers, arguments.scheduler, arguments.deadline)
-    use_every_core(executor)
     job = planned(
         scenario,
         over,
