@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import importlib
 import io
 import os
@@ -140,9 +141,9 @@ def _guarded(words: list[str], stops: Stops) -> int:
     except OSError as error:
         # Without a file name, the error is on standard output, so no JSON is written there.
         place, json_wanted = (error.filename, json_wanted) if error.filename else ("the output", False)
-        reason = (
-            f"cannot read or write {place}: {error.strerror or error}; choose another path, or change its permissions"
-        )
+        scarce = error.errno in (errno.EMFILE, errno.ENFILE)
+        remedy = "raise the limit with ulimit -n" if scarce else "choose another path, or change its permissions"
+        reason = f"cannot read or write {place}: {error.strerror or error}; {remedy}"
         return _complain(reason, WRONG_INPUT, json_wanted)
     except Exception as error:
         if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):

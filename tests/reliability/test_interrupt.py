@@ -75,6 +75,14 @@ def test_running_job_is_locked_and_stops_in_order_when_terminated_twice(tmp_path
     assert everything(folder) == everything(tmp_path / "whole")
 
 
+@pytest.fixture
+def interruptible():
+    """SIGINT as in a terminal; a shell that starts the tests in the background has it ignored."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
 WORK = {
     "run": ["run", "--no-render"],
     "sweep": ["sweep", "--over", "frequency=1,2", "--chunk", "1"],
@@ -84,6 +92,7 @@ WORK = {
 STOPS = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("moment", "number"), [(1, signal.SIGINT), (4, signal.SIGINT), (4, signal.SIGTERM)])
 @pytest.mark.parametrize("words", WORK.values(), ids=WORK)
 def test_a_stop_names_the_command_that_resumes(words, moment, number, tmp_path, monkeypatch, capsys):
@@ -128,6 +137,7 @@ def test_a_signal_ignored_by_the_parent_process_stays_ignored():
         signal.signal(signal.SIGTERM, former)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_later_signal_stops_work_that_the_first_one_did_not(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr("simkit.cli.interrupt.time.monotonic", lambda: clock[0])
