@@ -2,7 +2,7 @@
 
 Run by hand on a quiet machine: ``PYTHONPATH=. python tests/benchmarks/bench_processes.py [--processes 1 2]``. The time
 per step is the difference between runs of many and of few steps, divided by the difference in steps, so that starting
-processes and compiling do not count; runs take turns, and the least of each counts.
+processes and compiling do not count; it is at least `LEAST` seconds. Runs take turns, and the least of each counts.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 FEW, MANY = 40, 240
+LEAST = 5.0
 # Cells along x and y of the whole flow, in weak scaling of the part of each process.
 STRONG = ((128, 96), (256, 192), (512, 384))
 WEAK = ((256, 192), (512, 192))
@@ -44,12 +45,18 @@ def seconds(cells: tuple[int, int], steps: int, processes: int, cores: int) -> f
 
 def steps_per_second(cases: list[tuple[tuple[int, int], int, int]], turns: int) -> list[float]:
     """Return the steps per second of each case (cells, processes, cores); all take turns."""
-    few, many = ([float("inf")] * len(cases) for _ in range(2))
-    for _ in range(turns):
-        for index, case in enumerate(cases):
-            few[index] = min(few[index], seconds(case[0], FEW, *case[1:]))
-            many[index] = min(many[index], seconds(case[0], MANY, *case[1:]))
-    return [(MANY - FEW) / (most - least) for most, least in zip(many, few, strict=True)]
+    few, many, steps = [], [], []
+    for cells, count, cores in cases:
+        few.append(seconds(cells, FEW, count, cores))
+        steps.append(MANY)
+        while (most := seconds(cells, steps[-1], count, cores)) - few[-1] < LEAST:
+            steps[-1] *= 4
+        many.append(most)
+    for _ in range(turns - 1):
+        for index, (cells, count, cores) in enumerate(cases):
+            few[index] = min(few[index], seconds(cells, FEW, count, cores))
+            many[index] = min(many[index], seconds(cells, steps[index], count, cores))
+    return [(last - FEW) / (most - least) for last, most, least in zip(steps, many, few, strict=True)]
 
 
 def main() -> None:
