@@ -76,7 +76,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise UserError("--overwrite needs --output; give the folder to replace, or leave it out")
     if arguments.second:
         if arguments.memory:
-            raise UserError("--second has no memory limit; leave --memory out, or use --mode forward, which needs none")
+            raise UserError("--second has no memory limit; leave --memory out")
         return report_second(scenario, wrt, objective, arguments)
     if arguments.check and arguments.memory:
         raise UserError("--check has no memory limit; leave --memory or --check out")

@@ -120,17 +120,22 @@ def elastic_constants(
 
     product = hessian_vector_product(interaction, position, cell, params, neighbors=neighbors)
     # A vector with components along every mode: solving for it detects modes that the other right-hand sides miss.
-    probe = project(jax.random.normal(jax.random.key(0), position.shape, position.dtype))
+    drawn = jax.random.normal(jax.random.key(0), position.shape, position.dtype)
+    probe = project(drawn)
     sides = jnp.concatenate([on_force, jnp.stack([force, probe])])
     *nonaffine, step, answer = jax.vmap(lambda side: solve_symmetric(product, side, project))(sides)
     nonaffine = jnp.stack(nonaffine)
     softening = jnp.einsum("ina,jna->ij", on_force, nonaffine) / volume
 
+    # A single particle of a periodic cell has no motion but translation, hence nothing to relax.
+    margin = MARGINAL * jnp.finfo(position.dtype).eps
+    moves = jnp.linalg.norm(probe) > margin * jnp.linalg.norm(drawn)
+    softening, nonaffine = (jnp.where(moves, found, 0) for found in (softening, nonaffine))
     softest = jnp.sum(probe * answer) / jnp.sum(answer**2)
     stiffest = jnp.linalg.norm(product(probe)) / jnp.linalg.norm(probe)
     spacing = (volume / len(position)) ** (1 / dimension)
-    is_minimum = softest > MARGINAL * jnp.finfo(position.dtype).eps * stiffest
-    is_minimum &= jnp.abs(step).max() < distance_tolerance * spacing
+    is_minimum = ~moves | (softest > margin * stiffest)
+    is_minimum &= ~moves | (jnp.abs(step).max() < distance_tolerance * spacing)
     return ElasticConstants(
         stiffness=jnp.where(is_minimum, born - softening, jnp.nan),
         born=jnp.where(is_minimum, born, jnp.nan),

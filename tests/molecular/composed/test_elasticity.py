@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from simkit.core.converge import converge
+from simkit.core.objective import Objective
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.molecular import bubble_raft, system
@@ -141,3 +142,26 @@ def test_elastic_constants_are_undefined_before_the_system_is_at_rest():
 def test_elastic_constants_are_refused_where_they_are_undefined(changes, phrase):
     with pytest.raises(UserError, match=phrase):
         system(**{**ONE_CELL, **OBSERVED, **changes})
+
+
+def test_a_crystal_of_one_atom_per_cell_has_the_constants_of_two():
+    """A single atom has nothing to relax, so that its constants are those of affine strain."""
+    morse = {"energy": "epsilon*(exp(-8*(r-1)) - 2*exp(-4*(r-1)))", "cutoff": 1.9, "ending": "shift_force"}
+    found = []
+    for count in (1, 2):
+        simulation = system(
+            particles={"A": {"count": count}},
+            start={"positions": [[0.05 + shift, 0.0, 0.0] for shift in range(count)]},
+            cell={"vectors": [[float(count), 0, 0], [0.5, 0.85, 0], [0.5, 0.3, 0.8]]},
+            interactions=[morse],
+            relax={"cell": True, "force_tolerance": 1e-12},
+            observed=["elastic_constants"],
+            parameters={"epsilon": 1.0},
+        )
+        objective = Objective(simulation, "bulk_modulus", 2000)
+        found.append(float(objective(simulation.params, jax.random.key(0))))
+        if count == 1:
+            # All moduli are proportional to the energy.
+            slope = jax.grad(objective)(simulation.params, jax.random.key(0))
+            assert float(slope["epsilon"]) == pytest.approx(found[0], rel=1e-9)
+    assert found[0] == pytest.approx(found[1], rel=1e-8)
