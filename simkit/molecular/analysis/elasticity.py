@@ -129,13 +129,13 @@ def elastic_constants(
 
     # A single particle of a periodic cell has no motion but translation, hence nothing to relax.
     margin = MARGINAL * jnp.finfo(position.dtype).eps
-    moves = jnp.linalg.norm(probe) > margin * jnp.linalg.norm(drawn)
-    softening, nonaffine = (jnp.where(moves, found, 0) for found in (softening, nonaffine))
+    is_single = jnp.any(~held) & (jnp.linalg.norm(probe) <= margin * jnp.linalg.norm(drawn))
+    softening, nonaffine = (jnp.where(is_single, 0, found) for found in (softening, nonaffine))
     softest = jnp.sum(probe * answer) / jnp.sum(answer**2)
     stiffest = jnp.linalg.norm(product(probe)) / jnp.linalg.norm(probe)
     spacing = (volume / len(position)) ** (1 / dimension)
-    is_minimum = ~moves | (softest > margin * stiffest)
-    is_minimum &= ~moves | (jnp.abs(step).max() < distance_tolerance * spacing)
+    is_at_rest = jnp.abs(step).max() < distance_tolerance * spacing
+    is_minimum = is_single | ((softest > margin * stiffest) & is_at_rest)
     return ElasticConstants(
         stiffness=jnp.where(is_minimum, born - softening, jnp.nan),
         born=jnp.where(is_minimum, born, jnp.nan),
