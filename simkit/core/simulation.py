@@ -70,7 +70,7 @@ class Simulation:
         params: default parameters, exactly those that may be swept or differentiated: a dictionary of float arrays by
             name, or any pytree of them, each addressed by its path, ``"closure.0.weight"``, or ``"closure"`` for the
             whole branch. Plain numbers, nested lists of plain numbers and `Parameter` (with unit, meaning and bounds)
-            become arrays of the working precision.
+            become arrays of the working precision; JAX arrays keep their own.
         converges: whether it runs until its ``status`` is ``CONVERGED``, and the number of steps is only a limit.
         equilibrium: equations of a converged state; ``None`` where no implicit derivative exists.
         status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member, see

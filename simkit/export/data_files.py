@@ -15,6 +15,7 @@ from simkit.errors import UserError, nearest
 from simkit.export.replacing import check_replaceable
 from simkit.jobs.totals import blocks_of
 from simkit.storage.files import make_folder
+from simkit.storage.netcdf import to_netcdf_types
 
 if TYPE_CHECKING:
     import pandas
@@ -101,7 +102,7 @@ def _tables_of(result: "xarray.Dataset") -> "Iterator[pandas.DataFrame]":
 
 
 def _write_netcdf(result: "xarray.Dataset", path: Path) -> None:
-    result.to_netcdf(path, engine="scipy")
+    to_netcdf_types(result).to_netcdf(path, engine="scipy")
 
 
 def _write_csv(result: "xarray.Dataset", path: Path) -> None:
@@ -140,7 +141,8 @@ def _remove(path: Path) -> None:
 
 
 def _write_zarr(result: "xarray.Dataset", folder: Path) -> None:
-    result.to_zarr(folder, mode="w-", consolidated=False)
+    # Consolidated metadata, without which readers warn, is part of format 2 only.
+    result.to_zarr(folder, mode="w-", zarr_format=2, consolidated=True)
 
 
 def _write_vtk(result: "xarray.Dataset", folder: Path) -> None:

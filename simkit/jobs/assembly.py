@@ -177,7 +177,7 @@ def _labeled(
     dataset = xarray.Dataset(variables)
     coordinates: dict[str, Any] = {
         **sweep.points.coordinates,
-        "seed": np.arange(sweep.scenario.run.seed, sweep.scenario.run.seed + sweep.seeds, dtype=np.int32),
+        "seed": np.arange(sweep.scenario.run.seed, sweep.scenario.run.seed + sweep.seeds),
         **{name: values for name, values in labels["coordinates"].items() if name in dataset.dims},
     }
     attributes = attributes_of(sweep.scenario, without=tuple(sweep.over))

@@ -10,10 +10,13 @@ from simkit.errors import one_line
 
 
 def share_cores(process: subprocess.Popen[bytes], index: int, count: int) -> None:
-    """Bind a process to its share of the cores, if there are enough: processes that share cores slow each other down.
+    """Bind a process to its share of the cores, if there are enough: independent processes slow each other down.
+
+    Processes that exchange messages at every step are not bound: each waits on threads of its own, which then take a
+    third of the time.
 
     Args:
-        process: one of several processes that compute in parallel.
+        process: one of several processes that compute independently.
         index: index of the process, from 0.
         count: number of processes.
     """

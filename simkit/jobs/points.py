@@ -156,11 +156,13 @@ def check_counts(scenario: Scenario, seeds: int, chunk: int | None, memory: int 
     """
     for name, count in (("seeds", seeds), ("chunk", chunk)):
         if count is not None or name == "seeds":
-            checks.integer(count, name, 1, 2**31)
+            checks.integer(count, name, 1, checks.MAX_SEED)
     if memory is not None:
         checks.integer(memory, "memory", 1, 2**60)
-    if scenario.run.seed + seeds > 2**31:
-        raise UserError(f"{seeds} seeds from seed = {scenario.run.seed} go past 2147483647; begin with a smaller seed")
+    if scenario.run.seed + seeds - 1 > checks.MAX_SEED:
+        raise UserError(
+            f"{seeds} seeds from seed = {scenario.run.seed} go past {checks.MAX_SEED}; begin with a smaller seed"
+        )
 
 
 def check_extremes(simulation: "Simulation", points: Points, seeds: range) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from simkit.jobs.sweep_objectives import OBJECTIVE
 from simkit.jobs.totals import blocks_of, objective_arrays, totals_of
 from simkit.storage.files import DamagedFileError, read_bytes, read_sealed_json, write_bytes, write_sealed_json
+from simkit.storage.netcdf import from_netcdf_types, to_netcdf_types
 from simkit.storage.run_directory import SUMMARY, RunDirectory
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def store_result(directory: RunDirectory, result: "xarray.Dataset", *, in_one_fi
     """
     digest = None
     if in_one_file:
-        data = bytes(result.to_netcdf(engine="scipy"))
+        data = bytes(to_netcdf_types(result).to_netcdf(engine="scipy"))
         write_bytes(directory.path / RESULT, data)
         digest = _digest(data)
     totals = totals_of(result)
@@ -59,11 +60,7 @@ def read_result(directory: RunDirectory) -> "xarray.Dataset":
     if read_sealed_json(directory.path / SUMMARY, directory.identity).get("result") != _digest(data):
         raise DamagedFileError(f"{path}: its checksum does not match its content")
     with xarray.open_dataset(io.BytesIO(data), engine="scipy") as dataset:
-        # NetCDF stores words as objects or bytes.
-        loaded = dataset.load()
-        words = {name: v.astype(str) for name, v in loaded.variables.items() if v.dtype.kind in "OS"}
-        coordinates = {name: words[name] for name in loaded.coords if name in words}
-        return loaded.assign({"status": words["status"]}).assign_coords(coordinates)
+        return from_netcdf_types(dataset.load())
 
 
 def read_summary(directory: RunDirectory) -> dict[str, Any]:

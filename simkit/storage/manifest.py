@@ -12,7 +12,7 @@ from simkit.scenario.scenario import Scenario
 from simkit.storage.archives import Layout
 from simkit.storage.files import checksum
 from simkit.storage.kinds import KINDS
-from simkit.storage.manifest_schema import SchemaError, check_schema
+from simkit.storage.manifest_schema import DTYPES, SchemaError, check_schema
 from simkit.storage.software import devices, versions
 
 if TYPE_CHECKING:
@@ -113,7 +113,18 @@ def describe_frames(frame: "Arrays") -> dict[str, Any]:
 
     Args:
         frame: ``{"observed.NAME" | "diagnosed.NAME": array or shape}`` of one frame of one member.
+
+    Raises:
+        UserError: naming an array of a type that no run stores.
     """
+    for name, array in frame.items():
+        if str(array.dtype) not in DTYPES:
+            group, _, plain = name.partition(".")
+            what = "as real and imaginary parts" if "complex" in str(array.dtype) else "in another type"
+            raise UserError(
+                f"{group} array '{plain}' has type {array.dtype}, which runs do not store; give it {what}, or run "
+                f"without output="
+            )
     return {name: [str(array.dtype), list(array.shape)] for name, array in frame.items()}
 
 

@@ -80,11 +80,11 @@ def _count(value: Any) -> bool:
 def _described(value: Any) -> bool:
     if not isinstance(value, list) or len(value) != 2 or not isinstance(value[1], list):
         return False
-    return value[0] in _DTYPES and all(map(_count, value[1]))
+    return value[0] in DTYPES and all(map(_count, value[1]))
 
 
 _INTEGERS = (f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
-_DTYPES = ("bool", *_INTEGERS, "float16", "float32", "float64")
+DTYPES = ("bool", *_INTEGERS, "float16", "float32", "float64")
 # Checks of values in requests.
 WORD = value_check("a word", lambda value: isinstance(value, str))
 FLAG = value_check("true or false", lambda value: isinstance(value, bool))

@@ -73,7 +73,8 @@ def test_folder_describes_every_array(exported):
     assert inputs["state.position"]["shape"] == [3]
     assert inputs["state.key"] | {"kind": "random key", "dtype": "uint32", "shape": [2]} == inputs["state.key"]
     assert "numpy.array([0, seed]" in card["random_keys"]
-    outputs = [port["name"] for port in card["outputs"]]
+    outputs = {port["name"]: port for port in card["outputs"]}
+    assert outputs["frame.position"]["axes"] == ["pendulum", "column"] and "axes" not in outputs["next.position"]
     assert {"next.position", "frame.position", "diagnostic.energy", "status"} < set(outputs)
     assert {f"state.{name[5:]}" for name in outputs if name.startswith("next.")} < set(inputs)
     assert {path.name for path in exported.iterdir()} == {

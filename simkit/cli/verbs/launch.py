@@ -13,7 +13,7 @@ from typing import IO
 from simkit.cli.interrupt import Terminated
 from simkit.cli.main import DIFFERS, FAILED, FINE, INTERRUPTED, TERMINATED, WRONG_INPUT
 from simkit.errors import UserError
-from simkit.jobs.child_processes import ending, last_line, share_cores
+from simkit.jobs.child_processes import ending, last_line
 
 # Verbs, and what to do if a process is lost.
 VERBS = {verb: "resume with: simkit resume RUN" for verb in ("run", "resume")} | {"grad": "run the command again"}
@@ -59,7 +59,7 @@ def _free_port() -> int:
 
 def _started(words: list[str], count: int, index: int, address: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
     options = ["--processes", str(count), "--process-id", str(index), "--coordinator", address]
-    process = subprocess.Popen(
+    return subprocess.Popen(
         # As for workers of sweeps: modules are those of this process, and Ctrl-C reaches only this process.
         [sys.executable, "-P", "-m", "simkit.cli.main", *words, *options],
         stdin=subprocess.DEVNULL,
@@ -67,8 +67,6 @@ def _started(words: list[str], count: int, index: int, address: str, log: IO[byt
         stderr=log if index else None,
         start_new_session=True,
     )
-    share_cores(process, index, count)
-    return process
 
 
 def _wait(processes: list[subprocess.Popen[bytes]]) -> int:

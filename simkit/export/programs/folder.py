@@ -223,7 +223,7 @@ def _port(entry: Mapping[str, Any], where: str, batch: "int | str | None") -> Po
             raise ValueError(f"{where}.bounds = {bounds!r:.60} is not two numbers")
         bounds = (-math.inf if bounds[0] is None else bounds[0], math.inf if bounds[1] is None else bounds[1])
     words: Sequence[str] = [str(entry.get(key, ""))[:200] for key in ("unit", "doc", "implementation")]
-    return Port(name, tuple(shape), dtype, words[0], words[1], kind, bounds, words[2])
+    return Port(name, tuple(shape), dtype, words[0], words[1], kind, bounds, implementation=words[2])
 
 
 def _check_bounds(path: Path, port: Port, array: np.ndarray) -> None:

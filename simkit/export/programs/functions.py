@@ -84,7 +84,7 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
         raise UserError(f"'{form}' is not a form of program{nearest(form, list(FORMS))}")
     if objective is not None and form != "gradient":
         raise UserError(f"objective = '{objective}' is for the form 'gradient' only; leave it out")
-    params, quantities = simulation.params, dict(simulation.quantities)
+    params = simulation.params
     parameters = [_with_declaration(port, scenario) for port in ports_of(params, "params", {})]
     if form in ("step", "segment"):
         from simkit.core.rollout import frame
@@ -102,9 +102,9 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
             }
 
         state = jax.eval_shape(simulation.init, params, jax.random.key(0))
-        ports = [ports_of(state, "state", quantities), parameters]
+        ports = [ports_of(state, "state", dict(simulation.quantities)), parameters]
         program = _flat(
-            form, run, ports, (state, params), lambda seed: (start(params, jax.random.key(seed)), params), quantities
+            form, run, ports, (state, params), lambda seed: (start(params, jax.random.key(seed)), params), simulation
         )
         return dataclasses.replace(program, steps=steps, calls=scenario.run.every // steps)
     if form in ("advance", "show"):
@@ -112,7 +112,7 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
     key = jax.random.key(scenario.run.seed)
     ports = [parameters, [dataclasses.replace(ports_of(key, "key", {})[0], doc="random key of the initial state")]]
     function = _of_runs(scenario, simulation, form, objective)
-    program = _flat(form, function, ports, (params, key), lambda seed: (params, jax.random.key(seed)), quantities)
+    program = _flat(form, function, ports, (params, key), lambda seed: (params, jax.random.key(seed)), simulation)
     steps = 0 if form == "start" else scenario.run.steps
     return dataclasses.replace(program, steps=steps)
 
@@ -147,9 +147,9 @@ def part_of(
 
     function = shown if form == "show" else lambda state, params: {"next": advance(state, params)}
     state = jax.eval_shape(simulation.init, params, jax.random.key(0))
-    ports = [ports_of(state, "state", quantities := dict(simulation.quantities)), parameters]
+    ports = [ports_of(state, "state", dict(simulation.quantities)), parameters]
     program = _flat(
-        form, function, ports, (state, params), lambda seed: (start(params, jax.random.key(seed)), params), quantities
+        form, function, ports, (state, params), lambda seed: (start(params, jax.random.key(seed)), params), simulation
     )
     return dataclasses.replace(program, steps=int(form == "advance"), calls=calls if form == "advance" else 0)
 
@@ -220,11 +220,12 @@ def _flat(
     inputs: list[list[Port]],
     example: tuple[Any, ...],
     start: Callable[[int], tuple[Any, ...]],
-    quantities: Any,
+    simulation: "Simulation",
 ) -> Program:
     """Return a function of trees as a program of plain arrays."""
     import jax
 
+    quantities = dict(simulation.quantities)
     structures = [jax.tree.structure(argument) for argument in example]
 
     def run(*arrays: Any) -> tuple[Any, ...]:
@@ -236,12 +237,24 @@ def _flat(
         return tuple(encoded(leaf) for leaf in jax.tree.leaves(function(*trees)))
 
     shapes = jax.eval_shape(function, *example)
-    outputs = [port for group in sorted(shapes) for port in ports_of(shapes[group], group, quantities)]
+    outputs = [
+        _with_axes(port, form, simulation)
+        for group in sorted(shapes)
+        for port in ports_of(shapes[group], group, quantities)
+    ]
 
     def arrays(seed: int) -> list[np.ndarray]:
         return [np.asarray(encoded(leaf)) for leaf in jax.tree.leaves(start(seed))]
 
     return Program(form, run, [port for ports in inputs for port in ports], outputs, arrays, steps=0, calls=0)
+
+
+def _with_axes(port: Port, form: str, simulation: "Simulation") -> Port:
+    """Return the port of a frame's array with the names of its axes, in the simulation's own order."""
+    group, _, name = port.name.partition(".")
+    axes = ("frame",) if form == "trajectory" and group in ("frame", "diagnostic") else ()
+    axes += simulation.dimensions.get(name, ()) if group == "frame" else ()
+    return dataclasses.replace(port, axes=axes) if len(axes) == len(port.shape) else port
 
 
 def _with_declaration(port: Port, scenario: "Scenario") -> Port:

@@ -27,6 +27,7 @@ class Port:
         kind: ``"number"``; ``"complex number"``, with a last axis of real and imaginary part; or ``"random key"``, its
             words as ``uint32``.
         bounds: lowest and highest value allowed, for a parameter that declares them.
+        axes: names of the axes of ``shape``, where declared.
         implementation: of random keys, the name of JAX's generator.
     """
 
@@ -37,6 +38,7 @@ class Port:
     doc: str = ""
     kind: str = NUMBER
     bounds: tuple[float, float] | None = None
+    axes: tuple[str, ...] = ()
     implementation: str = ""
 
     def described(self, batch: "int | str | None") -> dict[str, Any]:
@@ -47,6 +49,7 @@ class Port:
         """
         entry = dataclasses.asdict(self)
         entry["shape"] = [*([] if batch is None else [batch]), *self.shape]
+        entry["axes"] = [*([] if batch is None else ["member"]), *self.axes] if self.axes else None
         return {key: value for key, value in entry.items() if value not in (None, "")}
 
 

@@ -1,0 +1,98 @@
+"""Types of numbers: files keep every value and its type, or refuse the type by name."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray
+
+import simkit
+from simkit.errors import UserError
+from simkit.export import data_file
+
+VALUES = {
+    "uint8": [200, 255],
+    "uint16": [3, 60000],
+    "uint32": [7, 2**32 - 1],
+    "int64": [-5, 2**40],
+    "uint64": [1, 2**64 - 1],
+    "float16": [0.5, 6e4],
+    "bool": [True, False],
+}
+
+
+def counting(dtype, values=(0, 1)):
+    """Return a simulation whose frames show values of a type, scaled by nothing."""
+
+    def shown(state, params):
+        return {"shown": jnp.asarray(np.asarray(values, dtype))[(params["index"] > 0.5).astype(int)]}
+
+    return simkit.Simulation(
+        params={"index": simkit.Parameter(0.0, doc="which value", bounds=(0.0, 1.0))},
+        init=lambda params, key: params["index"],
+        step=lambda state, params: state,
+        observe=shown,
+        diagnose=lambda state, params: {"count": shown(state, params)["shown"]},
+    )
+
+
+@pytest.fixture
+def double():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.mark.parametrize("dtype", VALUES)
+def test_a_stored_sweep_returns_what_it_computed(dtype, double, tmp_path):
+    simulation = counting(dtype, VALUES[dtype])
+    over = {"index": [0.0, 1.0]}
+    in_memory = simkit.sweep(simulation, over, steps=1)
+    simkit.sweep(simulation, over, steps=1, output=tmp_path / "sweep")
+    opened = simkit.open_run(tmp_path / "sweep")
+    for result in (in_memory, opened):
+        found = result["count"].isel(frame=-1, seed=0)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, np.asarray(VALUES[dtype], dtype))
+    assert opened["count"].attrs == in_memory["count"].attrs
+    assert opened["status"].dtype.kind == in_memory["status"].dtype.kind == "U"
+
+
+@pytest.mark.parametrize("dtype", VALUES)
+def test_netcdf_keeps_every_value(dtype, double, tmp_path):
+    result = simkit.sweep(counting(dtype, VALUES[dtype]), {"index": [0.0, 1.0]}, steps=1)
+    found = xarray.open_dataset(data_file(result, "netcdf", tmp_path / "sweep.nc"))["count"].isel(frame=-1, seed=0)
+    # Beyond 2**53, where float64 is too short, as text.
+    assert [type(given)(value) for value, given in zip(found.values.tolist(), VALUES[dtype], strict=True)] == VALUES[
+        dtype
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize(
+    "call", [simkit.run, lambda simulation, **rest: simkit.sweep(simulation, {"index": [0.0]}, **rest)]
+)
+def test_a_type_that_no_file_has_is_refused_before_the_run(dtype, call, tmp_path):
+    simulation = counting(getattr(jnp, dtype))
+    with pytest.raises(UserError, match=f"'shown' has type {dtype}, which runs do not store; give it (as real|in ano)"):
+        call(simulation, steps=1, output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    call(simulation, steps=1)
+
+
+def test_netcdf_refuses_complex_numbers_and_zarr_stores_them(tmp_path):
+    result = simkit.run(counting(np.complex64, [1j, 2j]), steps=1)
+    with pytest.raises(UserError, match=r"NetCDF cannot store '.*', of type complex64; choose zarr"):
+        data_file(result, "netcdf", tmp_path / "run.nc")
+    found = xarray.open_zarr(data_file(result, "zarr", tmp_path / "run.zarr"))
+    np.testing.assert_array_equal(found["count"], result["count"])
+
+
+def test_seeds_reach_the_largest_one(tmp_path):
+    largest = 2**32 - 1
+    result = simkit.sweep(
+        "bouncing_ball", {"launch_speed": [3.0]}, seeds=2, steps=3, every=3, seed=largest - 1, output=tmp_path / "sweep"
+    )
+    assert result["seed"].values.tolist() == [largest - 1, largest]
+    assert simkit.open_run(tmp_path / "sweep")["seed"].values.tolist() == [largest - 1, largest]
+    with pytest.raises(UserError, match=f"2 seeds from seed = {largest} go past {largest}; begin with a smaller seed"):
+        simkit.sweep("bouncing_ball", {"launch_speed": [3.0]}, seeds=2, steps=3, seed=largest)
