@@ -11,7 +11,7 @@ from simkit.jobs.stored_objectives import read_objectives
 from simkit.jobs.sweep_objectives import OBJECTIVE, OMITTED_OBJECTIVES, PREFIX, MemberObjectives, objectives_to_compute
 from simkit.storage import datasets
 from simkit.storage.chunk_files import members_layout
-from simkit.storage.labels import annotate, attributes_of, components, oriented
+from simkit.storage.labels import annotate, attributes_of, components, free_name, oriented
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -157,18 +157,18 @@ def _labeled(
 
     taken = {*sweep.axes, *sweep.over, "frame", "status"}
     observed, diagnosed = datasets.split(described)
-    variables: dict[str, Any] = {}
+    variables, plain = dict[str, Any](), {*diagnosed, *observed, *measured}
     for name, (dtype, shape) in diagnosed.items():
         # A diagnostic may have the name of a swept parameter, and an observed array that of a diagnostic.
-        free = f"diagnosed_{name}" if name in taken else name
+        free = free_name(name, "diagnosed_", taken, plain)
         variables[free] = variable(StoredArray(f"diagnosed.{name}", np.dtype(dtype), shape), ("frame",))
     for name, (dtype, shape) in observed.items():
         named = tuple(labels["dimensions"].get(name) or (f"{name}_{axis}" for axis in range(len(shape))))
-        free = f"final_{name}" if name in taken or name in variables else name
+        free = free_name(name, "final_", taken | variables.keys(), plain)
         axes, turned = oriented(named, np.broadcast_to(np.zeros(()), shape))
         stored = StoredArray(f"observed.{name}", np.dtype(dtype), turned.shape, axes != named)
         variables[free] = variable(stored, axes)
-    objectives = {(f"{PREFIX}{n}" if n in taken or n in variables else n): n for n in measured}
+    objectives = {free_name(name, PREFIX, taken | variables.keys(), plain): name for name in measured}
     for free, name in objectives.items():
         attributes = {"long_name": sweep.objectives[name].doc, OBJECTIVE: name}
         variables[free] = (sweep.axes, measured[name].reshape(sweep.shape), attributes)

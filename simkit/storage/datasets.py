@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.storage.labels import components, oriented
+from simkit.storage.labels import components, free_name, oriented
 
 if TYPE_CHECKING:
     import xarray
@@ -89,7 +89,7 @@ def to_dataset(
     dimensions, known = labels["dimensions"], labels["coordinates"]
     variables = {
         # One name may be both an observed array and a diagnostic.
-        f"observed_{name}" if name in diagnosed else name: oriented(_dimensions(name, array, dimensions), array)
+        free_name(name, "observed_", diagnosed, observed): oriented(_dimensions(name, array, dimensions), array)
         for name, array in observed.items()
     }
     variables |= {name: (("frame", "member")[: array.ndim], array) for name, array in diagnosed.items()}

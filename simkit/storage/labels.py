@@ -1,7 +1,7 @@
 """Attributes of labeled data sets: units, meanings and components of variables, and their provenance."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,21 @@ def oriented(dimensions: Sequence[str], array: np.ndarray) -> tuple[tuple[str, .
     if len(dimensions) > 1 and dimensions[-2] in ALONG_X and dimensions[-1] in ALONG_Y:
         return (*dimensions[:-2], dimensions[-1], dimensions[-2]), np.swapaxes(array, -2, -1)
     return tuple(dimensions), array
+
+
+def free_name(name: str, prefix: str, taken: Collection[str], plain: Collection[str]) -> str:
+    """Return the name of a variable: its own, or if that is taken, with a prefix that makes it unique.
+
+    Args:
+        name: own name.
+        prefix: word that distinguishes variables of the same name.
+        taken: names of other variables.
+        plain: own names of all variables.
+    """
+    free = name
+    while free in taken or (free != name and free in plain):
+        free = f"{prefix}{free}"
+    return free
 
 
 def components(sizes: Mapping[Any, int]) -> dict[str, list[str]]:

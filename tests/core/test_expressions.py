@@ -211,7 +211,7 @@ def test_an_interpolated_value_has_a_derivative_and_is_nan_beyond_the_field(x64)
     assert float(jax.grad(value)(1.3)) == pytest.approx(U[2, 1] - U[1, 1], rel=1e-12)
     step = 1e-6
     assert float(jax.grad(value)(2.2)) == pytest.approx(float(value(2.2 + step) - value(2.2 - step)) / (2 * step))
-    assert jnp.isnan(jax.jit(value)(2.6)) and jnp.isnan(jax.jit(value)(-0.6))
+    assert jnp.isnan(jax.jit(value)(2.6)) and jnp.isnan(jax.jit(value)(-0.6)) and jnp.isnan(jax.grad(value)(2.6))
     places = jnp.asarray([0.25, 1.5])
     np.testing.assert_allclose(jax.vmap(value)(places), [value(0.25), value(1.5)], rtol=1e-12)
 
@@ -367,7 +367,9 @@ def test_no_frame_after_a_time_is_not_a_number(name):
 @pytest.mark.parametrize("moment", [-0.1, 4.1])
 def test_a_time_beyond_the_frames_is_not_a_number(moment):
     for text in ("at_time(lift, {})", "time_integral(lift, after={})", "time_integral(lift, before={})"):
-        assert jnp.isnan(measure(text.format(moment), "objective", {}, {"time", "lift"})({}, NUMBERS))
+        made = measure(text.format(moment), "objective", {}, {"time", "lift"})
+        value, slope = jax.value_and_grad(lambda lift, made=made: made({}, {**NUMBERS, "lift": lift}))(NUMBERS["lift"])
+        assert jnp.isnan(value) and jnp.isnan(slope).any()
 
 
 def test_frames_after_a_stop_add_nothing_in_time():

@@ -1,5 +1,7 @@
 """Types of numbers: files keep every value and its type, or refuse the type by name."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -96,3 +98,51 @@ def test_seeds_reach_the_largest_one(tmp_path):
     assert simkit.open_run(tmp_path / "sweep")["seed"].values.tolist() == [largest - 1, largest]
     with pytest.raises(UserError, match=f"2 seeds from seed = {largest} go past {largest}; begin with a smaller seed"):
         simkit.sweep("bouncing_ball", {"launch_speed": [3.0]}, seeds=2, steps=3, seed=largest)
+
+
+@pytest.mark.parametrize("to", ["netcdf", "zarr", "csv"])
+def test_an_array_without_elements_is_stored(to, tmp_path):
+    simulation = dataclasses.replace(
+        counting("float32"), observe=lambda state, params: {"none": jnp.zeros((0, 3)), "shown": state[None]}
+    )
+    in_memory = simkit.sweep(simulation, {"index": [0.0, 1.0]}, steps=1)
+    simkit.sweep(simulation, {"index": [0.0, 1.0]}, steps=1, output=tmp_path / "sweep")
+    opened = simkit.open_run(tmp_path / "sweep")
+    assert opened["none"].shape == in_memory["none"].shape == (2, 1, 0, 3)
+    assert opened["none"].dtype == np.float32 and opened.equals(in_memory)
+    assert data_file(opened, to, tmp_path / "file").exists()
+
+
+def named(observed, diagnosed):
+    """Return a simulation whose arrays are known multiples of its parameter."""
+    return simkit.Simulation(
+        params={"a": 1.0},
+        init=lambda params, key: params["a"],
+        step=lambda state, params: state,
+        observe=lambda state, params: {name: value * params["a"] * jnp.ones(1) for name, value in observed.items()},
+        diagnose=lambda state, params: {name: value * params["a"] for name, value in diagnosed.items()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("observed", "diagnosed", "expected"),
+    [
+        ({}, {"a": 2.0, "diagnosed_a": 3.0}, {"diagnosed_a": 3.0, "diagnosed_diagnosed_a": 2.0}),
+        ({}, {"diagnosed_a": 3.0, "a": 2.0}, {"diagnosed_a": 3.0, "diagnosed_diagnosed_a": 2.0}),
+        ({"x": 4.0, "final_x": 5.0}, {"x": 6.0}, {"x": 6.0, "final_x": 5.0, "final_final_x": 4.0}),
+        ({"x": 4.0}, {"x": 6.0, "final_x": 7.0}, {"x": 6.0, "final_x": 7.0, "final_final_x": 4.0}),
+        ({"seed": 4.0, "final_seed": 5.0}, {"seed": 6.0}, {"final_seed": 5.0, "diagnosed_seed": 6.0}),
+    ],
+)
+def test_no_array_of_a_sweep_takes_the_place_of_another(observed, diagnosed, expected, tmp_path):
+    result = simkit.sweep(named(observed, diagnosed), {"a": [1.0, 2.0]}, steps=1, output=tmp_path / "sweep")
+    assert len(result.data_vars) == len(observed) + len(diagnosed) + 1  # the status
+    for found in (result, simkit.open_run(tmp_path / "sweep")):
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name].values[1], np.full(found[name].shape[1:], 2 * value))
+
+
+def test_no_array_of_a_run_takes_the_place_of_another():
+    result = simkit.run(named({"x": 4.0, "observed_x": 5.0}, {"x": 6.0}), steps=1)
+    names = {"x": 6.0, "observed_x": 5.0, "observed_observed_x": 4.0}
+    assert {name: float(result[name].values.flat[-1]) for name in result.data_vars} == names

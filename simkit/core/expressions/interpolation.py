@@ -27,7 +27,7 @@ def weights(points: jax.Array, place: jax.Array) -> jax.Array:
         return jnp.ones((1, *place.shape), place.dtype)
     left = jnp.clip(jnp.searchsorted(points, place) - 1, 0, len(points) - 2)
     part = (place - points[left]) / (points[left + 1] - points[left])
-    part = jnp.where(is_within(points, place), part, jnp.nan)
+    part = part * jnp.where(is_within(points, place), jnp.ones((), place.dtype), jnp.nan)  # its derivative is NaN too
     number = jnp.arange(len(points)).reshape(-1, *[1] * place.ndim)
     return jnp.where(number == left, 1 - part, 0) + jnp.where(number == left + 1, part, 0)
 
@@ -51,13 +51,13 @@ def cubic_weights(points: jax.Array, place: jax.Array) -> jax.Array:
     first = jnp.clip(jnp.searchsorted(points, place) - count // 2, 0, len(points) - count)
     near = [points[first + k] for k in range(count)]
     number = jnp.arange(len(points)).reshape(-1, *[1] * place.ndim)
-    inside = is_within(points, place)
+    defined = jnp.where(is_within(points, place), jnp.ones((), place.dtype), jnp.nan)
     found = jnp.zeros((len(points), *place.shape), place.dtype)
     for k, own in enumerate(near):
         weight = jnp.ones((), place.dtype)
         for other in near[:k] + near[k + 1 :]:
             weight = weight * (place - other) / (own - other)
-        found = found + jnp.where(number == first + k, jnp.where(inside, weight, jnp.nan), 0)
+        found = found + jnp.where(number == first + k, weight * defined, 0)
     return found
 
 

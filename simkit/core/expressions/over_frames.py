@@ -33,7 +33,7 @@ def value_at(series: jax.Array, times: jax.Array, moment: jax.Array | float) -> 
             apart = new[j] & (own != other)
             weight = weight * jnp.where(apart, (moment - other) / jnp.where(apart, own - other, 1), 1)
         found = found + weight * series[first + i]
-    return jnp.where(_is_within(times, moment), found, jnp.nan)
+    return _where_defined(_is_within(times, moment), found)
 
 
 def integral(
@@ -62,8 +62,13 @@ def integral(
     weight, middle = (x.reshape(-1, *[1] * (series.ndim - 1)) for x in (lengths * (end - begin), (begin + end) / 2))
     found = jnp.sum(weight * (series[:-1] + middle * (series[1:] - series[:-1])), 0)
     for moment in (after, before):
-        found = found if moment is None else jnp.where(_is_within(times, moment), found, jnp.nan)
+        found = found if moment is None else _where_defined(_is_within(times, moment), found)
     return found
+
+
+def _where_defined(is_defined: jax.Array, found: jax.Array) -> jax.Array:
+    """Return a value, or NaN with derivatives that are NaN too, by which an optimizer sees no stationary point."""
+    return found * jnp.where(is_defined, jnp.ones((), found.dtype), jnp.nan)
 
 
 def _is_within(times: jax.Array, moment: jax.Array | float) -> jax.Array:
@@ -73,7 +78,7 @@ def _is_within(times: jax.Array, moment: jax.Array | float) -> jax.Array:
 
 def _extreme(function: Callable[..., jax.Array], series: jax.Array, chosen: jax.Array, other: float) -> jax.Array:
     """Return the largest or smallest of the chosen values; NaN if none is chosen."""
-    return jnp.where(jnp.any(chosen), function(jnp.where(chosen, series, other), 0), jnp.nan)
+    return _where_defined(jnp.any(chosen), function(jnp.where(chosen, series, other), 0))
 
 
 def _mean_of(series: jax.Array, chosen: jax.Array) -> jax.Array:

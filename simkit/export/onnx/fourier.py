@@ -193,12 +193,17 @@ def _waves(rows: int, columns: int, length: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _fast(graph: Graph, x: Value, axis: int, sign: int) -> Value:
-    """Return a transform by the runtime's DFT kernel."""
+    """Return a transform by the runtime's forward DFT kernel; its inverse one scales by 1/n in single precision."""
+    if sign > 0:
+        # The inverse transform of a + ib is that of b + ia, forward, with its parts exchanged, over n.
+        swapped = _fast(graph, Value(x.parts[::-1]), axis, -1).parts[::-1]
+        scale = matrix(graph, np.asarray(1.0 / x.parts[0].shape[axis]), x.parts[0])
+        return Value(tuple(graph.elementwise("Mul", part, scale) for part in swapped))
     own = x.parts[0].dtype
     # In double precision: the kernel computes its waves by recurrence, and loses digits in single precision.
     wide = Value(tuple(graph.cast(part, np.float64) for part in x.parts))
     both = joined(graph, wide)
     inputs = [both, None, graph.constant(np.int64(axis))]
-    result = graph.op("DFT", inputs, both.shape, np.float64, inverse=int(sign > 0), onesided=0)
+    result = graph.op("DFT", inputs, both.shape, np.float64, inverse=0, onesided=0)
     parts = split(graph, result, Aval(both.shape[:-1], np.dtype(np.complex128))).parts
     return Value(tuple(graph.cast(part, own) for part in parts))

@@ -129,7 +129,9 @@ class Graph(NodeGraph):
         dtype = np.dtype(dtype)
         if tensor.dtype == dtype:
             return tensor
-        if tensor.narrow is not None:
+        if 0 in tensor.shape:
+            return self.constant(np.zeros(tensor.shape, dtype))
+        if tensor.narrow is not None and tensor.value is None:
             return self.expand(self.cast(tensor.narrow, dtype), tensor.shape)
         return self.op("Cast", [tensor], tensor.shape, dtype, to=dtype.name)
 

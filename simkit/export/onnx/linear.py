@@ -96,6 +96,8 @@ def substituted(a: Any, b: Any, lower: bool, unit: bool) -> Any:
     import jax.numpy as jnp
 
     size = a.shape[-1]
+    if b.size == 0:
+        return b
 
     def iteration(x: Any, i: Any) -> Any:
         i = i if lower else size - 1 - i
@@ -118,6 +120,8 @@ def cholesky(graph: Graph, equation: Equation, a: Tensor) -> Tensor:
         import jax.numpy as jnp
 
         size = a.shape[-1]
+        if a.size == 0:
+            return a
         if equation.params.get("symmetrize_input", False):
             a = (a + jnp.swapaxes(a, -1, -2)) / 2
 

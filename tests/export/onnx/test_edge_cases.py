@@ -93,3 +93,26 @@ def test_wrong_use_is_one_line():
 
 def test_sums_of_integers_in_a_batch():
     check(jax.vmap(lambda x: x.sum()), jnp.arange(12).reshape(3, 4), rtol=0)
+
+
+@pytest.mark.parametrize("length", [521, 5000])
+def test_long_fourier_transforms_are_accurate_in_double_precision(length, x64):
+    real, imaginary = np.random.default_rng(length).normal(size=(2, length))
+    z = real + 1j * imaginary
+    largest = np.sqrt(length) * np.abs(z).max()
+    check(jnp.fft.fft, z, rtol=0, atol=1e-11 * largest)
+    check(jnp.fft.ifft, z, rtol=0, atol=1e-11 * largest / length)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8"])
+def test_reductions_of_nothing(dtype):
+    check(lambda x: [x.sum(0), x.prod(0)], jnp.ones((0, 5), dtype), rtol=0)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
+def test_systems_without_unknowns(shape):
+    def solve(a, b):
+        solved = lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
+        return [solved, lax.linalg.triangular_solve(a, b.T, lower=True), jnp.linalg.cholesky(a)]
+
+    check(solve, jnp.eye(shape[0]), jnp.ones(shape), rtol=0)
