@@ -24,6 +24,7 @@ LEVELS = {
     "jobs": 6,
     "export": 7,
     "cli": 8,
+    "__main__": 9,
 }
 # The registry names the domains' factories as text, so that scenarios are read without importing physics.
 WITHOUT_ARRAYS = [

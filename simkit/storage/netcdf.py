@@ -60,14 +60,14 @@ def _converted(name: str, variable: "xarray.Variable") -> "xarray.Variable":
         sizes = {str(axis): length for axis, length in variable.sizes.items()}
         attributes = {**variable.attrs, TYPE: dtype.name, SIZES: json.dumps(sizes)}
         return type(variable.to_base_variable())((), np.int8(0), attributes)
-    if dtype.kind in "iu" and dtype not in (np.int8, np.int16, np.int32):
+    if dtype.kind in "iu" and dtype.name not in ("int8", "int16", "int32"):
         array = variable.values
         least, largest = int(array.min()), int(array.max())
         if least >= -(2**31) and largest < 2**31:
             wanted = np.int32
         else:
             wanted = np.float64 if max(-least, largest) <= _LARGEST_EXACT else str
-    elif dtype == np.float16:
+    elif dtype.name == "float16":
         wanted = np.float32
     elif dtype.kind in "biufSUOM":
         return variable
