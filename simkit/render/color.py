@@ -1,6 +1,7 @@
 """Color scales: limits, color maps and the mapping of values to colors."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -160,8 +161,9 @@ def color_scale(
             low = 0.0
     else:
         low, high = 0.0, 1.0
-    if whole and values.size and np.array_equal(values, np.rint(values)) and round(high) - round(low) < MOST_LEVELS:
-        levels = tuple(range(round(low), round(high) + 1))
+    first, last = math.ceil(low), math.floor(high)
+    if whole and values.size and np.array_equal(values, np.rint(values)) and 0 <= last - first < MOST_LEVELS:
+        levels = tuple(range(first, last + 1))
         return ColorScale(chosen, levels[0] - 0.5, levels[-1] + 0.5, levels, tuple(names))
     # A range within the float32 round-off of the values is a constant, whose noise is not colored.
     if high - low <= 1e-6 * max(abs(low), abs(high)):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
+from simkit.render.color import color_scale
 from simkit.render.particles import periodic_images
 from simkit.render.select import drawn_cell, periodic_box
 from simkit.render.views import new_painter
@@ -133,3 +134,9 @@ def test_wrong_shapes_are_named(particle_run, settings):
         )
     with pytest.raises(UserError, match="differ in their number of frames"):
         new_painter(frames, {"iteration": [0]}, coordinates, "packing", settings("particles", "contacts"))
+
+
+@pytest.mark.parametrize("limits", [None, (-0.5, 1.5), (0.0, 1.0), (-0.4, 1.9)])
+def test_each_species_has_one_color_of_the_scale(limits):
+    scale = color_scale(np.array([0, 1, 1, 0]), None, limits, default="viridis", whole=True, names=["A", "B"])
+    assert scale.levels == (0, 1) and (scale.low, scale.high) == (-0.5, 1.5)
