@@ -116,3 +116,12 @@ def test_systems_without_unknowns(shape):
         return [solved, lax.linalg.triangular_solve(a, b.T, lower=True), jnp.linalg.cholesky(a)]
 
     check(solve, jnp.eye(shape[0]), jnp.ones(shape), rtol=0)
+
+
+@pytest.mark.parametrize("shape", [(1025,), (100_003,), (30, 40, 50), (100_000, 2), (2, 5000, 1)])
+def test_long_sums_lose_no_digits_in_single_precision(shape):
+    x = (1 + 0.3 * np.random.default_rng(0).random(shape)).astype(np.float32)
+    wanted = {axes: x.sum(axes, dtype=np.float64) for axes in [*range(len(shape)), None]}
+    for axes, exact in wanted.items():
+        found = simkit.onnxjit(lambda x, axes=axes: x.sum(axes))(x)
+        np.testing.assert_allclose(found, exact, rtol=1e-6)
