@@ -64,9 +64,9 @@ def test_scenario_agrees_in_every_runtime(name, form, tmp_path):
 AT_ITS_OWN_SIZE = [pytest.param(n, marks=[] if n == "lid_driven_cavity" else [pytest.mark.slow]) for n in NAMES]
 
 
-@pytest.mark.parametrize("name", AT_ITS_OWN_SIZE)
-def test_step_at_its_own_size_agrees_with_jax(name, tmp_path):
-    report = simkit.export.program(name, tmp_path / "out", to="onnx")
+@pytest.mark.parametrize("shipped", AT_ITS_OWN_SIZE)
+def test_step_at_its_own_size_agrees_with_jax(shipped, tmp_path):
+    report = simkit.export.program(shipped, tmp_path / "out", to="onnx")
     assert report.passed, report.misses
 
 
