@@ -108,7 +108,7 @@ MISTAKES = {
         ["sweep", "channel_flow", *SMALL, "--seeds", "2000000000"],
         ["2000000000 frames need", "GiB", "sweep fewer"],
     ),
-    "large seed": (["sweep", "channel_flow", "--seeds", "2", "--seed", "2147483647"], ["smaller seed"]),
+    "large seed": (["sweep", "channel_flow", "--seeds", "2", "--seed", "4294967295"], ["smaller seed"]),
     "negative seed": (["run", "channel_flow", "--seed", "-1"], ["run.seed = -1", "[0, 4294967295]"]),
     "seed in words": (["run", "channel_flow", "--seed", "one"], ["--seed", "one"]),
     "twice the same": (["run", "channel_flow", "--seed", "1", "--set", "run.seed=2"], ["seed", "twice"]),

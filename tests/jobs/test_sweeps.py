@@ -306,7 +306,7 @@ MISTAKES = {
     "seeds None": (OVER, {"seeds": None}, "seeds = None is of type NoneType; write an integer"),
     "no seeds": (OVER, {"seeds": 0}, "seeds = 0 is out of range"),
     "no chunk": (OVER, {"chunk": 0}, "chunk = 0 is out of range"),
-    "large seeds": (OVER, {"seeds": 2, "seed": 2**31 - 1}, "begin with a smaller seed"),
+    "large seeds": (OVER, {"seeds": 2, "seed": 2**32 - 1}, "begin with a smaller seed"),
     "large chunk": (OVER, {"chunk": 6, "memory": 1000}, r"needs .* may be used; pass a smaller chunk= "),
     "memory as text": (OVER, {"memory": "100 B"}, r"one member needs .* and 100 B may be used"),
     "no memory size": (OVER, {"memory": "much"}, r"'much' is not a memory size"),
