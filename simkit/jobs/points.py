@@ -156,7 +156,7 @@ def check_counts(scenario: Scenario, seeds: int, chunk: int | None, memory: int 
     """
     for name, count in (("seeds", seeds), ("chunk", chunk)):
         if count is not None or name == "seeds":
-            checks.integer(count, name, 1, checks.MAX_SEED)
+            checks.integer(count, name, 1, 2**31)
     if memory is not None:
         checks.integer(memory, "memory", 1, 2**60)
     if scenario.run.seed + seeds - 1 > checks.MAX_SEED:

@@ -122,8 +122,8 @@ def describe_frames(frame: "Arrays") -> dict[str, Any]:
             group, _, plain = name.partition(".")
             what = "as real and imaginary parts" if "complex" in str(array.dtype) else "in another type"
             raise UserError(
-                f"{group} array '{plain}' has type {array.dtype}, which runs do not store; give it {what}, or run "
-                f"without output="
+                f"{group} array '{plain}' has type {array.dtype}, which runs do not store; give it {what}, or leave "
+                "output= out"
             )
     return {name: [str(array.dtype), list(array.shape)] for name, array in frame.items()}
 

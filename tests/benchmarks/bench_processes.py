@@ -1,4 +1,4 @@
-"""Strong and weak scaling of one flow over processes of this machine, one core each, as `simkit launch` starts them.
+"""Strong and weak scaling of one flow over processes of this machine, as `simkit launch` starts them.
 
 Run by hand on a quiet machine: ``PYTHONPATH=. python tests/benchmarks/bench_processes.py [--processes 1 2]``. The time
 per step is the difference between runs of many and of few steps, divided by the difference in steps, so that starting

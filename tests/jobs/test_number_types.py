@@ -24,7 +24,7 @@ VALUES = {
 
 
 def counting(dtype, values=(0, 1)):
-    """Return a simulation whose frames show values of a type, scaled by nothing."""
+    """Return a simulation of which the parameter ``index`` chooses one of two values of a type."""
 
     def shown(state, params):
         return {"shown": jnp.asarray(np.asarray(values, dtype))[(params["index"] > 0.5).astype(int)]}
@@ -64,9 +64,8 @@ def test_netcdf_keeps_every_value(dtype, double, tmp_path):
     result = simkit.sweep(counting(dtype, VALUES[dtype]), {"index": [0.0, 1.0]}, steps=1)
     found = xarray.open_dataset(data_file(result, "netcdf", tmp_path / "sweep.nc"))["count"].isel(frame=-1, seed=0)
     # Beyond 2**53, where float64 is too short, as text.
-    assert [type(given)(value) for value, given in zip(found.values.tolist(), VALUES[dtype], strict=True)] == VALUES[
-        dtype
-    ]
+    expected = VALUES[dtype]
+    assert [type(given)(value) for value, given in zip(found.values.tolist(), expected, strict=True)] == expected
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "bfloat16", "float8_e4m3fn"])

@@ -27,7 +27,7 @@ def weights(points: jax.Array, place: jax.Array) -> jax.Array:
         return jnp.ones((1, *place.shape), place.dtype)
     left = jnp.clip(jnp.searchsorted(points, place) - 1, 0, len(points) - 2)
     part = (place - points[left]) / (points[left + 1] - points[left])
-    part = part * jnp.where(is_within(points, place), jnp.ones((), place.dtype), jnp.nan)  # its derivative is NaN too
+    part = where_defined(is_within(points, place), part)
     number = jnp.arange(len(points)).reshape(-1, *[1] * place.ndim)
     return jnp.where(number == left, 1 - part, 0) + jnp.where(number == left + 1, part, 0)
 
@@ -51,14 +51,24 @@ def cubic_weights(points: jax.Array, place: jax.Array) -> jax.Array:
     first = jnp.clip(jnp.searchsorted(points, place) - count // 2, 0, len(points) - count)
     near = [points[first + k] for k in range(count)]
     number = jnp.arange(len(points)).reshape(-1, *[1] * place.ndim)
-    defined = jnp.where(is_within(points, place), jnp.ones((), place.dtype), jnp.nan)
+    inside = is_within(points, place)
     found = jnp.zeros((len(points), *place.shape), place.dtype)
     for k, own in enumerate(near):
         weight = jnp.ones((), place.dtype)
         for other in near[:k] + near[k + 1 :]:
             weight = weight * (place - other) / (own - other)
-        found = found + jnp.where(number == first + k, weight * defined, 0)
+        found = found + jnp.where(number == first + k, where_defined(inside, weight), 0)
     return found
+
+
+def where_defined(is_defined: Points, value: jax.Array) -> jax.Array:
+    """Return a value, or NaN with derivatives that are NaN too, by which an optimizer sees no stationary point.
+
+    Args:
+        is_defined: whether the value is defined, of its shape or a scalar.
+        value: of any shape; what it is where it is not defined does not matter.
+    """
+    return value * jnp.where(is_defined, jnp.ones((), value.dtype), jnp.nan)
 
 
 def is_within(points: Points, place: Points) -> Points:

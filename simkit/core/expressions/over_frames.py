@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.expressions import arithmetic
+from simkit.core.expressions.interpolation import where_defined
 
 # Round-off of the time of a frame, a sum of time steps, as a fraction of the interval between frames.
 ROUNDING = 1e-3
@@ -33,7 +34,7 @@ def value_at(series: jax.Array, times: jax.Array, moment: jax.Array | float) -> 
             apart = new[j] & (own != other)
             weight = weight * jnp.where(apart, (moment - other) / jnp.where(apart, own - other, 1), 1)
         found = found + weight * series[first + i]
-    return _where_defined(_is_within(times, moment), found)
+    return where_defined(_is_within(times, moment), found)
 
 
 def integral(
@@ -62,13 +63,8 @@ def integral(
     weight, middle = (x.reshape(-1, *[1] * (series.ndim - 1)) for x in (lengths * (end - begin), (begin + end) / 2))
     found = jnp.sum(weight * (series[:-1] + middle * (series[1:] - series[:-1])), 0)
     for moment in (after, before):
-        found = found if moment is None else _where_defined(_is_within(times, moment), found)
+        found = found if moment is None else where_defined(_is_within(times, moment), found)
     return found
-
-
-def _where_defined(is_defined: jax.Array, found: jax.Array) -> jax.Array:
-    """Return a value, or NaN with derivatives that are NaN too, by which an optimizer sees no stationary point."""
-    return found * jnp.where(is_defined, jnp.ones((), found.dtype), jnp.nan)
 
 
 def _is_within(times: jax.Array, moment: jax.Array | float) -> jax.Array:
@@ -78,7 +74,7 @@ def _is_within(times: jax.Array, moment: jax.Array | float) -> jax.Array:
 
 def _extreme(function: Callable[..., jax.Array], series: jax.Array, chosen: jax.Array, other: float) -> jax.Array:
     """Return the largest or smallest of the chosen values; NaN if none is chosen."""
-    return _where_defined(jnp.any(chosen), function(jnp.where(chosen, series, other), 0))
+    return where_defined(jnp.any(chosen), function(jnp.where(chosen, series, other), 0))
 
 
 def _mean_of(series: jax.Array, chosen: jax.Array) -> jax.Array:
