@@ -1,5 +1,6 @@
 """Formulas of a system: expressions of parameters, derived values and local names such as coordinates."""
 
+import ast
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from simkit.core import paths
 from simkit.core.expressions.evaluation import Named, aligned
 from simkit.core.expressions.expression import Expression, expression
 from simkit.core.expressions.names import CONSTANTS, FUNCTIONS
-from simkit.core.expressions.syntax import parse
+from simkit.core.expressions.syntax import dotted, parse, refuse
 from simkit.core.settings import FormulaText
 from simkit.core.simulation import Params
 from simkit.errors import Mistakes, UserError, one_line
@@ -57,19 +58,32 @@ class Scope:
         visit(settings)
         mistakes.raise_if_any()
 
-    def formula(self, written: FormulaText, names: Collection[str] = ()) -> "Formula":
+    def formula(
+        self, written: FormulaText, names: Collection[str] = (), arrays: Collection[str] = ()
+    ) -> "Formula":
         """Return a checked formula.
 
         Args:
             written: its text, and the path of its key.
             names: names that it may contain besides parameters and derived values: coordinates, the time, quantities.
+            arrays: those of the names of which it may take entries, such as ``epsilon[0, 1]``; the others are one
+                number at each place.
 
         Raises:
-            UserError: that marks the column of an unknown name, or names the derived value that depends on one.
+            UserError: that marks the column of an unknown name or of an entry, or names the derived value that depends
+                on an unknown name.
         """
         found = expression(written.text, written.where, self._known(written, names))
         if found.syntax.over_frames:
             raise UserError(f"{written.where}: '{written.text}' reduces frames, and a formula has the present one only")
+        for node in ast.walk(found.syntax.tree):
+            if isinstance(node, ast.Subscript) and dotted(node.value) not in arrays:
+                refuse(
+                    written.text,
+                    written.where,
+                    node,
+                    f"takes an entry of '{dotted(node.value)}', which is one number at each place; leave out the brackets",
+                )
         taken: dict[str, None] = {}
         for name in found.syntax.names:
             if name in names or name not in self.derived:
@@ -181,13 +195,19 @@ class Formula:
         return aligned(Named(array, value.axes), axes) if value.axes else array.reshape([1] * len(axes))
 
 
-def scope(parameters: Params, derived: Mapping[str, FormulaText] | None = None, names: Collection[str] = ()) -> Scope:
+def scope(
+    parameters: Params,
+    derived: Mapping[str, FormulaText] | None = None,
+    names: Collection[str] = (),
+    arrays: Collection[str] = (),
+) -> Scope:
     """Return the names available to the formulas of a system.
 
     Args:
         parameters: parameters of the system, of which the scalars are available.
         derived: formulas of derived values by name; each may contain those before it.
         names: local names that derived values may contain, such as coordinates and the time.
+        arrays: those of the names of which derived values may take entries.
 
     Raises:
         UserError: if a parameter or derived value has the name of something else, or a formula has an unknown name.
@@ -201,7 +221,7 @@ def scope(parameters: Params, derived: Mapping[str, FormulaText] | None = None, 
     for name, written in (derived or {}).items():
         if name in found.parameters or name in FUNCTIONS or name in CONSTANTS or name in names:
             raise UserError(f"{written.where}: the name '{name}' is taken; choose another")
-        found = Scope(single, {**found.derived, name: found.formula(written, names)})
+        found = Scope(single, {**found.derived, name: found.formula(written, names, arrays)})
     return found
 
 

@@ -12,7 +12,7 @@ from simkit.core.expressions.scope import Formula
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
 from simkit.molecular import spaces
-from simkit.molecular.composed.names import COORDINATES, TIME, Names, refuse_reductions
+from simkit.molecular.composed.names import COORDINATES, TIME, Names, refuse_mixing
 from simkit.molecular.composed.pair_terms import TAKES
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.interactions.interaction import Interaction
@@ -91,7 +91,7 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
     if settings["energy"] is not None:
         said = settings["energy"]
         energy = names.scope.formula(said, ("r", *values, TIME) if timed else ("r", *values))
-        refuse_reductions(energy)
+        refuse_mixing(energy)
 
         def each(columns: tuple[jax.Array, ...], params: Params) -> jax.Array:
             own, given = _own(params)
@@ -121,7 +121,7 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
 def _position_formula(settings: Settings, key: str, names: Names, dimension: int, *, timed: bool) -> Formula:
     places = (*COORDINATES[:dimension], *names.values, *((TIME,) if timed else ()))
     formula = names.scope.formula(settings[key], places)
-    refuse_reductions(formula)
+    refuse_mixing(formula)
     return formula
 
 

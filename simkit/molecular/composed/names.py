@@ -123,7 +123,7 @@ def names_of(
     for name in values:
         if name in {*COORDINATES, TIME, "r", *paths.leaves(params)}:
             raise UserError(f"particles: the name '{name}' of a value is taken; choose another")
-    return Names(scope(params, derived, sorted(places)), tuple(tables), tuple(sorted(values)), species)
+    return Names(scope(params, derived, sorted(places), tables), tuple(tables), tuple(sorted(values)), species)
 
 
 def _ends(values: Collection[str]) -> Iterator[str]:
@@ -131,21 +131,28 @@ def _ends(values: Collection[str]) -> Iterator[str]:
         yield from (f"{name}_i", f"{name}_j")
 
 
-def refuse_reductions(formula: Formula) -> None:
-    """Refuse an energy of one particle or pair that mixes several, such as ``mean(x)``.
+def refuse_mixing(formula: Formula) -> None:
+    """Refuse an energy of one particle or pair that mixes several, such as by ``mean(x)`` or a table's ``epsilon[0]``.
+
+    Derived values that it contains are examined too.
 
     Raises:
         UserError: that marks the column.
     """
     syntax = formula.expression.syntax
     for node in ast.walk(syntax.tree):
-        if isinstance(node, ast.Call):
-            name = dotted(node.func)
-            elementwise = name in ("max", "min") and len(node.args) > 1
-            if FUNCTIONS[name].keywords and not elementwise:
-                refuse(
-                    syntax.text, formula.where, node, "mixes several particles; write the energy of one, or one pair"
-                )
+        if isinstance(node, ast.Subscript) or _reduces(node):
+            refuse(syntax.text, formula.where, node, "mixes several particles; write the energy of one, or one pair")
+    for name in syntax.names:
+        if name in formula.scope.derived:
+            refuse_mixing(formula.scope.derived[name])
+
+
+def _reduces(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = dotted(node.func)
+    return bool(FUNCTIONS[name].keywords) and not (name in ("max", "min") and len(node.args) > 1)
 
 
 def named(value: jax.Array, axes: tuple[str, ...]) -> Named:

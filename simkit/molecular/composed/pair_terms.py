@@ -15,7 +15,7 @@ from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import potentials
-from simkit.molecular.composed.names import PAIR, Names, named, refuse_reductions
+from simkit.molecular.composed.names import PAIR, Names, named, refuse_mixing
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.potentials import PairPotential, pair_potential, weeks_chandler_andersen
 
@@ -99,7 +99,7 @@ def pair_term(settings: Settings, names: Names, particles: Particles) -> PairTer
     formula = None
     if settings["energy"] is not None:
         formula = names.scope.formula(settings["energy"], ("r", *_offered(names, values)))
-        refuse_reductions(formula)
+        refuse_mixing(formula)
         if not formula.takes("r"):
             raise settings.refuse("energy", "does not depend on the distance r; write an energy of it")
         bare, taken = _by_formula(formula), tuple(name for name in formula.taken if name != "r")
@@ -142,7 +142,7 @@ def _offered(names: Names, values: Mapping[str, Value]) -> list[str]:
 def _value(said: FormulaText | dict[str, FormulaText], settings: Settings, name: str, names: Names) -> Value:
     """Return a number, or a table by pair of species, as a function of the parameters."""
     if isinstance(said, FormulaText):
-        formula = names.scope.formula(said, names.tables)
+        formula = names.scope.formula(said, names.tables, names.tables)
 
         def number(params: Params) -> jax.Array:
             tables = {key: Named(table, PAIR) for key, table in names.table_values(params).items()}
@@ -242,7 +242,7 @@ def _cutoff(
     if settings["cutoff"] is None:
         share = REACH.get(settings["potential"])
         return None if share is None else lambda params: share * sources["sigma"](params)
-    formula = names.scope.formula(settings["cutoff"], [*values, *names.tables])
+    formula = names.scope.formula(settings["cutoff"], [*values, *names.tables], names.tables)
 
     def length(params: Params) -> jax.Array:
         given = {name: named(value(params), PAIR) for name, value in values.items() if name in formula.taken}

@@ -86,7 +86,7 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
         state: ConjugateGradientState, energy: jax.Array, force: jax.Array, scale: Scale
     ) -> ConjugateGradientState:
         direction, step = state.direction, state.step
-        accepted = energy_change(state, energy, force) <= 0
+        accepted = energy_change(state, energy, force, scale) <= 0
         before, after = dot(state.force, direction), dot(force, direction)
         fall = before - after
         curved = fall * jnp.sign(step) > 0

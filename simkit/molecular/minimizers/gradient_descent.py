@@ -67,7 +67,7 @@ def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
 
     def advance(state: GradientDescentState, energy: jax.Array, force: jax.Array, scale: Scale) -> GradientDescentState:
         move, pull = state.trial - state.position, state.force - force
-        change = energy_change(state, energy, force)
+        change = energy_change(state, energy, force, scale)
         accepted = change <= 0
         work, slope, square = dot(move, pull), dot(state.force, move), dot(move, move)
 

@@ -99,7 +99,7 @@ def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
 
     def advance(state: LbfgsState, energy: jax.Array, force: jax.Array, scale: Scale) -> LbfgsState:
         move, pull = state.trial - state.position, state.force - force
-        change = energy_change(state, energy, force)
+        change = energy_change(state, energy, force, scale)
         accepted = change <= 0
         longest = largest_norm(move) / scale.length
 

@@ -66,7 +66,7 @@ def step(minimizer: Minimizer, state: Any, evaluate: Evaluate, scale: Scale) -> 
     return minimizer.advance(state, *evaluate(state.trial), scale)
 
 
-def energy_change(state: Any, energy: jax.Array, force: jax.Array) -> jax.Array:
+def energy_change(state: Any, energy: jax.Array, force: jax.Array, scale: Scale) -> jax.Array:
     """Return the energy at the trial less the energy at the position, also below the round-off of the energies.
 
     There it is the work of the mean force, ``-(F + F') . dx / 2``, exact to third order in the step, whose sign is
@@ -76,16 +76,27 @@ def energy_change(state: Any, energy: jax.Array, force: jax.Array) -> jax.Array:
         state: a minimizer's state with ``position``, ``energy``, ``force`` and ``trial``.
         energy: at the trial, scalar.
         force: at the trial, (N, d).
+        scale: see `Scale`.
     """
     difference = energy - state.energy
-    noise = energy_noise(jnp.maximum(jnp.abs(energy), jnp.abs(state.energy)))
+    noise = energy_noise(jnp.maximum(jnp.abs(energy), jnp.abs(state.energy)), len(force), scale)
     work = -dot(state.force + force, state.trial - state.position) / 2
     return jnp.where(jnp.abs(difference) > noise, difference, work)
 
 
-def energy_noise(energy: jax.Array) -> jax.Array:
-    """Return a bound on the round-off of an energy, a sum of many terms that cancel in part."""
-    return 100 * jnp.finfo(energy.dtype).eps * jnp.abs(energy)
+def energy_noise(energy: jax.Array, count: int, scale: Scale) -> jax.Array:
+    """Return a bound on the round-off of an energy, a sum of many terms.
+
+    Terms may cancel to an energy near zero, so the bound is at least that of terms of a tenth of the energy
+    ``stiffness * length**2`` for each particle.
+
+    Args:
+        energy: scalar.
+        count: number of particles.
+        scale: see `Scale`.
+    """
+    terms = count * scale.stiffness * scale.length**2 / 10
+    return 100 * jnp.finfo(energy.dtype).eps * jnp.maximum(jnp.abs(energy), terms).astype(energy.dtype)
 
 
 def parabola_minimum(work: jax.Array, change: jax.Array) -> jax.Array:

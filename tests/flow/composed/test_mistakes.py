@@ -40,6 +40,17 @@ MISTAKES = {
         "nu*dyr",
         "force.x: column 4 of 'nu*>>>dyr': 'dyr' is not known here; did you mean 'dye'?",
     ),
+    "an entry of a coordinate": (
+        "force.x",
+        "nu*y[0]",
+        "force.x: column 4 of 'nu*>>>y[0]': 'y[0]' takes an entry of 'y', which is one number at each place",
+    ),
+    "an entry of a velocity": ("force.y", "u[2, 3]", "force.y: column 1 of '>>>u[2, 3]': 'u[2, 3]' takes an entry of"),
+    "an entry in a derived value": (
+        "derived",
+        {"below": "dye[0]"},
+        "derived.below: column 1 of '>>>dye[0]': 'dye[0]' takes an entry of 'dye'",
+    ),
     "a name that is not known there": (
         "initial.u",
         "time",

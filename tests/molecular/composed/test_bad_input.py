@@ -38,6 +38,22 @@ WRONG = {
     "one interaction": ({"interactions": LJ}, "is no list; write several in brackets"),
     "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on the distance r"),
     "mixes particles": ({"fields": [{"energy": "mean(x)**2"}]}, "fields[0].energy: column 1 of '>>>mean(x)**2'"),
+    "mixes particles by a derived value": (
+        {"fields": [{"energy": "middle*x"}], "derived": {"middle": "mean(x)"}},
+        "derived.middle: column 1 of '>>>mean(x)': 'mean(x)' mixes several particles",
+    ),
+    "entry of a coordinate": (
+        {"fields": [{"energy": "epsilon*x[0]**2"}]},
+        "fields[0].energy: column 9 of 'epsilon*>>>x[0]**2': 'x[0]' takes an entry of 'x'",
+    ),
+    "entry of the distance": (
+        {"interactions": [LJ | {"energy": "epsilon/r[0]"}]},
+        "interactions[0].energy: column 9 of 'epsilon/>>>r[0]': 'r[0]' takes an entry of 'r'",
+    ),
+    "entry of a coordinate of a wall": (
+        {"walls": [{"distance": "x[1] + 5", "energy": "1/r"}]},
+        "walls[0].distance: column 1 of '>>>x[1] + 5': 'x[1]' takes an entry of 'x'",
+    ),
     "coordinate of a plane": ({"fields": [{"energy": "z**2"}]}, "'z' is not known here"),
     "time at rest": ({"fields": [{"energy": "sin(time)"}]}, "'time' is not known here"),
     "no pair": (
