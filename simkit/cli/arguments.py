@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simkit.errors import UserError
+from simkit.errors import UserError, one_line
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import apply_overrides
 
@@ -131,11 +131,13 @@ def names_of(text: str) -> list[str]:
     """Return the names in a comma-separated list.
 
     Raises:
-        UserError: if the list is empty.
+        UserError: if the list, or a name in it, is empty.
     """
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
+    names = [name.strip() for name in text.split(",")]
+    if not any(names):
         raise UserError("--wrt names no parameter; write --wrt a or --wrt a,b")
+    if not all(names):
+        raise UserError(f"--wrt {one_line(text, 80)} has a comma without a name; write --wrt a,b")
     return names
 
 

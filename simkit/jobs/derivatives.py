@@ -161,15 +161,18 @@ def note_of_steps(scenario: Scenario, objective: "str | Measure | None", zero: S
         return ""
     with prepared(scenario, objective) as (function, params, key):
         try:
-            stepped = set(in_steps_only(function, params, key))
+            stepped, converges = set(in_steps_only(function, params, key)), function.converges
         except TypeError:  # a part of the simulation has a derivative in reverse mode only
             return ""
     found = [name for name in zero if name in stepped]
     if not found:
         return ""
+    how = "through comparisons such as those of a 'where'"
+    if converges:
+        how = "as it may come to rest in another state"
     return (
-        f"{scenario.name} depends on {', '.join(found)} in steps only, through comparisons such as those of a 'where': "
-        "its derivative is 0 wherever there is one; sweep it instead"
+        f"{scenario.name} depends on {', '.join(found)} in steps only, {how}: its derivative is 0 wherever there is "
+        "one; sweep it instead"
     )
 
 

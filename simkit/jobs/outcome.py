@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 NOT_FINITE = (
-    "the run failed or did not converge, its state at rest is a saddle or has parts that move freely, a requested time "
-    "is not that of a frame, or the formula has no finite value or slope there"
+    "a time of after, before or at_time is not within the frames, the run failed or did not converge, its state at "
+    "rest is a saddle or has parts that move freely, or the formula has no finite value or slope there"
 )
 
 

@@ -93,7 +93,10 @@ def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
     try:
         simulation.check_values(simulation.params, jax.random.key(scenario.run.seed))
     except UserError as error:
-        raise UserError(f"{scenario.file}: [params]: {one_line(error, LONGEST_ERROR)}") from error
+        # A message that begins with a key, or with one of several by name, is about the configuration.
+        word = re.split(r"\W", str(error), maxsplit=1)[0]
+        table = "params" if scenario.config.keys().isdisjoint((word, f"{word}s")) else "config"
+        raise UserError(f"{scenario.file}: [{table}]: {one_line(error, LONGEST_ERROR)}") from error
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:  # from a check that does not expect them
         reason = one_line(error) or type(error).__name__
         given = paths.leaves(simulation.params).items()
@@ -143,8 +146,10 @@ def _with_expressions(scenario: Scenario, simulation: "Simulation", mistakes: Mi
     if scenario.run.stop:
         from simkit.core.expressions.stopping import stopped_when
 
+        broken = set(scenario.quantities) - set(simulation.quantities)
         with mistakes.kept():
-            simulation = stopped_when(simulation, scenario.run.stop, f"{scenario.file}: run.stop")
+            if not _follows(scenario.run.stop, "", broken, is_condition=True):
+                simulation = stopped_when(simulation, scenario.run.stop, f"{scenario.file}: run.stop")
     return simulation
 
 
@@ -158,8 +163,11 @@ def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistake
     state = jax.eval_shape(simulation.init, simulation.params, key)
     diagnostics = jax.eval_shape(simulation.diagnose, state, simulation.params)
     observed = jax.eval_shape(simulation.observe, state, simulation.params)
+    broken = set(scenario.quantities) - set(simulation.quantities)
     for name, objective in scenario.objectives.items():
         with mistakes.kept():
+            if _follows(objective.expression, objective.quantity, broken):
+                continue
             if objective.expression:
                 measure_of(simulation, objective.expression, f"{scenario.file}: objectives.{name}")
                 continue
@@ -172,13 +180,32 @@ def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistake
                 )
     for index, validation in enumerate(scenario.validations):
         with mistakes.kept():
+            if _follows(validation.expression, validation.quantity, broken):
+                continue
             if validation.expression:
                 measure_of(simulation, validation.expression, f"{scenario.file}: validation[{index}].expression")
             label = f"validation[{index}].quantity = '{{}}'"
             if validation.quantity:  # not for the derivative of an expression
                 refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
-    with mistakes.kept():
-        _check_view(scenario, observed, diagnostics)
+    if scenario.render.quantity not in broken:
+        with mistakes.kept():
+            _check_view(scenario, observed, diagnostics)
+
+
+def _follows(expression: str, quantity: str, broken: set[str], *, is_condition: bool = False) -> bool:
+    """Return whether a value cannot be checked, because of a mistake that is known already.
+
+    Args:
+        expression: of the value; may be empty.
+        quantity: whose value it is; empty beside an expression, also one that was refused.
+        broken: names of quantities with a mistake.
+        is_condition: whether the expression is a condition.
+    """
+    from simkit.core.expressions.syntax import parse
+
+    if expression:
+        return not broken.isdisjoint(parse(expression, "expression", is_condition=is_condition).names)
+    return not quantity or quantity in broken
 
 
 def _check_view(scenario: Scenario, observed: dict[str, Any], diagnostics: dict[str, Any]) -> None:

@@ -223,7 +223,8 @@ def _objective(name: str, table: Table) -> ObjectiveSettings:
     return ObjectiveSettings(
         name=name,
         doc=table.read("doc", checks.string, example='doc = "what it means"'),
-        quantity="" if expression else table.read("quantity", checks.label, name),
+        # A wrong expression is no quantity of the objective's name.
+        quantity="" if "expression" in table.entries else table.read("quantity", checks.label, name),
         reduce=table.read("reduce", partial(checks.choice, allowed=REDUCTIONS), "final"),
         square=table.read("square", checks.boolean, False),
         goal=table.read("goal", partial(checks.choice, allowed=GOALS), "minimize"),
@@ -302,7 +303,7 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
     quantity = scenario.objectives[objective].quantity if objective else None
     default = [] if quantity is None else [quantity]
     expression = table.read("expression", checks.expression, "")
-    default = [""] if expression else default
+    default = [""] if "expression" in table.entries else default
     compared = table.read("quantity", checks.label, *default, example='quantity = "energy"')
     with table.mistakes.kept():
         for key in ("quantity", "reduce", "derivative", "objective"):

@@ -66,6 +66,35 @@ def test_mistakes_of_every_part_are_reported_together(check):
     ]
 
 
+FOLLOWED = {
+    "a wrong expression of an objective": (
+        ('quantity = "height"', 'expression = "time_mean(height, aftr=2)"'),
+        "objectives.end.expression: column 1",
+    ),
+    "a wrong quantity in an objective": (
+        ('quantity = "height"', 'expression = "time_mean(rise)"\n\n[quantities.rise]\ndoc = "r"\nexpression = "hight"'),
+        "quantities.rise.expression: column 1 of '>>>hight': 'hight' is not known here; did you mean 'height'?",
+    ),
+    "a wrong quantity in another, a condition and a picture": (
+        (
+            'quantity = "velocity"',
+            'quantity = "twice"\n\n[quantities]\nrise = { doc = "r", expression = "hight" }\n'
+            'twice = { doc = "t", expression = "2*rise" }',
+        ),
+        "quantities.rise.expression: column 1 of '>>>hight'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(FOLLOWED))
+def test_a_mistake_adds_no_line_about_what_follows_from_it(check, case):
+    change, message = FOLLOWED[case]
+    stop = [("every = 2", 'every = 2\nstop = "rise > 3"')] if "condition" in case else []
+    code, told = check(change, *stop)
+    assert code == 2 and len(told.err.splitlines()) == 1, told.err
+    assert message in told.err
+
+
 def test_mistakes_are_printed_as_json(check):
     code, told = check(
         ("gravity = 9.8", "gravity = -9.8"), ("[objectives", "[config]\nmass = 1\n\n[objectives"), words=["--json"]

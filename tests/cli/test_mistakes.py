@@ -86,6 +86,10 @@ MISTAKES = {
     ),
     "memory size": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--memory", "much"], ["much", "8GiB"]),
     "unknown wrt": (["grad", "channel_flow", "--wrt", "reynold"], ["reynold", "did you mean 'reynolds'"]),
+    "a name of wrt left out": (
+        ["grad", "channel_flow", "--wrt", "reynolds,,forcing"],
+        ["--wrt reynolds,,forcing has a comma without a name"],
+    ),
     "empty wrt": (["grad", "channel_flow", "--wrt", ","], ["--wrt"]),
     "unknown objective": (
         ["grad", "channel_flow", "--wrt", "reynolds", "--objective", "flow_rat"],

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.expression import Expression, expression
 from simkit.core.expressions.moment import Moment
+from simkit.core.expressions.syntax import parse
 from simkit.core.simulation import TAKEN, Arrays, Params, Quantity, Simulation, State
 from simkit.errors import Mistakes, UserError
 
@@ -46,8 +47,11 @@ def with_expressions(
     kept = mistakes or Mistakes()
     expressions: dict[str, Expression] = {}
     axes: dict[str, tuple[str, ...]] = {}
-    for name, one in quantities.items():
+    for number, (name, one) in enumerate(quantities.items()):
         with kept.kept():
+            wrong = set(list(quantities)[:number]) - set(expressions)
+            if not wrong.isdisjoint(parse(one.text, one.where).names):
+                continue  # It cannot be checked; the wrong one is refused.
             found = _checked(name, one, moment, expressions)
             axes[name] = _axes_of(name, moment, expressions | {name: found})
             expressions[name] = found

@@ -25,11 +25,13 @@ class Scope:
 
     Attributes:
         parameters: paths of scalar parameters.
+        lists: paths of the other parameters, which are lists of numbers.
         derived: derived values by name, each a formula of parameters, of derived values before it, and of names that
             are available to some formulas only, such as the time.
     """
 
     parameters: tuple[str, ...]
+    lists: tuple[str, ...] = ()
     derived: Mapping[str, "Formula"] = dataclasses.field(default_factory=dict)
 
     def refuse_unknown(self, settings: Any, names_at: Callable[[str], Collection[str]]) -> None:
@@ -58,9 +60,7 @@ class Scope:
         visit(settings)
         mistakes.raise_if_any()
 
-    def formula(
-        self, written: FormulaText, names: Collection[str] = (), arrays: Collection[str] = ()
-    ) -> "Formula":
+    def formula(self, written: FormulaText, names: Collection[str] = (), arrays: Collection[str] = ()) -> "Formula":
         """Return a checked formula.
 
         Args:
@@ -78,12 +78,8 @@ class Scope:
             raise UserError(f"{written.where}: '{written.text}' reduces frames, and a formula has the present one only")
         for node in ast.walk(found.syntax.tree):
             if isinstance(node, ast.Subscript) and dotted(node.value) not in arrays:
-                refuse(
-                    written.text,
-                    written.where,
-                    node,
-                    f"takes an entry of '{dotted(node.value)}', which is one number at each place; leave out the brackets",
-                )
+                what = f"takes an entry of '{dotted(node.value)}', which is one number at each place"
+                refuse(written.text, written.where, node, f"{what}; leave out the brackets")
         taken: dict[str, None] = {}
         for name in found.syntax.names:
             if name in names or name not in self.derived:
@@ -105,11 +101,16 @@ class Scope:
         """Return the names that a formula may contain, without the derived values that depend on others.
 
         Raises:
-            UserError: if it contains one of those.
+            UserError: if it contains one of those, or a list.
         """
         known = {*self.parameters, *names}
         missing = {name: [o for o in found.taken if o not in known] for name, found in self.derived.items()}
         for name in parse(written.text, written.where, is_condition=is_condition).names:
+            if name in self.lists and name not in known:
+                raise UserError(
+                    f"{written.where}: the parameter '{name}' is a list, and a formula takes single numbers here; "
+                    "declare a parameter for each"
+                )
             if name not in known and missing.get(name):
                 raise UserError(
                     f"{written.where}: '{name}' depends on '{missing[name][0]}', which is not known here; "
@@ -217,11 +218,12 @@ def scope(
         if name in FUNCTIONS or name in CONSTANTS or name in names:
             what = "a function" if name in FUNCTIONS else "a constant" if name in CONSTANTS else "another value"
             raise UserError(f"parameter '{name}' has the name of {what} of formulas; choose another name")
-    found = Scope(single)
+    lists = tuple(name for name in paths.leaves(parameters) if name not in single)
+    found = Scope(single, lists)
     for name, written in (derived or {}).items():
         if name in found.parameters or name in FUNCTIONS or name in CONSTANTS or name in names:
             raise UserError(f"{written.where}: the name '{name}' is taken; choose another")
-        found = Scope(single, {**found.derived, name: found.formula(written, names, arrays)})
+        found = Scope(single, lists, {**found.derived, name: found.formula(written, names, arrays)})
     return found
 
 

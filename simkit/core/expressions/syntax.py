@@ -169,7 +169,8 @@ class _Checker:
         if self.known is not None and name not in self.known:
             if name in FUNCTIONS:
                 self.refuse(node, f"is a function; write {name}(...)")
-            self.refuse(node, f"is not known here{nearest(name, sorted(self.known))}")
+            hint = "; did you mean 'time'?" if name == "t" and "time" in self.known else None
+            self.refuse(node, f"is not known here{hint or nearest(name, sorted(self.known))}")
         self.names[name] = None
 
     def call(self, node: ast.Call, name: str, depth: int) -> None:

@@ -144,11 +144,8 @@ class Bodies:
         shapes = self.shapes(params, time)
         for name, body in self.bodies.items():
             across = None if body.motion is None else body.now(params, time).position
-            check_obstacle(shapes[name], self.domain, across, self._called(name))
+            check_obstacle(shapes[name], self.domain, across, name)
         check_apart(shapes, self.domain)
-
-    def _called(self, name: str) -> str:
-        return "obstacle" if len(self.bodies) == 1 else name
 
     def check_equations(self, equations: "Equations") -> None:
         """Refuse equations that bodies do not support.

@@ -71,6 +71,11 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
                     f"{what} rests within two cells of the end {'xyz'[i]} = {face:g} of a periodic axis, or over "
                     "it; shift the axis, or let the body move there: write its position as a formula of time"
                 )
+            if gap < 0:
+                raise UserError(
+                    f"{what} extends {-gap:.3g} beyond the side {'xyz'[i]} = {face:g}; leave at least two cells, "
+                    f"{CLEAR * width:.3g}, between them, or change the sign of its distance, which is negative inside"
+                )
             raise UserError(
                 f"{what} comes within {gap:.3g} of the side {'xyz'[i]} = {face:g}; "
                 f"leave at least two cells, {CLEAR * width:.3g}"

@@ -160,7 +160,7 @@ class ImmersedBoundary(Bodies):
             if cells > LARGEST_DISTANCE:
                 count = body.points or 0
                 raise UserError(
-                    f"the {count} points on the outline of the {self._called(name)} are {cells:.3g} cells apart, and "
+                    f"the {count} points on the outline of obstacle '{name}' are {cells:.3g} cells apart, and "
                     f"{LARGEST_DISTANCE:g} at most resolve it; set points = {math.ceil(count * cells / POINT_DISTANCE)}"
                 )
 

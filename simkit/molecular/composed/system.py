@@ -239,7 +239,10 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     if not table:
         raise UserError("particles names no species; add one, such as [config.particles.A]")
     if not parameters:
-        raise UserError("there are no parameters; declare at least one number that may be changed, in [params]")
+        raise UserError(
+            "there are no parameters; declare at least one number that may be changed, in [params] of a file or with "
+            "parameters = {...} in Python"
+        )
     params = as_arrays(parameters)
     names = names_of(params, settings["derived"], value_names(table), tuple(table))
     check_start(settings["start"])

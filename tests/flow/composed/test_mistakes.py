@@ -40,6 +40,11 @@ MISTAKES = {
         "nu*dyr",
         "force.x: column 4 of 'nu*>>>dyr': 'dyr' is not known here; did you mean 'dye'?",
     ),
+    "an abbreviated time": (
+        "flow_rate",
+        "sin(t)",
+        "flow_rate: column 5 of 'sin(>>>t)': 't' is not known here; did you mean 'time'?",
+    ),
     "an entry of a coordinate": (
         "force.x",
         "nu*y[0]",
@@ -275,6 +280,39 @@ def test_sizes_of_bodies_that_are_not_above_zero_are_refused(body, message, meth
         )
         simulation.check_values(simulation.params, jax.random.key(0))
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("distance", "message"),
+    [
+        ("x0", "[config]: obstacle 'rod' is outside the domain, or"),
+        ("0.3 - hypot(x, y)", "[config]: obstacle 'rod' extends 1.07 beyond the side x = 0; leave at least two cells"),
+    ],
+)
+def test_the_only_obstacle_is_named_where_its_place_is_refused(distance, message, tmp_path):
+    path = tmp_path / "rod.toml"
+    path.write_text(f"""
+        name = "rod"
+        title = "A rod"
+        summary = "A rod between walls."
+        simulation = "flow.domain"
+        params = {{ x0 = {{ default = 0.5, bounds = [0.0, 1.0] }}, time_step = 0.01 }}
+        run = {{ steps = 2, every = 1 }}
+        render = {{ view = "field", quantity = "speed" }}
+        [config]
+        viscosity = 0.1
+        axes.x = {{ cells = 16, length = 2.0, lower = "wall", upper = "wall" }}
+        axes.y = {{ cells = 16, length = 2.0, lower = "wall", upper = "wall" }}
+        obstacles.rod = {{ position = [1.0, 1.0], distance = "{distance}" }}
+    """)
+    with pytest.raises(UserError) as refused:
+        build(load(path))
+    assert message in str(refused.value)
+
+
+def test_a_list_in_a_formula_is_named():
+    with pytest.raises(UserError, match="viscosity: the parameter 'depths' is a list, and a formula takes single"):
+        flow.system(**GOOD | {"viscosity": "nu*depths", "parameters": {"nu": 0.1, "depths": [1.0, 2.0]}})
 
 
 def test_a_file_names_file_key_and_column():
