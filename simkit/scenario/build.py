@@ -173,6 +173,11 @@ def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistake
                 continue
             label = f"objectives.{name}.quantity = '{{}}'"
             refuse_unknown(scenario, label, "not a diagnostic of {}", [objective.quantity], diagnostics)
+            if name in diagnostics and name != objective.quantity:
+                raise UserError(
+                    f"{scenario.file}: objectives.{name} has the name of a diagnostic, and is of another, "
+                    f"'{objective.quantity}'; choose another name"
+                )
             if simulation.equilibrium is not None and objective.reduce != "final":
                 raise UserError(
                     f"{scenario.file}: objectives.{name}.reduce = '{objective.reduce}' has no meaning for "

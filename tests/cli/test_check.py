@@ -66,6 +66,12 @@ def test_mistakes_of_every_part_are_reported_together(check):
     ]
 
 
+def test_an_objective_with_the_name_of_another_diagnostic_is_refused(check):
+    code, told = check(("[objectives.end]", "[objectives.time]"))
+    assert code == 2
+    assert "objectives.time has the name of a diagnostic, and is of another, 'height'; choose another name" in told.err
+
+
 FOLLOWED = {
     "a wrong expression of an objective": (
         ('quantity = "height"', 'expression = "time_mean(height, aftr=2)"'),
