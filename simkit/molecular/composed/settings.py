@@ -181,7 +181,11 @@ DYNAMICS = table(
         "pressure": formula("pressure of a barostat, may depend on time; left out, the cell is constant", None),
         "barostat_time": formula("time constant of the barostat", None),
         "compressibility": formula("estimate of the compressibility, which scales the barostat's time", None),
-        "steps": whole("time steps before the relaxation, where one follows", None, low=1),
+        "steps": whole(
+            "time steps before the relaxation, where one follows; fewer than `run.steps`, which counts both",
+            None,
+            low=1,
+        ),
     },
     {},
 )
