@@ -52,8 +52,8 @@ class LinePainter:
             self._axes = self._figure.add_axes((left, bottom, right - left, top - bottom))
             self._axes.grid(True)
             self._axes.set(xlim=_limits(self._x, 0.0), ylim=settings.limits or _limits(self._y, _MARGIN))
-            self._axes.set_xlabel(drawable(with_unit(clock, clip.units.get(clock, ""))))
-            self._axes.set_ylabel(drawable(with_unit(settings.label, settings.unit)))
+            fit(self._axes.set_xlabel(drawable(with_unit(clock, clip.units.get(clock, "")))), (right - left) * width)
+            fit(self._axes.set_ylabel(drawable(with_unit(settings.label, settings.unit))), (top - bottom) * height)
             self._axes.plot(self._x, self._y, color=MUTED, alpha=0.3, lw=1.0)
             (self._line,) = self._axes.plot([], [], color=BODIES[0], animated=True)
             (self._point,) = self._axes.plot([], [], "o", color=BODIES[0], ms=5, animated=True, clip_on=False)
@@ -67,6 +67,11 @@ class LinePainter:
                 padding, baseline, drawable(clip.title), color=INK, size=12, weight="bold", **style
             )
             fit(heading, start - 2 * padding)
+            # Long numbers push the label to the left: the axes make room for both.
+            numbers = self._axes.yaxis.get_tightbbox()
+            if numbers and numbers.x0 < padding / 2:
+                left += (padding / 2 - numbers.x0) / width
+                self._axes.set_position((left, bottom, right - left, top - bottom))
             self._figure.canvas.draw()
         self._background = page_of(self._figure).copy()
 

@@ -18,7 +18,6 @@ from simkit.render.video import write_png
 PANEL = (300, 210)
 TITLE = 30
 SCALE = 1.6
-COLUMNS = 3
 
 
 def is_geometric(values: np.ndarray) -> bool:
@@ -45,13 +44,22 @@ def use_log_scale(axes: Axes, values: np.ndarray) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
+def panel_columns(count: int) -> int:
+    """Return the number of panels side by side, up to four.
+
+    Args:
+        count: number of panels.
+    """
+    return next((columns for most, columns in ((3, count), (4, 2), (9, 3)) if count <= most), 4)
+
+
 def new_panels(
     names: list[str],
     title: str,
     x_label: str,
     units: Mapping[str, str],
     panel: tuple[int, int] = PANEL,
-    most_columns: int = COLUMNS,
+    columns: int | None = None,
     shares_x: bool = True,
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with a panel for each quantity.
@@ -62,7 +70,7 @@ def new_panels(
         x_label: label of the horizontal axes.
         units: units of the quantities by name, as far as they are known.
         panel: width and height of a panel in pixels, before scaling.
-        most_columns: largest number of panels side by side.
+        columns: number of panels side by side; ``None`` chooses it, see `panel_columns`.
         shares_x: whether the panels share one horizontal axis.
 
     Raises:
@@ -70,14 +78,15 @@ def new_panels(
     """
     if not names:
         raise UserError("there is nothing to chart; name at least one diagnostic")
-    columns = len(names) if len(names) <= most_columns else min(2, most_columns) if len(names) == 4 else most_columns
+    columns = columns or panel_columns(len(names))
     rows = -(-len(names) // columns)
     size = (columns * panel[0], rows * panel[1] + (TITLE if title else 0))
     figure = new_figure((round(size[0] * SCALE), round(size[1] * SCALE)), SCALE)
     figure.set_layout_engine("constrained", w_pad=0.1, h_pad=0.08)
     if title:
         fit(figure.suptitle(drawable(title), x=0.02, ha="left", weight="bold", size=12), 0.96 * SCALE * size[0])
-    panels, width = [], 0.8 * SCALE * panel[0]
+    # Titles begin at the left of the axes, which the numbers along them move by up to a quarter of a panel.
+    panels, width = [], 0.74 * SCALE * panel[0]
     for number, name in enumerate(names):
         axes = figure.add_subplot(rows, columns, number + 1, sharex=panels[0] if panels and shares_x else None)
         fit(axes.set_title(drawable(with_unit(plain(name), units.get(name, ""))), loc="left"), width)
@@ -89,14 +98,18 @@ def new_panels(
 
 
 def note(figure: Figure, words: list[str]) -> None:
-    """Write a legend of the marks beside the title.
+    """Write a legend of the marks below the panels, in as many lines as it needs.
 
     Args:
         figure: figure of the panels.
         words: entries of the legend.
     """
-    if words:
-        figure.text(0.985, 0.985, "; ".join(words), ha="right", va="top", size=7, color=MUTED)
+    if not words:
+        return
+    # The layout keeps a place for this label, unlike for other text of a figure.
+    text = figure.supxlabel("; ".join(words), x=0.985, ha="right", size=7, color=MUTED)
+    if text.get_window_extent().width > 0.96 * figure.bbox.width:
+        text.set_text("\n".join(words))
 
 
 def finite(name: str, values: np.ndarray, count: int, axes: int) -> np.ndarray:

@@ -1,17 +1,18 @@
 """Charts of sweeps over one, two or more parameters."""
 
 import dataclasses
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from simkit.render.color import ColorScale, color_scale
 from simkit.render.labels import drawable, fit, plain, with_unit
 from simkit.render.panels import (
-    COLUMNS,
     PANEL,
     SCALE,
     finite,
@@ -19,20 +20,25 @@ from simkit.render.panels import (
     is_geometric,
     new_panels,
     note,
+    panel_columns,
     use_log_scale,
     write,
 )
 from simkit.render.style import ACCENT, BODIES, FAINT, INK, MISSING, MUTED, house_style
 
 WIDE = (640, 250)
-# Largest numbers of panels, of wide panels, and of lines in a panel.
-MOST_PANELS = 6
-MOST_WIDE = 3
+# Width of a parallel axis, and largest width of all panels side by side, before scaling; more axes than fit in WIDE
+# make wider panels.
+AXIS_WIDTH = 90
+WIDEST = 2000
+# Largest numbers of panels, and of lines in a panel of parallel coordinates.
+MOST_PANELS = 24
 MOST_LINES = 400
 # Largest number of seeds drawn as points besides their quantiles.
 MOST_POINTS = 12
-# Largest number of letters of the label of a parallel axis.
+# Largest numbers of letters in a line, and of lines, of the label of a parallel axis.
 MOST_LETTERS = 24
+MOST_LABEL_LINES = 3
 _COLORS = "viridis"
 
 
@@ -64,7 +70,8 @@ def sweep_chart(path: Path, data: SweepData) -> Path:
 
     Over one parameter: the median over seeds as a line, with bands of the quartiles and of the 5 % and 95 % quantiles.
     Over two: a heat map of the mean over seeds. Over more: parallel coordinates, one line per point, colored by the
-    mean over seeds, with the variance shares if known. Failed members are crosses, or broken lines.
+    mean over seeds, with the variance shares if known. Failed members are crosses, or broken lines. Of more than
+    `MOST_PANELS` diagnostics the first are drawn, and a note says so.
 
     Args:
         path: PNG file to write.
@@ -74,8 +81,7 @@ def sweep_chart(path: Path, data: SweepData) -> Path:
         UserError: if there is nothing to draw or shapes disagree.
     """
     count = len(next(iter(data.points.values())))
-    most = MOST_PANELS if len(data.points) < 3 else MOST_WIDE
-    series = {name: finite(name, array, count, axes=2) for name, array in list(data.series.items())[:most]}
+    series = {name: finite(name, array, count, axes=2) for name, array in list(data.series.items())[:MOST_PANELS]}
     with house_style():
         draw = (_over_one, _over_two)[len(data.points) - 1] if len(data.points) < 3 else _over_many
         return write(path, draw(data, series))
@@ -103,13 +109,16 @@ def _over_one(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
             # A failed member without a finite value is marked at the bottom of the panel.
             no_value = (bad & ~np.isfinite(array[order])).any(axis=1)
             style = {"ms": 4, "color": ACCENT, "transform": axes.get_xaxis_transform(), "clip_on": False}
-            axes.plot(x[no_value], np.full(no_value.sum(), 0.02), "x", **style)
+            # An empty line without clipping extends to the corner of the page for the layout, which makes the axes
+            # collapse.
+            if no_value.any():
+                axes.plot(x[no_value], np.full(no_value.sum(), 0.02), "x", **style)
         axes.plot(x, median, color=BODIES[0], marker="o" if len(x) <= 60 else None, ms=3.5)
         if is_geometric(x):
             use_log_scale(axes, x)
         frame_values(axes, np.where(bad, np.nan, array[order]))
     seeds = data.failed.shape[1]
-    note(figure, [f"median of {seeds} seeds, bands 25-75 % and 5-95 %"] * (seeds > 1) + _crosses(bad))
+    note(figure, [f"median of {seeds} seeds, bands 25-75 % and 5-95 %"] * (seeds > 1) + _crosses(bad) + _left_out(data))
     return figure
 
 
@@ -117,7 +126,7 @@ def _over_two(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
     """Draw means over seeds as colors in the plane of two parameters."""
     (across, x), (up, y) = ((name, np.asarray(values, float)) for name, values in data.points.items())
     figure, panels = new_panels(list(series), data.title, _label(data, across), data.units, (PANEL[0], 230))
-    bad = data.failed.any(axis=1)
+    bad, columns_of_page, bars = data.failed.any(axis=1), panel_columns(len(panels)), []
     for number, (axes, array) in enumerate(zip(panels, series.values(), strict=True)):
         axes.grid(False)
         mean = _mean(np.where(data.failed, np.nan, array))
@@ -137,12 +146,18 @@ def _over_two(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
             axes.set_yscale("log")
         if bad.any():
             axes.plot(x[bad], y[bad], "x", ms=4, color=INK)
-        if number % min(len(panels), COLUMNS) == 0 or len(panels) == 4:
+        if number % columns_of_page == 0:
             fit(axes.set_ylabel(drawable(_label(data, up))), 0.8 * SCALE * PANEL[1])
         bar = figure.colorbar(drawn, ax=axes, pad=0.02)
         bar.outline.set_visible(False)  # type: ignore[operator]
+        bars.append(bar)
     seeds = data.failed.shape[1]
-    note(figure, [f"mean of {seeds} seeds"] * (seeds > 1) + _crosses(bad))
+    note(figure, [f"mean of {seeds} seeds"] * (seeds > 1) + _crosses(bad) + _left_out(data))
+    # The power of ten above a color bar is known once the figure is laid out; a title ends before it.
+    figure.draw_without_rendering()
+    for axes, bar in zip(panels, bars, strict=True):
+        if bar.ax.yaxis.get_offset_text().get_text():
+            fit(axes.set_title(axes.get_title(loc="left"), loc="left"), axes.get_window_extent().width)
     return figure
 
 
@@ -150,7 +165,12 @@ def _over_many(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
     """Draw parallel coordinates: one line per point through the parameters to the mean over seeds."""
     names, count = list(data.points), len(data.failed)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MOST_LINES)).round().astype(int))
-    figure, panels = new_panels(list(series), data.title, "", data.units, WIDE, most_columns=1, shares_x=False)
+    panel = (min(max(WIDE[0], AXIS_WIDTH * (len(names) + 1)), WIDEST), WIDE[1])
+    side_by_side = min(1 if len(series) <= 3 else 2 if len(series) <= 12 else 3, WIDEST // panel[0])
+    figure, panels = new_panels(list(series), data.title, "", data.units, panel, side_by_side, shares_x=False)
+    # Of each axis the label, centered on it, has the width up to the next label, less a gap.
+    width = 0.92 * SCALE * panel[0] / (len(names) + 1)
+    labels = {name: _lines(figure, _label(data, name), width) for name in names}
     for axes, (key, array) in zip(panels, series.items(), strict=True):
         axes.grid(False)
         mean = _mean(np.where(data.failed, np.nan, array))
@@ -164,16 +184,15 @@ def _over_many(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
                 for height, value in ((0, np.nanmin(column)), (1, np.nanmax(column))):
                     at = {"ha": "left", "va": "center", "size": 7.5, "color": MUTED}
                     axes.annotate(f"{value:.4g}", (place, height), (3, 0), textcoords="offset points", **at)
-        shares = data.indices.get(key, {})
-        shown = {name: f"\nS = {share:.2f}" for name, share in shares.items()}
-        labels = [drawable(_short(_label(data, name))) + shown.get(name, "") for name in names]
-        axes.set_xticks(range(len(columns)), [*labels, drawable(_short(plain(key)))])
+        shown = {name: f"\nS = {share:.2f}" for name, share in data.indices.get(key, {}).items()}
+        shares = [label + shown.get(name, "") for name, label in labels.items()]
+        axes.set_xticks(range(len(columns)), [*shares, _lines(figure, plain(key), width)])
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlim(-0.1, len(names) + 0.25)
     notes = ["S: share of the variance, first order"] * any(bool(found) for found in data.indices.values())
     notes += ["broken: failed"] * bool(data.failed.all(axis=1).any())
-    note(figure, notes + [f"{len(chosen)} of {count} points"] * (len(chosen) < count))
+    note(figure, notes + [f"{len(chosen)} of {count} points"] * (len(chosen) < count) + _left_out(data))
     return figure
 
 
@@ -200,8 +219,21 @@ def _label(data: SweepData, name: str) -> str:
     return with_unit(plain(name), data.units.get(name, "1"))
 
 
-def _short(label: str) -> str:
-    return label if len(label) <= MOST_LETTERS else f"{label[: MOST_LETTERS - 1]}\u2026"
+def _lines(figure: Figure, label: str, width: float) -> str:
+    """Return a label of a parallel axis in lines of at most ``width`` pixels, shortened to `MOST_LABEL_LINES`."""
+    text = figure.text(0, 0, "", size=rcParams["xtick.labelsize"])
+    for letters in range(MOST_LETTERS, 0, -1):
+        lines = textwrap.wrap(label, letters, max_lines=MOST_LABEL_LINES, placeholder="\N{HORIZONTAL ELLIPSIS}")
+        text.set_text("\n".join(drawable(line) for line in lines))
+        if text.get_window_extent().width <= width:
+            break
+    text.remove()
+    return text.get_text()
+
+
+def _left_out(data: SweepData) -> list[str]:
+    count = len(data.series)
+    return [f"{MOST_PANELS} of {count} quantities"] * (count > MOST_PANELS)
 
 
 def _crosses(bad: np.ndarray) -> list[str]:

@@ -1,6 +1,7 @@
 """Charts of sweeps over one, two and more parameters."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -153,6 +154,53 @@ def test_a_parameter_that_does_not_vary_and_a_result_without_values_are_drawn(dr
     for values in (np.full((4, 1), np.nan), np.full((4, 1), 2.0)):
         drawn(points, {"x": values})
         drawn(grid([1.0], [2.0, 3.0, 4.0, 5.0]), {"x": values})
+
+
+LONG = "mean_kinetic_energy_of_the_particles_in_the_upper_half_of_the_channel_"
+
+
+def texts_of(figure):
+    """Return every text that is drawn, with its extent in pixels."""
+    texts = list(figure.texts)
+    for axes in figure.axes:
+        texts += [axes.xaxis.label, axes.yaxis.label, axes.yaxis.get_offset_text(), axes._left_title, *axes.texts]
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            texts += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            texts += [tick.label2 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    return [(text, text.get_window_extent()) for text in texts if text.get_visible() and text.get_text()]
+
+
+@pytest.mark.parametrize("parameters", [1, 2, 3, 8])
+@pytest.mark.parametrize("count", [1, 5, 13])
+def test_any_number_of_long_names_is_drawn_without_overlap(count, parameters, drawn):
+    """Also where members failed with a value: their marks made the axes collapse."""
+    generator = np.random.default_rng(0)
+    names = [f"{LONG}{letter}" for letter in "abcdefgh"[:parameters]]
+    points = {name: generator.permutation(np.geomspace(1, 1000, 6)) for name in names}
+    series = {f"{LONG}{i}": 10.0 ** (i - 3) * generator.normal(size=(6, 2)) for i in range(count)}
+    failed = np.zeros((6, 2), bool)
+    failed[1] = True
+    title = "A sweep over the wall temperatures of a channel " * 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        units, indices = dict.fromkeys([*points, *series], "kg m^2"), {key: dict.fromkeys(names, 0.3) for key in series}
+        panels = drawn(points, series, failed, is_grid=False, units=units, indices=indices, title=title)
+    assert len([axes for axes in panels if axes.get_title(loc="left")]) == count
+    page = panels[0].figure.bbox
+    found = texts_of(panels[0].figure)
+    for (one, box), (other, near) in itertools.combinations(found, 2):
+        beside = box.x1 < near.x0 + 1 or near.x1 < box.x0 + 1 or box.y1 < near.y0 + 1 or near.y1 < box.y0 + 1
+        assert beside, f"{one.get_text()} overlaps {other.get_text()}"
+    for text, box in found:
+        within = box.x0 > -1 and box.x1 < page.width + 1 and box.y0 > -1 and box.y1 < page.height + 1
+        assert within, f"{text.get_text()} leaves the page"
+
+
+def test_quantities_beyond_the_largest_number_of_panels_are_counted(drawn, monkeypatch):
+    monkeypatch.setattr(sweep_charts, "MOST_PANELS", 2)
+    panels = drawn({"a": np.arange(3.0)}, dict.fromkeys("bcd", np.ones((3, 1))))
+    assert len(panels) == 2 and words_of(panels[0]) == "2 of 3 quantities"
 
 
 def test_charts_are_the_same_bytes_every_time(tmp_path):
