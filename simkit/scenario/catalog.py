@@ -10,6 +10,8 @@ from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import read_scenario
 
+_STARTERS = Path(__file__).parent / "starters"
+
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
@@ -52,6 +54,20 @@ def scenarios_of(simulation: str) -> list[Scenario]:
         simulation: its registered name.
     """
     return [scenario for scenario in list_scenarios()[0] if scenario.simulation == simulation]
+
+
+def starter_of(simulation: str) -> Scenario | None:
+    """Return the minimal scenario of a simulation whose factory needs arguments; ``None`` if there is none.
+
+    Shipped simulations have a file; for those of packages a scenario that uses the simulation stands in.
+
+    Args:
+        simulation: its registered name.
+    """
+    file = _STARTERS / f"{simulation}.toml"
+    if file.is_file():
+        return read_scenario(file)
+    return next(iter(scenarios_of(simulation)), None)
 
 
 def find_scenario(name_or_path: str | Path) -> Scenario:

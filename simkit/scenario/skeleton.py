@@ -11,12 +11,13 @@ from simkit.scenario import checks
 from simkit.scenario.contents import Contents
 from simkit.scenario.likely_view import likely_view
 from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import RunSettings
 from simkit.scenario.toml import to_toml
 
 _NAME = re.compile(r'^name\s*=\s*"[^"\n]*"', re.MULTILINE)
 
 
-def skeleton(name: str, scenario: Scenario, contents: Contents) -> str:
+def skeleton(name: str, scenario: Scenario, contents: Contents, run: RunSettings) -> str:
     """Return the text of a scenario file to start from.
 
     Args:
@@ -24,12 +25,13 @@ def skeleton(name: str, scenario: Scenario, contents: Contents) -> str:
         scenario: a scenario whose text is copied, or a bare one of `simkit.scenario.contents.bare_scenario`.
         contents: of its simulation: arguments and parameters that the file does not mention become comments in their
             tables, quantities a comment at the top.
+        run: length and precision of the run of a minimal one.
 
     Raises:
         UserError: if the name is not valid, or the old file does not have its name on a separate line.
     """
     checks.identifier(name, "the name of the new scenario")
-    text = _renamed(name, scenario) if scenario.text else _minimal(name, scenario, contents)
+    text = _renamed(name, scenario) if scenario.text else _minimal(name, scenario, contents, run)
     arguments = {key: value for key, value in contents.arguments.items() if value is not None}
     text = _with_comments(text, "config", [_line(key, value) for key, value in arguments.items()])
     others = {key: known for key, known in scenario.declared.items() if key not in scenario.parameter_settings}
@@ -44,7 +46,7 @@ def _renamed(name: str, scenario: Scenario) -> str:
     return text
 
 
-def _minimal(name: str, scenario: Scenario, contents: Contents) -> str:
+def _minimal(name: str, scenario: Scenario, contents: Contents, run: RunSettings) -> str:
     shapes = {
         kind: {q.name: np.empty(tuple(q.dimensions.values())) for q in contents.quantities if q.kind == kind}
         for kind in ("observed", "diagnosed")
@@ -57,7 +59,7 @@ def _minimal(name: str, scenario: Scenario, contents: Contents) -> str:
             "": {"name": name, "title": words, "summary": f"{words}.", "simulation": scenario.simulation},
             "config": {},
             "params": {},
-            "run": {"steps": 1000, "every": 10},
+            "run": {"steps": run.steps, "every": run.every, "precision": run.precision},
             "render": {"view": view, "quantity": quantity},
         }
     )

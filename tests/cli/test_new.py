@@ -6,6 +6,7 @@ import pytest
 
 import simkit
 from simkit.cli.main import main
+from simkit.core.precision import precision
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.contents import bare_scenario
@@ -42,7 +43,7 @@ def test_a_copy_equals_its_original(source, new, tmp_path):
 def test_every_commented_line_may_be_enabled(source, new, tmp_path):
     assert new("mine", "--from", source)[0] == 0
     path = tmp_path / "mine.toml"
-    build(path)
+    build_in_its_precision(path)
     lines = re.sub(r"^# (\w+ = )", r"\1", path.read_text(), flags=re.MULTILINE)
     assert lines != path.read_text()
     path.write_text(lines)
@@ -50,7 +51,34 @@ def test_every_commented_line_may_be_enabled(source, new, tmp_path):
     everything, declared = read_scenario(path).parameters, known.parameters
     assert {name: p.default for name, p in everything.items()} == {name: p.default for name, p in declared.items()}
     assert set(everything) == set(read_scenario(path).parameter_settings)
-    build(path)
+    build_in_its_precision(path)
+
+
+def build_in_its_precision(path):
+    with precision(read_scenario(path).run.precision):
+        build(path)
+
+
+@pytest.mark.parametrize("source", ["flow.domain", "molecular.system", "rigid.mjcf"])
+def test_a_simulation_that_needs_arguments_has_a_minimal_scenario(source, new, tmp_path):
+    assert new("mine", "--from", source)[0] == 0
+    assert len((tmp_path / "mine.toml").read_text().splitlines()) <= 40
+    assert not read_scenario(tmp_path / "mine.toml").validations
+    assert main(["check", "mine.toml"]) == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("source", SIMULATIONS.own)
+def test_the_new_scenario_of_every_simulation_runs(source, new):
+    assert new("mine", "--from", source)[0] == 0
+    assert main(["check", "mine.toml"]) == 0
+    assert main(["run", "mine.toml", "--no-render"]) == 0
+
+
+def test_a_minimal_relaxation_has_the_steps_and_precision_to_converge(new, tmp_path):
+    assert new("mine", "--from", "molecular.bubble_raft")[0] == 0
+    run, known = read_scenario(tmp_path / "mine.toml").run, find_scenario("bubble_raft").run
+    assert (run.steps, run.precision) == (known.steps, "float64")
 
 
 def test_a_file_is_replaced_only_when_asked(new, tmp_path):

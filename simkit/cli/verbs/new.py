@@ -20,12 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Write the file."""
-    from simkit.scenario.catalog import find_scenario, scenarios_of
+    from simkit.scenario.catalog import find_scenario, scenarios_of, starter_of
     from simkit.scenario.checks import identifier
     from simkit.scenario.contents import bare_scenario, contents_of
     from simkit.scenario.factories import needed_arguments
     from simkit.scenario.registry import SIMULATIONS
     from simkit.scenario.schema import parse_scenario
+    from simkit.scenario.sections import RunSettings
     from simkit.scenario.skeleton import skeleton
     from simkit.storage.files import write_bytes
 
@@ -33,18 +34,21 @@ def main(arguments: argparse.Namespace) -> int:
     if path.exists() and not arguments.overwrite:
         raise UserError(f"{path} exists; choose another name, or pass overwrite=True to replace it")
     source = arguments.source
+    run = RunSettings(1000, 10, "float32", 0)
     if source in SIMULATIONS.names():
         scenario = bare_scenario(source)
+        # As many steps, and the precision, that a relaxation needs to converge.
+        run = next((known.run for known in scenarios_of(source)), run)
         if needed := needed_arguments(SIMULATIONS.resolve(source)):
-            users = scenarios_of(source)
-            if not users:
+            starter = starter_of(source)
+            if starter is None:
                 raise UserError(f"{source} needs {', '.join(needed)}, and no shipped scenario has them; write the file")
-            scenario = users[0]
+            scenario = starter
     else:
         scenario = find_scenario(source)
     # In float64, so that the defaults are written as they were declared.
     scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
-    text = skeleton(arguments.name, scenario, contents_of(scenario))
+    text = skeleton(arguments.name, scenario, contents_of(scenario), run)
     parse_scenario(text, path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, text.encode())
