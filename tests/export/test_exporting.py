@@ -105,6 +105,35 @@ def test_stand_alone_program_follows_the_run_without_simkit(program, copy, x64):
     np.testing.assert_allclose(found["diagnostic.energy"], diagnostics["energy"][1:], rtol=1e-12)
 
 
+@pytest.mark.parametrize("limit", [None, 0.5, 1e-18])
+def test_stand_alone_program_judges_outputs_as_the_export_does(limit, copy):
+    """Outputs with a usual limit, those that are not compared, those beside the largest output, and one that is 0."""
+
+    def limits(card):
+        names = [port["name"] for port in card["outputs"]]
+        for allowed in card["allowed_errors"].values():
+            allowed[names.index("diagnostic.energy")] = limit
+        card["allowed_errors"]["later"][names.index("next.velocity")] = 0.2
+
+    changed(copy, limits)
+    reference = read_arrays(copy / "reference.npz")
+    reference["start.output.diagnostic.energy"] *= 1e-4
+    reference["later.output.diagnostic.energy"] *= 1 + 1e-14
+    write_arrays(copy / "reference.npz", reference)
+    report = simkit.export.verify(copy)
+    expected = report.runtimes[0].differences
+    ran = subprocess.run([sys.executable, copy / "run_onnx.py"], capture_output=True, text=True, check=False)
+    lines = [line.split(maxsplit=4) for line in ran.stdout.splitlines()[1:]]
+    assert [line[1] for line in lines] == [one.output for one in expected]
+    for (_, _, error, allowed, *remark), one in zip(lines, expected, strict=True):
+        assert float(error) == pytest.approx(one.error, rel=0.01)
+        assert (allowed == "-") == (not one.compared)
+        assert allowed == "-" or float(allowed) == pytest.approx(one.allowed, rel=0.01)
+        assert ("of the largest output" in " ".join(remark)) == one.beside_others
+        assert ("MISS" in " ".join(remark)) == (not one.passed)
+    assert ran.returncode == (0 if report.runtimes[0].passed else 1)
+
+
 def test_stand_alone_program_refuses_inputs_that_do_not_fit(copy):
     start = read_arrays(copy / "reference.npz")
     inputs = {name[12:]: array for name, array in start.items() if name.startswith("start.input.")}

@@ -1,5 +1,6 @@
 """Scripts in the folder of an exported program that run it without simkit: with onnxruntime, or with JAX alone."""
 
+from simkit.export.programs.comparison import LARGEST_ALLOWED, LARGEST_BESIDE_OTHERS
 from simkit.export.programs.runtimes import JAXEXPORT, ONNX
 
 _WITH = {
@@ -93,29 +94,61 @@ def read(file):
         refuse(f"{{file}} cannot be read as .npz: {{reason}}")
 
 
+def is_proper(array):
+    """Return which numbers are neither NaN, nor infinite, nor so large that they stand for infinity."""
+    return np.abs(array) < np.finfo(array.dtype).max ** 0.5
+
+
+def largest_of(array):
+    """Return the largest absolute value of an array of floats, 0 for other arrays."""
+    return float(np.max(np.abs(array), where=is_proper(array), initial=0.0)) if array.dtype.kind == "f" else 0.0
+
+
 def error_of(expected, found):
     """Return the largest difference relative to the largest number; of integers, the share that differs."""
     if expected.dtype.kind != "f":
         return float(np.mean(expected != found)) if expected.size else 0.0
-    usual = np.abs(expected) < np.finfo(expected.dtype).max ** 0.5  # larger ones stand for infinity
-    if not np.array_equal(expected[~usual], found[~usual], equal_nan=True):
+    proper = is_proper(expected)
+    if not np.array_equal(proper, is_proper(found)) or not np.array_equal(
+        expected[~proper], found[~proper], equal_nan=True
+    ):
         return float("inf")
-    scale = np.max(np.abs(expected[usual]), initial=0.0)
-    return float(np.max(np.abs(expected[usual] - found[usual]), initial=0.0) / (scale or 1.0))
+    difference = expected[proper].astype(np.float64) - found[proper]
+    return float(np.max(np.abs(difference), initial=0.0) / (largest_of(expected) or 1.0))
+
+
+def judged(error, allowed, share):
+    """Return an error, what is allowed, and a remark, for an output of a share of the largest number of all outputs.
+
+    The rules are those of `simkit export`: an allowed error above {limit} would prove nothing. Of an output that is
+    round-off beside the others, both are relative to the largest number of all outputs.
+    """
+    if allowed is not None and allowed > {limit}:
+        if 0 < share * allowed <= {beside_others}:
+            return share * error, share * allowed, "of the largest output, since this one is round-off"
+        allowed = None if np.isfinite(error) else allowed
+    return error, allowed, "not compared: rounding alone changes it too much" if allowed is None else ""
 
 
 def compare(reference):
-    """Print the error of each output, and return the number of errors that are too large."""
-    missed = 0
-    for case, allowed in CARD["allowed_errors"].items():
+    """Print error and allowed error of each output, and return the number of errors that are too large."""
+    missed = compared = 0
+    print(f"{{'case':6}} {{'output':32}} {{'error':>9}} {{'allowed':>9}}")
+    for case, limits in CARD["allowed_errors"].items():
         prefix = f"{{case}}.input."
         found = call(checked({{k[len(prefix):]: reference[k] for k in reference.files if k.startswith(prefix)}}))
-        for port, most in zip(OUTPUTS, allowed):
-            error = error_of(reference[f"{{case}}.output.{{port['name']}}"], found[port["name"]])
-            miss = most is not None and not error <= most
-            missed += miss
-            print(f"{{case:6}} {{port['name']:32}} {{error:9.2e}} {{'MISS' if miss else ''}}")
-    return missed
+        wanted = {{port["name"]: reference[f"{{case}}.output.{{port['name']}}"] for port in OUTPUTS}}
+        largest = max(map(largest_of, wanted.values()), default=0.0) or 1.0
+        for (name, expected), limit in zip(wanted.items(), limits):
+            share = largest_of(expected) / largest
+            error, allowed, remark = judged(error_of(expected, found[name]), limit, share)
+            miss = allowed is not None and not error <= allowed
+            missed, compared = missed + miss, compared + (allowed is not None)
+            shown = "-" if allowed is None else f"{{allowed:9.2e}}"
+            print(f"{{case:6}} {{name:32}} {{error:9.2e}} {{shown:>9}} {{'MISS ' * miss}}{{remark}}".rstrip())
+    if not compared:
+        print("no output can be compared: rounding alone changes each of them too much", file=sys.stderr)
+    return missed if compared else 1
 
 
 def follow(inputs, calls):
@@ -168,4 +201,5 @@ def stand_alone(file: str, program: str) -> bytes:
         program: name of the exported file, ``"model.onnx"`` or ``"model.jaxexport"``.
     """
     runtime, call = _WITH[program]
-    return _TEXT.format(runtime=runtime, file=file, import_and_call=call).encode()
+    limits = {"limit": LARGEST_ALLOWED, "beside_others": LARGEST_BESIDE_OTHERS}
+    return _TEXT.format(runtime=runtime, file=file, import_and_call=call, **limits).encode()
