@@ -1,7 +1,7 @@
 """Status codes of a simulation: failures as values, each with a message and a remedy."""
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -90,20 +90,21 @@ CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET, Statu
 ONLY_DERIVATIVES = (Status.STEPPED_IMPACT,)
 
 
-def failed(status: jax.Array | np.ndarray) -> Any:
+def failed(status: jax.Array | np.ndarray, failures: Sequence[Status] = FAILURES) -> Any:
     """Return which statuses are failures, for compiled code, tables, messages, exit codes, charts and data sets.
 
     Args:
         status: codes of `Status`, of any shape, in compiled code or on the host; or, on the host, their names in lower
             case as in the data set of a sweep.
+        failures: the statuses that are failures; those of an optimization are fewer.
 
     Returns:
         Booleans of the same shape, a JAX or NumPy array like ``status``.
     """
     if status.dtype.kind in "OU":
-        return np.isin(status, [code.name.lower() for code in FAILURES])
+        return np.isin(status, [code.name.lower() for code in failures])
     # One bit per code: XLA would repeat a comparison with every code in each loop that uses the result.
-    bits = np.int32(sum(1 << failure for failure in FAILURES))
+    bits = np.int32(sum(1 << failure for failure in failures))
     return (bits >> status) & 1 == 1
 
 

@@ -27,9 +27,9 @@ def draw_sweep(result: "xarray.Dataset", scenario: "Scenario", output: Path) -> 
     Raises:
         UserError: if no number was swept, there are too many members, or the file cannot be written.
     """
-    from simkit.core.status import failed
     from simkit.jobs.sensitivity import first_order_indices
     from simkit.jobs.sweep_results import columns_of
+    from simkit.jobs.totals import failures_of, is_failure
     from simkit.render.sweep_charts import SweepData, sweep_chart
 
     if (members := result["status"].size) > MOST_MEMBERS:
@@ -43,7 +43,7 @@ def draw_sweep(result: "xarray.Dataset", scenario: "Scenario", output: Path) -> 
         raise UserError("no number was swept, so the results have no axis to be charted over")
     axes = result["status"].dims[:-1]
     words = [axis for axis in axes if result[axis].dtype.kind not in "fiu"]
-    bad = failed(result["status"].values).reshape(-1, result.sizes["seed"])
+    bad = is_failure(result["status"].values, failures_of(result)).reshape(-1, result.sizes["seed"])
     series = {name: array.values.reshape(bad.shape) for name, array in informative(result, scenario).items()}
     if words and len(numbers) == 1:
         # Words make no axis: their values are drawn side by side, like seeds.

@@ -9,6 +9,7 @@ from simkit.jobs.members import Members
 from simkit.jobs.stored_arrays import StoredArray, member_axis
 from simkit.jobs.stored_objectives import read_objectives
 from simkit.jobs.sweep_objectives import OBJECTIVE, OMITTED_OBJECTIVES, PREFIX, MemberObjectives, objectives_to_compute
+from simkit.jobs.totals import FAILURE_STATUSES, is_failure
 from simkit.storage import datasets
 from simkit.storage.chunk_files import members_layout
 from simkit.storage.labels import annotate, attributes_of, components, free_name, oriented
@@ -70,7 +71,6 @@ def in_memory(simulation: "Simulation", sweep: Members, chunks: Sequence[Mapping
         sweep: the sweep.
         chunks: arrays of every chunk, in order.
     """
-    from simkit.core.status import failed
 
     def every_member(name: str) -> np.ndarray:
         return joined(name, [chunk[name] for chunk in chunks], sweep.members)
@@ -94,7 +94,9 @@ def in_memory(simulation: "Simulation", sweep: Members, chunks: Sequence[Mapping
         members_first("status"),
     )
     result = _labeled(sweep, labels, described, variable, measured, measures.omitted)
-    return result.assign_attrs(members=sweep.members, failed=int(failed(result["status"].values).sum()))
+    return result.assign_attrs(
+        members=sweep.members, failed=int(is_failure(result["status"].values, sweep.failures).sum())
+    )
 
 
 def on_disk(sweep: Members, directory: RunDirectory) -> "xarray.Dataset":
@@ -183,6 +185,8 @@ def _labeled(
     attributes = attributes_of(sweep.scenario, without=tuple(sweep.over))
     if omitted:
         attributes[OMITTED_OBJECTIVES] = ", ".join(omitted)
+    if sweep.failures:
+        attributes[FAILURE_STATUSES] = " ".join(sweep.failures)
     if sweep.origin:
         attributes["points"] = sweep.origin
     dataset = dataset.assign_coords(coordinates).assign_attrs(attributes)

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,7 @@ class Members:
     """The members of a sweep.
 
     Attributes:
+        failures: names of the statuses in which a member failed, in lower case; empty for those of a run.
         scenario: scenario with overrides applied.
         over: values by parameter.
         seeds: number of random seeds per point, consecutive from the scenario's seed.
@@ -31,6 +33,8 @@ class Members:
         in_one_file: whether the result is small enough for one file in memory; otherwise it stays in chunks, which are
             read when they are indexed; chosen by `fitted`.
     """
+
+    failures: ClassVar[tuple[str, ...]] = ()
 
     scenario: Scenario
     over: Axes

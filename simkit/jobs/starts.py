@@ -46,6 +46,8 @@ class Starts(Sweep):
     noun = "an optimization from several starts"
     request_checks: ClassVar = {**Sweep.request_checks, **Optimization.request_checks}
     report = "simkit.cli.reports.starts"
+    # As of a single optimization: one that used all its iterations, or got no further, has kept its best values.
+    failures = ("non_finite",)
 
     wrt: tuple[str, ...] = ()
     objective: str = ""

@@ -7,7 +7,7 @@ import numpy as np
 from simkit.jobs.members import Members
 from simkit.jobs.stored_progress import StoredProgress, write_times
 from simkit.jobs.sweep_results import MOST_NAMED, named
-from simkit.jobs.totals import Totals
+from simkit.jobs.totals import Totals, is_failure
 from simkit.storage import datasets
 from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.files import DamagedFileError
@@ -22,13 +22,13 @@ def chunk_progress(sweep: Members, directory: RunDirectory, repair: str) -> Stor
         directory: its run directory, to which another process may be writing.
         repair: effect of resuming a sweep with a damaged chunk, in words.
     """
-    from simkit.core.status import MESSAGES, Status, failed
+    from simkit.core.status import MESSAGES, Status
 
     # Only converging members are divided into several blocks; a single block begins at member 0 in any case.
     size = sweep.chunk_length(converges=sweep.blocks > 1)
     frames, done, under_way = sweep.plan.frames + 1, 0, 0.0
     lines: list[str] = []
-    totals, damaged = Totals(), 0
+    totals, damaged = Totals(sweep.failures), 0
     paths = sorted(directory.path.glob("chunk_[0-9]*.npz"))
     for path in paths:
         index = int(path.stem.partition("_")[2])
@@ -41,7 +41,7 @@ def chunk_progress(sweep: Members, directory: RunDirectory, repair: str) -> Stor
         status = arrays["status"][: sweep.members - index * size]
         done += len(status)
         totals.add(status, {name: array[-1, : len(status)] for name, array in datasets.split(arrays)[1].items()})
-        bad = index * size + np.flatnonzero(failed(status))[: max(MOST_NAMED - len(lines), 0)]
+        bad = index * size + np.flatnonzero(is_failure(status, sweep.failures))[: max(MOST_NAMED - len(lines), 0)]
         lines += [f"{words} {MESSAGES[Status(int(status[n - index * size]))]}" for n, words in _named(sweep, bad)]
     for folder in sorted(directory.path.glob("chunk_[0-9]*")):
         if folder.suffix or folder.with_suffix(".npz") in paths:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.jobs.sweep_objectives import OBJECTIVE
-from simkit.jobs.totals import blocks_of, objective_arrays, totals_of
+from simkit.jobs.totals import blocks_of, failures_of, is_failure, objective_arrays, totals_of
 from simkit.storage.files import DamagedFileError, read_bytes, read_sealed_json, write_bytes, write_sealed_json
 from simkit.storage.netcdf import from_netcdf_types, to_netcdf_types
 from simkit.storage.run_directory import SUMMARY, RunDirectory
@@ -107,7 +107,7 @@ def failures(result: "xarray.Dataset", most: int = MOST_NAMED) -> list[str]:
         result: result of a sweep.
         most: maximum number of named members.
     """
-    from simkit.core.status import MESSAGES, Status, failed
+    from simkit.core.status import MESSAGES, Status
 
     lines = list[str]()
     count = result.attrs.get("failed")
@@ -117,7 +117,7 @@ def failures(result: "xarray.Dataset", most: int = MOST_NAMED) -> list[str]:
     seeds = result["seed"].values
     for start, block in blocks_of(result[["status"]]):
         status = block["status"].values
-        for place in np.argwhere(failed(status)):
+        for place in np.argwhere(is_failure(status, failures_of(result))):
             if len(lines) == most:
                 more = f"{count - most} more" if count is not None else "more"
                 return [*lines, f"{more} members failed; the status in the result shows which"]
@@ -136,13 +136,12 @@ def undefined_objectives(result: "xarray.Dataset") -> list[str]:
     Args:
         result: result of a sweep.
     """
-    from simkit.core.status import failed
     from simkit.jobs.outcome import NOT_FINITE
 
     names = list(objective_arrays(result))
     fine, bad = 0, dict.fromkeys(names, 0)
     for _, block in blocks_of(result[["status", *names]]) if names else ():
-        good = ~failed(block["status"].values)
+        good = ~is_failure(block["status"].values, failures_of(result))
         fine += int(good.sum())
         for name in names:
             bad[name] += int((good & ~np.isfinite(block[name].values)).sum())

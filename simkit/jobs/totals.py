@@ -15,6 +15,8 @@ from simkit.jobs.sweep_objectives import OBJECTIVE
 if TYPE_CHECKING:
     import xarray
 
+# Attribute of a result with the statuses that are failures, if these are not those of a run.
+FAILURE_STATUSES = "failure_statuses"
 FRACTIONS = {"5 %": 0.05, "25 %": 0.25, "50 %": 0.5, "75 %": 0.75, "95 %": 0.95}
 # Members read together.
 BLOCK = 2**14
@@ -26,9 +28,13 @@ class Totals:
     Attributes:
         statuses: number of members by status, in words.
         failed: number of failed members.
+
+    Args:
+        failures: names of the statuses that are failures, in lower case; empty for those of a run.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, failures: Sequence[str] = ()) -> None:
+        self._failures = failures
         self.statuses: dict[str, int] = {}
         self.failed = 0
         self._quantiles: dict[str, Quantiles] = {}
@@ -41,13 +47,13 @@ class Totals:
             final: final diagnostics and objectives by name, (members,); those of failed members and non-finite ones
                 are omitted.
         """
-        from simkit.core.status import Status, failed
+        from simkit.core.status import Status
 
         codes, counts = np.unique(status, return_counts=True)
         for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
             word = Status(code).name.lower()
             self.statuses[word] = self.statuses.get(word, 0) + count
-        bad = failed(status)
+        bad = is_failure(status, self._failures)
         self.failed += int(bad.sum())
         for name, values in final.items():
             kept = np.asarray(values, np.float64)[~bad]
@@ -66,13 +72,34 @@ class Totals:
         return {"statuses": dict(sorted(self.statuses.items())), "quantiles": self.quantiles}
 
 
+def is_failure(status: np.ndarray, failures: Sequence[str] = ()) -> np.ndarray:
+    """Return which members failed, booleans of the shape of their statuses.
+
+    Args:
+        status: codes, or their names as in a result.
+        failures: names of the statuses that are failures, in lower case; empty for those of a run.
+    """
+    from simkit.core.status import FAILURES, Status, failed
+
+    return failed(status, [Status[name.upper()] for name in failures] or FAILURES)
+
+
+def failures_of(result: "xarray.Dataset") -> tuple[str, ...]:
+    """Return the names of the statuses that are failures of a result; empty if they are those of a run.
+
+    Args:
+        result: result of a sweep, or of an optimization from several starts.
+    """
+    return tuple(str(result.attrs.get(FAILURE_STATUSES, "")).split())
+
+
 def totals_of(result: "xarray.Dataset") -> Totals:
     """Return the totals of a sweep, read a block of members at a time.
 
     Args:
         result: result of a sweep.
     """
-    totals = Totals()
+    totals = Totals(failures_of(result))
     for _, block in blocks_of(result):
         arrays = final_numbers(block) | objective_arrays(block)
         final = {name: array.values.ravel() for name, array in arrays.items()}

@@ -1,7 +1,9 @@
 """Optimizations from several starts: equal to single optimizations, stored and resumed like a sweep."""
 
+import dataclasses
 import json
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray
@@ -9,9 +11,12 @@ import xarray
 import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
+from simkit.export.sweep_pictures import draw_sweep
 from simkit.jobs.job import begin
 from simkit.jobs.progress import progress_of
 from simkit.jobs.starts import Starts, best_of
+from simkit.render import sweep_charts
+from simkit.scenario.made_in_python import scenario_of
 from tests.stopping import StopAfter, Stopped
 
 
@@ -66,8 +71,6 @@ def test_starts_are_drawn_between_the_bounds():
 @pytest.mark.parametrize("method", ["lbfgs", "adam"])
 @pytest.mark.parametrize("stop", [2, 7])
 def test_an_interrupted_multi_start_optimization_resumes_bit_for_bit(stop, method, tmp_path):
-    from simkit.scenario.made_in_python import scenario_of
-
     scenario, _ = scenario_of(valleys(), {"steps": 1})
     more = {"wrt": ("x", "y"), "objective": "depth", "method": method, "iterations": 30, "chunk": 3}
     job = Starts(scenario, {"x": (-1.2, -0.4, 0.1, 0.4, 1.2)}, **more)
@@ -80,6 +83,32 @@ def test_an_interrupted_multi_start_optimization_resumes_bit_for_bit(stop, metho
         assert (tmp_path / "stopped" / path.name).read_bytes() == path.read_bytes(), path.name
     xarray.testing.assert_identical(simkit.open_run(tmp_path / "stopped"), whole)
     assert progress_of(tmp_path / "whole").kind == "optimization from several starts"
+
+
+def test_a_start_that_used_its_iterations_did_not_fail(tmp_path):
+    """Only a start whose objective turned non-finite did, in the data set, its summary, the progress and the chart."""
+    record = valleys()
+    base = record.diagnose
+
+    def diagnose(s, params):
+        known = base(s, params)
+        return known | {"rough": jnp.where(params["x"] > 1.0, jnp.nan, known["depth"])}
+
+    record = dataclasses.replace(record, diagnose=diagnose)
+    starts, folder = {"x": [-1.2, 0.4, 1.2]}, tmp_path / "starts"
+    options = {"objective": "rough", "steps": 1, "iterations": 2, "output": folder}
+    with pytest.warns(UserWarning, match="non-finite from 1 of 3 starts"):
+        found = simkit.optimize(record, ["x"], starts=starts, **options)
+    assert found["status"].values.ravel().tolist() == ["max_steps", "max_steps", "non_finite"]
+    assert found.attrs["failed"] == 1 and simkit.open_run(folder).attrs["failed"] == 1
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["failures"] == 1 and [line[:8] for line in summary["failed"]] == ["member 2"]
+    assert progress_of(folder).failures == 1
+    drawn = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep_charts, "sweep_chart", lambda path, data: drawn.append(data))
+        draw_sweep(found, scenario_of(record, {"steps": 1})[0], tmp_path / "chart.png")
+    assert drawn[0].failed.ravel().tolist() == [False, False, True]
 
 
 def test_a_wrong_start_is_refused():
