@@ -57,6 +57,16 @@ def _fitting(widths: list[int], right: list[bool], room: int) -> list[int]:
     return widths
 
 
+def more(count: int, noun: str) -> str:
+    """Return how many more there are in words, such as ``"1 more point"`` or ``"2 more points"``.
+
+    Args:
+        count: their number.
+        noun: the singular.
+    """
+    return f"{count} more {noun}{'s' * (count != 1)}"
+
+
 def show(value: Any) -> str:
     """Return a short text of a value."""
     if isinstance(value, bool) or value is None:

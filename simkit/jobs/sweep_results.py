@@ -120,7 +120,8 @@ def failures(result: "xarray.Dataset", most: int = MOST_NAMED) -> list[str]:
         for place in np.argwhere(is_failure(status, failures_of(result))):
             if len(lines) == most:
                 more = f"{count - most} more" if count is not None else "more"
-                return [*lines, f"{more} members failed; the status in the result shows which"]
+                members = "member" if count is not None and count - most == 1 else "members"
+                return [*lines, f"{more} {members} failed; the status in the result shows which"]
             where = tuple(int(i + j) for i, j in zip(start, place, strict=True))
             values = {name: array[where[:-1]].item() for name, array in columns.items()}
             values["seed"] = int(seeds[where[-1]])

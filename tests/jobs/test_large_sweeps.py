@@ -9,6 +9,7 @@ import xarray
 
 import simkit
 from simkit.cli.main import main
+from simkit.cli.reports.sweep import _print_omitted
 from simkit.errors import UserError
 from simkit.jobs import chunk_size
 from simkit.jobs.job import begin
@@ -86,7 +87,7 @@ def test_objectives_that_need_frames_are_named(small_files, tmp_path, capsys):
     found = simkit.open_run(tmp_path / "sweep")
     assert found.attrs["objectives_left_out"] == "spread" and "mean_time" in found
     assert main(["resume", str(tmp_path / "sweep"), "--no-render"]) == 0
-    assert "not shown:  spread: they need frames that a sweep does not store" in capsys.readouterr().out
+    assert "not shown:  spread: it needs frames that a sweep does not store" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "of another sweep", "a name less", "a member less"])
@@ -249,8 +250,18 @@ def test_at_most_a_given_number_of_failures_is_named():
     from simkit.jobs.sweep_results import failures
 
     with pytest.warns(UserWarning):
-        lines = failures(growth(), most=7)
+        result = growth()
+    lines, last = failures(result, most=7), failures(result, most=99)[-1]
     assert len(lines) == 8 and lines[-1].startswith("93 more members failed")
+    assert last.startswith("1 more member failed")
+
+
+@pytest.mark.parametrize(
+    ("left", "words"), [("spread", "spread: it needs frames"), ("spread, squares", "squares: they need frames")]
+)
+def test_one_or_several_objectives_are_named_as_left_out(left, words, capsys):
+    _print_omitted(xarray.Dataset(attrs={"objectives_left_out": left}), "not shown: ")
+    assert words in capsys.readouterr().out
 
 
 def test_a_large_sweep_is_reported_by_its_totals(small_files, tmp_path, capsys):

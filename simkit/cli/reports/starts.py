@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simkit.cli.main import FAILED, FINE
-from simkit.cli.output import print_json, print_table, show
+from simkit.cli.output import more, print_json, print_table, show
 
 if TYPE_CHECKING:
     import xarray
@@ -49,7 +49,7 @@ def finish(
     else:
         print_table(header, rows[:ROWS])
         if len(rows) > ROWS:
-            print(f"({len(rows) - ROWS} more starts in the result)")
+            print(f"({more(len(rows) - ROWS, 'start')} in the result)")
         words = ", ".join(f"{name} = {show(found)}" for name, found in best.items())
         print(f"\nbest {job.objective}: {value:.6g} at {words}")
         print(f"result: {folder}   (read it with simkit.open_run('{folder}'))")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simkit.cli.main import FAILED, FINE
-from simkit.cli.output import print_json, print_table
+from simkit.cli.output import more, print_json, print_table
 from simkit.cli.reports.totals import print_totals
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ def finish(
             print(f"chart:     {chart}")
         _print_omitted(result, "not shown: ")
         if apart := result.attrs.get("apart"):
-            print(f"by config: {apart} differ in size; read them with simkit.open_run('{folder / 'config_0000'}'), ...")
+            differ, them = ("differ", "them") if ", " in apart else ("differs", "it")
+            first = f"simkit.open_run('{folder / 'config_0000'}')"
+            print(f"by config: {apart} {differ} in size; read {them} with {first}, ...")
     undefined = undefined_objectives(result)
     for line in (*failures(result), *undefined):
         print(f"simkit: {line}", file=sys.stderr)
@@ -118,7 +120,8 @@ def _print_omitted(result: "xarray.Dataset", label: str) -> None:
     from simkit.jobs.sweep_objectives import OMITTED_OBJECTIVES
 
     if left := result.attrs.get(OMITTED_OBJECTIVES):
-        print(f"{label}{left}: they need frames that a sweep does not store; use [quantities] that reduce arrays,")
+        need = "they need" if ", " in left else "it needs"
+        print(f"{label}{left}: {need} frames that a sweep does not store; use [quantities] that reduce arrays,")
         print(f"{' ' * len(label)}or final(...)")
 
 
@@ -147,6 +150,6 @@ def _print_points(final: Mapping[str, "xarray.DataArray"], columns: Mapping[str,
         rows.append((*values, int(good[where]), *cells))
     print_table((*columns, "seeds fine", *shown), rows)
     if good.size > ROWS:
-        print(f"({good.size - ROWS} more points in the result)")
+        print(f"({more(good.size - ROWS, 'point')} in the result)")
     if len(final) > len(shown):
-        print(f"({len(final) - len(shown)} more diagnostics in the result; means over the seeds that are fine)")
+        print(f"({more(len(final) - len(shown), 'diagnostic')} in the result; means over the seeds that are fine)")
