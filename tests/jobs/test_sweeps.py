@@ -231,7 +231,8 @@ expression = "mean(position**2)/(1 + energy)"
 
 def test_an_objective_that_is_not_finite_is_named(tmp_path, capsys):
     """Every member is fine, and the mean begins after the end of the run."""
-    with pytest.warns(UserWarning, match="objective late is not finite in 2 of 2 members that did not fail: a time of after"):
+    told = "objective late is not finite in 2 of 2 members that did not fail: a time of after"
+    with pytest.warns(UserWarning, match=told):
         simkit.sweep(toy(LATE), {"frequency": [1.0, 2.0]}, output=tmp_path / "sweep")
     assert main(["resume", str(tmp_path / "sweep")]) == 3
     assert "objective late is not finite" in capsys.readouterr().err
