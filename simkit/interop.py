@@ -5,9 +5,13 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, nearest, one_line
 
 LIBRARIES = ("numpy", "torch", "cupy")
+# Types that JAX replaces by those of half the width unless 64 bits are enabled.
+_WIDE = ("int64", "uint64", "float64", "complex128")
+# Kinds of NumPy's arrays without numbers; records are not among them, since bfloat16 is of their kind as well.
+_NO_NUMBERS = {"U": "text", "S": "bytes", "O": "objects", "M": "dates", "m": "durations"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +46,8 @@ def to_jax(arrays: Any, *, exact: bool = False) -> Transfer:
         exact: whether to refuse an array whose type would change.
 
     Raises:
-        UserError: if a leaf is not an array; with ``exact``, if JAX's present settings have no such type.
+        UserError: if a leaf is not an array of numbers; if a number does not fit in the type that JAX gives it, 32 bits
+            instead of 64 unless ``jax_enable_x64`` is set; with ``exact``, if a type would change.
     """
     return _transferred(arrays, _to_jax, exact)
 
@@ -71,6 +76,37 @@ def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Tra
     return _transferred(arrays, lambda array, path: _from_jax(array, path, target), exact)
 
 
+def check_fit(array: Any, narrow: Any, path: str) -> None:
+    """Refuse numbers that lie outside of the narrower type that JAX gives them, where integers would wrap around.
+
+    Args:
+        array: of NumPy.
+        narrow: type that the numbers will have.
+        path: of the array, for errors.
+
+    Raises:
+        UserError: if an integer lies outside of it, or a finite number would become infinite.
+    """
+    import numpy as np
+
+    if array.dtype.kind == "b":
+        return
+    if array.dtype.kind in "iuO":  # Python's integers beyond 64 bits are objects
+        low, high = int(np.iinfo(narrow).min), int(np.iinfo(narrow).max)
+        outside = np.asarray((array < low) | (array > high))
+    else:
+        low, high = (f"{bound:.3g}" for bound in (np.finfo(narrow).min, np.finfo(narrow).max))
+        with np.errstate(over="ignore"):
+            outside = np.isfinite(array) & ~np.isfinite(array.astype(narrow))
+    if outside.any():
+        first = np.asarray(array)[outside].reshape(-1)[0]
+        wider = "" if array.dtype.kind == "O" else "enable 64 bits (jax_enable_x64), or "
+        raise UserError(
+            f"{path or 'the argument'} holds {first}, which does not fit in {narrow}, JAX's type for it at present; "
+            f"{wider}give numbers in [{low}, {high}]"
+        )
+
+
 type _Moved = tuple[Any, str, str]
 
 
@@ -92,7 +128,7 @@ def _transferred(arrays: Any, move: Callable[[Any, str], _Moved], exact: bool) -
 
 
 def _remedy(change: str) -> str:
-    wide = change.startswith(("float64", "int64", "uint64", "complex128"))
+    wide = change.startswith(_WIDE)
     return "enable 64 bits (jax_enable_x64), or drop exact=True" if wide else "convert it, or drop exact=True"
 
 
@@ -105,6 +141,7 @@ def _to_jax(array: Any, path: str) -> _Moved:
         return array, "", ""
     # Not isinstance: a NumPy float64 is also a Python float, but has its own type to keep.
     if type(array) in (bool, int, float, complex):
+        check_fit(np.asarray(array), jax.dtypes.canonicalize_dtype(type(array)), path)
         return jnp.asarray(array), "", ""
     if hasattr(array, "detach"):
         # PyTorch refuses to export a tensor that requires a gradient.
@@ -112,6 +149,8 @@ def _to_jax(array: Any, path: str) -> _Moved:
     if not hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
         raise UserError(f"{path or 'the argument'} is a {type(array).__name__}; give arrays, or numbers")
     own, reason = _kind(array), ""
+    if own in _WIDE and (narrow := jax.dtypes.canonicalize_dtype(own)).name != own:
+        check_fit(_on_host(array), narrow, path)
     try:
         result = jnp.from_dlpack(array)
     except Exception as error:  # the libraries raise many kinds where DLPack cannot describe an array
@@ -128,14 +167,25 @@ def _copied(array: Any, path: str, error: Exception) -> Any:
     import numpy as np
 
     try:
-        host = array.get() if hasattr(array, "get") else array.cpu() if hasattr(array, "cpu") else array
-        host = np.asarray(host)
+        host = _on_host(array)
+        if found := "records" if host.dtype.names else _NO_NUMBERS.get(host.dtype.kind):
+            raise UserError(f"{path or 'the array'} holds {found} ({host.dtype.str}); give an array of numbers")
         return jnp.asarray(np.array(host, host.dtype.newbyteorder("=")))
+    except UserError:
+        raise
     except Exception:
-        first = (str(error).splitlines() or [""])[0][:100]
         raise UserError(
-            f"{path or 'the array'} cannot become a JAX array: {first}; convert it to NumPy first"
+            f"{path or 'the array'} cannot become a JAX array: {one_line(error).rstrip('.')}; convert it to a NumPy "
+            "array of a type that JAX has, such as float32"
         ) from error
+
+
+def _on_host(array: Any) -> Any:
+    """Return an array of any library as one of NumPy."""
+    import numpy as np
+
+    host = array.get() if hasattr(array, "get") else array.cpu() if hasattr(array, "cpu") else array
+    return np.asarray(host) if isinstance(host, np.generic) or hasattr(host, "__array__") else np.from_dlpack(host)
 
 
 def _from_jax(array: Any, path: str, target: Any) -> _Moved:

@@ -100,6 +100,45 @@ def test_a_change_of_precision_is_reported_or_refused(dtype, narrow):
         assert interop.to_jax(given, exact=True).arrays["x"].dtype == name
 
 
+# 64-bit numbers and the 32-bit types in which they do not fit; integers would wrap around, floats become infinite.
+OUTSIDE = [
+    (np.array([1, 2**40 + 5]), "1099511627781", "int32"),
+    (np.array([1, 2**40 + 5])[::-1], "1099511627781", "int32"),
+    (np.array([7, -(2**31) - 1], ">i8"), "-2147483649", "int32"),
+    (np.int64(2**31), "2147483648", "int32"),
+    (2**40 + 5, "1099511627781", "int32"),
+    (np.array([2**32], np.uint64), "4294967296", "uint32"),
+    (np.array([1.0, 1e300]), r"1e\+300", "float32"),
+    (-1e300, r"-1e\+300", "float32"),
+    (np.array([2 + 1e300j]), r"\(2\+1e\+300j\)", "complex64"),
+]
+
+
+@pytest.mark.parametrize(("given", "first", "narrow"), OUTSIDE)
+def test_numbers_that_do_not_fit_in_the_narrower_type_are_refused(given, first, narrow):
+    with pytest.raises(UserError, match=rf"^\['n'\] holds {first}, which does not fit in {narrow}, .*; enable 64 bits"):
+        interop.to_jax({"n": given})
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(interop.to_jax({"n": given}).arrays["n"], given)
+
+
+def test_numbers_at_the_ends_of_the_narrower_type_are_taken():
+    given = [np.array([-(2**31), 2**31 - 1]), np.array([0, 2**32 - 1], np.uint64), np.array([3.4e38, np.inf, np.nan])]
+    for array, taken in zip(given, interop.to_jax(given).arrays, strict=True):
+        np.testing.assert_array_equal(taken, array.astype(taken.dtype))
+    assert interop.to_jax(np.zeros(0, np.int64)).arrays.shape == (0,) and interop.to_jax(True).arrays
+
+
+def test_an_array_of_another_library_is_checked_as_well():
+    with pytest.raises(UserError, match="holds 1099511627776, which does not fit in int32"):
+        interop.to_jax(Foreign(np.array([2**40])))
+
+
+def test_an_integer_beyond_64_bits_is_refused_without_a_remedy_that_does_not_help():
+    with pytest.raises(UserError, match=r"does not fit in int32, JAX's type[^;]*; give numbers in \[-2147"):
+        interop.to_jax(2**70)
+
+
 def test_arrays_of_jax_are_shared_with_numpy_without_a_copy():
     state = {"x": jnp.arange(6.0).reshape(2, 3), "on": jnp.array([True, False]), "half": jnp.ones(3, jnp.bfloat16)}
     handed = interop.from_jax(state)
@@ -141,7 +180,10 @@ def test_torch_both_ways():
         (lambda: interop.from_jax([1.0]), r"\[0\] is a float; give arrays of JAX"),
         (lambda: interop.from_jax(jax.random.key(0)), "holds random keys; give jax.random.key_data"),
         (lambda: interop.from_jax(jnp.ones(2), "numpi"), "library = 'numpi' is unknown; did you mean 'numpy'"),
-        (lambda: interop.to_jax(np.array(["a"])), "cannot become a JAX array"),
+        (lambda: interop.to_jax({"a": np.array(["a"])}), r"^\['a'\] holds text \(<U1\); give an array of numbers$"),
+        (lambda: interop.to_jax(np.array([{}])), r"the array holds objects \(\|O\); give an array of numbers"),
+        (lambda: interop.to_jax(np.zeros(2, "f4,i4")), r"holds records \(\|V8\); give"),
+        (lambda: interop.to_jax(np.zeros(2, np.longdouble)), r"become a JAX array: .*; convert it to a NumPy array"),
     ],
 )
 def test_a_mistake_is_one_line(hand, message):
