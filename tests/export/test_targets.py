@@ -1,5 +1,6 @@
 """Models for targets with fewer operators than ONNX: each replacement, and whole programs, in onnxruntime."""
 
+import dataclasses
 import json
 
 import jax
@@ -17,7 +18,9 @@ from simkit.errors import UserError
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.model import OPSET, model_of
 from simkit.export.onnx.runtime import Session, convert
+from simkit.export.programs.comparison import Difference
 from simkit.export.programs.nested_graphs import graphs_of
+from simkit.export.programs.verification import Report, RuntimeReport
 from simkit.export.targets.graph import TargetGraph
 from simkit.export.targets.model import fit
 from simkit.export.targets.operators import Operators, read_operators
@@ -135,7 +138,7 @@ def type_of(operator, inputs):
 
 def test_every_replaced_operator_has_a_case():
     TargetGraph(Operators(frozenset(FEW), OPSET))
-    assert set(REPLACEMENTS) - set(CASES) == {"Div", "Less"}
+    assert set(REPLACEMENTS) - set(CASES) == {"Add", "Div", "Equal", "Less"}
 
 
 @pytest.mark.parametrize("operator", sorted(CASES))
@@ -163,6 +166,103 @@ def test_div_and_less_have_a_replacement(lacking, instead):
     found = Session(converted)([jnp.asarray(X, jnp.float32)])[0]
     x = X.astype(np.float32)
     np.testing.assert_allclose(found, np.where(x < 0.5, x / (1 + x), x), rtol=1e-6)
+
+
+FLOATS = np.array([np.nan, -np.inf, -1.5, -0.0, 0.0, 2.0, 1e-310, np.inf])
+INTEGERS = np.array([-(2**31), -(2**31) + 1, -1, 0, 1, 2**31 - 1], np.int32)
+UNSIGNED = np.array([0, 1, 2**31, 2**32 - 1], np.uint32)
+TRUTH = np.array([False, True])
+NUMBERS = {"floats": FLOATS, "int32": INTEGERS, "int64": np.int64(INTEGERS) * 2**32, "uint32": UNSIGNED}
+ORDER = ("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal")
+# Operators of which each is computed by others: NumPy's function, operators of the target, and arrays.
+BY_OTHERS = [
+    *(("Min", np.minimum, others, NUMBERS) for others in (["Max", "Neg", "Sub"], ["Less", "Equal", "Where"])),
+    *(("Max", np.maximum, others, NUMBERS) for others in (["Min", "Mul", "Sub"], ["Greater", "Equal", "Where"])),
+    *(("Equal", np.equal, [one, "Not", "And", "Or"], NUMBERS) for one in ORDER[:4]),
+    *(
+        (name, function, [*others, "Not", "And", "Or"], NUMBERS)
+        for name, function in zip(ORDER, (np.less, np.greater, np.less_equal, np.greater_equal, np.equal), strict=True)
+        for others in (["Less"], ["Greater"], ["LessOrEqual"], ["GreaterOrEqual"])
+        if name not in others
+    ),
+    ("Equal", np.equal, ["Not", "Xor"], {"truth": TRUTH}),
+    ("Equal", np.equal, ["Less", "Sub", "Cast"], {"truth": TRUTH}),
+    ("And", np.logical_and, ["Not", "Or"], {"truth": TRUTH}),
+    ("Or", np.logical_or, ["Not", "And"], {"truth": TRUTH}),
+    ("Xor", np.logical_xor, ["Equal"], {"truth": TRUTH}),
+    ("Add", np.add, ["Sub"], {name: NUMBERS[name] for name in ("floats", "int32")}),
+]
+
+
+@pytest.mark.parametrize(("operator", "function", "others", "arrays"), BY_OTHERS)
+def test_operator_is_computed_by_others_of_all_numbers(operator, function, others, arrays):
+    for name, array in arrays.items():
+        # The types for which onnxruntime lacks a kernel are cast.
+        allowed = Operators(frozenset({*others, "Cast"} if name == "uint32" else others), OPSET)
+        graph = TargetGraph(allowed)
+        a, b = array[:, None], array[None]
+        given = [graph.input(x.shape, x.dtype, label) for x, label in ((a, "a"), (b, "b"))]
+        with np.errstate(all="ignore"):
+            expected = function(a, b), function(a, array[1:2])
+        made = graph.elementwise(operator, *given, dtype=expected[0].dtype)
+        known = graph.elementwise(operator, given[0], graph.constant(array[1:2]), dtype=made.dtype)
+        model = model_of(graph, [made, known], ["y", "z"])
+        assert fit(model, allowed) == {}, name
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        for found, right in zip(session.run(["y", "z"], {"a": a, "b": b}), expected, strict=True):
+            np.testing.assert_array_equal(found, right, err_msg=name)
+
+
+def test_negation_by_a_difference_keeps_the_signs_of_zeros():
+    graph = TargetGraph(Operators(frozenset({"Sub"}), OPSET))
+    model = model_of(graph, [graph.elementwise("Neg", graph.input((2,), np.float64, "x"))], ["y"])
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    assert np.signbit(session.run(["y"], {"x": np.array([0.0, -0.0])})[0]).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("copying", ["Reshape", "Cast", "Transpose", ""])
+def test_outputs_that_are_inputs_are_copied_by_what_the_target_has(copying):
+    allowed = Operators(frozenset({"Add", copying} - {""}), 17)
+    x = jnp.arange(6.0).reshape(2, 3)
+    converted = convert(lambda x, y: (x, y, x + y, x), x, x[0, 0], graph=TargetGraph(allowed))
+    outside = fit(converted.model, allowed)
+    if copying:
+        assert outside == {}
+        for found, expected in zip(Session(converted)([x, x[0, 0]]), (x, x[0, 0], x, x), strict=True):
+            np.testing.assert_array_equal(found, expected)
+    else:
+        assert outside == {"Identity": {"count": 3, "lines": ["outputs that are copies"], "with": ""}}
+
+
+def test_missing_operators_name_another_that_would_suffice():
+    def outside_without(lacking):
+        allowed = Operators(frozenset(FEW) - {lacking}, 17)
+        graph = TargetGraph(allowed)
+        converted = convert(lambda x: jnp.where(x <= 0.5, x * jnp.sin(x), 2.0), jnp.ones(2), graph=graph)
+        return {operator: uses["with"] for operator, uses in fit(converted.model, allowed).items()}
+
+    assert outside_without("Cast") == {"LessOrEqual": "Cast", "Sin": "", "Where": "Cast"}
+    assert outside_without("Mul") == {"Mul": "", "Sin": "", "Where": "Mul"}
+
+
+def test_missing_operators_come_first_and_each_output_once(tmp_path):
+    wrong = [Difference("next.y", 2.0, 0.1), *(Difference("next.x", error, 0.1) for error in (3.0, 7.0, 5.0))]
+    runtime = RuntimeReport("onnxruntime", "model.onnx", 1, wrong, 0.0, 0.0, nodes=1)
+    outside = {"Less": {"count": 5, "lines": ["a:1", "b:2", "c:3", "d:4"], "with": "Greater"}}
+    assert Report(tmp_path, "step", 0.1, [runtime], outside, ["Where"]).misses == [
+        "the target has no Less, 5 of which come from a:1, b:2, c:3, ...; with Greater it may be replaced",
+        f"{tmp_path}/model.onnx: next.y differs from JAX by 2 in onnxruntime; 0.1 is allowed",
+        f"{tmp_path}/model.onnx: next.x differs from JAX by 7 in onnxruntime; 0.1 is allowed",
+    ]
+    infinite = dataclasses.replace(runtime, differences=[Difference("next.x", np.inf, 0.1)])
+    first = Report(tmp_path, "step", 0.1, [infinite], {}, ["Min", "Where"]).misses[0]
+    assert first.startswith("the target has no Min, Where, whose replacement by products with masks")
+
+
+def test_operators_replaced_for_finite_numbers_are_named():
+    graph = TargetGraph(Operators(frozenset({*FEW, "Sub"}), 17))
+    convert(jnp.minimum, jnp.ones(3), jnp.zeros(3), graph=graph)
+    assert graph.finite == {"Min", "Where"}
 
 
 @pytest.mark.parametrize("opset", [13, 17, OPSET])

@@ -102,7 +102,7 @@ def _named(graph: Graph, tensor: Tensor, name: str) -> Tensor:
     """Return a copy of a tensor as an output of the given name."""
     copy = graph.tensor(tensor.shape, tensor.dtype, graph.top)
     copy.name = name
-    graph.top.nodes.append(Node("Identity", [tensor], [copy], {}))
+    graph.top.nodes.append(Node("Identity", [tensor], [copy], {}, origin="outputs that are copies"))
     return copy
 
 

@@ -133,7 +133,7 @@ def _model(program: Program, scenario: "Scenario") -> _Model:
 
     request = Request("onnx", program.form)
     tolerance = comparison.usual_tolerance(program.form, scenario.run.precision)
-    model, _ = to_onnx(program, None)
+    model, _, _ = to_onnx(program, None)
     data = model.SerializeToString()
     outputs = [port.name for port in program.outputs]
     run = runtimes.run_onnx(

@@ -100,7 +100,7 @@ def export_program(scenario: "Scenario", folder: Path, request: Request, overwri
         program = program_of(scenario, simulation, request.form, request.objective)
         tolerance = request.tolerance or comparison.usual_tolerance(request.form, kind)
         cases, allowed = references(program, scenario, request, tolerance)
-        files, seconds, outside = _files(program, scenario, request)
+        files, seconds, outside, finite = _files(program, scenario, request)
         derivative = check_derivative(program, scenario, files.get(runtimes.JAXEXPORT), cases["start"].inputs)
         card = _card(program, scenario, request, tolerance, allowed)
         extra = {runner: stand_alone(runner, name) for name, runner in folders.STAND_ALONE.items() if name in files}
@@ -109,28 +109,29 @@ def export_program(scenario: "Scenario", folder: Path, request: Request, overwri
         folders.write_program(folder, card, {**files, **extra, **text}, cases)
         found = compared(folder, folders.read_card(folder), cases)
     found = [_completed(report, seconds, derivative) for report in found]
-    report = Report(folder, request.form, tolerance, found, outside)
+    report = Report(folder, request.form, tolerance, found, outside, finite)
     write_report(folder, scenario.name, report)
     return report
 
 
 def _files(
     program: Program, scenario: "Scenario", request: Request
-) -> tuple[dict[str, bytes], dict[str, float], dict[str, Any]]:
-    """Return the files by name, the processor time of making each in seconds, and operators that the target lacks."""
+) -> tuple[dict[str, bytes], dict[str, float], dict[str, Any], list[str]]:
+    """Return the files by name, the processor time of making each in seconds, and the operators of `to_onnx`."""
     files: dict[str, bytes] = {}
     seconds: dict[str, float] = {}
     outside: dict[str, Any] = {}
+    finite: list[str] = []
     if request.to in ("onnx", "all"):
         from simkit.export.programs.onnx_model import to_onnx
 
-        (model, outside), spent = runtimes.timed(lambda: to_onnx(program, request.batch, request.operators))
+        (model, outside, finite), spent = runtimes.timed(lambda: to_onnx(program, request.batch, request.operators))
         files[runtimes.ONNX], seconds[runtimes.ONNX] = model.SerializeToString(), spent
     if request.to in ("stablehlo", "all"):
         made, spent = runtimes.timed(lambda: runtimes.to_stablehlo(program, request.batch, scenario.name))
         files |= made
         seconds[runtimes.JAXEXPORT] = spent
-    return files, seconds, outside
+    return files, seconds, outside, finite
 
 
 def references(

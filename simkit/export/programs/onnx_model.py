@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def to_onnx(
     program: Program, batch: "int | str | None", operators: "Operators | None" = None
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Any, dict[str, Any], list[str]]:
     """Return a program as an ONNX model whose inputs and outputs have the names of its ports.
 
     Args:
@@ -25,7 +25,8 @@ def to_onnx(
         operators: of the target; ``None`` allows all.
 
     Returns:
-        The model, and its operators that the target lacks, see `simkit.export.targets.model.fit`.
+        The model; its operators that the target lacks, see `simkit.export.targets.model.fit`; and the names of those
+        that are replaced by equivalents for finite numbers only.
 
     Raises:
         UserError: if a primitive has no ONNX form.
@@ -44,11 +45,11 @@ def to_onnx(
     new = [port.name for port in (*program.inputs, *program.outputs)]
     rename(converted.model, old, new)
     _shorten_origins(converted.model.graph)
-    if operators is None:
-        return converted.model, {}
+    if operators is None or graph is None:
+        return converted.model, {}, []
     from simkit.export.targets.model import fit
 
-    return converted.model, fit(converted.model, operators)
+    return converted.model, fit(converted.model, operators), sorted(graph.finite)
 
 
 def loaded(data: bytes, where: str) -> Any:

@@ -71,8 +71,9 @@ class Report:
         form: of the program, see `simkit.export.programs.functions.FORMS`.
         tolerance: largest error relative to the largest number of an output.
         runtimes: reports of the runtimes that ran or refused the program.
-        outside: operators of the ONNX model that the target lacks, ``{operator: {"count": n, "lines": [...]}}`` with
-            the source lines that they come from.
+        outside: operators of the ONNX model that the target lacks, ``{operator: {"count": n, "lines": [...], "with":
+            name}}`` with the source lines that they come from, and another operator that would suffice.
+        finite: operators that the target lacks and that are replaced by equivalents for finite numbers only.
     """
 
     folder: Path
@@ -80,26 +81,39 @@ class Report:
     tolerance: float
     runtimes: list[RuntimeReport]
     outside: dict[str, Any] = dataclasses.field(default_factory=dict)
+    finite: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def misses(self) -> list[str]:
-        """One line for each error that is too large, each runtime that refused, and each operator that is missing."""
-        found = [
-            f"{self.folder / runtime.file}: {one.output} differs from JAX by {one.error:.2g} in {runtime.runtime}; "
+        """One line for each operator that is missing, each runtime that refused, and each output that differs."""
+        found = []
+        for operator, uses in self.outside.items():
+            lines = ", ".join([*uses["lines"][:3], *(["..."] if len(uses["lines"]) > 3 else [])])
+            hint = f"; with {uses['with']} it may be replaced" if uses["with"] else ""
+            found.append(f"the target has no {operator}, {uses['count']} of which come from {lines}{hint}")
+        found += [runtime.refused for runtime in self.runtimes if runtime.refused]
+        # Of an output that differs in several cases, the largest error.
+        worst: dict[tuple[str, str], Difference] = {}
+        for runtime in self.runtimes:
+            for one in runtime.differences:
+                known = worst.get((runtime.file, one.output))
+                if not one.passed and (known is None or one.error > known.error):
+                    worst[runtime.file, one.output] = one
+        if self.finite and any(file == runtimes.ONNX and one.error == np.inf for (file, _), one in worst.items()):
+            found.append(
+                f"the target has no {', '.join(self.finite)}, whose replacement by products with masks of zeros and "
+                "ones turns infinities into NaN; add those of them that it has to its list of operators"
+            )
+        found += [
+            f"{self.folder / file}: {output} differs from JAX by {one.error:.2g} in {runtimes.RUNTIMES[file]}; "
             f"{one.allowed:.2g} is allowed"
-            for runtime in self.runtimes
-            for one in runtime.differences
-            if not one.passed
+            for (file, output), one in worst.items()
         ]
         found += [
             f"{self.folder / runtime.file}: no output can be compared: rounding alone changes each of them too much"
             for runtime in self.runtimes
             if not runtime.refused and not any(one.compared for one in runtime.differences)
         ]
-        found += [runtime.refused for runtime in self.runtimes if runtime.refused]
-        for operator, uses in self.outside.items():
-            lines = ", ".join(uses["lines"][:3])
-            found.append(f"the target has no {operator}, {uses['count']} of which come from {lines}")
         return found
 
     @property
@@ -195,6 +209,7 @@ def as_plain(report: Report) -> dict[str, Any]:
         "passed": report.passed,
         "misses": report.misses,
         "operators_outside": report.outside,
+        "operators_for_finite_numbers": report.finite,
         "runtimes": [
             {
                 **dataclasses.asdict(runtime),

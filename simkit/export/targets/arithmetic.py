@@ -1,5 +1,6 @@
 """Replacements of arithmetic operators, and of Where, by other arithmetic."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def not_finite(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> T
     return None
 
 
-@replaces("Where", "Cast", "Mul", "Sub", "Add")
+@replaces("Where", "Cast", "Mul", "Sub", "Add", finite=True)
 def where(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
     """``m a + (1 - m) b`` with the mask m = 0 or 1: exact if both a and b are finite everywhere."""
     condition, a, b = inputs
@@ -45,15 +46,39 @@ def where(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor
     return graph.elementwise("Add", graph.elementwise("Mul", mask, a), graph.elementwise("Mul", rest, b))
 
 
-@replaces("Max", "Greater", "Where")
-def maximum(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
-    """``where(a > b, a, b)``."""
+@replaces("Max", "Min", "Neg")
+def maximum_of_floats(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """``-min(-a, -b)``, of floating-point numbers."""
+    return _mirrored(graph, "Min", inputs) if dtype.kind == "f" else None
+
+
+@replaces("Min", "Max", "Neg")
+def minimum_of_floats(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """``-max(-a, -b)``, of floating-point numbers."""
+    return _mirrored(graph, "Max", inputs) if dtype.kind == "f" else None
+
+
+@replaces("Max", "Min", "Sub")
+def maximum_of_integers(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """``m - min(m - a, m - b)`` with all bits of m set: unlike negation, it does not overflow."""
+    return _mirrored(graph, "Min", inputs) if dtype.kind in "iu" else None
+
+
+@replaces("Min", "Max", "Sub")
+def minimum_of_integers(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """``m - max(m - a, m - b)`` with all bits of m set."""
+    return _mirrored(graph, "Max", inputs) if dtype.kind in "iu" else None
+
+
+@replaces("Max", "Greater", "Equal", "Where")
+def maximum(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``where(a > b, a, b)``, and NaN where either is NaN."""
     return _extreme(graph, "Greater", inputs)
 
 
-@replaces("Min", "Less", "Where")
-def minimum(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
-    """``where(a < b, a, b)``."""
+@replaces("Min", "Less", "Equal", "Where")
+def minimum(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``where(a < b, a, b)``, and NaN where either is NaN."""
     return _extreme(graph, "Less", inputs)
 
 
@@ -77,6 +102,20 @@ def absolute(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Ten
 def negative(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
     """``-1 x``."""
     return graph.elementwise("Mul", inputs[0], graph.constant(-1, dtype))
+
+
+@replaces("Neg", "Sub")
+def subtracted(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``-0 - x``, which negates zeros as well."""
+    return graph.elementwise("Sub", graph.constant(-0.0 if dtype.kind == "f" else 0, dtype), inputs[0])
+
+
+@replaces("Add", "Neg", "Sub")
+def addition(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """``a - (-b)``."""
+    if dtype.kind == "u":
+        return None
+    return graph.elementwise("Sub", inputs[0], graph.elementwise("Neg", inputs[1]))
 
 
 @replaces("Sub", "Neg", "Add")
@@ -177,8 +216,29 @@ def known(tensor: Tensor) -> np.ndarray | None:
     return (tensor.narrow or tensor).value
 
 
+def _mirrored(graph: Graph, operator: str, inputs: Inputs) -> Tensor:
+    """Return the greatest elements by way of the smallest of the mirrored numbers, or the reverse."""
+    dtype = inputs[0].dtype
+
+    def mirrored(x: Tensor) -> Tensor:
+        if dtype.kind == "f":
+            return graph.elementwise("Neg", x)
+        ones = np.iinfo(dtype).max if dtype.kind == "u" else -1
+        return graph.elementwise("Sub", graph.constant(ones, dtype), x)
+
+    return mirrored(functools.reduce(lambda a, b: graph.elementwise(operator, a, b), map(mirrored, inputs)))
+
+
 def _extreme(graph: Graph, operator: str, inputs: Inputs) -> Tensor:
     result = inputs[0]
     for other in inputs[1:]:
-        result = graph.elementwise("Where", graph.elementwise(operator, result, other, dtype=bool), result, other)
+        if known(other) is not None:
+            result, other = other, result
+        # A comparison with NaN is false and takes `other`: right if that is the NaN.
+        chosen = graph.elementwise("Where", graph.elementwise(operator, result, other, dtype=bool), result, other)
+        value = known(result)
+        if result.dtype.kind == "f" and (value is None or np.isnan(value).any()):
+            is_number = graph.elementwise("Equal", result, result, dtype=bool)
+            chosen = graph.elementwise("Where", is_number, chosen, result)
+        result = chosen
     return result

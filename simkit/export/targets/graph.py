@@ -10,7 +10,7 @@ import numpy as np
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.model import onnx_package
 from simkit.export.targets.operators import Operators
-from simkit.export.targets.registry import REPLACEMENTS, Replacement
+from simkit.export.targets.registry import Replacement, possible
 
 FAMILIES = ("arithmetic", "indexing", "logic", "products", "shapes")
 
@@ -27,7 +27,10 @@ class TargetGraph(Graph):
         super().__init__()
         _load()
         self.operators = operators
+        # Operators that were replaced by equivalents for finite numbers only.
+        self.finite: set[str] = set()
         self._busy: list[str] = []
+        self._found: dict[tuple[str, frozenset[str]], list[Replacement]] = {}
 
     def node(
         self, operator: str, inputs: Sequence[Tensor | None], outputs: Sequence[tuple[Sequence[int], Any]], **attrs: Any
@@ -43,6 +46,8 @@ class TargetGraph(Graph):
             made = replacement.make(self, list(inputs), tuple(int(n) for n in shape), np.dtype(dtype), **attrs)
             self._busy.pop()
             if made is not None:
+                # The operator of the program is named as well, which may be replaced through several others.
+                self.finite |= {operator, *self._busy[:1]} if replacement.finite else set()
                 assert made.shape == tuple(shape) and made.dtype == dtype, (operator, made.shape, shape)
                 return [made]
         return super().node(operator, inputs, outputs, **attrs)
@@ -54,18 +59,10 @@ class TargetGraph(Graph):
 
     def _replacements(self, operator: str) -> list[Replacement]:
         """Return the replacements of an operator that lead to operators of the target."""
-        return self._possible(operator, frozenset(self._busy) | {operator})
-
-    def _possible(self, operator: str, busy: frozenset[str]) -> list[Replacement]:
-        """Return the replacements of an operator that need no operator of ``busy``, which would be circular."""
-        return [
-            replacement
-            for replacement in REPLACEMENTS.get(operator, ())
-            if all(
-                need in self.operators.names or (need not in busy and self._possible(need, busy | {need}))
-                for need in replacement.needs
-            )
-        ]
+        key = operator, frozenset(self._busy)
+        if key not in self._found:
+            self._found[key] = possible(operator, self.operators.names, key[1])
+        return self._found[key]
 
 
 @functools.cache

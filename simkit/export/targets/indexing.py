@@ -28,7 +28,7 @@ def gather_several(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, 
     return graph.reshape(graph.op("Gather", [table, flat], (flat.shape[0], *x.shape[depth:]), dtype, axis=0), shape)
 
 
-@replaces("Gather", "Equal", "Cast", "MatMul", "Transpose", "Reshape")
+@replaces("Gather", "Equal", "Cast", "MatMul", "Transpose", "Reshape", finite=True)
 def gather(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, axis: int = 0) -> Tensor:
     """A product with the matrix that has a one in each row, in the column of the index."""
     x, indices = inputs
@@ -47,7 +47,7 @@ def gather(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, axis: in
     return graph.transpose(rows, back)
 
 
-@replaces("GatherElements", "Equal", "Cast", "Mul", "ReduceSum", "Reshape")
+@replaces("GatherElements", "Equal", "Cast", "Mul", "ReduceSum", "Reshape", finite=True)
 def gather_elements(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, axis: int = 0) -> Tensor:
     """A sum of products with a mask along the axis."""
     x, indices = inputs
@@ -65,7 +65,7 @@ def gather_elements(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype,
     return graph.typed("ReduceSum", [masked, graph.vector([last])], shape, keepdims=0)
 
 
-@replaces("ScatterElements", "Equal", "Cast", "MatMul", "Mul", "Add", "Sub", "Reshape")
+@replaces("ScatterElements", "Equal", "Cast", "MatMul", "Mul", "Add", "Sub", "Reshape", finite=True)
 def scatter_elements(
     graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, axis: int = 0, reduction: str = "none"
 ) -> Tensor | None:
@@ -78,7 +78,7 @@ def scatter_elements(
     return _scattered(graph, x, mask, updates, reduction)
 
 
-@replaces("ScatterND", "Equal", "Cast", "MatMul", "Mul", "Add", "Sub", "Reshape", "ReduceSum")
+@replaces("ScatterND", "Equal", "Cast", "MatMul", "Mul", "Add", "Sub", "Reshape", "ReduceSum", finite=True)
 def scatter_several(
     graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, reduction: str = "none"
 ) -> Tensor | None:

@@ -29,6 +29,52 @@ def less_or_equal(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -
     return graph.elementwise("GreaterOrEqual", inputs[1], inputs[0], dtype=bool)
 
 
+@replaces("GreaterOrEqual", "LessOrEqual")
+def turned_greater_or_equal(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``b <= a``."""
+    return graph.elementwise("LessOrEqual", inputs[1], inputs[0], dtype=bool)
+
+
+@replaces("Less", "LessOrEqual", "Not", "And")
+def less_by_parts(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``a <= b and not b <= a``, false for NaN."""
+    a, b = inputs
+    forward, back = (graph.elementwise("LessOrEqual", *pair, dtype=bool) for pair in ((a, b), (b, a)))
+    return graph.elementwise("And", forward, graph.elementwise("Not", back), dtype=bool)
+
+
+@replaces("Equal", "Not", "Xor")
+def same_truth(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """Of booleans: ``not (a xor b)``."""
+    if inputs[0].dtype.kind != "b":
+        return None
+    return graph.elementwise("Not", graph.elementwise("Xor", *inputs))
+
+
+@replaces("Equal", "LessOrEqual", "And")
+def equal_by_order(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``a <= b and b <= a``, false for NaN."""
+    a, b = inputs
+    sides = [graph.elementwise("LessOrEqual", *pair, dtype=bool) for pair in ((a, b), (b, a))]
+    return graph.elementwise("And", *sides, dtype=bool)
+
+
+@replaces("Equal", "Less", "Not", "And", "Or")
+def equal_by_strict_order(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``not (a < b or b < a)``, and false for NaN: of numbers that are in ``x < inf or -inf < x``."""
+    a, b = inputs
+    different = [graph.elementwise("Less", *pair, dtype=bool) for pair in ((a, b), (b, a))]
+    result = graph.elementwise("Not", graph.elementwise("Or", *different, dtype=bool))
+    for x in [a] if a is b else [a, b]:
+        value = (x.narrow or x).value
+        if x.dtype.kind != "f" or (value is not None and not np.isnan(value).any()):
+            continue
+        ends = (x, graph.constant(np.inf, x.dtype)), (graph.constant(-np.inf, x.dtype), x)
+        is_number = graph.elementwise("Or", *(graph.elementwise("Less", *pair, dtype=bool) for pair in ends))
+        result = is_number if a is b else graph.elementwise("And", result, is_number)
+    return result
+
+
 @replaces("GreaterOrEqual", "Greater", "Equal", "Or")
 def greater_or_equal(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
     """``a > b or a = b``, false for NaN."""
@@ -64,10 +110,22 @@ def negation(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Ten
     return graph.cast(rest, bool)
 
 
+@replaces("Not", "Equal")
+def equal_to_false(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``x = false``."""
+    return graph.elementwise("Equal", inputs[0], graph.constant(False))
+
+
 @replaces("And", "Cast", "Mul")
 def both(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
     """``a b``."""
     return graph.cast(graph.elementwise("Mul", *(graph.cast(t, np.float32) for t in inputs)), bool)
+
+
+@replaces("And", "Not", "Or")
+def not_either_not(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``not (not a or not b)``."""
+    return graph.elementwise("Not", graph.elementwise("Or", *(graph.elementwise("Not", x) for x in inputs)))
 
 
 @replaces("Or", "Cast", "Add")
@@ -76,10 +134,22 @@ def either(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tenso
     return graph.cast(graph.elementwise("Add", *(graph.cast(t, np.float32) for t in inputs)), bool)
 
 
+@replaces("Or", "Not", "And")
+def not_both_not(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``not (not a and not b)``."""
+    return graph.elementwise("Not", graph.elementwise("And", *(graph.elementwise("Not", x) for x in inputs)))
+
+
 @replaces("Xor", "Cast", "Sub")
 def one_of(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
     """``a - b``, which is true unless it is 0."""
     return graph.cast(graph.elementwise("Sub", *(graph.cast(t, np.float32) for t in inputs)), bool)
+
+
+@replaces("Xor", "Not", "Equal")
+def unequal_truth(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``not a = b``."""
+    return graph.elementwise("Not", graph.elementwise("Equal", *inputs))
 
 
 @replaces("ReduceMin", "Not", "ReduceMax")

@@ -11,7 +11,7 @@ type Inputs = list[Tensor]
 type Shape = tuple[int, ...]
 
 
-@replaces("CumSum", "MatMul", "Transpose")
+@replaces("CumSum", "MatMul", "Transpose", finite=True)
 def cumulative_sum(
     graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, reverse: int = 0, exclusive: int = 0
 ) -> Tensor | None:
