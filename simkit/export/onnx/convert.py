@@ -102,9 +102,10 @@ def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
             return run(graph, inner, values)
     if entry is None or not (single or entry.each or entry.whole):
         kind = "" if single else " of complex numbers or random keys"
+        remedy = "leave it out" if equation.name.startswith("debug_") else "use other primitives"
         raise UserError(
-            f"{graph.origin}: the primitive '{equation.name}'{kind} has no ONNX form; use other primitives, or keep "
-            "this part under jax.jit"
+            f"{graph.origin}: the primitive '{equation.name}'{kind} has no ONNX form; {remedy}, or keep this part "
+            "under jax.jit"
         )
     if entry.whole:
         return list(entry.convert(graph, equation, *values))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 import math
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from simkit.errors import UserError
+from simkit.errors import UserError, one_line
 from simkit.export.onnx import tracing
 from simkit.export.onnx.control import each_member
 from simkit.export.onnx.convert import run
@@ -17,6 +18,7 @@ from simkit.export.onnx.equations import Aval
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.model import MISSING, Port, count_nodes, model_of
 from simkit.export.onnx.values import joined, parts_of, split
+from simkit.interop import check_fit
 
 # Smallest result, in bytes, whose memory is shared with JAX instead of copied.
 LEAST_SHARED = 1 << 18
@@ -163,7 +165,7 @@ class Session:
         Args:
             leaves: the arguments' arrays, in the order of the model's inputs.
         """
-        feeds = {name: _encoded(leaves[index], aval, dtype) for index, name, aval, dtype in self._fed}
+        feeds = {name: _encoded(leaves[index], aval, dtype, name) for index, name, aval, dtype in self._fed}
         return self._to_jax([np.asarray(array) for array in self.session.run(self._names, feeds)])
 
 
@@ -198,9 +200,16 @@ class OnnxJitted:
                     "number, a word or a tuple, or leave it out of static_argnums"
                 )
         leaves, structure = jax.tree.flatten((dynamic, keywords))
+        where = f"an argument of {one_line(getattr(self, '__name__', 'the function'), 40)}"
+        tracing.refuse_tracers(leaves, f"onnxjit: {where}")
         for leaf in leaves:
-            if isinstance(leaf, str | bytes):
-                raise UserError(f"{leaf!r:.40} is no array; name its argument in static_argnums, or pass numbers")
+            kind = getattr(getattr(leaf, "dtype", None), "kind", "")
+            if isinstance(leaf, str | bytes) or (kind and kind in "USOMm"):
+                raise UserError(
+                    f"{leaf!r:.40} is no array of numbers; name its argument in static_argnums, or pass numbers"
+                )
+            if type(leaf) is int:
+                check_fit(np.asarray(leaf), jax.dtypes.canonicalize_dtype(int), where)
         key = (
             static,
             structure,
@@ -251,22 +260,62 @@ def onnxjit(function: Callable[..., Any], *, static_argnums: int | Sequence[int]
         threads: largest number of threads of one operator.
 
     Raises:
-        UserError: if it is no function; when called, see `convert`.
+        UserError: if it is no function, has no positional argument of an index, or ``threads`` is not positive; when
+            called, see `convert`; also if it is called while JAX traces.
     """
     if not callable(function):
         raise UserError(f"onnxjit({function!r:.40}) is given no function; pass the function, and its arguments later")
-    indices = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    return OnnxJitted(function, indices, threads)
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        raise UserError(
+            f"threads = {threads!r:.40} is not a positive integer; give the number of threads, 1 for instance"
+        )
+    return OnnxJitted(function, _indices(function, static_argnums), threads)
 
 
-def _encoded(leaf: Any, aval: Aval, dtype: np.dtype) -> np.ndarray:
-    """Return an argument's array as an input of the model, without a copy of its memory where possible."""
+def _indices(function: Callable[..., Any], given: Any) -> tuple[int, ...]:
+    """Return the indices of static arguments, counted from the start where the function's arguments are known.
+
+    Args:
+        function: with the arguments.
+        given: one index or several; negative ones count from the end.
+
+    Raises:
+        UserError: if one is no integer, or the function has no such positional argument.
+    """
+    indices: tuple[Any, ...] = (
+        tuple(given) if isinstance(given, Sequence | set | frozenset) and not isinstance(given, str) else (given,)
+    )
+    for index in indices:
+        if not isinstance(index, int | np.integer) or isinstance(index, bool):
+            raise UserError(f"static_argnums = {given!r:.40} is not made of integers; give the index of each argument")
+    try:
+        kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):  # some functions of C have no signature
+        return tuple(int(index) for index in indices)
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return tuple(int(index) for index in indices)
+    count = sum(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
+    for index in indices:
+        if not -count <= index < count:
+            allowed = f"it has {count}, so choose in [{-count}, {count - 1}]" if count else "it has none; leave it out"
+            raise UserError(f"static_argnums = {index}: the function has no such positional argument; {allowed}")
+    return tuple(int(index) % count for index in indices)
+
+
+def _encoded(leaf: Any, aval: Aval, dtype: np.dtype, name: str) -> np.ndarray:
+    """Return an argument's array as an input of the model, without a copy of its memory where possible.
+
+    Raises:
+        UserError: if an integer does not fit in the type that JAX gives it.
+    """
     if aval.key is not None:
         import jax
 
         words = np.asarray(jax.random.key_data(leaf))
         return words.reshape(*np.shape(leaf), -1)
     array = np.asarray(leaf)
+    if array.dtype.kind in "iu" and dtype.kind in "iu" and not np.can_cast(array.dtype, dtype):
+        check_fit(array, dtype, name)
     if aval.dtype.kind == "c":
         return np.stack([array.real, array.imag], -1).astype(dtype, copy=False)
     return array if array.dtype == dtype else array.astype(dtype)

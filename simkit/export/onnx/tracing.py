@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from simkit.core.dependence import sizes_of_scan
+from simkit.errors import UserError
 from simkit.export.onnx.equations import Aval, Equation
 
 # Parameters under which JAX's versions store the program that a primitive calls.
@@ -120,6 +121,9 @@ def trace(function: Callable[..., Any], *arguments: Any) -> tuple[Program, Any]:
     Args:
         function: of trees of arrays.
         *arguments: trees of arrays, or of their shapes and types.
+
+    Raises:
+        UserError: if the function uses an array of a surrounding transformation of JAX.
     """
     import jax
 
@@ -127,7 +131,28 @@ def trace(function: Callable[..., Any], *arguments: Any) -> tuple[Program, Any]:
 
     with whole_arrays():
         closed, result = jax.make_jaxpr(function, return_shape=True)(*arguments)
-    return _without_dead_code(_lowered(closed)), jax.tree.structure(result)
+    program = _without_dead_code(_lowered(closed))
+    refuse_tracers([value for _, value in program.constants], "the function uses an array from outside of it, which")
+    return program, jax.tree.structure(result)
+
+
+def refuse_tracers(arrays: Sequence[Any], what: str) -> None:
+    """Refuse arrays without numbers, which a function has while JAX transforms it.
+
+    Args:
+        arrays: to check.
+        what: beginning of the message.
+
+    Raises:
+        UserError: if one is a tracer.
+    """
+    from jax.core import Tracer
+
+    if any(isinstance(array, Tracer) for array in arrays):
+        raise UserError(
+            f"{what} is being traced by jax.jit, grad, vmap or another transformation, and onnxruntime runs outside of "
+            "JAX; transform first, as in onnxjit(jax.grad(function)), or call it outside of the transformation"
+        )
 
 
 def program_of(function: Callable[..., Any], avals: Sequence[Aval]) -> Program:
@@ -187,7 +212,8 @@ def defined(equation: Equation) -> Program | None:
     import jax
 
     raw = equation.raw
-    if any(aval.key for aval in equation.inputs):
+    # What has an effect, such as printing, would have it while it is traced, and never again.
+    if any(aval.key for aval in equation.inputs) or raw.effects:
         return None
     shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in equation.inputs]
     # Its lowering to other primitives (an implicit solve, in newer versions of JAX), or its implementation.

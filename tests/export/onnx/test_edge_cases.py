@@ -87,7 +87,7 @@ def test_wrong_use_is_one_line():
         simkit.onnxjit(3)
     with pytest.raises(UserError, match=r"argument 1 is static and of type .*, which cannot be hashed"):
         simkit.onnxjit(lambda x, n: x, static_argnums=1)(jnp.ones(2), np.ones(2))
-    with pytest.raises(UserError, match="'w' is no array; name its argument in static_argnums"):
+    with pytest.raises(UserError, match="'w' is no array of numbers; name its argument in static_argnums"):
         simkit.onnxjit(lambda x: x)("w")
 
 

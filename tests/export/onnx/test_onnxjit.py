@@ -90,6 +90,77 @@ def test_unknown_primitive_is_refused_with_its_source_line():
         convert(function, jnp.ones(2))
 
 
+def printing(x):
+    jax.debug.print("x = {}", x)
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [printing, jax.jit(printing), lambda x: jax.lax.fori_loop(0, 2, lambda _, y: printing(y), x)],
+    ids=["plain", "jitted", "loop"],
+)
+def test_printing_is_refused_with_its_source_line(function, capsys):
+    with pytest.raises(
+        UserError, match=r"test_onnxjit.py:\d+: the primitive 'debug_\w+' has no ONNX form; leave it out"
+    ):
+        convert(function, jnp.ones(2))
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [jax.jit, jax.vmap, lambda f: jax.grad(lambda x: f(x).sum()), lambda f: lambda x: jax.lax.map(f, x)],
+    ids=["jit", "vmap", "grad", "map"],
+)
+def test_call_inside_of_a_transformation_is_refused_in_one_line(transform):
+    double = onnxjit(lambda x: 2 * x)
+    # Not by `match`, which sees the note that JAX adds to errors.
+    with pytest.raises(UserError, match="onnxjit: an argument of <lambda> is being traced by") as caught:
+        transform(double)(jnp.ones(3))
+    assert "\n" not in str(caught.value) and "transform first" in str(caught.value)
+    with pytest.raises(UserError, match="the function uses an array from outside of it, which is being traced by"):
+        transform(lambda x: onnxjit(lambda y: x + y)(np.float32(1)))(jnp.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("indices", "message"),
+    [
+        (1, r"static_argnums = 1: the function has no such positional argument; it has 1, so choose in \[-1, 0\]"),
+        ((0, -2), "static_argnums = -2: the function has no such"),
+        ("x", "static_argnums = 'x' is not made of integers"),
+        (0.5, "static_argnums = 0.5 is not made of integers"),
+    ],
+)
+def test_static_argument_that_the_function_lacks_is_refused(indices, message):
+    with pytest.raises(UserError, match=message):
+        onnxjit(lambda x, *, shift=0: x + shift, static_argnums=indices)
+
+
+def test_static_arguments_are_counted_from_the_end_of_the_function():
+    raised = onnxjit(lambda x, power=2: x**power, static_argnums=-1)
+    np.testing.assert_array_equal(raised(jnp.arange(3.0)), [0, 1, 4])
+    total = onnxjit(lambda *numbers: sum(numbers[:-1]) * numbers[-1], static_argnums=np.int64(2))
+    assert total(1.0, 2.0, 3) == 9
+
+
+@pytest.mark.parametrize(
+    "given", [2**40, np.array([2**40]), np.array([2**32], np.uint64)], ids=["int", "int64", "uint64"]
+)
+def test_integer_that_does_not_fit_is_refused(given):
+    double = onnxjit(lambda x: 2 * x)
+    for earlier in (None, 3):
+        assert earlier is None or double(earlier) == 6
+        with pytest.raises(UserError, match=r"holds \d+, which does not fit in u?int32, [^\n]*$"):
+            double(given)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True])
+def test_number_of_threads_is_checked(threads):
+    with pytest.raises(UserError, match=r"threads = .* is not a positive integer"):
+        onnxjit(jnp.sin, threads=threads)
+
+
 def test_missing_package_is_refused_in_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UserError, match=r"not installed; install them: pip install 'simkit\[onnx\]'"):
