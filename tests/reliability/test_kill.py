@@ -80,7 +80,7 @@ def killed(words, segments, kind, folder, moments):
     """
     options = ["--no-render"] if "--no-render" in words else []
     begin, go_on = [*words.split(), "--output", str(folder)], ["resume", str(folder), *options]
-    if "launch" in words:
+    if words.startswith("launch "):
         go_on = ["launch", "-n", "2", *go_on]
     if "--workers" in words:
         go_on += ["--workers", "2"]
@@ -99,7 +99,7 @@ def killed(words, segments, kind, folder, moments):
             target = victim(process, kind, moments)
             target.kill()
             count += 1
-            if target.pid == process.pid or "launch" in words:
+            if target.pid == process.pid or words.startswith("launch "):
                 process.wait()
     if process is not None:
         process.wait()
