@@ -51,6 +51,8 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
             raise UserError(f"{label}: column '{one_line(name, 60)}' is given twice; keep one")
         if name == "seed":
             raise UserError(f"{label}: column 'seed' is not a parameter; give the number of seeds by seeds=")
+        if separator := next((mark for mark in (";", "\t") if mark in name), None):
+            raise UserError(f"{label}: its columns are separated by {separator!r}; write commas")
         check_swept(scenario, name, f"{label}: column '{one_line(name, 60)}'")
     bounds = [scenario.parameters[name].bounds for name in header]
     columns: list[list[float]] = [[] for _ in header]

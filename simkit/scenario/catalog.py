@@ -103,6 +103,8 @@ def path_of(name_or_path: str | Path) -> tuple[Path, bool]:
     if not found:
         _refuse_simulation(text)
         alike = likeliest(text, [path.stem for path in files])
+        if Path(f"{text}.toml").is_file():
+            alike = [f"{text}.toml"]
         hint = f"; did you mean {' or '.join(map(show, alike))}?" if alike else ";"
         raise UserError(f"unknown scenario {show(text)}{hint} `simkit list` shows every name, and a path ends in .toml")
     return found[0], True

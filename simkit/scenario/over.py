@@ -71,8 +71,12 @@ def parse_over(
         if len(set(values)) < len(values) and not zipped:
             repeated = next(value for index, value in enumerate(values) if value in values[:index])
             raise UserError(f"{label} lists {checks.show(repeated)} twice; keep one of them")
-    if not 2 <= len(values) <= MAX_COUNT:
-        raise UserError(f"{label} gives {len(values)} values; give 2 to {MAX_COUNT}, or use --set for a single one")
+    if len(values) == 1:
+        raise UserError(
+            f"{label} gives one value, {checks.show(values[0])}; write a list 3,6 or a range 3:6:4, or use --set"
+        )
+    if len(values) > MAX_COUNT:
+        raise UserError(f"{label} gives {len(values)} values; give {MAX_COUNT} at most")
     for value in values:
         checks.inside(value, label, parameter.bounds)
     return name, tuple(values)

@@ -27,6 +27,13 @@ def write(path: Path, name: str, simulation: str = "toy.decay") -> None:
     path.write_text(GOOD.replace("toy_decay", name).replace("toy.decay", simulation))
 
 
+def test_a_file_of_the_name_is_offered(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text("")
+    with pytest.raises(UserError, match="unknown scenario 'mine'; did you mean 'mine.toml'"):
+        find_scenario("mine")
+
+
 def test_scenarios_are_listed_by_domain_and_name(folder):
     scenarios, problems = list_scenarios()
     assert [(scenario.domain, scenario.name) for scenario in scenarios] == [

@@ -254,7 +254,7 @@ def test_a_list_gives_its_numbers_in_order(scenario):
         ("coupling=0:1:3", "--over coupling is an array of shape (2, 2); only single numbers are swept"),
         ("rate", "--over rate has no values; write --over name=low:high:count"),
         ("rate=", "--over rate has no values"),
-        ("rate=1", "--over rate gives 1 values; give 2 to 100000, or use --set for a single one"),
+        ("rate=1", "--over rate gives one value, 1; write a list 3,6 or a range 3:6:4, or use --set"),
         ("rate=1:2", "--over rate=1:2 is not a range; write low:high:count or low:high:count:log"),
         ("rate=1:2:3:geo", "--over rate=1:2:3:geo is not a range"),
         ("rate=1:2:3:log:4", "is not a range"),
