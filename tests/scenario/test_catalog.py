@@ -30,7 +30,7 @@ def write(path: Path, name: str, simulation: str = "toy.decay") -> None:
 def test_a_file_of_the_name_is_offered(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text("")
-    with pytest.raises(UserError, match="unknown scenario 'mine'; did you mean 'mine.toml'"):
+    with pytest.raises(UserError, match=r"unknown scenario 'mine'; did you mean 'mine.toml'"):
         find_scenario("mine")
 
 
