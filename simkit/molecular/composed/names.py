@@ -141,16 +141,14 @@ def refuse_mixing(formula: Formula) -> None:
     """
     syntax = formula.expression.syntax
     for node in ast.walk(syntax.tree):
-        if isinstance(node, ast.Subscript) or _reduces(node):
+        if isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and _reduces(node)):
             refuse(syntax.text, formula.where, node, "mixes several particles; write the energy of one, or one pair")
     for name in syntax.names:
         if name in formula.scope.derived:
             refuse_mixing(formula.scope.derived[name])
 
 
-def _reduces(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
+def _reduces(node: ast.Call) -> bool:
     name = dotted(node.func)
     return bool(FUNCTIONS[name].keywords) and not (name in ("max", "min") and len(node.args) > 1)
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
+from simkit.molecular import spaces
 from simkit.molecular.composed.cells import SystemCell
 from simkit.molecular.composed.converted_params import without_time
 from simkit.molecular.composed.fields import Field
@@ -23,6 +24,13 @@ from simkit.molecular.spaces import Cell
 NEAREST, FURTHEST, DISTANCES, IMPROVEMENTS = 0.1, 3.0, 64, 4
 # Pairs much nearer than the spacing are rare: their stiffness is not that of a bond.
 USUAL = 0.7
+# Distance from a particle, in units of the spacing, at which the curvature of a field is taken: where it is flat the
+# curvature vanishes at the minimum.
+BESIDE = 0.02
+# Least number of places around the origin at which the curvature of a field is taken.
+SAMPLES = 64
+
+type StiffnessAt = Callable[[jax.Array, Cell, Params], jax.Array]
 
 
 def scale_of(
@@ -32,13 +40,18 @@ def scale_of(
     places: Callable[[Params], jax.Array],
     cell: SystemCell,
     dimension: int,
-) -> Callable[[Params], Scale]:
-    """Return ``params -> Scale``.
+) -> tuple[Callable[[Params], Scale], StiffnessAt | None]:
+    """Return ``params -> Scale``, and the stiffness ``(position, cell, params) -> stiffness`` of an arrangement.
 
     The energy U of all pair terms of two species together has its minimum at a bond's length, and the curvature there
     is the stiffness. Of a pair that only repels the length is the spacing of the particles, or the cut-off of an energy
-    that ends by itself, and the stiffness the largest curvature near that distance. The result is the stiffest of all
-    pairs of species, or the geometric mean of the curvatures of a field at the starting positions, if that is larger.
+    that ends by itself, and the stiffness the largest curvature near that distance. The scale is that of the stiffest
+    of all pairs of species; without interactions, that of the stiffest field, whose stiffness is the geometric mean of
+    its curvatures at the starting positions, or where none feels it the lower quartile of those around the origin.
+
+    A particle that starts deep in a wall has an enormous curvature there, which says nothing of forces at rest. So the
+    stiffness of an arrangement, by which forces are judged, has the curvatures of fields at its own positions, where
+    these exceed that of the pairs. Without fields it is that of the scale, and ``None`` is returned.
 
     Args:
         acts: all energies.
@@ -81,13 +94,12 @@ def scale_of(
         length, at_bond = jax.lax.fori_loop(0, IMPROVEMENTS, improved, (distances[least], bends[least]))
         bends = jnp.where(jnp.isfinite(bends), jnp.abs(bends), 0)
         usual = jnp.max(jnp.where(shares >= USUAL, bends, 0))
-        repulsive = jnp.where(usual > 0, usual, jnp.max(bends))
+        repulsive = jnp.where(usual > 0, usual, _lower_quartile(bends))
         is_bond &= at_bond > 0
         return jnp.where(is_bond, length, near), jnp.where(is_bond, at_bond, repulsive)
 
-    def scale(params: Params) -> Scale:
-        given = jax.lax.stop_gradient(params)
-        params = without_time(given)
+    def bonds(params: Params) -> list[tuple[jax.Array, jax.Array]]:
+        """Return lengths and stiffnesses of all but fields."""
         found = [
             bond(params, first, second)
             for first in species
@@ -99,16 +111,30 @@ def scale_of(
             values = parameters(params)
             unit = values["epsilon"] / values["sigma"] ** 2
             found.append((BOND * values["sigma"], STIFFNESS * unit))
-        near = spacing(params)
-        at = given if TIME in given else {**given, TIME: jnp.zeros_like(near)}
-        if acts.fields:
-            around = jnp.asarray(places(params), near.dtype)
-            found += [(near, _bend(field, at, around, near, ~particles.frozen)) for field in acts.fields]
         for other in acts.others:
-            length = other.reach(params) if other.is_contact else near
+            length = other.reach(params) if other.is_contact else spacing(params)
             found.append((length, _of_two(other.interaction, cell.cell(params), params, length, dimension)))
+        return found
+
+    def bends(position: jax.Array, params: Params, near: jax.Array) -> jax.Array:
+        """Return the curvatures of the fields at positions, (fields, N)."""
+        at = params if TIME in params else {**params, TIME: jnp.zeros_like(near)}
+        return jnp.stack([_bends(field, at, position, ~particles.frozen) for field in acts.fields])
+
+    def scale(params: Params) -> Scale:
+        given = jax.lax.stop_gradient(params)
+        params = without_time(given)
+        found = bonds(params)
         if acts.are_contacts and len(found) == 1:
             return Scale(*found[0])
+        if not found:
+            near = spacing(params)
+            around = jnp.asarray(places(params), near.dtype)
+            draws = _normal((-(-SAMPLES // len(around)), *around.shape), near)
+            elsewhere = jax.vmap(lambda position: bends(position, given, near), out_axes=1)(draws)
+            at_starts = _geometric_mean(bends(around, given, near))
+            in_fields = jnp.where(at_starts > 0, at_starts, _lower_quartile(elsewhere.reshape(len(at_starts), -1)))
+            found = [(near, jnp.max(in_fields))]
         lengths, stiffnesses = (jnp.stack(column) for column in zip(*found, strict=True))
         stiffest = jnp.argmax(stiffnesses)
         one = jnp.ones((), stiffnesses.dtype)
@@ -117,7 +143,18 @@ def scale_of(
         )
 
     # A program calls it tens of times; as a compiled function it is traced once.
-    return jax.jit(scale)
+    compiled = jax.jit(scale)
+
+    def stiffness_at(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
+        position, given = jax.lax.stop_gradient((position, params))
+        params = without_time(given)
+        near = spacing(params)
+        inside = spaces.of_cell(cell, position.shape[1]).wrap(position + _normal(position.shape, BESIDE * near))
+        in_fields = _geometric_mean(bends(inside, given, near))
+        stiffest = jnp.max(jnp.stack([*(stiffness for _, stiffness in bonds(params)), *in_fields]))
+        return jnp.where(stiffest > 0, stiffest, compiled(given).stiffness)
+
+    return compiled, stiffness_at if acts.fields else None
 
 
 def _touch(term: PairTerm, params: Params) -> tuple[jax.Array, jax.Array]:
@@ -163,27 +200,42 @@ def _summed(name: str, terms: list[PairTerm], params: Params, first: int, second
     return total
 
 
-def _bend(field: Field, params: Params, around: jax.Array, length: jax.Array, movable: np.ndarray) -> jax.Array:
-    """Return the typical curvature of a field at the starting positions, or else near the origin.
+def _lower_quartile(numbers: jax.Array) -> jax.Array:
+    """Return the lower quartile of the positive numbers along the last axis, 0 where there are none."""
+    count = jnp.sum(numbers > 0, axis=-1, keepdims=True)
+    order = jnp.sort(jnp.where(numbers > 0, numbers, jnp.inf), axis=-1)
+    return jnp.where(count > 0, jnp.take_along_axis(order, count // 4, axis=-1), 0)[..., 0]
 
-    The mean is geometric, since a few particles may be where the curvature is far larger, such as inside a wall.
-    """
-    elsewhere = jnp.asarray(np.random.default_rng(0).normal(size=around.shape), length.dtype) * length
+
+def _geometric_mean(numbers: jax.Array) -> jax.Array:
+    """Return the geometric mean of the positive numbers along the last axis, 0 where there are none."""
+    chosen = numbers > 0
+    count = jnp.sum(chosen, axis=-1)
+    mean = jnp.sum(jnp.log(jnp.where(chosen, numbers, 1)), axis=-1) / jnp.maximum(count, 1)
+    return jnp.where(count > 0, jnp.exp(mean), 0)
+
+
+def _normal(shape: tuple[int, ...], width: jax.Array) -> jax.Array:
+    """Return normal random numbers, always the same."""
+    return jnp.asarray(np.random.default_rng(0).normal(size=shape), width.dtype) * width
+
+
+def _bends(field: Field, params: Params, places: jax.Array, movable: np.ndarray) -> jax.Array:
+    """Return the curvature of a field at the place of each particle, (N,), 0 for those that do not feel it."""
+
+    def columns(position: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(position[:, axis] for axis in range(position.shape[1]))
 
     def total(position: jax.Array) -> jax.Array:
-        columns = tuple(position[:, axis] for axis in range(position.shape[1]))
-        return jnp.sum(jnp.where(jnp.asarray(field.on), field.each(columns, params), 0))
+        return jnp.sum(jnp.where(jnp.asarray(field.on), field.each(columns(position), params), 0))
 
-    def usual(position: jax.Array) -> jax.Array:
-        # Each energy depends on one position only: the Hessian times a vector of ones has all curvatures.
-        bends = jax.jvp(jax.grad(total), (position,), (jnp.ones_like(position),))[1]
-        bends = jnp.mean(jnp.abs(bends), axis=1)
-        felt = jnp.asarray(field.on & movable) & jnp.isfinite(bends) & (bends > 0)
-        mean = jnp.sum(jnp.log(jnp.where(felt, bends, 1))) / jnp.maximum(jnp.sum(felt), 1)
-        return jnp.where(jnp.any(felt), jnp.exp(mean), 0)
-
-    found = usual(around)
-    return jnp.where(found > 0, found, usual(elsewhere))
+    # Each energy depends on one position only: the Hessian times a vector of ones has all curvatures.
+    bends = jax.jvp(jax.grad(total), (places,), (jnp.ones_like(places),))[1]
+    bends = jnp.mean(jnp.abs(bends), axis=1)
+    felt = jnp.asarray(field.on & movable) & jnp.isfinite(bends)
+    if field.distance is not None:
+        felt &= field.distance(columns(places), params) > 0
+    return jnp.where(felt, bends, 0)
 
 
 def _of_two(interaction: Interaction, cell: Cell, params: Params, near: jax.Array, dimension: int) -> jax.Array:

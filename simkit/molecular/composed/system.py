@@ -37,7 +37,7 @@ from simkit.molecular.composed.observed import observed as observed_of
 from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles, numbers_of, species_by_count, species_by_symbol, value_names
 from simkit.molecular.composed.placing import Placing, placing_of
-from simkit.molecular.composed.scale import scale_of
+from simkit.molecular.composed.scale import StiffnessAt, scale_of
 from simkit.molecular.composed.settings import SETTINGS
 from simkit.molecular.composed.sites import Sites
 from simkit.molecular.composed.starts import Places, check_start, lattice_or_structure, places_of
@@ -133,6 +133,7 @@ class Composition:
         acts: interactions and fields.
         images: number of interacting cells along each axis; ``None`` for one.
         scale: ``params -> Scale`` of a bond.
+        stiffness: ``(position, cell, params) -> stiffness`` of an arrangement; ``None`` without fields.
         rattlers: ``moment -> `` mask of the particles without load-bearing contacts, (N,) booleans; ``None`` if there
             are none.
         see: ``moment -> `` observed quantities.
@@ -149,6 +150,7 @@ class Composition:
     acts: Acting
     images: tuple[int, ...] | None
     scale: Callable[[Params], Scale]
+    stiffness: StiffnessAt | None
     rattlers: Callable[[Moment], jax.Array] | None
     see: See
     seen: dict[str, tuple[str, ...]]
@@ -173,6 +175,7 @@ class Composition:
             cell=None if room.is_free else cell,
             mass=lambda params: computed_once(members.of_each("mass", params)),
             scale=lambda params: computed_once(self.scale(params)),
+            stiffness=self.stiffness,
             frozen=members.frozen if members.frozen.any() else None,
             observe=observer(members),
             see=self.see,
@@ -288,12 +291,14 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     def spacing(params: Params) -> jax.Array:
         return placing.spacing(params, members.count, room.dimension)
 
-    scale = scale_of(acts, members, spacing, placing.sample, room, room.dimension)
+    scale, stiffness = scale_of(acts, members, spacing, placing.sample, room, room.dimension)
     rattlers = touching.rattlers if touching.are_all() and not room.is_free else None
     tolerance = settings["relax"]["force_tolerance"]
     elasticity = Elasticity(acts.interaction(members, images), scale, tolerance, rattlers)
     see, seen = observed_of(settings, Parts(touching, sites, elasticity, done))
-    return Composition(settings, done, names, params, members, room, placing, acts, images, scale, rattlers, see, seen)
+    return Composition(
+        settings, done, names, params, members, room, placing, acts, images, scale, stiffness, rattlers, see, seen
+    )
 
 
 def _lattice(start: Settings) -> tuple[str, tuple[int, ...]] | None:

@@ -14,6 +14,7 @@ from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.molecular.composed.converted_params import with_converted_params
 from simkit.molecular.composed.moment import Moment, See, Seen
 from simkit.molecular.composed.names import TIME, Names
+from simkit.molecular.composed.scale import StiffnessAt
 from simkit.molecular.dynamics import bussi, langevin, nose_hoover, stochastic_cell_rescaling, velocity_verlet
 from simkit.molecular.dynamics.protocol import DynamicsState
 from simkit.molecular.interactions.interaction import Interaction
@@ -49,6 +50,7 @@ class System:
         cell: ``params -> cell``, or ``None`` for free space.
         mass: ``params -> (N,)``.
         scale: ``params -> Scale``.
+        stiffness: ``(position, cell, params) -> stiffness`` of an arrangement, or ``None``, see `scale_of`.
         frozen: mask of the particles that do not move, (N,) booleans, or ``None``.
         observe: ``(position, cell, params) -> arrays``, further arrays of frames.
         see: ``moment -> `` observed quantities.
@@ -65,6 +67,7 @@ class System:
     cell: Callable[[Params], jax.Array] | None
     mass: Callable[[Params], jax.Array]
     scale: Callable[[Params], Scale]
+    stiffness: StiffnessAt | None
     frozen: Any
     observe: Callable[[jax.Array, Cell, Params], Arrays]
     see: See
@@ -103,7 +106,7 @@ def relaxed(
     def seen(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> Moment:
         return Moment(position, cell, view(params), neighbors)
 
-    rattlers = system.rattlers
+    rattlers, stiffness = system.rattlers, system.stiffness
     return relaxation(
         with_converted_params(system.interaction, view),
         system.start,
@@ -112,6 +115,7 @@ def relaxed(
         cell=system.cell,
         minimizer=settings["minimizer"],
         force_tolerance=settings["force_tolerance"],
+        stiffness=stiffness and (lambda position, cell, params: stiffness(position, cell, view(params))),
         relax_cell=settings["cell"],
         isotropic=settings["isotropic"],
         pressure=pressure.number,

@@ -61,6 +61,7 @@ class Relaxation:
         minimizer: the method.
         force_tolerance: largest residual force, in units of force.
         force_unit: ``params -> force``, or ``None``.
+        stiffness: ``(position, cell, params) -> stiffness`` of an arrangement, or ``None``.
         rattlers: mask of particles without enough contacts, as a function, or ``None``.
         observe: further arrays of a frame, or ``None``.
         measure: further diagnostics, or ``None``.
@@ -74,6 +75,7 @@ class Relaxation:
     minimizer: Minimizer
     force_tolerance: float
     force_unit: Callable[[Params], jax.Array] | None
+    stiffness: Callable[[jax.Array, Cell, Params], jax.Array] | None
     rattlers: Rattlers | None
     observe: Measure | None
     measure: Measure | None
@@ -142,21 +144,26 @@ class Relaxation:
         energy = {"energy": jnp.full_like(descent.energy, jnp.inf)} if hasattr(descent, "energy") else {}
         return dataclasses.replace(descent, trial=descent.position, **energy)
 
-    def limit(self, params: Params) -> jax.Array:
+    def limit(self, state: RelaxationState, params: Params) -> jax.Array:
         """Return the largest residual force at convergence."""
+        if self.force_unit is not None:
+            return self.force_tolerance * self.force_unit(params)
         length, stiffness = self.landscape.scale(params)
-        return self.force_tolerance * (stiffness * length if self.force_unit is None else self.force_unit(params))
+        if self.stiffness is not None:
+            stiffness = self.stiffness(*self.landscape.arrangement(state.descent.position, params), params)
+        return self.force_tolerance * stiffness * length
 
     def is_at_rest(self, state: RelaxationState, params: Params) -> jax.Array:
         """Return whether forces, and stresses if the cell relaxes, are within the tolerance."""
         # A stored force for other parameters does not count.
         is_current = (state.relaxed_for == _vector(params)).all()
         landscape, coordinates, force = self.landscape, state.descent.position, state.descent.force
-        at_rest = is_current & (largest_norm(landscape.forces(coordinates, force, params)) < self.limit(params))
+        limit = self.limit(state, params)
+        at_rest = is_current & (largest_norm(landscape.forces(coordinates, force, params)) < limit)
         if not landscape.relax_cell:
             return at_rest
         excess = landscape.excess(coordinates, force, params)
-        allowed = self.limit(params) / landscape.scale(params).length ** (len(excess) - 1)
+        allowed = limit / landscape.scale(params).length ** (len(excess) - 1)
         return at_rest & (jnp.abs(excess).max() < allowed)
 
     def status(self, state: RelaxationState, params: Params) -> jax.Array:
@@ -263,6 +270,7 @@ def relaxation(
     minimizer: Minimizer | str = "lbfgs",
     force_tolerance: float = 1e-10,
     force_unit: Callable[[Params], jax.Array] | None = None,
+    stiffness: Callable[[jax.Array, Cell, Params], jax.Array] | None = None,
     relax_cell: bool = False,
     isotropic: bool = False,
     pressure: Callable[[Params], jax.Array] | None = None,
@@ -291,6 +299,8 @@ def relaxation(
         force_tolerance: largest residual force, in units of force, and largest residual stress, in units of
             force / length^(d-1). Good values: 1e-10 in float64, 1e-5 in float32.
         force_unit: ``params -> force``; ``None`` for stiffness times length.
+        stiffness: ``(position, cell, params) -> stiffness`` of an arrangement, by which its forces are judged, such as
+            beside walls that are stiff where nothing is at rest; ``None`` for that of the scale.
         relax_cell: whether the cell deforms (six strains in three dimensions) along with the particles.
         isotropic: whether a relaxing cell keeps its shape.
         pressure: ``params -> `` external pressure on a relaxing cell, energy / length^d; ``None`` takes the parameter
@@ -330,6 +340,7 @@ def relaxation(
         minimizer=minimizer,
         force_tolerance=force_tolerance,
         force_unit=force_unit,
+        stiffness=stiffness,
         rattlers=rattlers,
         observe=observe,
         measure=measure,

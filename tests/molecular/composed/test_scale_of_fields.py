@@ -38,3 +38,51 @@ def test_particles_on_a_hard_wall_come_to_rest(start):
     height = simulation.observe(found.state, params)["position"][1:, 2]
     slope = 4 * (-12 * 0.5**12 / height**13 + 6 * 0.5**6 / height**7) + 0.5
     assert float(jnp.abs(slope).max()) < 1e-6
+
+
+WCA = {"distance": "y", "potential": "weeks_chandler_andersen", "values": {"epsilon": 1, "sigma": 0.5}}
+DEEP = {
+    "wall by name": ([WCA], "g*y"),
+    "wall by energy": ([{"distance": "y", "energy": "1/r**9"}], "g*y"),
+    "field": ([], "g*y + 1/y**12"),
+}
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("case", list(DEEP))
+def test_a_particle_that_starts_deep_in_a_wall_comes_to_rest_outside(case, count):
+    """One starts where the curvature is up to 1e26, which must not set the force at which it is called at rest."""
+    walls, field = DEEP[case]
+    pair = {"energy": "exp(-2*(r-1)) - 2*exp(-(r-1))", "cutoff": 2.9, "ending": "switch"}
+    heights = []
+    for start in (0.02, 0.5):
+        simulation = molecular.system(
+            particles={"A": {"count": count}},
+            cell={"lengths": [6, 8], "periodic": [True, False]},
+            start={"positions": [[1, start], [2, 2]][:count]},
+            walls=walls,
+            fields=[{"energy": field}],
+            interactions=[pair] if count == 2 else [],
+            relax={"force_tolerance": 1e-11},
+            parameters={"g": 0.1},
+        )
+        params = simulation.params
+        found = jax.jit(lambda key, s=simulation: converge(s, 500)(s.init(s.params, key), s.params))(jax.random.key(0))
+        assert int(found.status) == Status.CONVERGED
+        assert float(simulation.diagnose(found.state, params)["max_force"]) < 1e-8
+        heights.append(simulation.observe(found.state, params)["position"][:, 1])
+    assert jnp.allclose(heights[0], heights[1], atol=1e-6)
+
+
+def test_a_particle_that_no_field_holds_is_not_at_rest():
+    simulation = molecular.system(
+        particles={"A": {"count": 1}},
+        start={"positions": [[1, 2]]},
+        walls=[WCA],
+        fields=[{"energy": "g*y"}],
+        dimension=2,
+        parameters={"g": 0.1},
+    )
+    params = simulation.params
+    found = jax.jit(lambda key: converge(simulation, 50)(simulation.init(params, key), params))(jax.random.key(0))
+    assert int(found.status) == Status.MAX_STEPS
