@@ -1,7 +1,7 @@
 """External energies of position, and walls, as expressions of the coordinates."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import Formula
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
+from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
 from simkit.molecular.composed.names import COORDINATES, TIME, Names, refuse_mixing
 from simkit.molecular.composed.pair_terms import TAKES
@@ -92,6 +93,7 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
         said = settings["energy"]
         energy = names.scope.formula(said, ("r", *values, TIME) if timed else ("r", *values))
         refuse_mixing(energy)
+        _refuse_idle(settings, energy.taken)
 
         def each(columns: tuple[jax.Array, ...], params: Params) -> jax.Array:
             own, given = _own(params)
@@ -104,9 +106,13 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
     from simkit.molecular.composed.pair_terms import by_name
 
     potential: PairPotential = by_name(settings)
+    taken = TAKES[settings["potential"]]
+    _refuse_idle(settings, taken)
+    for name in taken:
+        if name not in values and name not in names.scope.parameters and name not in names.scope.derived:
+            raise UserError(f"{settings.path('values')}.{name} is missing; give a number or an expression")
     numbers = {
-        name: values.get(name) or names.number(FormulaText(name, f"{settings.path('values')}.{name}"))
-        for name in TAKES[settings["potential"]]
+        name: values.get(name) or names.number(FormulaText(name, f"{settings.path('values')}.{name}")) for name in taken
     }
 
     def named_each(columns: tuple[jax.Array, ...], params: Params) -> jax.Array:
@@ -116,6 +122,13 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
         )
 
     return Field(distance, named_each, chosen[particles.species], distance.takes(TIME), chosen, away_from)
+
+
+def _refuse_idle(settings: Settings, taken: Collection[str]) -> None:
+    """Refuse values of a wall that its energy does not take."""
+    if odd := next((name for name in settings["values"] if name not in taken), None):
+        known = [name for name in taken if name != "r"]
+        raise UserError(f"{settings.path('values')}.{odd} is not taken by the energy{nearest(odd, known)}")
 
 
 def _position_formula(settings: Settings, key: str, names: Names, dimension: int, *, timed: bool) -> Formula:

@@ -3,15 +3,17 @@
 import dataclasses
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.expressions.scope import Formula
+from simkit.core.expressions.syntax import parse
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, closest, nearest
 from simkit.molecular import spaces
 from simkit.molecular.composed.names import Names
 from simkit.molecular.sizes import check_particles
@@ -77,6 +79,33 @@ def numbers_of(table: Mapping[str, Settings], names: Names) -> dict[str, tuple[F
         said: list[FormulaText | None] = [row["values"].get(name) for row in rows]
         found[name] = tuple(None if each is None else names.number(each) for each in said)
     return found
+
+
+def refuse_idle_values(table: Mapping[str, Settings], settings: Settings) -> None:
+    """Refuse values of species that no formula takes, such as a misspelt one, for which another counts as zero.
+
+    Args:
+        table: settings of each species.
+        settings: all settings.
+
+    Raises:
+        UserError: names the first of them.
+    """
+    taken: set[str] = set()
+
+    def visit(value: Any) -> None:
+        for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else ():
+            visit(inner)
+        if isinstance(value, FormulaText):
+            taken.update(parse(value.text, value.where).names)
+
+    visit({key: settings[key] for key in settings if key != "particles"})
+    for species in table.values():
+        for name in species["values"]:
+            if taken.isdisjoint((name, f"{name}_i", f"{name}_j")):
+                others = [other for other in value_names(table) if other != name]
+                hint = f"; did you mean '{found}'?" if (found := closest(name, others)) else "; use it or leave it out"
+                raise UserError(f"{species.path('values')}.{name} is not taken by any energy{hint}")
 
 
 def species_by_count(table: Mapping[str, Settings], places: int | None, arrangement: int | None = None) -> np.ndarray:

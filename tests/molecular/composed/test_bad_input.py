@@ -38,6 +38,29 @@ WRONG = {
     "one interaction": ({"interactions": LJ}, "is no list; write several in brackets"),
     "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on the distance r"),
     "mixes particles": ({"fields": [{"energy": "mean(x)**2"}]}, "fields[0].energy: column 1 of '>>>mean(x)**2'"),
+    "misspelt value of a wall": (
+        {"walls": [{"distance": "y", "potential": "lennard_jones", "values": {"epsilom": 1, "sigma": 0.5}}]},
+        "walls[0].values.epsilom is not taken by the energy; did you mean 'epsilon'?",
+    ),
+    "misspelt value of a wall's formula": (
+        {"walls": [{"distance": "y", "energy": "epsilon/r**9", "values": {"epsilom": 1}}]},
+        "walls[0].values.epsilom is not taken by the energy; did you mean 'epsilon'?",
+    ),
+    "missing value of a wall": (
+        {"walls": [{"distance": "y", "potential": "morse", "values": {"epsilon": 1, "sigma": 0.5}}]},
+        "walls[0].values.rho is missing; give a number or an expression",
+    ),
+    "misspelt value of a species": (
+        {
+            "particles": {"A": {"count": 3, "values": {"load": 1}}, "B": {"count": 3, "values": {"laod": 2}}},
+            "fields": [{"energy": "load*y"}],
+        },
+        "particles.B.values.laod is not taken by any energy; did you mean 'load'?",
+    ),
+    "value of a species without use": (
+        {"particles": {"A": {"count": 6, "values": {"load": 1}}}},
+        "particles.A.values.load is not taken by any energy; use it or leave it out",
+    ),
     "mixes particles by a derived value": (
         {"fields": [{"energy": "middle*x"}], "derived": {"middle": "mean(x)"}},
         "derived.middle: column 1 of '>>>mean(x)': 'mean(x)' mixes several particles",
