@@ -57,7 +57,7 @@ def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
     found = [mistake(message) for message in read.found]
     if scenario is None or any(each.part in _DECIDING for each in found):
         return found, scenario
-    if any(each.part == "params" for each in found) and takes_parameters(SIMULATIONS.resolve(scenario.simulation)):
+    if _lost_parameters(scenario, found) and takes_parameters(SIMULATIONS.resolve(scenario.simulation)):
         return found, scenario
     known = {each.key for each in found}
     built = _mistakes_of_building(scenario, known)
@@ -66,11 +66,22 @@ def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
             try:
                 check_validation(scenario, index)
             except UserError as error:
-                if not any(str(error) == message for message in built.found):
+                # A value of [run] with a mistake does not fit those of a validation either.
+                overridden = {f"validation[{index}].set.{key}" for key in scenario.validations[index].overrides}
+                follows = "run" in {each.part for each in found} and mistake(str(error)).key not in overridden
+                if not follows and not any(str(error) == message for message in built.found):
                     raise
     # Mistakes of a key with an example in place of a wrong value are dropped.
     later = [mistake(message) for message in built.found]
     return found + [each for each in later if each.key not in known], scenario
+
+
+def _lost_parameters(scenario: Scenario, found: Collection[Mistake]) -> bool:
+    """Return whether a parameter has a mistake by which it is not declared, so that no formula knows it."""
+    names = [each.key.removeprefix("params.") for each in found if each.part == "params"]
+    settings = scenario.file_parameter_settings
+    declared = [name for name, one in settings.items() if one.default is not None]
+    return any(not any(name == one or name.startswith(f"{one}.") for one in declared) for name in names)
 
 
 def _mistakes_of_building(scenario: Scenario, known: Collection[str]) -> Mistakes:

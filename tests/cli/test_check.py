@@ -66,6 +66,27 @@ def test_mistakes_of_every_part_are_reported_together(check):
     ]
 
 
+def test_a_mistake_of_a_parameter_that_is_still_declared_hides_no_formula(tmp_path, capsys):
+    path = tmp_path / "mixture.toml"
+    path.write_text(MIXTURE.replace("[params]", '[params]\nweak = { default = 1.0, unit = "" }'))
+    assert main(["check", str(path), "--json"]) == 2
+    keys = [each["key"] for each in json.loads(capsys.readouterr().out)["mistakes"]]
+    assert {"params.weak.unit", "config.interactions[0].energy", "config.dynamics.method"} <= set(keys)
+
+
+def test_a_mistake_of_the_run_is_not_one_of_a_validation(check):
+    validation = """
+[[validation]]
+quantity = "height"
+expected = 1.0
+tolerance = 9.0
+source = "none"
+set = { gravity = 1.0 }
+"""
+    code, told = check(('quantity = "velocity"', f'quantity = "velocity"\n{validation}'), ("every = 2", "every = 3"))
+    assert code == 2 and len(told.err.splitlines()) == 1 and "run.steps" in told.err
+
+
 def test_an_objective_with_the_name_of_another_diagnostic_is_refused(check):
     code, told = check(("[objectives.end]", "[objectives.time]"))
     assert code == 2

@@ -42,7 +42,7 @@ def test_fields_have_the_requested_axes():
     [
         ("x + 1", ("time",), "force: column 1 of '>>>x + 1': 'x' is not known here"),
         ("renolds", (), "did you mean 'reynolds'?"),
-        ("table", (), "'table' is not known here"),
+        ("table", (), "the parameter 'table' is a list, and a formula takes single numbers"),
         ("wave", (), "force: 'wave' depends on 'time', which is not known here; known: parameters only"),
         ("final(speed)", (), "reduces frames, and a formula has the present one only"),
     ],

@@ -127,6 +127,10 @@ class _Checker:
                 if not entries_of(node):
                     self.refuse(node, "is no entry of an array; write whole numbers from 0, as in position[0, 2]")
                 self.name(array, name)
+            case ast.Subscript():
+                self.refuse(
+                    node, "takes an entry of a formula; give the formula a name as a quantity, and write name[0]"
+                )
             case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
                 self.number(operand, depth)
             case ast.UnaryOp(op=ast.Not(), operand=operand):

@@ -162,4 +162,6 @@ def shown(value: Any) -> str:
     """Return a value on one short line, for messages."""
     if isinstance(value, int) and value.bit_length() > 64:
         return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, list | tuple):
+        return one_line(f"[{', '.join(map(shown, value))}]", 60)
     return one_line(repr(value) if isinstance(value, str) else value, 60)

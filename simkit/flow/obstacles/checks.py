@@ -74,7 +74,7 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
             if gap < 0:
                 raise UserError(
                     f"{what} extends {-gap:.3g} beyond the side {'xyz'[i]} = {face:g}; leave at least two cells, "
-                    f"{CLEAR * width:.3g}, between them, or change the sign of its distance, which is negative inside"
+                    f"{CLEAR * width:.3g}, between them; a distance of its own is negative inside"
                 )
             raise UserError(
                 f"{what} comes within {gap:.3g} of the side {'xyz'[i]} = {face:g}; "

@@ -35,7 +35,14 @@ from simkit.molecular.composed.names import Names, names_of
 from simkit.molecular.composed.observed import Parts
 from simkit.molecular.composed.observed import observed as observed_of
 from simkit.molecular.composed.pair_terms import PairTerm
-from simkit.molecular.composed.particles import Particles, numbers_of, refuse_idle_values, species_by_count, species_by_symbol, value_names
+from simkit.molecular.composed.particles import (
+    Particles,
+    numbers_of,
+    refuse_idle_values,
+    species_by_count,
+    species_by_symbol,
+    value_names,
+)
 from simkit.molecular.composed.placing import Placing, placing_of
 from simkit.molecular.composed.scale import StiffnessAt, scale_of
 from simkit.molecular.composed.settings import SETTINGS
