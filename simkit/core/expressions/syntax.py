@@ -128,9 +128,8 @@ class _Checker:
                     self.refuse(node, "is no entry of an array; write whole numbers from 0, as in position[0, 2]")
                 self.name(array, name)
             case ast.Subscript():
-                self.refuse(
-                    node, "takes an entry of a formula; give the formula a name as a quantity, and write name[0]"
-                )
+                remedy = "give the formula a name as a quantity, and write name[0]"
+                self.refuse(node, f"takes an entry of a formula; {remedy}")
             case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
                 self.number(operand, depth)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
