@@ -21,12 +21,14 @@ from simkit.molecular.minimizers import Scale
 from simkit.molecular.spaces import Cell
 
 # Distances searched for the minimum, in units of the spacing of the particles, and iterations of its refinement.
-NEAREST, FURTHEST, DISTANCES, IMPROVEMENTS = 0.1, 3.0, 64, 4
+NEAREST, FURTHEST, DISTANCES, IMPROVEMENTS = 0.1, 30.0, 108, 4
 # Pairs much nearer than the spacing are rare: their stiffness is not that of a bond.
 USUAL = 0.7
 # Distance from a particle, in units of the spacing, at which the curvature of a field is taken: where it is flat the
 # curvature vanishes at the minimum.
 BESIDE = 0.02
+# Largest number of particles whose nearest neighbors are measured.
+NEIGHBORED = 16
 # Least number of places around the origin at which the curvature of a field is taken.
 SAMPLES = 64
 
@@ -49,9 +51,10 @@ def scale_of(
     of all pairs of species; without interactions, that of the stiffest field, whose stiffness is the geometric mean of
     its curvatures at the starting positions, or where none feels it the lower quartile of those around the origin.
 
-    A particle that starts deep in a wall has an enormous curvature there, which says nothing of forces at rest. So the
-    stiffness of an arrangement, by which forces are judged, has the curvatures of fields at its own positions, where
-    these exceed that of the pairs. Without fields it is that of the scale, and ``None`` is returned.
+    Where particles start much nearer than a bond, or deep in a wall, the curvature is enormous, and says nothing of
+    forces at rest. So the stiffness of an arrangement, by which forces are judged, has the curvatures of pairs that
+    only repel at the distances of its own nearest neighbors, and those of fields at its own positions. Of contacts and
+    three-body energies alone, which have a length of their own, it is that of the scale, and ``None`` is returned.
 
     Args:
         acts: all energies.
@@ -63,7 +66,7 @@ def scale_of(
     """
     pairs, species = acts.pairs, range(len(particles.names))
 
-    def bond(params: Params, first: int, second: int) -> tuple[jax.Array, jax.Array]:
+    def bond(params: Params, near: jax.Array, now: jax.Array, first: int, second: int) -> tuple[jax.Array, jax.Array]:
         acting = [term for term in pairs if term.between[first, second]]
 
         def bent(r: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -75,7 +78,6 @@ def scale_of(
             push, change = jax.jvp(force, (r,), (jnp.ones_like(r),))
             return _summed("energy", acting, params, first, second, r), -push, -change
 
-        near = spacing(params)
         shares = jnp.asarray(np.geomspace(NEAREST, FURTHEST, DISTANCES), near.dtype)
         distances = near * shares
         energies, _, bends = bent(distances)
@@ -95,13 +97,16 @@ def scale_of(
         bends = jnp.where(jnp.isfinite(bends), jnp.abs(bends), 0)
         usual = jnp.max(jnp.where(shares >= USUAL, bends, 0))
         repulsive = jnp.where(usual > 0, usual, _lower_quartile(bends))
+        if now is not near:
+            at_now = jnp.abs(bent(USUAL * now)[2])
+            repulsive = jnp.where(jnp.isfinite(at_now), at_now, repulsive)
         is_bond &= at_bond > 0
         return jnp.where(is_bond, length, near), jnp.where(is_bond, at_bond, repulsive)
 
-    def bonds(params: Params) -> list[tuple[jax.Array, jax.Array]]:
-        """Return lengths and stiffnesses of all but fields."""
+    def bonds(params: Params, near: jax.Array, now: jax.Array) -> list[tuple[jax.Array, jax.Array]]:
+        """Return lengths and stiffnesses of all but fields, for distances of neighbors at the start and now."""
         found = [
-            bond(params, first, second)
+            bond(params, near, now, first, second)
             for first in species
             for second in species
             if first <= second and any(term.between[first, second] and not term.is_contact for term in pairs)
@@ -112,7 +117,7 @@ def scale_of(
             unit = values["epsilon"] / values["sigma"] ** 2
             found.append((BOND * values["sigma"], STIFFNESS * unit))
         for other in acts.others:
-            length = other.reach(params) if other.is_contact else spacing(params)
+            length = other.reach(params) if other.is_contact else now
             found.append((length, _of_two(other.interaction, cell.cell(params), params, length, dimension)))
         return found
 
@@ -124,11 +129,11 @@ def scale_of(
     def scale(params: Params) -> Scale:
         given = jax.lax.stop_gradient(params)
         params = without_time(given)
-        found = bonds(params)
+        near = spacing(params)
+        found = bonds(params, near, near)
         if acts.are_contacts and len(found) == 1:
             return Scale(*found[0])
         if not found:
-            near = spacing(params)
             around = jnp.asarray(places(params), near.dtype)
             draws = _normal((-(-SAMPLES // len(around)), *around.shape), near)
             elsewhere = jax.vmap(lambda position: bends(position, given, near), out_axes=1)(draws)
@@ -147,14 +152,17 @@ def scale_of(
 
     def stiffness_at(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
         position, given = jax.lax.stop_gradient((position, params))
-        params = without_time(given)
-        near = spacing(params)
-        inside = spaces.of_cell(cell, position.shape[1]).wrap(position + _normal(position.shape, BESIDE * near))
-        in_fields = _geometric_mean(bends(inside, given, near))
-        stiffest = jnp.max(jnp.stack([*(stiffness for _, stiffness in bonds(params)), *in_fields]))
+        params, space = without_time(given), spaces.of_cell(cell, position.shape[1])
+        usual = spacing(params)
+        found = [stiffness for _, stiffness in bonds(params, usual, _spacing_of(position, space, usual))]
+        if acts.fields:
+            inside = space.wrap(position + _normal(position.shape, BESIDE * usual))
+            found += [*_geometric_mean(bends(inside, given, usual))]
+        stiffest = jnp.max(jnp.stack(found))
         return jnp.where(stiffest > 0, stiffest, compiled(given).stiffness)
 
-    return compiled, stiffness_at if acts.fields else None
+    have_lengths = all(term.is_contact for term in pairs) and all(other.is_contact for other in acts.others)
+    return compiled, None if have_lengths and not acts.fields else stiffness_at
 
 
 def _touch(term: PairTerm, params: Params) -> tuple[jax.Array, jax.Array]:
@@ -198,6 +206,18 @@ def _summed(name: str, terms: list[PairTerm], params: Params, first: int, second
             value = jnp.where(r < _end(term, params, first, second), value, 0)
         total = total + value
     return total
+
+
+def _spacing_of(position: jax.Array, space: spaces.Space, usual: jax.Array) -> jax.Array:
+    """Return the median distance to the nearest neighbor, of some particles; ``usual`` where there is none."""
+    count = len(position)
+    if count == 1:
+        return usual
+    chosen = np.unique(np.linspace(0, count - 1, min(count, NEIGHBORED)).astype(int))
+    apart = jnp.sum(spaces.displacement(space, position[chosen][:, None], position[None]) ** 2, axis=-1)
+    apart = jnp.where(chosen[:, None] == np.arange(count), jnp.inf, apart)
+    nearest = jnp.sqrt(jnp.median(jnp.min(apart, axis=1)))
+    return jnp.where(jnp.isfinite(nearest) & (nearest > 0), nearest, usual)
 
 
 def _lower_quartile(numbers: jax.Array) -> jax.Array:

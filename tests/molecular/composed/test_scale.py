@@ -1,4 +1,4 @@
-"""Relaxations beside walls and fields, whose curvature far from the particles must not set what is small."""
+"""Relaxations whose curvature at the start, or far from the particles, must not set what is a small force."""
 
 import jax
 import jax.numpy as jnp
@@ -72,6 +72,33 @@ def test_a_particle_that_starts_deep_in_a_wall_comes_to_rest_outside(case, count
         assert float(simulation.diagnose(found.state, params)["max_force"]) < 1e-8
         heights.append(simulation.observe(found.state, params)["position"][:, 1])
     assert jnp.allclose(heights[0], heights[1], atol=1e-6)
+
+
+NEAR = {
+    "bonds": ({"energy": "4*((s/r)**12 - (s/r)**6)"}, -5.073420858462791),
+    "repulsion": ({"energy": "(s/r)**12"}, 0.462898206040517),
+    "contacts": ({"potential": "weeks_chandler_andersen", "values": {"epsilon": 1, "sigma": "s"}}, 0.2515493049129),
+}
+
+
+@pytest.mark.parametrize("nearness", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("case", list(NEAR))
+def test_particles_that_start_much_nearer_than_a_bond_come_to_rest(case, nearness):
+    """Of four disks: energies of the minima, also from the start of unit distance."""
+    interaction, expected = NEAR[case]
+    simulation = molecular.system(
+        particles={"A": {"count": 4}},
+        dimension=2,
+        start={"positions": [[x * nearness, y * nearness] for x, y in ((0, 0), (1, 0), (0.5, 0.9), (1.5, 0.9))]},
+        interactions=[interaction],
+        fields=[] if case == "bonds" else [{"energy": "0.1*(x**2 + y**2)"}],
+        parameters={"s": 1.0},
+    )
+    params = simulation.params
+    found = jax.jit(lambda key: converge(simulation, 500)(simulation.init(params, key), params))(jax.random.key(0))
+    told = simulation.diagnose(found.state, params)
+    assert int(found.status) == Status.CONVERGED and float(told["max_force"]) < 1e-6
+    assert float(told["energy"]) == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_particle_that_no_field_holds_is_not_at_rest():
