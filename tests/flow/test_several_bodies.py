@@ -80,7 +80,7 @@ def test_a_body_too_long_for_its_period_is_refused():
     long = Body(lambda p: ball((0.0, 0.0), 0.42), lambda p: (0.0, 0.0), motion=Motion(lambda p, t: (t, 0.0)))
     with pytest.raises(
         UserError,
-        match=r"^the obstacle comes within 0\.16\d of its image along the periodic axis x; leave at least two",
+        match=r"^obstacle 'disk' comes within 0\.16\d of its image along the periodic axis x; leave at least two",
     ):
         bodies_in(place, "direct_forcing", {"disk": long}, 0.02).check({})
 
