@@ -192,7 +192,7 @@ def test_a_mistake_with_a_remedy_hides_no_other(tmp_path, capsys):
 def test_a_mistake_repaired_for_the_search_adds_no_other(tmp_path, capsys):
     path = tmp_path / "mixture.toml"
     repairs = [("observd", "observed"), ("rr**", "r**"), ("+ heat", ""), ("bussy", "bussi"), ("every = 3", "every = 5")]
-    repairs += [("enery", "potential_energy"), ("speces", "species"), ('"breadth"', "6.0")]
+    repairs += [("enery", "energy"), ("speces", "species"), ('"breadth"', "6.0")]
     for kept in range(len(repairs)):
         text = MIXTURE
         for index, (wrong, right) in enumerate(repairs):

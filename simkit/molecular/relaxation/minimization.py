@@ -120,8 +120,10 @@ class Relaxation:
         least_energy = jnp.where(is_current, state.least_energy, largest)
         force_now = largest_norm(descent.force)
         energy_now = descent.energy if minimizer.monotone else least_energy
-        noise = energy_noise(energy_now, len(descent.force), landscape.scale(params))
-        gained = (force_now < least_force) | (energy_now < least_energy - noise)
+        gained = force_now < least_force
+        if minimizer.monotone:
+            noise = energy_noise(energy_now, len(descent.force), landscape.scale(params))
+            gained |= energy_now < least_energy - noise
         return RelaxationState(
             descent=descent,
             neighbors=neighbors,
