@@ -21,7 +21,7 @@ from simkit.molecular.minimizers import Scale
 from simkit.molecular.spaces import Cell
 
 # Distances searched for the minimum, in units of the spacing of the particles, and iterations of its refinement.
-NEAREST, FURTHEST, DISTANCES, IMPROVEMENTS = 0.1, 30.0, 108, 4
+NEAREST, FURTHEST, DISTANCES, IMPROVEMENTS = 0.1, 30.0, 108, 5
 # Pairs much nearer than the spacing are rare: their stiffness is not that of a bond.
 USUAL = 0.7
 # Distance from a particle, in units of the spacing, at which the curvature of a field is taken: where it is flat the

@@ -96,7 +96,7 @@ def test_relaxed_particles_beside_a_frozen_one_have_implicit_derivatives():
         assert float(slopes[name]) == pytest.approx(float(differences[name]), rel=1e-5), name
 
 
-def test_the_scale_follows_the_energies_and_no_one_is_asked_for_it(x64):
+def test_the_scale_follows_the_energies_and_no_one_is_asked_for_it():
     def scale(**params):
         made = system(
             particles={"A": {}},
