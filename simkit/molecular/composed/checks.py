@@ -188,7 +188,10 @@ def _refuse_jump(field: Field, inside: jax.Array, cell: SystemCell, params: Para
 def _are_alike(near: np.ndarray, far: np.ndarray, between: np.ndarray) -> bool:
     """Return whether energies at opposite sides are equal; infinite ones, within rounding of the place, are too."""
     finite = np.isfinite(near) & np.isfinite(far)
-    size = np.max(np.abs([near, far]), initial=0, where=finite)
+    # Both sides may be at zeros of the energy, which then differ by rounding alone.
+    size = np.max(
+        np.abs([near, far]), initial=np.max(np.abs(between), initial=0, where=np.isfinite(between)), where=finite
+    )
     if (np.abs(near - far)[finite] > SAME * size).any():
         return False
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -52,6 +52,7 @@ class PairTerm:
         ends: whether the cut-off truncates U, which would otherwise extend beyond it.
         switch_on: start of the switching function, in units of the cut-off; 1 for other ways to end.
         between: mask of the pairs of species that it acts between, (S, S) booleans.
+        is_hard: whether U is that of hard contacts, whose curvature jumps at the cut-off and grows without limit.
     """
 
     where: str
@@ -63,6 +64,7 @@ class PairTerm:
     ends: bool
     switch_on: float
     between: np.ndarray
+    is_hard: bool
 
     @property
     def is_contact(self) -> bool:
@@ -127,7 +129,8 @@ def pair_term(settings: Settings, names: Names, particles: Particles) -> PairTer
         return computed_once(found)
 
     switch_on = settings["switch_on"] if settings["ending"] == "switch" else 1.0
-    return PairTerm(settings.where, formula, bare, potential, parameters, cutoff, ends, switch_on, between)
+    is_hard = settings["potential"] == "weeks_chandler_andersen"
+    return PairTerm(settings.where, formula, bare, potential, parameters, cutoff, ends, switch_on, between, is_hard)
 
 
 type Value = Callable[[Params], jax.Array]

@@ -24,6 +24,8 @@ from simkit.molecular.spaces import Cell
 NEAREST, FURTHEST, DISTANCES, IMPROVEMENTS = 0.1, 30.0, 108, 5
 # Pairs much nearer than the spacing are rare: their stiffness is not that of a bond.
 USUAL = 0.7
+# Share of the cut-off at which the stiffness of a hard contact is taken, whose curvature jumps there.
+BEGINNING = 0.999
 # Distance from a particle, in units of the spacing, at which the curvature of a field is taken: where it is flat the
 # curvature vanishes at the minimum.
 BESIDE = 0.02
@@ -48,8 +50,8 @@ def scale_of(
     The energy U of all pair terms of two species together has its minimum at a bond's length, and the curvature there
     is the stiffness. Of a pair that only repels the length is the spacing of the particles, or the cut-off of an energy
     that ends by itself, and the stiffness the largest curvature near that distance. The scale is that of the stiffest
-    of all pairs of species; without interactions, that of the stiffest field, whose stiffness is the geometric mean of
-    its curvatures at the starting positions, or where none feels it the lower quartile of those around the origin.
+    of all pairs of species; without interactions, that of all fields together, whose stiffness is the lower quartile of
+    the curvatures at the starting positions, or around the origin if that is less.
 
     Where particles start much nearer than a bond, or deep in a wall, the curvature is enormous, and says nothing of
     forces at rest. So the stiffness of an arrangement, by which forces are judged, has the curvatures of pairs that
@@ -98,7 +100,7 @@ def scale_of(
         usual = jnp.max(jnp.where(shares >= USUAL, bends, 0))
         repulsive = jnp.where(usual > 0, usual, _lower_quartile(bends))
         if now is not near:
-            at_now = jnp.abs(bent(USUAL * now)[2])
+            at_now = jnp.abs(bent(now)[2])
             repulsive = jnp.where(jnp.isfinite(at_now), at_now, repulsive)
         is_bond &= at_bond > 0
         return jnp.where(is_bond, length, near), jnp.where(is_bond, at_bond, repulsive)
@@ -137,9 +139,10 @@ def scale_of(
             around = jnp.asarray(places(params), near.dtype)
             draws = _normal((-(-SAMPLES // len(around)), *around.shape), near)
             elsewhere = jax.vmap(lambda position: bends(position, given, near), out_axes=1)(draws)
-            at_starts = _geometric_mean(bends(around, given, near))
-            in_fields = jnp.where(at_starts > 0, at_starts, _lower_quartile(elsewhere.reshape(len(at_starts), -1)))
-            found = [(near, jnp.max(in_fields))]
+            at_starts = _lower_quartile(jnp.sum(bends(around, given, near), axis=0))
+            at_others = _lower_quartile(jnp.sum(elsewhere, axis=0).reshape(-1))
+            is_less = (at_others > 0) & ((at_others < at_starts) | (at_starts == 0))
+            found = [(near, jnp.where(is_less, at_others, at_starts))]
         lengths, stiffnesses = (jnp.stack(column) for column in zip(*found, strict=True))
         stiffest = jnp.argmax(stiffnesses)
         one = jnp.ones((), stiffnesses.dtype)
@@ -166,7 +169,7 @@ def scale_of(
 
 
 def _touch(term: PairTerm, params: Params) -> tuple[jax.Array, jax.Array]:
-    """Return length and stiffness of the stiffest contact: the cut-off, and the curvature at `USUAL` of it.
+    """Return length and stiffness of the stiffest contact: the cut-off, and the curvature at a share of it.
 
     Every step computes the scale anew, so all pairs of species are evaluated at once.
     """
@@ -179,7 +182,7 @@ def _touch(term: PairTerm, params: Params) -> tuple[jax.Array, jax.Array]:
 
     ends = of_pairs(term.cutoff(params))
     values = {name: of_pairs(value) for name, value in term.parameters(params).items() if name != BETWEEN}
-    distance = USUAL * ends
+    distance = (BEGINNING if term.is_hard else USUAL) * ends
     bends = jnp.abs(jax.jvp(lambda r: term.bare.force(r, **values), (distance,), (jnp.ones_like(distance),))[1])
     if not ends.ndim:
         return ends, jnp.max(bends)

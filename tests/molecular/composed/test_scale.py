@@ -113,3 +113,52 @@ def test_a_particle_that_no_field_holds_is_not_at_rest():
     params = simulation.params
     found = jax.jit(lambda key: converge(simulation, 50)(simulation.init(params, key), params))(jax.random.key(0))
     assert int(found.status) == Status.MAX_STEPS
+
+
+@pytest.mark.parametrize("pair", ["weeks_chandler_andersen", "(1/r)**12"])
+def test_repelling_disks_on_a_floor_are_judged_by_their_own_bonds(pair):
+    """The tolerance is that of bonds of stiffness near 100, also for hard repulsion."""
+    named = {"potential": pair, "values": {"epsilon": 1, "sigma": 1}}
+    simulation = molecular.system(
+        particles={"A": {"count": 6}},
+        cell={"lengths": [6, 8], "periodic": [True, False]},
+        start={"separation": 0.7},
+        walls=[{"distance": "y", "energy": "0.01/r**9"}],
+        fields=[{"energy": "g*y + 0.05*sin(pi*x/3)"}],
+        interactions=[named if pair.startswith("weeks") else {"energy": pair, "cutoff": 2.9, "ending": "switch"}],
+        relax={"force_tolerance": 1e-5},
+        parameters={"g": 0.5},
+    )
+    params = simulation.params
+    found = jax.jit(lambda key: converge(simulation, 5000)(simulation.init(params, key), params))(jax.random.key(0))
+    assert int(found.status) == Status.CONVERGED
+    assert float(simulation.diagnose(found.state, params)["max_force"]) < 5e-3
+
+
+@pytest.mark.parametrize("minimizer", ["fire", "fire2", "lbfgs"])
+def test_a_wall_that_no_particle_feels_does_not_slow_a_minimizer(minimizer):
+    simulation = molecular.system(
+        particles={"A": {"count": 6}},
+        cell={"lengths": [6, 8], "periodic": False},
+        start={"separation": 0.7},
+        walls=[WCA, {"distance": "8 - y", "energy": "0.01/r**6"}],
+        fields=[{"energy": "0.3*((x - 3)**2 + (y - 2)**2)"}],
+        relax={"minimizer": minimizer, "force_tolerance": 1e-8},
+        parameters={"g": 0.1},
+    )
+    params = simulation.params
+    found = jax.jit(lambda key: converge(simulation, 2000)(simulation.init(params, key), params))(jax.random.key(0))
+    assert int(found.status) == Status.CONVERGED
+
+
+def test_a_periodic_field_may_vanish_at_the_sides_of_its_cell():
+    simulation = molecular.system(
+        particles={"A": {"count": 2}},
+        cell={"lengths": [6, 6], "periodic": True},
+        fields=[{"energy": "a*sin(pi*x/3)"}],
+        interactions=[
+            {"potential": "lennard_jones", "values": {"epsilon": 1, "sigma": 1}, "cutoff": 2.5, "ending": "switch"}
+        ],
+        parameters={"a": 0.05},
+    )
+    simulation.check_values(simulation.params, jax.random.key(0))
