@@ -93,6 +93,13 @@ def label(value: Any, where: str) -> str:
     return string(value, where, LONGEST_LABEL)
 
 
+def measured(value: Any, where: str) -> str:
+    """Return ``value`` if it may be the name of a diagnostic beside which an expression could stand."""
+    if any(sign in label(value, where) for sign in "()*/+"):
+        refuse(value, where, f"is an expression; write it as expression = {show(value)}, without quantity")
+    return value
+
+
 def boolean(value: Any, where: str) -> bool:
     """Return ``value`` if it is true or false."""
     if not isinstance(value, bool):

@@ -223,8 +223,10 @@ def _objective(name: str, table: Table) -> ObjectiveSettings:
     return ObjectiveSettings(
         name=name,
         doc=table.read("doc", checks.string, example='doc = "what it means"'),
-        # A wrong expression is no quantity of the objective's name.
-        quantity="" if "expression" in table.entries else table.read("quantity", checks.label, name),
+        # A wrong expression, or a text in place of the table, is no quantity of the objective's name.
+        quantity=table.read("quantity", checks.measured, name)
+        if table.entries and "expression" not in table.entries
+        else "",
         reduce=table.read("reduce", partial(checks.choice, allowed=REDUCTIONS), "final"),
         square=table.read("square", checks.boolean, False),
         goal=table.read("goal", partial(checks.choice, allowed=GOALS), "minimize"),
@@ -304,7 +306,7 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
     default = [] if quantity is None else [quantity]
     expression = table.read("expression", checks.expression, "")
     default = [""] if "expression" in table.entries else default
-    compared = table.read("quantity", checks.label, *default, example='quantity = "energy"')
+    compared = table.read("quantity", checks.measured, *default, example='quantity = "energy"')
     with table.mistakes.kept():
         for key in ("quantity", "reduce", "derivative", "objective"):
             if expression and key in table.entries:

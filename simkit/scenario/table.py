@@ -101,8 +101,10 @@ class Table:
 
     def _inner(self, value: Any, where: str, path: str, allowed: tuple[str, ...] | None) -> "Table":
         if not isinstance(value, dict):
-            self.mistakes.found.append(
-                f"{where} = {checks.show(value)} is {checks.kind(value)}; write the table [{path}]"
+            shown = checks.show(value)
+            holding = (
+                f" with expression = {shown}" if isinstance(value, str) and "expression" in (allowed or ()) else ""
             )
+            self.mistakes.found.append(f"{where} = {shown} is {checks.kind(value)}; write the table [{path}]{holding}")
             return Table({}, self.file, path, None)
         return Table(value, self.file, path, allowed, self.mistakes)

@@ -194,6 +194,18 @@ MISTAKES = {
         '"maximise"',
         "objectives.decayed.goal = 'maximise' is not one of 'minimize', 'maximize'; did you mean 'maximize'?",
     ),
+    "objective an expression alone": (
+        "[objectives.amplitude]",
+        '[objectives]\nlate = "mean(amplitude)"\n[objectives.amplitude]',
+        "objectives.late = 'mean(amplitude)' is a string; "
+        "write the table [objectives.late] with expression = 'mean(amplitude)'",
+    ),
+    "quantity an expression": (
+        'quantity = "amplitude"\nreduce',
+        'quantity = "final(amplitude)"\nreduce',
+        "objectives.decayed.quantity = 'final(amplitude)' is an expression; "
+        "write it as expression = 'final(amplitude)', without quantity",
+    ),
     "square": ("square = true", "square = 1", "objectives.decayed.square = 1 is an integer; write true or false"),
     "view": (
         'view = "field"',
