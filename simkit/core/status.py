@@ -42,8 +42,7 @@ MESSAGES = {
     Status.MAX_STEPS: "did not converge within its steps; give it more steps or loosen its tolerance",
     Status.NON_FINITE: "turned non-finite; bring the parameters nearer to their defaults, or reduce the time "
     "step where there is one",
-    Status.STALLED: "got no further at this precision; loosen its tolerance, use float64 if it is float32, or take "
-    "another minimizer, such as fire",
+    Status.STALLED: "got no further; loosen its tolerance, use float64 if it is float32, or take another minimizer",
     Status.BUFFER_OVERFLOW: "ran out of room in a buffer, such as a list of neighbors, so forces may be missing; raise "
     "its capacity",
     Status.IMPACT_OVERFLOW: "had more impacts in a step than its budget; reduce the time step or allow more impacts",

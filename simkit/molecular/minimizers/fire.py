@@ -41,6 +41,13 @@ class FireSettings(NamedTuple):
 
 
 DEFAULTS = FireSettings()
+# Time steps of 2 / omega of the stiffest vibration are unstable; near that it turns the motion uphill all the time.
+STABLE = 1.2
+# Growth of the bound on the time step per iteration, and its least share of the maximum: a curvature met once is
+# forgotten, as after overlaps.
+RECOVERY, LEAST = 1.005, 0.01
+# Changes of a force below this number of units of round-off say nothing of the curvature.
+ROUND_OFF = 32
 
 
 @pytree
@@ -54,6 +61,7 @@ class FireState:
         iteration: int32, evaluations after the first.
         velocity: of the move to ``trial``, (N, d), in units of length per unit of time.
         time_step: scalar, in units of time.
+        longest_time_step: scalar, bound on the time step by the curvature along the moves so far.
         mixing: scalar, current share of the velocity that is turned toward the force.
         downhill_steps: int32, steps since the last uphill step.
     """
@@ -64,6 +72,7 @@ class FireState:
     iteration: jax.Array
     velocity: jax.Array
     time_step: jax.Array
+    longest_time_step: jax.Array
     mixing: jax.Array
     downhill_steps: jax.Array
 
@@ -89,7 +98,7 @@ def fire(settings: FireSettings = DEFAULTS) -> Minimizer:
         uphill = jnp.sum(pull * state.velocity) < 0
         downhill_steps = jnp.where(uphill, 0, state.downhill_steps + 1)
         gaining = downhill_steps > settings.minimum_downhill_steps
-        grown = jnp.minimum(state.time_step * settings.time_step_growth, settings.maximum_time_step)
+        grown = jnp.minimum(state.time_step * settings.time_step_growth, state.longest_time_step)
         shrunk = jnp.maximum(state.time_step * settings.time_step_decrease, settings.minimum_time_step)
         time_step = jnp.where(uphill, shrunk, jnp.where(gaining, grown, state.time_step))
         mixing = jnp.where(gaining, state.mixing * settings.mixing_decrease, state.mixing)
@@ -122,6 +131,7 @@ def inertial_minimizer(aim: Callable[[FireState, Scale], FireState], settings: F
             iteration=jnp.int32(0),
             velocity=jnp.zeros_like(position),
             time_step=jnp.asarray(settings.start_time_step, dtype=position.dtype),
+            longest_time_step=jnp.asarray(settings.maximum_time_step, dtype=position.dtype),
             mixing=jnp.asarray(settings.start_mixing, dtype=position.dtype),
             downhill_steps=jnp.int32(0),
         )
@@ -129,9 +139,47 @@ def inertial_minimizer(aim: Callable[[FireState, Scale], FireState], settings: F
 
     def advance(state: FireState, energy: jax.Array, force: jax.Array, scale: Scale) -> FireState:
         del energy
-        return aim(dataclasses.replace(state, position=state.trial, force=force, iteration=state.iteration + 1), scale)
+        recovered = jnp.minimum(state.longest_time_step * RECOVERY, settings.maximum_time_step)
+        stable = stable_time_step(state, force, scale, settings.maximum_displacement)
+        longest = jnp.minimum(recovered, jnp.maximum(stable, LEAST * settings.maximum_time_step))
+        moved = dataclasses.replace(
+            state,
+            position=state.trial,
+            force=force,
+            iteration=state.iteration + 1,
+            longest_time_step=longest,
+            time_step=jnp.minimum(state.time_step, longest),
+        )
+        return aim(moved, scale)
 
     return Minimizer(start=start, advance=advance, monotone=False, patience=2000)
+
+
+def stable_time_step(state: FireState, force: jax.Array, scale: Scale, maximum_displacement: float) -> jax.Array:
+    """Return the longest stable time step by the curvature along the last move; infinity if that is not positive.
+
+    A move as long as the maximum displacement says nothing: it was shortened, and its curvature is that of an overlap.
+
+    Particles may meet curvatures that the scale does not know, such as those of a stiff field. With the move s and the
+    change y of the force against it, ``y.y / s.y`` is a mean of the curvatures in which the largest weigh most, and
+    never exceeds the largest of a quadratic energy.
+
+    Args:
+        state: before the move.
+        force: after it, (N, d).
+        scale: see `Scale`.
+        maximum_displacement: in units of length.
+    """
+    change = (state.force - force) / (scale.stiffness * scale.length)
+    largest = jnp.max(jnp.abs(change))
+    # Squares of the forces between overlapping particles overflow; those of shares do not.
+    share = change / jnp.where(largest > 0, largest, 1)
+    move = (state.trial - state.position) / scale.length
+    along = jnp.sum(share * move)
+    is_known = (along > 0) & (largest > ROUND_OFF * jnp.finfo(force.dtype).eps)
+    is_known &= largest_norm(move) < 0.99 * maximum_displacement
+    squared = largest * jnp.sum(share**2)
+    return jnp.where(is_known, STABLE * jnp.sqrt(along / jnp.where(is_known, squared, 1)), jnp.inf)
 
 
 def turned_toward(velocity: jax.Array, pull: jax.Array, mixing: jax.Array) -> jax.Array:

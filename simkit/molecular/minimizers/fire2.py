@@ -29,7 +29,7 @@ def fire2(settings: FireSettings = DEFAULTS) -> Minimizer:
         downhill = jnp.sum(pull * state.velocity) > 0
         downhill_steps = jnp.where(downhill, state.downhill_steps + 1, 0)
         gaining = downhill_steps > settings.minimum_downhill_steps
-        grown = jnp.minimum(state.time_step * settings.time_step_growth, settings.maximum_time_step)
+        grown = jnp.minimum(state.time_step * settings.time_step_growth, state.longest_time_step)
         shrunk = jnp.maximum(state.time_step * settings.time_step_decrease, settings.minimum_time_step)
         may_shrink = state.iteration >= settings.minimum_downhill_steps
         time_step = jnp.where(gaining, grown, jnp.where(~downhill & may_shrink, shrunk, state.time_step))

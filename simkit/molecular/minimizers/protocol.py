@@ -33,7 +33,8 @@ class Minimizer(NamedTuple):
         advance: ``(state, energy, force, scale) -> state``, with energy and force at ``state.trial``.
         monotone: whether the state also has the ``energy`` at ``position``, which then never increases; otherwise
             the energy is ignored and need not be computed.
-        patience: iterations without a smaller force or a lower energy after which the minimization has stalled.
+        patience: iterations without a smaller force or, if monotone, a lower energy after which the minimization has
+            stalled.
     """
 
     start: Callable[[jax.Array, jax.Array, jax.Array, Scale], Any]

@@ -286,10 +286,10 @@ def relaxation(
     """Return the simulation of a relaxation to mechanical equilibrium.
 
     It has converged when no force exceeds the tolerance and, if the cell relaxes, no free component of
-    ``stress + pressure`` does, in the frame of the undeformed cell. It has stalled when neither the largest force nor
-    the energy fell within the minimizer's ``patience``, limited by round-off. The implicit derivative of the relaxed
-    state excludes rigid motions without a restoring force (`simkit.molecular.relaxation.zero_modes.zero_modes`): all of
-    them in free space, fewer in an external field.
+    ``stress + pressure`` does, in the frame of the undeformed cell. It has stalled when neither the largest force nor,
+    if the minimizer is monotone, the energy fell within its ``patience``, limited by round-off. The implicit derivative
+    of the relaxed state excludes rigid motions without a restoring force
+    (`simkit.molecular.relaxation.zero_modes.zero_modes`): all of them in free space, fewer in an external field.
 
     Args:
         interaction: energy of the particles.

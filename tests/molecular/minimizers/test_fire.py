@@ -1,12 +1,14 @@
 """FIRE on problems with known answers."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.molecular.minimizers import Scale, fire, largest_norm, start, step
-from simkit.molecular.minimizers.fire import DEFAULTS
+from simkit.molecular.minimizers import Scale, fire, fire2, largest_norm, start, step
+from simkit.molecular.minimizers.fire import DEFAULTS, STABLE, stable_time_step
 
 UNITS = Scale(length=1.0, stiffness=1.0)
 
@@ -16,17 +18,19 @@ def evaluation(force):
     return lambda position: (jnp.zeros((), position.dtype), force(position))
 
 
-def relax(force, position, *, scale=UNITS, tolerance=1e-12, steps=2000):
-    """Return FIRE's state when no force exceeds ``tolerance`` in units of the scale."""
+def relax(force, position, *, scale=UNITS, tolerance=1e-12, steps=2000, minimizer=None):
+    """Return the state of FIRE, or of another minimizer, when no force exceeds ``tolerance`` in units of the scale."""
 
     def unfinished(state):
         largest = tolerance * scale.stiffness * scale.length
         return (largest_norm(state.force) > largest) & (state.iteration < steps)
 
-    def advance(state):
-        return step(fire(), state, evaluation(force), scale)
+    minimizer = minimizer or fire()
 
-    return jax.lax.while_loop(unfinished, advance, start(fire(), position, evaluation(force), scale))
+    def advance(state):
+        return step(minimizer, state, evaluation(force), scale)
+
+    return jax.lax.while_loop(unfinished, advance, start(minimizer, position, evaluation(force), scale))
 
 
 def anisotropic_well(position):
@@ -72,6 +76,42 @@ def test_a_steep_start_does_not_fly_apart(x64):
     state = relax(steep, before.position, tolerance=1e-10)
     # Balance of r^-13 and 0.1 r.
     assert float(largest_norm(state.position)) == pytest.approx(10 ** (1 / 14), abs=1e-9)
+
+
+@pytest.mark.parametrize("minimizer", [fire(), fire2()], ids=["fire", "fire2"])
+@pytest.mark.parametrize("stiffest", [10.0, 100.0, 1000.0])
+def test_a_stiffness_that_the_scale_does_not_know_shortens_the_time_step(x64, stiffest, minimizer):
+    """Particles between pairs of the scale's stiffness and walls that are much stiffer."""
+    curvatures = jnp.geomspace(0.1, stiffest, 20).reshape(10, 2)
+    state = relax(
+        lambda x: -curvatures * x,
+        jnp.full((10, 2), 0.3),
+        tolerance=1e-10,
+        steps=int(60 * np.sqrt(10 * stiffest)),
+        minimizer=minimizer,
+    )
+    assert float(largest_norm(state.force)) < 1e-10
+
+
+def test_the_stable_time_step_follows_from_the_largest_curvatures_of_a_move(x64):
+    curvatures = jnp.array([[1.0, 4.0], [25.0, 9.0]])
+    before = start(fire(), jnp.zeros((2, 2)), evaluation(lambda x: -curvatures * x), UNITS)
+
+    def after(move, sign=1):
+        force = -sign * curvatures * move
+        return float(stable_time_step(dataclasses.replace(before, trial=move), force, UNITS, np.inf))
+
+    assert after(jnp.array([[0.0, 0.0], [0.1, 0.0]])) == pytest.approx(STABLE / 5, rel=1e-12)
+    moves = jax.random.normal(jax.random.key(0), (50, 2, 2))
+    assert all(STABLE / 5 < after(move) < STABLE for move in moves)
+    assert after(moves[0], sign=-1) == np.inf
+    assert after(jnp.zeros((2, 2))) == np.inf
+
+
+def test_a_force_whose_square_overflows_leaves_a_finite_time_step():
+    before = start(fire(), jnp.full((2, 2), 0.01, jnp.float32), evaluation(lambda x: -1e20 * x), UNITS)
+    found = float(stable_time_step(before, -100 * before.force, UNITS, 1.0))
+    assert 0 < found < 1e-8
 
 
 def test_a_start_at_rest_stays_at_rest(x64):
