@@ -89,7 +89,7 @@ def run(graph, operator, inputs, attributes, known, example):
     tensors, feeds = [], {}
     for place, array in enumerate(inputs):
         if array is None or place in known:
-            tensors.append(None if array is None else graph.vector(array) if np.ndim(array) else graph.constant(array))
+            tensors.append(None if array is None else graph.known(array) if np.ndim(array) else graph.constant(array))
         else:
             tensors.append(graph.input(array.shape, array.dtype, f"x{place}"))
             feeds[f"x{place}"] = array
@@ -220,6 +220,87 @@ def test_negation_by_a_difference_keeps_the_signs_of_zeros():
     assert np.signbit(session.run(["y"], {"x": np.array([0.0, -0.0])})[0]).tolist() == [True, False]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_root_by_a_power_is_that_of_all_numbers(dtype):
+    graph = TargetGraph(Operators(frozenset({"Pow", "Mul", "Add"}), OPSET))
+    limits = np.finfo(dtype)
+    ends = [limits.max, limits.tiny, limits.smallest_subnormal, 0.0, -0.0, -1.0, np.inf, -np.inf, np.nan]
+    x = np.array([*ends, *np.exp2(np.random.default_rng(1).uniform(-100, 100, 1000))], dtype)
+    model = model_of(graph, [graph.elementwise("Sqrt", graph.input(x.shape, dtype, "x"))], ["y"])
+    assert fit(model, graph.operators) == {}
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_max_ulp(session.run(["y"], {"x": x})[0], np.sqrt(x), 1)
+
+
+@pytest.mark.parametrize(("bits", "real"), [(np.uint32, np.float32), (np.uint64, np.float64)])
+def test_all_bits_are_read_as_numbers(bits, real):
+    graph = TargetGraph(Operators(frozenset(FEW), 17))
+    limits = np.finfo(real)
+    ends = [0.0, 1.5, limits.smallest_subnormal, limits.tiny, limits.max, np.inf, np.nan]
+    numbers = np.array([*ends, *np.random.default_rng(1).normal(size=20)], real)
+    numbers = np.concatenate([numbers, -numbers])
+    read = graph.elementwise("BitCast", graph.input(numbers.shape, bits, "x"), dtype=real, to=np.dtype(real).name)
+    model = model_of(graph, [read], ["y"])
+    assert fit(model, graph.operators) == {}
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    found = session.run(["y"], {"x": numbers.view(bits)})[0]
+    np.testing.assert_array_equal(found, numbers)
+    zeros = numbers == 0
+    np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(numbers[zeros]))
+
+
+# Places of updates, some of which are set several times or lie outside.
+REPEATED = [[7, 0, 8], [30, 4, 4], [-1, 4, 9], [2, 2, 2], [4, 1, 4]]
+
+
+def converted_for_few(function, *arguments, lacking=()):
+    allowed = Operators(frozenset({*FEW, "Gather"} - set(lacking)), 17)
+    converted = convert(function, *arguments, graph=TargetGraph(allowed))
+    return converted, fit(converted.model, allowed)
+
+
+def used(converted):
+    return {node.op_type for each in graphs_of(converted.model.graph) for node in each.node}
+
+
+@pytest.mark.parametrize("places", REPEATED)
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.int32])
+@pytest.mark.parametrize("width", [(), (2,)])
+def test_last_update_of_an_element_is_set(places, dtype, width):
+    x = jnp.arange(1, 1 + 5 * max(width, default=1), dtype=dtype).reshape(5, *width)
+    updates = jnp.arange(10, 10 + 3 * max(width, default=1), dtype=dtype).reshape(3, *width)
+    given = x, jnp.array(places), updates
+    expected = given[0].at[given[1]].set(updates)
+    converted, outside = converted_for_few(lambda x, places, updates: x.at[places].set(updates), *given)
+    assert outside == {} and "Less" in used(converted)
+    np.testing.assert_array_equal(Session(converted)(list(given))[0], expected)
+    converted, outside = converted_for_few(lambda x, updates: x.at[given[1]].set(updates), x, updates, lacking=["Less"])
+    assert outside == {}
+    np.testing.assert_array_equal(Session(converted)([x, updates])[0], expected)
+
+
+def test_updates_are_compared_only_where_they_may_repeat():
+    x, places = jnp.zeros((4, 6)), jnp.array([1, 1])
+    for function in (
+        lambda x, start: jax.lax.dynamic_update_slice(x, jnp.ones((2, 3)), (start[0], start[1])),
+        lambda x, places: x.at[places].add(1.0),
+    ):
+        _, outside = converted_for_few(function, x, places, lacking=["Less"])
+        # The bounds of places are compared in any case.
+        assert "ScatterElements" not in outside
+    _, outside = converted_for_few(lambda x, places: x.at[places].set(1.0), x, places, lacking=["Less"])
+    assert outside["ScatterElements"]["with"] == "Less"
+
+
+@pytest.mark.parametrize("known", [(), (1,)], ids=["input", "constant"])
+def test_last_row_is_set_by_several_indices(known, monkeypatch):
+    inputs = [X, np.array([[2], [0], [2]]), X + 1]
+    monkeypatch.setitem(CASES, "ScatterND", (inputs, {"reduction": "none"}, known))
+    found, _ = computed(TargetGraph(Operators(frozenset(FEW), 18)), "ScatterND")
+    np.testing.assert_allclose(found, [X[1] + 1, X[1], X[2] + 1], rtol=1e-14)
+
+
 @pytest.mark.parametrize("copying", ["Reshape", "Cast", "Transpose", ""])
 def test_outputs_that_are_inputs_are_copied_by_what_the_target_has(copying):
     allowed = Operators(frozenset({"Add", copying} - {""}), 17)
@@ -299,6 +380,7 @@ LISTS = {
     "operators = ['BitCast']\nopset = 17": "ONNX 17 has no BitCast",
     "operators = ['Add']\nopset = 3": f"opset = 3 is not in [13, {OPSET}]",
     "operators = 'Add'": "operators is not a list of names",
+    "operators = []": "few.toml: operators is empty; write those of the target, such as ['Add', 'MatMul']",
 }
 
 

@@ -128,7 +128,7 @@ def difference(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> T
 
 @replaces("Sign", "Greater", "Less", "Cast", "Sub")
 def sign(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
-    """``(x > 0) - (x < 0)``."""
+    """``(x > 0) - (x < 0)``, 0 for NaN, which the converter of JAX's sign takes care of."""
     zero = graph.constant(0, dtype)
     above, below = (graph.elementwise(name, inputs[0], zero, dtype=bool) for name in ("Greater", "Less"))
     return graph.elementwise("Sub", graph.cast(above, dtype), graph.cast(below, dtype))
@@ -149,10 +149,14 @@ def quotient(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Ten
     return graph.elementwise("Mul", inputs[0], graph.op("Reciprocal", [inputs[1]], inputs[1].shape, dtype))
 
 
-@replaces("Sqrt", "Pow")
+@replaces("Sqrt", "Pow", "Mul", "Add")
 def square_root(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
-    """The power 1/2."""
-    return graph.elementwise("Pow", inputs[0], graph.constant(0.5, dtype))
+    """The power 1/2, and NaN for -inf; the root of -0 is 0."""
+    power = graph.elementwise("Pow", inputs[0], graph.constant(0.5, dtype))
+    # That of -inf is inf, and inf - inf is NaN. The root of any other number is too large for the term to change it.
+    return graph.elementwise(
+        "Add", power, graph.elementwise("Mul", inputs[0], graph.constant(np.finfo(dtype).tiny, dtype))
+    )
 
 
 @replaces("Ceil", "Neg", "Floor")
@@ -196,19 +200,32 @@ def shift(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, direction
 
 @replaces("BitCast", "Cast", "Div", "Mul", "Sub", "Add", "Pow")
 def bits_as_number(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, to: Any) -> Tensor | None:
-    """``(1 + m) 2^e`` of the bits of positive normal numbers, from which JAX makes random numbers."""
+    """``(1 + m) 2^e`` of the bits, of which JAX makes random numbers, with their sign; m 2^e of subnormal numbers."""
     x, real = inputs[0], np.dtype(to)
     if x.dtype.kind != "u" or real.kind != "f" or x.dtype.itemsize != real.itemsize or real.itemsize < 4:
         return None
-    limits = np.finfo(real)
-    unit = graph.constant(1 << limits.nmant, np.int64)
-    wide = graph.cast(x, np.int64)
+    limits, wide = np.finfo(real), graph.cast(x, np.int64)
+    # Of 64 bits, the quotient is taken without a sign, and the difference wraps around.
+    half = np.int64(2**31 if real.itemsize == 4 else -(2**63))
+    unsigned = wide if real.itemsize == 4 else x
+    is_negative = graph.elementwise("Div", unsigned, graph.constant(2 ** (limits.bits - 1), unsigned.dtype))
+    above = graph.elementwise("Mul", graph.cast(is_negative, np.int64), graph.constant(half))
+    wide = graph.elementwise("Sub", wide, above)
+    unit, one = graph.constant(1 << limits.nmant, np.int64), graph.constant(1, real)
     exponent = graph.elementwise("Div", wide, unit)
-    mantissa = graph.cast(graph.elementwise("Sub", wide, graph.elementwise("Mul", exponent, unit)), real)
-    raised = graph.elementwise("Sub", graph.cast(exponent, real), graph.constant(limits.maxexp - 1, real))
-    power = graph.elementwise("Pow", graph.constant(2, real), raised)
-    scaled = graph.elementwise("Mul", mantissa, graph.constant(2.0**-limits.nmant, real))
-    return graph.elementwise("Mul", graph.elementwise("Add", scaled, graph.constant(1, real)), power)
+    mantissa = graph.elementwise("Sub", wide, graph.elementwise("Mul", exponent, unit))
+    is_normal = graph.cast(graph.cast(exponent, bool), real)
+    raised = graph.elementwise("Sub", graph.cast(exponent, real), graph.constant(limits.maxexp - 2, real))
+    power = graph.elementwise("Pow", graph.constant(2, real), graph.elementwise("Sub", raised, is_normal))
+    scaled = graph.elementwise("Mul", graph.cast(mantissa, real), graph.constant(2.0**-limits.nmant, real))
+    number = graph.elementwise("Mul", graph.elementwise("Add", scaled, is_normal), power)
+    signs = graph.elementwise("Mul", graph.cast(is_negative, real), graph.constant(2, real))
+    number = graph.elementwise("Mul", number, graph.elementwise("Sub", one, signs))
+    # The largest exponent is that of infinity, which the power is, and with a mantissa that of NaN, which 0 / 0 is.
+    is_largest = graph.cast(graph.elementwise("Div", exponent, graph.constant(2 * limits.maxexp - 1, np.int64)), real)
+    is_nan = graph.elementwise("Mul", is_largest, graph.cast(graph.cast(mantissa, bool), real))
+    zero = graph.elementwise("Div", graph.constant(0, real), graph.elementwise("Sub", one, is_nan))
+    return graph.elementwise("Sub", number, zero)  # not a sum, in which -0 would lose its sign
 
 
 def known(tensor: Tensor) -> np.ndarray | None:

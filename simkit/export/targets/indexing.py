@@ -1,7 +1,8 @@
 """Replacements of gathers and scatters by comparisons of indices and sums over masks.
 
 Their cost is the number of indices times the number of elements along the indexed axes. An element that is not finite
-makes everything that is read from its array NaN, since 0 times infinity is NaN.
+makes everything that is read from its array NaN, since 0 times infinity is NaN. Where an element is set several times,
+the last update counts: unless indices are constants, or distinct for certain, each pair of them is compared.
 """
 
 import math
@@ -65,47 +66,71 @@ def gather_elements(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype,
     return graph.typed("ReduceSum", [masked, graph.vector([last])], shape, keepdims=0)
 
 
-@replaces("ScatterElements", "Equal", "Cast", "MatMul", "Mul", "Add", "Sub", "Reshape", finite=True)
+_SCATTERING = ("Equal", "Cast", "MatMul", "Mul", "Add", "Sub", "Reshape", "Transpose")
+
+
+@replaces("ScatterElements", *_SCATTERING, finite=True)
+def scatter_distinct_elements(
+    graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, axis: int = 0, reduction: str = "none"
+) -> Tensor | None:
+    """Sums over masks, for vectors: updates that are added, or set at indices that are constants or distinct."""
+    if reduction == "none" and not _has_known_order(inputs[1], shape[0]):
+        return None
+    return scatter_elements(graph, inputs, shape, dtype, axis, reduction)
+
+
+@replaces("ScatterElements", "Less", *_SCATTERING, finite=True)
 def scatter_elements(
     graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, axis: int = 0, reduction: str = "none"
 ) -> Tensor | None:
-    """Sums over masks, for vectors: updates that are added, or set at distinct indices."""
+    """Sums over masks, for vectors: updates that are added, or of which the last one is set."""
     x, indices, updates = inputs
     if len(shape) != 1 or reduction not in ("none", "add") or dtype.kind == "b":
         return None
-    count, size = indices.shape[0], shape[0]
-    mask = graph.cast(_mask(graph, graph.reshape(indices, (count, 1)), size), dtype)
-    return _scattered(graph, x, mask, updates, reduction)
+    return _scattered(graph, x, indices, updates, reduction)
 
 
-@replaces("ScatterND", "Equal", "Cast", "MatMul", "Mul", "Add", "Sub", "Reshape", "ReduceSum", finite=True)
+@replaces("ScatterND", *_SCATTERING, "ReduceSum", finite=True)
+def scatter_distinct(
+    graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, reduction: str = "none"
+) -> Tensor | None:
+    """Sums over masks of the rows of the flattened array: added, or set at indices that are constants."""
+    if reduction == "none" and inputs[1].value is None and math.prod(inputs[1].shape[:-1]) > 1:
+        return None
+    return scatter_several(graph, inputs, shape, dtype, reduction)
+
+
+@replaces("ScatterND", "Less", *_SCATTERING, "ReduceSum", finite=True)
 def scatter_several(
     graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, reduction: str = "none"
 ) -> Tensor | None:
-    """Sums over masks of the rows of the flattened array; rows that are set must be distinct."""
+    """Sums over masks of the rows of the flattened array: added, or set to the last update."""
     x, indices, updates = inputs
     if reduction not in ("none", "add") or dtype.kind == "b":
         return None
     depth = indices.shape[-1]
     flat = _flat_indices(graph, indices, shape[:depth])
     size, width = math.prod(shape[:depth]), math.prod(shape[depth:])
-    mask = graph.cast(_mask(graph, graph.reshape(flat, (flat.shape[0], 1)), size), dtype)
     table, rows = graph.reshape(x, (size, width)), graph.reshape(updates, (flat.shape[0], width))
-    return graph.reshape(_scattered(graph, table, mask, rows, reduction), shape)
+    return graph.reshape(_scattered(graph, table, flat, rows, reduction), shape)
 
 
-def _scattered(graph: Graph, x: Tensor, mask: Tensor, updates: Tensor, reduction: str) -> Tensor:
+def _scattered(graph: Graph, x: Tensor, indices: Tensor, updates: Tensor, reduction: str) -> Tensor:
     """Return ``x`` with updates added to its rows, or set in them.
 
     Args:
         graph: under construction.
         x: (rows,) or (rows, width).
-        mask: (updates, rows), one where an update belongs to a row, else zero.
+        indices: row of each update, (updates,).
         updates: (updates,) or (updates, width).
-        reduction: ``"add"`` or ``"none"``.
+        reduction: ``"add"`` or ``"none"``, with which the last update of a row is set.
     """
-    count, size = mask.shape
+    count, size = indices.shape[0], x.shape[0]
     width = math.prod(x.shape[1:])
+    mask = graph.cast(_mask(graph, graph.reshape(indices, (count, 1)), size), x.dtype)
+    if reduction == "none" and not _are_distinct(indices, size):
+        last = graph.cast(_are_last(graph, indices, size), x.dtype)
+        mask = graph.elementwise("Mul", mask, graph.reshape(last, (count, 1)))
     spread = graph.transpose(mask, (1, 0))
     added = graph.typed("MatMul", [spread, graph.reshape(updates, (count, width))], (size, width))
     added = graph.reshape(added, x.shape)
@@ -115,6 +140,44 @@ def _scattered(graph: Graph, x: Tensor, mask: Tensor, updates: Tensor, reduction
     rest = graph.elementwise("Sub", graph.constant(1, x.dtype), written)
     kept = graph.elementwise("Mul", x, graph.reshape(rest, (size, *(1,) * (len(x.shape) - 1))))
     return graph.elementwise("Add", kept, added)
+
+
+def _has_known_order(indices: Tensor, size: int) -> bool:
+    """Return whether no update has to be compared with later ones when the model runs."""
+    return indices.value is not None or _are_distinct(indices, size)
+
+
+def _are_distinct(indices: Tensor, size: int) -> bool:
+    """Return whether indices of rows differ from each other for certain: constants, or these moved by one number."""
+    if math.prod(indices.shape) < 2:
+        return True
+    if indices.value is not None:
+        return len(np.unique(indices.value % size)) == indices.value.size
+    if indices.maker is None:
+        return False
+    inputs = [tensor for tensor in indices.maker.inputs if tensor is not None]
+    if indices.maker.operator == "Reshape":
+        return _are_distinct(inputs[0], size)
+    if indices.maker.operator != "Add":
+        return False
+    one, other = inputs if math.prod(inputs[0].shape) == 1 else inputs[::-1]
+    return math.prod(one.shape) == 1 and _are_distinct(other, size)
+
+
+def _are_last(graph: Graph, indices: Tensor, size: int) -> Tensor:
+    """Return whether no later update has the same index, bool (updates,)."""
+    if indices.value is not None:
+        places = (indices.value % size).tolist()
+        final = {place: number for number, place in enumerate(places)}
+        return graph.known(np.array([final[place] == number for number, place in enumerate(places)]))
+    count = indices.shape[0]
+    column, row = (graph.reshape(indices, shape) for shape in ((count, 1), (1, count)))
+    # Compared when the model runs, since a constant triangle would be as large as the mask.
+    order = [graph.known(np.arange(count).reshape(shape)) for shape in ((count, 1), (1, count))]
+    factors = graph.elementwise("Equal", column, row, dtype=bool), graph.elementwise("Less", *order, dtype=bool)
+    overwritten = graph.elementwise("Mul", *(graph.cast(each, np.float32) for each in factors))
+    number = graph.typed("MatMul", [overwritten, ones(graph, (count, 1), np.dtype(np.float32))], (count, 1))
+    return graph.reshape(graph.elementwise("Equal", number, graph.constant(0, np.float32), dtype=bool), (count,))
 
 
 def _mask(graph: Graph, indices: Tensor, size: int) -> Tensor:

@@ -45,7 +45,9 @@ def read_operators(path: Path) -> Operators:
     opset, names = tables.get("opset", OPSET), tables.get("operators")
     if not isinstance(opset, int) or isinstance(opset, bool) or not OLDEST_OPSET <= opset <= OPSET:
         raise UserError(f"{path.name}: opset = {opset!r:.60} is not in [{OLDEST_OPSET}, {OPSET}]")
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+    if names == []:
+        raise UserError(f"{path.name}: operators is empty; write those of the target, such as ['Add', 'MatMul']")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UserError(f"{path.name}: operators is not a list of names; write operators = ['Add', 'MatMul']")
     onnx = onnx_package()
     known = [one.name for one in onnx.defs.get_all_schemas() if one.domain == ""]

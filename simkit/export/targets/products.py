@@ -11,7 +11,7 @@ type Inputs = list[Tensor]
 type Shape = tuple[int, ...]
 
 
-@replaces("CumSum", "MatMul", "Transpose", finite=True)
+@replaces("CumSum", "MatMul", "Transpose", "Reshape", finite=True)
 def cumulative_sum(
     graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, reverse: int = 0, exclusive: int = 0
 ) -> Tensor | None:
@@ -37,7 +37,7 @@ def total(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, keepdims:
     return graph.reshape(graph.typed("MatMul", [flat, ones(graph, (count, 1), dtype)], (flat.shape[0], 1)), shape)
 
 
-@replaces("DFT", "MatMul", "Transpose", "Gather", "Concat", "Sub", "Add")
+@replaces("DFT", "MatMul", "Transpose", "Reshape", "Gather", "Concat", "Sub", "Add")
 def fourier(
     graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, inverse: int = 0, onesided: int = 0
 ) -> Tensor | None:
