@@ -46,8 +46,8 @@ def to_jax(arrays: Any, *, exact: bool = False) -> Transfer:
         exact: whether to refuse an array whose type would change.
 
     Raises:
-        UserError: if a leaf is not an array of numbers; if a number does not fit in the type that JAX gives it, 32 bits
-            instead of 64 unless ``jax_enable_x64`` is set; with ``exact``, if a type would change.
+        UserError: if a leaf is not an array of numbers, or a masked one; if a number does not fit in the type that JAX
+            gives it, 32 bits instead of 64 unless ``jax_enable_x64`` is set; with ``exact``, if a type would change.
     """
     return _transferred(arrays, _to_jax, exact)
 
@@ -107,6 +107,22 @@ def check_fit(array: Any, narrow: Any, path: str) -> None:
         )
 
 
+def refuse_masked(array: Any, path: str) -> None:
+    """Refuse a masked array of NumPy, whose mask would be lost; as JAX, also one in which nothing is masked.
+
+    Args:
+        array: of any kind.
+        path: of the array, for errors.
+
+    Raises:
+        UserError: if it is one.
+    """
+    import numpy as np
+
+    if isinstance(array, np.ma.MaskedArray):
+        raise UserError(f"{path or 'the argument'} is a masked array, whose mask JAX lacks; give array.filled(value)")
+
+
 type _Moved = tuple[Any, str, str]
 
 
@@ -139,6 +155,7 @@ def _to_jax(array: Any, path: str) -> _Moved:
 
     if isinstance(array, jax.Array):
         return array, "", ""
+    refuse_masked(array, path)
     # Not isinstance: a NumPy float64 is also a Python float, but has its own type to keep.
     if type(array) in (bool, int, float, complex):
         check_fit(np.asarray(array), jax.dtypes.canonicalize_dtype(type(array)), path)

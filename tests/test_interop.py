@@ -183,6 +183,11 @@ def test_torch_both_ways():
         (lambda: interop.to_jax({"a": np.array(["a"])}), r"^\['a'\] holds text \(<U1\); give an array of numbers$"),
         (lambda: interop.to_jax(np.array([{}])), r"the array holds objects \(\|O\); give an array of numbers"),
         (lambda: interop.to_jax(np.zeros(2, "f4,i4")), r"holds records \(\|V8\); give"),
+        (
+            lambda: interop.to_jax({"a": np.ma.array([1.0, 2.0], mask=[0, 1])}),
+            r"^\['a'\] is a masked array, whose mask JAX lacks; give array.filled\(value\)$",
+        ),
+        (lambda: interop.to_jax([np.ma.array([1.0, 2.0])]), r"^\[0\] is a masked array, "),
         (lambda: interop.to_jax(np.zeros(2, np.longdouble)), r"become a JAX array: .*; convert it to a NumPy array"),
     ],
 )

@@ -18,7 +18,7 @@ from simkit.export.onnx.equations import Aval
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.model import MISSING, Port, count_nodes, model_of
 from simkit.export.onnx.values import joined, parts_of, split
-from simkit.interop import check_fit
+from simkit.interop import check_fit, refuse_masked
 
 # Smallest result, in bytes, whose memory is shared with JAX instead of copied.
 LEAST_SHARED = 1 << 18
@@ -77,8 +77,8 @@ def convert(
             function, of size -1 in `Converted`, and the members are computed one after the other.
 
     Raises:
-        UserError: if a primitive of the function has no ONNX form, with the source line that it came from; if onnx is
-            not installed.
+        UserError: if a primitive of the function has no ONNX form, with the source line that it came from; if an array
+            is masked or has the byte order of another machine; if onnx is not installed.
     """
     return _converted(function, arguments, 0, graph or Graph(), members=members)
 
@@ -89,8 +89,9 @@ def _converted(
     """Return a function as a model; inputs are named by their paths without the first ``skipped`` steps."""
     import jax
 
-    program, structure = tracing.trace(function, *arguments)
     named = jax.tree_util.tree_flatten_with_path(tuple(arguments))[0]
+    _refuse_arrays(named, skipped)
+    program, structure = tracing.trace(function, *arguments)
     inputs: list[Port] = []
     for (path, _), aval in zip(named, program.input_avals, strict=True):
         count, dtype = parts_of(aval)
@@ -169,6 +170,29 @@ class Session:
         return self._to_jax([np.asarray(array) for array in self.session.run(self._names, feeds)])
 
 
+def _refuse_arrays(named: Sequence[tuple[Any, Any]], skipped: int) -> None:
+    """Refuse arrays of NumPy that JAX does not take, by the name of their argument.
+
+    Args:
+        named: paths and arrays of the arguments.
+        skipped: number of steps of a path before the index or name of its argument.
+
+    Raises:
+        UserError: if one is a masked array, or its bytes are in the order of another machine.
+    """
+    import jax
+
+    for path, array in named:
+        first, *inner = path[skipped:]
+        name = f"argument {getattr(first, 'key', getattr(first, 'idx', ''))!r}{jax.tree_util.keystr(tuple(inner))}"
+        refuse_masked(array, name)
+        if not getattr(getattr(array, "dtype", None), "isnative", True):
+            raise UserError(
+                f"{name} has its bytes in the order of another machine ({array.dtype.str}); give "
+                'array.astype(array.dtype.newbyteorder("="))'
+            )
+
+
 class OnnxJitted:
     """A function that runs in onnxruntime, from `onnxjit`; called like the original one."""
 
@@ -202,6 +226,8 @@ class OnnxJitted:
         leaves, structure = jax.tree.flatten((dynamic, keywords))
         where = f"an argument of {one_line(getattr(self, '__name__', 'the function'), 40)}"
         tracing.refuse_tracers(leaves, f"onnxjit: {where}")
+        if any(isinstance(leaf, np.ma.MaskedArray) for leaf in leaves):
+            _refuse_arrays(jax.tree_util.tree_flatten_with_path((dynamic, keywords))[0], 1)
         for leaf in leaves:
             kind = getattr(getattr(leaf, "dtype", None), "kind", "")
             if isinstance(leaf, str | bytes) or (kind and kind in "USOMm"):

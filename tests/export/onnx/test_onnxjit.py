@@ -155,6 +155,33 @@ def test_integer_that_does_not_fit_is_refused(given):
             double(given)
 
 
+SWAPPED = np.arange(3, dtype=np.float32).astype(np.dtype(np.float32).newbyteorder())
+REMEDY = r'give array\.astype\(array\.dtype\.newbyteorder\("="\)\)$'
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (SWAPPED, rf" has its bytes in the order of another machine \(.f4\); {REMEDY}"),
+        (np.ma.array([1.0, 2, 3], mask=[0, 1, 0]), r" is a masked array, .*; give array\.filled\(value\)$"),
+    ],
+    ids=["swapped", "masked"],
+)
+def test_array_that_jax_does_not_take_is_refused_by_the_name_of_its_argument(array, message):
+    added = onnxjit(lambda tree, shift=0.0: tree["a"] + shift)
+    # Also after a call with an array of the same type and shape, whose model is kept.
+    for plain in (None, np.asarray(array, np.float32), np.asarray(array, float)):
+        assert plain is None or added({"a": plain}).shape == (3,)
+        with pytest.raises(UserError, match=r"^argument 0\['a'\]" + message):
+            added({"a": array})
+        with pytest.raises(UserError, match=r"^argument 'shift'" + message):
+            added({"a": np.ones(3)}, shift=array)
+    with pytest.raises(UserError, match=r"^argument 1" + message):
+        convert(lambda x, y: x + y, 1.0, array)
+    with pytest.raises(UserError, match=r"^argument 0" + message):
+        onnxjit(jnp.sin).lower(array)
+
+
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True])
 def test_number_of_threads_is_checked(threads):
     with pytest.raises(UserError, match=r"threads = .* is not a positive integer"):
