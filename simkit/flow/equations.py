@@ -38,6 +38,10 @@ class Scalar(Protocol):
         """Return its rate of change, with diffusion along the axes ``explicit`` only."""
         ...
 
+    def production(self, scalar: Any, velocity: Velocity, params: Params, time: jax.Array) -> Any:
+        """Return its source, a number or an array; None without one; of several scalars by name."""
+        ...
+
     def implicit_diffusion(self, axes: tuple[int, ...]) -> Callable[..., Any] | None:
         """Return the function that adds implicit diffusion along ``axes`` to an explicit change; None if there is none.
 
@@ -109,6 +113,13 @@ class Obstacle(Protocol):
         """Return the part of each scalar's amount added in a step that stays in the fluid inside the body.
 
         ``before`` and ``after``: time and scalar, or several by name, at the start and the end of a step.
+        """
+        ...
+
+    def produced(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array | None:
+        """Return the amount of each scalar that its source produces in a step inside the body; None without sources.
+
+        ``before`` and ``after``: time and `Scalar.production` at the start and the end of a step.
         """
         ...
 

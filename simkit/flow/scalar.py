@@ -114,7 +114,21 @@ class TransportedScalar:
         Arguments are those of `transport`.
         """
         change = self.transport(scalar, velocity, params, time, explicit)
-        return change if self.source is None else change + self.source(scalar, velocity, params, time)
+        made = self.production(scalar, velocity, params, time)
+        return change if made is None else change + made
+
+    def production(
+        self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array
+    ) -> jax.Array | float | None:
+        """Return the source, a number or an array at the cell centers; None without one.
+
+        Args:
+            scalar: at the cell centers.
+            velocity: components on their faces.
+            params: parameters.
+            time: time.
+        """
+        return None if self.source is None else self.source(scalar, velocity, params, time)
 
     def transport(
         self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]

@@ -62,12 +62,28 @@ class TransportedScalars:
             time: time.
             explicit: axes along which diffusion is explicit.
         """
-        rates = {}
+        rates, made = {}, self.production(scalar, velocity, params, time)
         for name, one in self.scalars.items():
-            rates[name] = one.transport(scalar[name], velocity, params, time, explicit)
-            if one.source is not None:
-                rates[name] = rates[name] + one.source(scalar, velocity, params, time)
+            change = one.transport(scalar[name], velocity, params, time, explicit)
+            source = made[name]
+            rates[name] = change if source is None else change + source
         return rates
+
+    def production(
+        self, scalar: Scalars, velocity: Velocity, params: Params, time: jax.Array
+    ) -> dict[str, jax.Array | float | None]:
+        """Return the source of each, None for those without one.
+
+        Args:
+            scalar: all of them.
+            velocity: components on their faces.
+            params: parameters.
+            time: time.
+        """
+        return {
+            name: None if one.source is None else one.source(scalar, velocity, params, time)
+            for name, one in self.scalars.items()
+        }
 
     def implicit_diffusion(self, axes: tuple[int, ...]) -> Callable[..., Scalars] | None:
         """Return the function that adds implicit diffusion along some axes to explicit changes; None if there are none.

@@ -22,10 +22,12 @@ from simkit.flow.obstacles import (
     points_around,
 )
 from simkit.flow.obstacles.distance import positions
+from simkit.flow.obstacles.indicator import indicator
 from simkit.flow.scalar import TransportedScalar
 from simkit.flow.several_scalars import TransportedScalars
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
+from tests.differences import central_difference
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -123,6 +125,104 @@ def test_a_moving_warm_body_gives_the_heat_of_one_at_rest_in_a_stream():
     # Over 10 cells the mean; single steps wobble.
     assert jnp.mean(resting[20:]) > 0.1
     assert jnp.mean(moving[20:]) == pytest.approx(float(jnp.mean(resting[20:])), rel=0.03)
+
+
+def with_sources(method, dimension, moving):
+    """A warm and insulated ball in a stream, and two scalars: one made at a given rate, the other by the first."""
+    cells = 16 if dimension == 2 else 10
+    place = domain((periodic_axis(cells, 1.0),) * dimension, (None,) * dimension)
+    rest = (0.5,) * (dimension - 1)
+    center = (0.0,) * dimension if moving else (0.5, *rest)
+    motion = Motion(lambda p, t: (0.5 - 0.5 * t, *rest)) if moving else None
+    surfaces = {
+        "salt": ScalarSurface(flux=lambda p, t: 0.0),
+        "heat": VALUE,
+        "dust": ScalarSurface(flux=lambda p, t: 0.0),
+    }
+    body = Body(
+        lambda p: ball(center, 0.22),
+        lambda p: center,
+        motion=motion,
+        points=points_around(1.4, 1 / 16) if method == "immersed_boundary" else None,
+        scalar=surfaces,
+    )
+    held = bodies_in(place, method, {"ball": body}, 0.02)
+    sources = {
+        "salt": lambda c, v, p, t: p["rate"],
+        "heat": lambda c, v, p, t: 5 * p["rate"] * c["salt"] - c["heat"],
+        "dust": None,
+    }
+    scalar = TransportedScalars(
+        {
+            name: TransportedScalar(place, (None,) * dimension, lambda p: 0.1, source=made)
+            for name, made in sources.items()
+        }
+    )
+    return held, Equations(place, 0.02, fixed_time_step, scalar=scalar, obstacle=held)
+
+
+def after_steps(held, equations, params, steps=12):
+    """Return the states after each of some steps from a stream past the bodies."""
+    place = held.domain
+    start, step = stepper(equations)
+    velocity = tuple(jnp.full(place.grid.shape(i), 0.5 if i == 0 else 0.0) for i in range(place.grid.dimension))
+    nothing = {name: jnp.zeros(place.grid.cells) for name in held.scalars}
+    first = start(velocity, params, nothing)
+    return first, jax.lax.scan(lambda s, _: (step(s, params),) * 2, first, None, length=steps)[1]
+
+
+@pytest.mark.parametrize(
+    ("method", "dimension", "moving"),
+    [
+        ("immersed_boundary", 2, False),
+        ("immersed_boundary", 2, True),
+        ("direct_forcing", 2, False),
+        ("direct_forcing", 2, True),
+        ("direct_forcing", 3, False),
+    ],
+)
+def test_what_a_source_makes_inside_a_body_is_not_given_by_it(method, dimension, moving):
+    held, equations = with_sources(method, dimension, moving)
+    params = {name: jnp.asarray(v) for name, v in {"rate": 2.0, "value": 1.0, "time_step": 0.002}.items()}
+    _, states = jax.jit(lambda p: after_steps(held, equations, p))(params)
+    made = 2.0 * (np.pi * 0.22**2 if dimension == 2 else 4 / 3 * np.pi * 0.22**3)
+    given = held.heat_of("ball", states.load[-1], "salt")
+    # An insulated ball gives nothing, but for the lag of the forced shell, of first order in the time step.
+    assert abs(given) < 0.05 * made
+    assert abs(held.heat_of("ball", states.load[-1], "dust")) < 1e-12
+
+
+@pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
+def test_what_a_body_gives_closes_the_budget_of_the_fluid(method):
+    held, equations = with_sources(method, 2, False)
+    params = {name: jnp.asarray(v) for name, v in {"rate": 2.0, "value": 1.0, "time_step": 0.002}.items()}
+    _, states = jax.jit(lambda p: after_steps(held, equations, p))(params)
+    shape = held.shapes(params)["ball"]
+    outside = (1 - indicator(shape, None, held.domain.grid, float)) / 256
+    salt, heat = (np.sum(states.scalar[name] * outside, (1, 2)) for name in ("salt", "heat"))
+    loads = states.load
+    for k in range(1, len(loads)):
+        gain = (salt[k] - salt[k - 1]) / 0.002 - 2.0 * outside.sum()
+        np.testing.assert_allclose(held.heat_of("ball", loads[k], "salt"), gain, atol=1e-12)
+        # Sources that change are integrated over a step by the trapezoidal rule.
+        rate = (10 * (salt[k] + salt[k - 1]) - heat[k] - heat[k - 1]) / 2
+        gain = (heat[k] - heat[k - 1]) / 0.002 - rate
+        np.testing.assert_allclose(held.heat_of("ball", loads[k], "heat"), gain, rtol=1e-4)
+
+
+def test_what_a_body_gives_is_differentiable_by_the_rate_of_a_source():
+    held, equations = with_sources("direct_forcing", 2, False)
+    params = {name: jnp.asarray(v) for name, v in {"rate": 2.0, "value": 1.0, "time_step": 0.002}.items()}
+
+    @jax.jit
+    def given(params):
+        load = after_steps(held, equations, params, 4)[1].load[-1]
+        return held.heat_of("ball", load, "salt") + held.heat_of("ball", load, "heat")
+
+    derivative = jax.grad(given)(params)["rate"]
+    assert abs(derivative) > 1e-4
+    difference = central_difference(given, params, ["rate"], 1e-4)["rate"]
+    np.testing.assert_allclose(derivative, difference, rtol=1e-7)
 
 
 def test_each_of_several_scalars_is_forced_like_a_single_one():

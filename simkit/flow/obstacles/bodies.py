@@ -18,7 +18,7 @@ from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.checks import check_apart, check_obstacle, check_scalar
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.indicator import indicator
-from simkit.flow.obstacles.interior import gained_inside, kept_inside
+from simkit.flow.obstacles.interior import gained_inside, kept_inside, produced_inside
 from simkit.flow.obstacles.shapes import Shape
 from simkit.flow.operators.differences import total
 
@@ -85,6 +85,8 @@ class Bodies:
 
     def heat_of(self, name: str, load: jax.Array, scalar: str | None = None) -> jax.Array:
         """Return the amount of a scalar that one body gives to the surrounding fluid per time.
+
+        What a source of the scalar produces inside the body is no part of it.
 
         Args:
             name: of the body.
@@ -232,6 +234,28 @@ class Bodies:
             [
                 kept_inside(body, self.domain, params, (start, of_name(first, name)), (end, of_name(last, name)))
                 for name in self.scalars
+                for body in self.bodies.values()
+            ]
+        )
+
+    def produced(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array | None:
+        """Return the amount of each scalar that its source produces inside each body; None if no scalar has a source.
+
+        Args:
+            params: parameters.
+            before: a time, and the source of the scalar at that time, None without one, or of several by name.
+            after: a later time, likewise.
+        """
+        (start, first), (end, last) = before, after
+        sources = {name: (of_name(first, name), of_name(last, name)) for name in self.scalars}
+        if all(early is None for early, _ in sources.values()):
+            return None
+        return jnp.stack(
+            [
+                jnp.zeros_like(end)
+                if early is None
+                else produced_inside(body, self.domain, params, (start, early), (end, late))
+                for early, late in sources.values()
                 for body in self.bodies.values()
             ]
         )

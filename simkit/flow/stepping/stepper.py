@@ -254,8 +254,16 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             gained = obstacle.gained(params, *ends)
             impulse = impulse if gained is None else impulse.at[: len(gained)].add(gained)
             if equations.scalar is not None:
-                kept = obstacle.kept(params, (ends[0][0], state.scalar), (ends[1][0], scalar))
-                impulse = impulse.at[-len(kept) :].add(-kept)
+                scalars = state.scalar, scalar
+                kept = obstacle.kept(params, *((time, c) for (time, _), c in zip(ends, scalars, strict=True)))
+                made = obstacle.produced(
+                    params,
+                    *(
+                        (time, equations.scalar.production(c, flow, params, time))
+                        for (time, flow), c in zip(ends, scalars, strict=True)
+                    ),
+                )
+                impulse = impulse.at[-len(kept) :].add(-kept if made is None else made - kept)
         return FlowState(
             velocity=velocity,
             pressure=mean_pressure[0] if mean_pressure else pressure,
