@@ -84,6 +84,8 @@ class Simulation:
             for values, or an initial state drawn from the key, with which it cannot run. Called by `check_values`.
         step_members: ``(states, params) -> states``, the step of many members at once, every array of states and params
             with a leading member axis, for kernels with a better layout for a batch; ``None`` uses `jax.vmap`.
+        least_steps: ``{setting: steps}``, numbers of steps that a run must exceed, by the path of the setting of the
+            factory that gives them, such as those of a first phase.
         second_derivatives: limits of second derivatives in one line; empty where they are as accurate as the first.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}`` of dimensions with a physical coordinate, and further data for
@@ -106,6 +108,7 @@ class Simulation:
     sized_like: "Callable[[State], Simulation] | None" = None
     check: Callable[[Params, jax.Array], None] | None = None
     step_members: Callable[[State, Params], State] | None = None
+    least_steps: Mapping[str, int] = dataclasses.field(default_factory=dict)
     second_derivatives: str = ""
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)

@@ -69,6 +69,8 @@ def build(
     if examine is not None:
         examine(simulation)
     with mistakes.kept():
+        _check_steps(scenario, simulation)
+    with mistakes.kept():
         _check_values(scenario, simulation)
     if not find_all:
         mistakes.raise_if_any()
@@ -84,6 +86,17 @@ def build(
     except OverflowError as error:  # an array with more than 2^31 entries
         raise refused(scenario, error) from error
     return simulation
+
+
+def _check_steps(scenario: Scenario, simulation: "Simulation") -> None:
+    """Refuse a run that ends within the steps of a phase before the last."""
+    table = "config." if scenario.made is None else ""
+    for name, least in simulation.least_steps.items():
+        if scenario.run.steps <= least:
+            raise UserError(
+                f"{scenario.file}: {table}{name} = {least} is not below run.steps = {scenario.run.steps}; lower it, or "
+                "raise run.steps, which counts these steps and those that follow"
+            )
 
 
 def _check_values(scenario: Scenario, simulation: "Simulation") -> None:

@@ -209,6 +209,13 @@ def test_a_system_that_cannot_start_is_refused_before_it_runs(mistake):
     assert message in str(refused.value)
 
 
+@pytest.mark.parametrize("steps", [20, 30])
+def test_a_run_that_ends_before_its_relaxation_begins_is_refused(steps):
+    simulation = made(task=["dynamics", "relax"], dynamics={"time_step": 0.001, "temperature": 0.1, "steps": steps})
+    with pytest.raises(UserError, match=rf"dynamics\.steps = {steps} is not below run\.steps = 20; lower it"):
+        simkit.run(simulation, steps=20)
+
+
 def test_a_cutoff_beyond_half_the_cell_is_refused_where_images_are_given_or_parameters_change():
     simulation = made(cell={"lengths": ["side", "side"], "images": [1, 1]})
     simulation.check_values(simulation.params, jax.random.key(0))
