@@ -18,6 +18,7 @@ from simkit.molecular.composed.names import TIME
 from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.composed.placing import Placing
+from simkit.molecular.composed.reversed_walls import refuse_reversed_walls
 from simkit.molecular.composed.starts import refuse_too_dense
 
 # Relative tolerance for a cell that is exactly twice the cut-off wide, for rounding.
@@ -71,7 +72,10 @@ def checker(
             kind = placing.disorder.number(params).dtype
             drawn = np.asarray(jax.jit(placing.random.draw, static_argnums=1)(key, kind))
             if placing.random.separation:
-                refuse_too_dense(placing.random.closest(drawn), placing.random.separation, "start.separation")
+                closest = placing.random.closest(drawn)
+                if closest < 1:
+                    refuse_reversed_walls(acting.fields, placing, params)
+                refuse_too_dense(closest, placing.random.separation, "start.separation")
             start = _of_fractions(placing, drawn, params)
         else:
             start = placing.start(params, key)

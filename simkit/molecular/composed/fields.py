@@ -36,6 +36,7 @@ class Field:
         takes_time: whether it depends on time.
         species: mask of the species it acts on, (S,) booleans.
         distance: of a wall, ``(columns, params) ->`` distance of each particle from it, (N,); else ``None``.
+        wall: formula of this distance, for messages; else ``None``.
     """
 
     formula: Formula
@@ -44,6 +45,7 @@ class Field:
     takes_time: bool
     species: np.ndarray
     distance: Callable[[tuple[jax.Array, ...], Params], jax.Array] | None = None
+    wall: Formula | None = None
 
     def interaction(self) -> Interaction:
         """Return the total energy as an interaction; positions are wrapped into the cell, if there is one."""
@@ -101,7 +103,7 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
             return energy.on(PARTICLE, own, r=Named(away_from(columns, params), PARTICLE), **given)
 
         takes_time = distance.takes(TIME) or energy.takes(TIME)
-        return Field(energy, each, chosen[particles.species], takes_time, chosen, away_from)
+        return Field(energy, each, chosen[particles.species], takes_time, chosen, away_from, distance)
     from simkit.core.settings import FormulaText
     from simkit.molecular.composed.pair_terms import by_name
 
@@ -121,7 +123,7 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
             away_from(columns, params), **{name: value.number(own) for name, value in numbers.items()}
         )
 
-    return Field(distance, named_each, chosen[particles.species], distance.takes(TIME), chosen, away_from)
+    return Field(distance, named_each, chosen[particles.species], distance.takes(TIME), chosen, away_from, distance)
 
 
 def _refuse_idle(settings: Settings, taken: Collection[str]) -> None:

@@ -17,6 +17,7 @@ MIXTURE = {"A": {"count": 3}, "B": {"count": 3}}
 
 
 WALL = {"distance": "y - 1", "energy": "1/r**9"}
+WALLED = {"lengths": ["side", "side"], "periodic": [True, False]}
 
 
 def made(**changes):
@@ -165,6 +166,13 @@ AT_THE_START = {
     "wall of a cell": (
         {"walls": [{"distance": "x", "energy": "1/r**9"}]},
         "walls[0].energy: differs between both sides of the cell along x",
+    ),
+    "wall of the wrong sign": (
+        {
+            "walls": [{"distance": "y", "energy": "1/r**9"}, {"distance": "y - side", "energy": "1/r**9"}],
+            "cell": WALLED,
+        },
+        "walls[1].distance = 'y - side' is below 0 in most of the cell; reverse its sign",
     ),
     "not symmetric": (
         {
