@@ -29,7 +29,11 @@ def make(scenario: ScenarioFile) -> "Simulation":
             f"{scenario.file}: its simulation was made in Python and is not in the file; hand it over with "
             "simkit.resume(folder, simulation=...)"
         )
-    return _call(scenario, SIMULATIONS.resolve(scenario.simulation))
+    try:
+        factory = SIMULATIONS.resolve(scenario.simulation)
+    except UserError as error:
+        raise UserError(f"{scenario.file}: simulation: {error}") from error
+    return _call(scenario, factory)
 
 
 def _call(scenario: ScenarioFile, factory: Callable[..., Any]) -> "Simulation":

@@ -193,7 +193,10 @@ def test_a_mistake_is_json_for_machines(simkit):
 BROKEN_FILES = {
     "malformed TOML": ('name = "mine', ["mine.toml", "line"]),
     "unknown key": (GOOD.replace("steps", "stepps"), ["mine.toml", "run.stepps", "did you mean 'steps'"]),
-    "unknown simulation": (GOOD.replace("flow.domain", "flow.domian"), ["flow.domian", "did you mean 'flow.domain'"]),
+    "unknown simulation": (
+        GOOD.replace("flow.domain", "flow.domian"),
+        ["mine.toml: simulation: unknown simulation 'flow.domian'; did you mean 'flow.domain'"],
+    ),
     "out of bounds": (GOOD.replace("10.0", "-5.0"), ["mine.toml", "params.reynolds.default", "lower bound 1"]),
     "unknown quantity": (GOOD.replace('"speed"', '"sped"'), ["mine.toml", "render.quantity", "did you mean 'speed'"]),
     "too large": (GOOD + "# " + "x" * 2**20, ["mine.toml", "1 MiB"]),
