@@ -74,13 +74,18 @@ def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name closest to what the user wrote, or ``None`` if none is close.
 
+    One that differs in capital letters only is closest.
+
     Args:
         name: what the user wrote.
         known: the names that exist.
     """
     import difflib
 
-    return next(iter(difflib.get_close_matches(name[:COMPARED], list(known), n=1, cutoff=0.6)), None)
+    known = list(known)
+    if (same := next((one for one in known if one.lower() == name.lower()), None)) is not None:
+        return same
+    return next(iter(difflib.get_close_matches(name[:COMPARED], known, n=1, cutoff=0.6)), None)
 
 
 def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:

@@ -21,3 +21,7 @@ def test_the_remedy_at_the_end_of_a_long_message_is_kept():
     message = one_line(f"unknown minimizer '{'a' * 1000}'; did you mean 'fire'?")
     assert message == f"unknown minimizer '{'a' * 29}...a'; did you mean 'fire'?"
     assert one_line("a " * 300).endswith("...") and len(one_line("a " * 300)) == 200
+
+
+def test_a_name_in_other_capital_letters_is_nearest():
+    assert nearest("mean_U", ["mean_v", "mean_u", "mean_w"]) == "; did you mean 'mean_u'?"
