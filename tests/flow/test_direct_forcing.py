@@ -248,6 +248,12 @@ def test_a_body_that_does_not_fit_is_refused_in_one_line(shape, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_position_outside_the_domain_is_named():
+    place = domain((bounded_axis(20, 1.0), bounded_axis(20, 1.0)), (("wall", "wall"), ("wall", "wall")))
+    with pytest.raises(UserError, match=r"its position has y = 5\.5, and the domain is from 0 to 1; move it inside"):
+        check_obstacle(ball((0.5, 5.5), 0.2), place, position=(0.5, 5.5))
+
+
 def test_bodies_that_fit_are_accepted():
     place = domain((bounded_axis(20, 1.0), bounded_axis(20, 1.0)), (("wall", "wall"), ("wall", "wall")))
     check_obstacle(union(ball((0.3, 0.5), 0.15), ball((0.7, 0.5), 0.15)), place)

@@ -146,7 +146,7 @@ class Bodies:
         shapes = self.shapes(params, time)
         for name, body in self.bodies.items():
             across = None if body.motion is None else body.now(params, time).position
-            check_obstacle(shapes[name], self.domain, across, name)
+            check_obstacle(shapes[name], self.domain, across, name, body.now(params, time).position)
         check_apart(shapes, self.domain)
 
     def check_equations(self, equations: "Equations") -> None:

@@ -26,7 +26,13 @@ LOOKS = 17
 NARROWEST = 3
 
 
-def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, name: str = "obstacle") -> None:
+def check_obstacle(
+    shape: Shape,
+    domain: Domain,
+    across: Point | None = None,
+    name: str = "obstacle",
+    position: Sequence[jax.Array | float] | None = None,
+) -> None:
     """Refuse a body that is outside the domain, fills it, touches one of its sides, or is too small for its cells.
 
     Args:
@@ -34,6 +40,7 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
         domain: the domain.
         across: pivot of a moving body, which may cross the ends of periodic axes but not meet its own images.
         name: name of the body in messages.
+        position: of the body, for messages.
 
     Raises:
         UserError: names the body and the violated condition.
@@ -51,6 +58,8 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
     distance, *beside = distances_at(shape, centers, *on_sides)
     if not np.isfinite(distance).all():
         raise UserError(f"the shape of {what} is not a number somewhere in the domain; correct its parameters")
+    if distance.min() >= 0 and position is not None:
+        _refuse_position_outside(position, domain, what)
     if distance.min() >= 0:
         raise UserError(
             f"{what} is outside the domain, or between its points, or its size is not above zero, or its distance is "
@@ -94,6 +103,17 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
             f"{what} is about {thickness:.3g} across where cells are {narrow:.3g} wide; "
             f"use smaller cells, at least {NARROWEST} across it"
         )
+
+
+def _refuse_position_outside(position: Sequence[jax.Array | float], domain: Domain, what: str) -> None:
+    """Raise if a position is outside the domain along a bounded axis."""
+    for axis, x, label in zip(domain.grid.axes, map(float, position), "xyz", strict=False):
+        low, high = float(axis.faces[0]), float(axis.faces[-1])
+        if not axis.periodic and not low <= x <= high:
+            raise UserError(
+                f"{what} is outside the domain: its position has {label} = {x:g}, and the domain is from {low:g} to "
+                f"{high:g}; move it inside"
+            )
 
 
 def distances_at(shape: Shape, *places: Sequence[jax.Array]) -> list[np.ndarray]:
