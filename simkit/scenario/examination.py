@@ -21,6 +21,8 @@ _KEY = re.compile(
     r"[^:]+: (?:\[(?P<table>\w+)\]: )?(?:the table )?"
     r"\[?(?P<key>[A-Za-z_][\w-]*(?:\.[\w-]+|\[\d+\])*)(?=\]| =|:| is | has )"
 )
+# An unknown name with a dot, up to the dot.
+_UNKNOWN = re.compile(r": '([^'.]+)\.[^']+' is not known here;")
 # Maximum number of times that a simulation is made to find mistakes behind others.
 MOST_ROUNDS = 8
 # Parts of a scenario without which its simulation cannot be made.
@@ -94,7 +96,7 @@ def _mistakes_of_building(scenario: Scenario, known: Collection[str]) -> Mistake
         scenario: the scenario.
         known: keys with a mistake in the file itself.
     """
-    found, replaced, keys = Mistakes(), False, set(known)
+    found, replaced, keys, wrong = Mistakes(), False, set(known), set()
     for _ in range(MOST_ROUNDS):
         built = Mistakes()
         with built.kept(), precision(scenario.run.precision):
@@ -108,11 +110,12 @@ def _mistakes_of_building(scenario: Scenario, known: Collection[str]) -> Mistake
                 for each in new
                 if each.part not in ("", "params", "config") or (each.key and IN_A_FORMULA.search(each.message))
             ]
-        new = [each for each in new if each.message not in found.found]
+        new = [each for each in new if each.message not in found.found and not _follows_from(wrong, each)]
         found.found += [each.message for each in new]
         keys |= {each.key for each in new if each.key}
         config: dict[str, Any] | None = scenario.config
         hiding = [each for each in listed if each.part == "config"]
+        wrong |= {step for each in hiding for step in each.key.split(".")[1:]}
         for each in hiding:
             replaced = replaced or IN_A_FORMULA.search(each.message) is not None
             config = None if config is None else remedied(config, each.key, each.message)
@@ -122,6 +125,12 @@ def _mistakes_of_building(scenario: Scenario, known: Collection[str]) -> Mistake
         original = scenario.original or scenario
         scenario = dataclasses.replace(scenario, config=config, known_parameters=None, original=original)
     return found
+
+
+def _follows_from(wrong: Collection[str], one: Mistake) -> bool:
+    """Return whether a mistake is a name such as ``dye.flux_y_lower``, where the configuration of ``dye`` is wrong."""
+    unknown = _UNKNOWN.search(one.message)
+    return unknown is not None and one.part != "config" and unknown[1] in wrong
 
 
 def mistake(message: str) -> Mistake:

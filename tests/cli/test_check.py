@@ -1,11 +1,13 @@
 """`simkit check`: all mistakes of a scenario file at once, without running it."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from simkit.cli.main import main
 
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 FILE = """
 name = "throw"
 title = "A throw"
@@ -187,6 +189,14 @@ def test_a_mistake_with_a_remedy_hides_no_other(tmp_path, capsys):
     marked = {each["key"]: each["message"] for each in found}
     assert "column 10 of 'strength/>>>rr**12'" in marked["config.interactions[0].energy"]
     assert "'heat' is not known here" in marked["config.dynamics.temperature"]
+
+
+def test_diagnostics_that_a_wrong_key_takes_away_are_no_mistakes(tmp_path, capsys):
+    path = tmp_path / "heated_cavity.toml"
+    path.write_text((SCENARIOS / "flow" / "heated_cavity.toml").read_text().replace("sides.x", "sides.z"))
+    assert main(["check", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "scalars.temperature.sides.z is given, and the flow is plane" in line
 
 
 def test_a_mistake_repaired_for_the_search_adds_no_other(tmp_path, capsys):
