@@ -97,7 +97,9 @@ def _listed(spec: str, label: str) -> tuple[Any, ...]:
             depth += (character in "[{") - (character in "]}")
         parts[-1] += character
     if not 2 <= len(parts) <= MAX_COUNT:
-        raise UserError(f"{label} gives {len(parts)} values; give at least 2, or use --set for a single one")
+        raise UserError(
+            f"{label} gives {len(parts)} value{'s' * (len(parts) > 1)}; give 2 to {MAX_COUNT}, or use --set for one"
+        )
     return tuple(parse_value(part, label) for part in parts)
 
 

@@ -72,6 +72,10 @@ MISTAKES = {
     "no scenario": (["run"], ["NAME"]),
     "nothing to sweep": (["sweep", "channel_flow"], ["--over", "--seeds"]),
     "sweep a config key": (["sweep", "turbulent_channel", "--over", "cells=4:8:3"], ["cells", "--over config.cells="]),
+    "sweep one value": (
+        ["sweep", "turbulent_channel", "--over", "config.method=runge_kutta"],
+        ["gives 1 value; give 2 to "],
+    ),
     "sweep range": (["sweep", "channel_flow", "--over", "reynolds=1:2"], ["reynolds", "low:high:count"]),
     "sweep out of bounds": (["sweep", "channel_flow", "--over", "reynolds=0:10:3"], ["reynolds", "lower bound"]),
     "sweep twice": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--over", "reynolds=3,4"], ["twice"]),
