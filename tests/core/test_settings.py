@@ -56,7 +56,7 @@ def test_a_number_may_be_arithmetic():
         ({"cells": 4, "lenght": 1}, "axes.x.lenght is not a known key; did you mean 'length'?"),
         ({"cells": 4, "lower": {"kind": "wal"}}, "axes.x.lower.kind = 'wal' is unknown; did you mean 'wall'?"),
         ({"cells": 4, "lower": 3}, "axes.x.lower = 3 is no table; write keys and values"),
-        ({"cells": 4, "lower": {"velocity": [1]}}, "axes.x.lower.velocity has 1 entries; write 2"),
+        ({"cells": 4, "lower": {"velocity": [1]}}, "axes.x.lower.velocity has 1 entry; write 2"),
         ({"cells": 4, "is_periodic": 1}, "axes.x.is_periodic = 1 is neither true nor false; write one of them"),
         ({"cells": 4, "length": 10**400}, "axes.x.length = an integer of 1329 bits is not a finite number; write one"),
         (

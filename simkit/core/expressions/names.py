@@ -3,6 +3,8 @@
 import dataclasses
 import math
 
+# Names of functions elsewhere, and here.
+OTHER_NAMES = {"ln": "log", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2"}
 CONSTANTS = {"pi": math.pi, "e": math.e}
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection
 from typing import NoReturn
 
-from simkit.core.expressions.names import CONSTANTS, FUNCTIONS, Function
+from simkit.core.expressions.names import CONSTANTS, FUNCTIONS, OTHER_NAMES, Function
 from simkit.errors import UserError, nearest, one_line
 
 MAX_LENGTH, MAX_DEPTH, MAX_PARTS = 1000, 100, 400
@@ -33,7 +33,14 @@ class Syntax:
     over_frames: bool
 
 
-def parse(text: str, where: str, known: Collection[str] | None = None, *, is_condition: bool = False) -> Syntax:
+def parse(
+    text: str,
+    where: str,
+    known: Collection[str] | None = None,
+    *,
+    is_condition: bool = False,
+    of_frames: bool = True,
+) -> Syntax:
     """Return the checked tree of an expression.
 
     Args:
@@ -41,6 +48,7 @@ def parse(text: str, where: str, known: Collection[str] | None = None, *, is_con
         where: file and key, for messages.
         known: names that it may contain; ``None`` allows any.
         is_condition: whether it is a condition, true or false, instead of a number.
+        of_frames: whether functions that reduce frames are suggested in place of unknown ones.
 
     Raises:
         UserError: that marks the column, if it is not an expression, too long, too deep, or has an unknown name.
@@ -59,7 +67,7 @@ def parse(text: str, where: str, known: Collection[str] | None = None, *, is_con
         column = (getattr(error, "offset", None) or 1) + len(text) - len(text.lstrip())
         reason = one_line(getattr(error, "msg", "") or "it is nested too deeply")
         raise UserError(f"{where}: {_marked(text, column)}: not an expression ({reason}); repair it") from None
-    return _Checker(text, where, known).checked(tree, is_condition)
+    return _Checker(text, where, known, of_frames).checked(tree, is_condition)
 
 
 def dotted(node: ast.expr) -> str:
@@ -93,8 +101,8 @@ def refuse(text: str, where: str, node: ast.expr, message: str) -> NoReturn:
 
 
 class _Checker:
-    def __init__(self, text: str, where: str, known: Collection[str] | None) -> None:
-        self.text, self.where, self.known = text, where, known
+    def __init__(self, text: str, where: str, known: Collection[str] | None, of_frames: bool) -> None:
+        self.text, self.where, self.known, self.of_frames = text, where, known, of_frames
         self.parts = 0
         self.names: dict[str, None] = {}
         self.over_frames = False
@@ -173,12 +181,15 @@ class _Checker:
             if name in FUNCTIONS:
                 self.refuse(node, f"is a function; write {name}(...)")
             hint = "; did you mean 'time'?" if name == "t" and "time" in self.known else None
+            hint = hint if self.known else "; write a plain number, without names"
             self.refuse(node, f"is not known here{hint or nearest(name, sorted(self.known))}")
         self.names[name] = None
 
     def call(self, node: ast.Call, name: str, depth: int) -> None:
         if name not in FUNCTIONS:
-            self.refuse(node, f"calls '{name}', which is no function{nearest(name, sorted(FUNCTIONS))}")
+            known = sorted(one for one, what in FUNCTIONS.items() if self.of_frames or not what.over_frames)
+            hint = f"; did you mean '{OTHER_NAMES[name]}'?" if name in OTHER_NAMES else nearest(name, known)
+            self.refuse(node, f"calls '{name}', which is no function{hint}")
         function = FUNCTIONS[name]
         self.over_frames |= function.over_frames
         count = len(node.args)

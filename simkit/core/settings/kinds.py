@@ -11,6 +11,8 @@ from simkit.core.settings.setting import Form, FormulaText, Setting, Settings, r
 from simkit.errors import Mistakes, UserError, nearest, one_line
 
 _REQUIRED: Any = object()
+# Numbers of entries of a list with one for each axis.
+AXES = (2, 3)
 
 
 def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNBOUNDED) -> Setting:
@@ -97,7 +99,7 @@ def condition(doc: str, default: Any = _REQUIRED) -> Setting:
             raise UserError(
                 f'{where} = {shown(value)} is no condition; write a comparison in quotes, such as "y < 0.5"'
             )
-        parse(value, where, is_condition=True)
+        parse(value, where, is_condition=True, of_frames=False)
         return FormulaText(value, where)
 
     return _setting("a condition", doc, check, default, {"type": "string"})
@@ -117,8 +119,8 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
         if not isinstance(value, list | tuple):
             raise UserError(f"{where} = {shown(value)} is no list; write several in brackets")
         if counts and len(value) not in counts:
-            allowed = " or ".join(map(str, counts))
-            raise UserError(f"{where} has {len(value)} entries; write {allowed}")
+            allowed = "2 in the plane, 3 in space" if counts == AXES else " or ".join(map(str, counts))
+            raise UserError(f"{where} has {len(value)} entr{'y' if len(value) == 1 else 'ies'}; write {allowed}")
         return tuple(of.check(entry, f"{where}[{index}]") for index, entry in enumerate(value))
 
     many = f" of {' or '.join(map(str, counts))}" if counts else ""
@@ -195,7 +197,7 @@ def formula_text(value: Any, where: str) -> FormulaText:
         return FormulaText(repr(float(value)), where)
     if not isinstance(value, str):
         raise UserError(f"{where} = {shown(value)} is neither a finite number nor an expression; write one in quotes")
-    parse(value, where)
+    parse(value, where, of_frames=False)
     return FormulaText(value, where)
 
 

@@ -121,7 +121,12 @@ def names_of(
             tables.append(name)
     places = {*COORDINATES, TIME, "r", *tables, *values, *_ends(values)}
     for name in values:
-        if name in {*COORDINATES, TIME, "r", *paths.leaves(params)}:
+        if name in paths.leaves(params):
+            raise UserError(
+                f"particles: the value '{name}' of species (values.{name}) and the parameter params.{name} have one "
+                "name; choose another for one of them"
+            )
+        if name in {*COORDINATES, TIME, "r"}:
             raise UserError(f"particles: the name '{name}' of a value is taken; choose another")
     return Names(scope(params, derived, sorted(places), tables), tuple(tables), tuple(sorted(values)), species)
 

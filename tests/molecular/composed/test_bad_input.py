@@ -36,6 +36,22 @@ WRONG = {
         {"interactions": [LJ | {"energy": "4*epsilom/r"}]},
         "interactions[0].energy: column 3 of '4*>>>epsilom/r': 'epsilom' is not known here; did you mean 'epsilon'?",
     ),
+    "a word for a number": (
+        {"relax": {"force_tolerance": "tiny"}},
+        "relax.force_tolerance: column 1 of '>>>tiny': 'tiny' is not known here; write a plain number, without names",
+    ),
+    "another name of a function": (
+        {"interactions": [LJ | {"energy": "ln(r)"}]},
+        "interactions[0].energy: column 1 of '>>>ln(r)': 'ln(r)' calls 'ln', which is no function; did you mean 'log'?",
+    ),
+    "one entry for two axes": (
+        {"cell": {"lengths": ["side", "side"], "periodic": [True]}},
+        "cell.periodic has 1 entry; write 2 in the plane, 3 in space",
+    ),
+    "a value and a parameter of one name": (
+        {"particles": {"A": {"count": 3, "values": {"sigma": 1}}, "B": {"count": 3, "values": {"sigma": 2}}}},
+        "particles: the value 'sigma' of species (values.sigma) and the parameter params.sigma have one name",
+    ),
     "one interaction": ({"interactions": LJ}, "is no list; write several in brackets"),
     "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on the distance r"),
     "mixes particles": ({"fields": [{"energy": "mean(x)**2"}]}, "fields[0].energy: column 1 of '>>>mean(x)**2'"),
