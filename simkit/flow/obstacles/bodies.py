@@ -18,7 +18,7 @@ from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.checks import check_apart, check_obstacle, check_scalar
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.indicator import indicator
-from simkit.flow.obstacles.interior import gained_inside, kept_inside, produced_inside
+from simkit.flow.obstacles.interior import gained_inside, kept_inside, rate_inside
 from simkit.flow.obstacles.shapes import Shape
 from simkit.flow.operators.differences import total
 
@@ -241,6 +241,8 @@ class Bodies:
     def produced(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array | None:
         """Return the amount of each scalar that its source produces inside each body; None if no scalar has a source.
 
+        It is integrated over the step by the trapezoidal rule.
+
         Args:
             params: parameters.
             before: a time, and the source of the scalar at that time, None without one, or of several by name.
@@ -250,15 +252,14 @@ class Bodies:
         sources = {name: (of_name(first, name), of_name(last, name)) for name in self.scalars}
         if all(early is None for early, _ in sources.values()):
             return None
-        return jnp.stack(
-            [
-                jnp.zeros_like(end)
-                if early is None
-                else produced_inside(body, self.domain, params, (start, early), (end, late))
-                for early, late in sources.values()
-                for body in self.bodies.values()
-            ]
-        )
+
+        def made(body: Body, early: Any, late: Any) -> jax.Array:
+            if early is None:
+                return jnp.zeros_like(end)
+            rates = [rate_inside(body, self.domain, params, *at) for at in ((start, early), (end, late))]
+            return (rates[0] + rates[1]) / 2 * (end - start)
+
+        return jnp.stack([made(body, *both) for both in sources.values() for body in self.bodies.values()])
 
     def gained(
         self, params: Params, before: tuple[jax.Array, Velocity], after: tuple[jax.Array, Velocity]

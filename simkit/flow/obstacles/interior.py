@@ -116,30 +116,18 @@ def kept_inside(
     return integral(parts[1] * (after[1] - mean), domain.grid)
 
 
-def produced_inside(
-    body: Body,
-    domain: Domain,
-    params: Params,
-    before: tuple[jax.Array, jax.Array],
-    after: tuple[jax.Array, jax.Array],
-) -> jax.Array:
-    """Return the amount of a scalar that its source produces inside a body between two times, by the trapezoidal rule.
+def rate_inside(body: Body, domain: Domain, params: Params, time: jax.Array, rate: jax.Array | float) -> jax.Array:
+    """Return the integral over a body of a rate per volume.
 
     Args:
         body: the body.
         domain: the domain.
         params: parameters.
-        before: a time, and the source at the cell centers at that time, a number or an array.
-        after: a later time, likewise.
+        time: time.
+        rate: at the cell centers at that time, a number or an array.
     """
-    rates = [
-        integral(
-            indicator(body.shape_at(params, body.now(params, time), domain), None, domain.grid, time.dtype) * made,
-            domain.grid,
-        )
-        for time, made in (before, after)
-    ]
-    return (rates[0] + rates[1]) / 2 * (after[0] - before[0])
+    inside = indicator(body.shape_at(params, body.now(params, time), domain), None, domain.grid, time.dtype)
+    return integral(inside * rate, domain.grid)
 
 
 def _transformed(m: Moments, known: Kinematics, wanted: Kinematics) -> Moments:
