@@ -20,7 +20,7 @@ PLACES = 5
 
 
 def refuse_reversed_walls(fields: Iterable[Field], placing: Placing, params: Params) -> None:
-    """Raise if most of the region of random positions is behind one wall.
+    """Raise if the whole region of random positions is behind one wall.
 
     Args:
         fields: external energies and walls.
@@ -38,9 +38,9 @@ def refuse_reversed_walls(fields: Iterable[Field], placing: Placing, params: Par
     for field in fields:
         if field.distance is None or field.wall is None:
             continue
-        if np.mean(_away(field, places, params)[:, field.on] < 0) > 0.5:
+        if (_away(field, places, params)[:, field.on] < 0).all():
             where, text = field.wall.where, field.wall.expression.syntax.text
-            raise UserError(f"{where} = '{text}' is below 0 in most of the cell; reverse its sign, or move the wall")
+            raise UserError(f"{where} = '{text}' is below 0 throughout the cell; reverse its sign, or move the wall")
 
 
 def _away(field: Field, places: jax.Array, params: Params) -> np.ndarray:

@@ -188,7 +188,7 @@ AT_THE_START = {
             "walls": [{"distance": "y", "energy": "1/r**9"}, {"distance": "y - side", "energy": "1/r**9"}],
             "cell": WALLED,
         },
-        "walls[1].distance = 'y - side' is below 0 in most of the cell; reverse its sign",
+        "walls[1].distance = 'y - side' is below 0 throughout the cell; reverse its sign",
     ),
     "not symmetric": (
         {
