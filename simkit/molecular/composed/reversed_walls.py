@@ -36,7 +36,7 @@ def refuse_reversed_walls(fields: Iterable[Field], placing: Placing, params: Par
     fractions = np.array(list(itertools.product(middles, repeat=len(placing.random.periodic))))
     places = carried(jnp.asarray(fractions - placing.random.is_ball / 2, frame.dtype), frame)
     for field in fields:
-        if field.distance is None or field.wall is None:
+        if field.distance is None or field.wall is None or not field.on.any():
             continue
         if (_away(field, places, params)[:, field.on] < 0).all():
             where, text = field.wall.where, field.wall.expression.syntax.text
