@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
-from simkit.molecular.minimizers.protocol import Minimizer, Scale, largest_norm
+from simkit.molecular.minimizers.protocol import Minimizer, Scale
 
 
 class FireSettings(NamedTuple):
@@ -43,11 +43,9 @@ class FireSettings(NamedTuple):
 DEFAULTS = FireSettings()
 # Time steps of 2 / omega of the stiffest vibration are unstable; near that it turns the motion uphill all the time.
 STABLE = 1.2
-# Growth of the bound on the time step per iteration, and its least share of the maximum: a curvature met once is
-# forgotten, as after overlaps.
+# Growth of the bound on the time step per iteration, since a curvature may be met once, and its least share of the
+# maximum: larger curvatures are those of overlaps, which say nothing of vibrations.
 RECOVERY, LEAST = 1.005, 0.01
-# Changes of a force below this number of units of round-off say nothing of the curvature.
-ROUND_OFF = 32
 
 
 @pytree
@@ -98,9 +96,8 @@ def fire(settings: FireSettings = DEFAULTS) -> Minimizer:
         uphill = jnp.sum(pull * state.velocity) < 0
         downhill_steps = jnp.where(uphill, 0, state.downhill_steps + 1)
         gaining = downhill_steps > settings.minimum_downhill_steps
-        grown = jnp.minimum(state.time_step * settings.time_step_growth, state.longest_time_step)
-        shrunk = jnp.maximum(state.time_step * settings.time_step_decrease, settings.minimum_time_step)
-        time_step = jnp.where(uphill, shrunk, jnp.where(gaining, grown, state.time_step))
+        grown = jnp.where(gaining, state.time_step * settings.time_step_growth, state.time_step)
+        time_step = jnp.minimum(jnp.where(uphill, shrunk(state, settings), grown), state.longest_time_step)
         mixing = jnp.where(gaining, state.mixing * settings.mixing_decrease, state.mixing)
         mixing = jnp.where(uphill, settings.start_mixing, mixing)
 
@@ -139,26 +136,21 @@ def inertial_minimizer(aim: Callable[[FireState, Scale], FireState], settings: F
 
     def advance(state: FireState, energy: jax.Array, force: jax.Array, scale: Scale) -> FireState:
         del energy
-        recovered = jnp.minimum(state.longest_time_step * RECOVERY, settings.maximum_time_step)
-        stable = stable_time_step(state, force, scale, settings.maximum_displacement)
-        longest = jnp.minimum(recovered, jnp.maximum(stable, LEAST * settings.maximum_time_step))
+        longest = longest_time_step(state, force, scale, settings.maximum_time_step)
         moved = dataclasses.replace(
             state,
             position=state.trial,
             force=force,
             iteration=state.iteration + 1,
             longest_time_step=longest,
-            time_step=jnp.minimum(state.time_step, longest),
         )
         return aim(moved, scale)
 
     return Minimizer(start=start, advance=advance, monotone=False, patience=2000)
 
 
-def stable_time_step(state: FireState, force: jax.Array, scale: Scale, maximum_displacement: float) -> jax.Array:
-    """Return the longest stable time step by the curvature along the last move; infinity if that is not positive.
-
-    A move as long as the maximum displacement says nothing: it was shortened, and its curvature is that of an overlap.
+def longest_time_step(state: FireState, force: jax.Array, scale: Scale, maximum: float) -> jax.Array:
+    """Return the bound on the time step after a move, by the curvature along it if that is positive.
 
     Particles may meet curvatures that the scale does not know, such as those of a stiff field. With the move s and the
     change y of the force against it, ``y.y / s.y`` is a mean of the curvatures in which the largest weigh most, and
@@ -168,18 +160,24 @@ def stable_time_step(state: FireState, force: jax.Array, scale: Scale, maximum_d
         state: before the move.
         force: after it, (N, d).
         scale: see `Scale`.
-        maximum_displacement: in units of length.
+        maximum: largest bound.
     """
-    change = (state.force - force) / (scale.stiffness * scale.length)
-    largest = jnp.max(jnp.abs(change))
-    # Squares of the forces between overlapping particles overflow; those of shares do not.
-    share = change / jnp.where(largest > 0, largest, 1)
-    move = (state.trial - state.position) / scale.length
-    along = jnp.sum(share * move)
-    is_known = (along > 0) & (largest > ROUND_OFF * jnp.finfo(force.dtype).eps)
-    is_known &= largest_norm(move) < 0.99 * maximum_displacement
-    squared = largest * jnp.sum(share**2)
-    return jnp.where(is_known, STABLE * jnp.sqrt(along / jnp.where(is_known, squared, 1)), jnp.inf)
+    change, move = state.force - force, state.trial - state.position
+    stable = STABLE * jnp.sqrt(scale.stiffness * jnp.sum(move * change) / jnp.sum(change**2))
+    recovered = jnp.minimum(state.longest_time_step * RECOVERY, maximum)
+    # NaN, where particles did not move or the curvature is negative, is not larger.
+    return jnp.where(stable > LEAST * maximum, jnp.minimum(stable, recovered), recovered)
+
+
+def shrunk(state: FireState, settings: FireSettings) -> jax.Array:
+    """Return the time step after an uphill step.
+
+    Args:
+        state: before it.
+        settings: see `FireSettings`.
+    """
+    time_step = state.time_step * settings.time_step_decrease
+    return jnp.maximum(time_step, settings.minimum_time_step) if settings.minimum_time_step else time_step
 
 
 def turned_toward(velocity: jax.Array, pull: jax.Array, mixing: jax.Array) -> jax.Array:
@@ -190,9 +188,8 @@ def turned_toward(velocity: jax.Array, pull: jax.Array, mixing: jax.Array) -> ja
         pull: F in any unit, (N, d).
         mixing: scalar in [0, 1].
     """
-    norm = jnp.sqrt(jnp.sum(pull**2))
-    heading = jnp.where(norm > 0, pull / jnp.where(norm > 0, norm, 1), 0)
-    return (1 - mixing) * velocity + mixing * jnp.sqrt(jnp.sum(velocity**2)) * heading
+    strength = jnp.maximum(jnp.sum(pull**2), jnp.finfo(pull.dtype).tiny)
+    return velocity + mixing * (jnp.sqrt(jnp.sum(velocity**2) / strength) * pull - velocity)
 
 
 def clamped(time_step: jax.Array, velocity: jax.Array, maximum_displacement: float) -> jax.Array:
@@ -203,5 +200,6 @@ def clamped(time_step: jax.Array, velocity: jax.Array, maximum_displacement: flo
         velocity: (N, d).
         maximum_displacement: in the unit of length of the velocity.
     """
-    fastest = largest_norm(velocity)
-    return jnp.minimum(time_step, maximum_displacement / jnp.where(fastest > 0, fastest, 1))
+    # Not the safe norm: its derivative is not needed where the bound takes over.
+    fastest = jnp.max(jnp.sum(velocity**2, axis=-1))
+    return jnp.minimum(time_step, maximum_displacement / jnp.sqrt(jnp.maximum(fastest, jnp.finfo(velocity.dtype).tiny)))

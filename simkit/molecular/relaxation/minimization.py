@@ -108,7 +108,9 @@ class Relaxation:
         landscape, minimizer = self.landscape, self.minimizer
         is_current = (state.relaxed_for == _vector(params)).all()
         descent = jax.tree.map(
-            lambda kept, reset: jnp.where(is_current, kept, reset), state.descent, self._begun_again(state, params)
+            lambda kept, reset: kept if kept is reset else jnp.where(is_current, kept, reset),
+            state.descent,
+            self._begun_again(state, params),
         )
         arrangement = landscape.arrangement(descent.trial, params)
         neighbors = landscape.interaction.refresh(state.neighbors, *arrangement, params)
@@ -117,19 +119,20 @@ class Relaxation:
 
         largest = jnp.asarray(jnp.finfo(energy.dtype).max, energy.dtype)
         least_force = jnp.where(is_current, state.least_force, largest)
-        least_energy = jnp.where(is_current, state.least_energy, largest)
         force_now = largest_norm(descent.force)
-        energy_now = descent.energy if minimizer.monotone else least_energy
         gained = force_now < least_force
+        least_energy = state.least_energy
         if minimizer.monotone:
+            least_energy, energy_now = jnp.where(is_current, least_energy, largest), descent.energy
             noise = energy_noise(energy_now, len(descent.force), landscape.scale(params))
             gained |= energy_now < least_energy - noise
+            least_energy = jnp.minimum(least_energy, energy_now)
         return RelaxationState(
             descent=descent,
             neighbors=neighbors,
             relaxed_for=_vector(params),
             least_force=jnp.minimum(least_force, force_now),
-            least_energy=jnp.minimum(least_energy, energy_now),
+            least_energy=least_energy,
             idle=jnp.where(gained, 0, state.idle + 1),
         )
 

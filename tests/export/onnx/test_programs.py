@@ -71,7 +71,7 @@ def test_segment_is_one_loop(x64):
             500,
             marks=pytest.mark.xfail(
                 strict=True,
-                reason="780 nodes, more than half of them in the branch that updates the neighbor list",
+                reason="742 nodes, more than half of them in the branch that updates the neighbor list",
             ),
         ),
     ],

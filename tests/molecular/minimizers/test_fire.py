@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simkit.molecular.minimizers import Scale, fire, fire2, largest_norm, start, step
-from simkit.molecular.minimizers.fire import DEFAULTS, STABLE, stable_time_step
+from simkit.molecular.minimizers.fire import DEFAULTS, LEAST, STABLE, longest_time_step
 
 UNITS = Scale(length=1.0, stiffness=1.0)
 
@@ -93,25 +93,28 @@ def test_a_stiffness_that_the_scale_does_not_know_shortens_the_time_step(x64, st
     assert float(largest_norm(state.force)) < 1e-10
 
 
-def test_the_stable_time_step_follows_from_the_largest_curvatures_of_a_move(x64):
+def test_the_bound_on_the_time_step_follows_from_the_largest_curvatures_of_a_move(x64):
     curvatures = jnp.array([[1.0, 4.0], [25.0, 9.0]])
     before = start(fire(), jnp.zeros((2, 2)), evaluation(lambda x: -curvatures * x), UNITS)
+    before = dataclasses.replace(before, longest_time_step=10.0)
 
     def after(move, sign=1):
         force = -sign * curvatures * move
-        return float(stable_time_step(dataclasses.replace(before, trial=move), force, UNITS, np.inf))
+        return float(longest_time_step(dataclasses.replace(before, trial=move), force, UNITS, 10.0))
 
     assert after(jnp.array([[0.0, 0.0], [0.1, 0.0]])) == pytest.approx(STABLE / 5, rel=1e-12)
     moves = jax.random.normal(jax.random.key(0), (50, 2, 2))
     assert all(STABLE / 5 < after(move) < STABLE for move in moves)
-    assert after(moves[0], sign=-1) == np.inf
-    assert after(jnp.zeros((2, 2))) == np.inf
+    # Neither a negative curvature nor a particle at rest has one.
+    assert after(moves[0], sign=-1) == after(jnp.zeros((2, 2))) == 10
 
 
-def test_a_force_whose_square_overflows_leaves_a_finite_time_step():
-    before = start(fire(), jnp.full((2, 2), 0.01, jnp.float32), evaluation(lambda x: -1e20 * x), UNITS)
-    found = float(stable_time_step(before, -100 * before.force, UNITS, 1.0))
-    assert 0 < found < 1e-8
+@pytest.mark.parametrize("force", [1e8, 1e20])
+def test_the_curvature_of_an_overlap_leaves_the_bound_on_the_time_step(force):
+    """Also one whose square overflows in single precision."""
+    before = start(fire(), jnp.full((2, 2), 0.01, jnp.float32), evaluation(lambda x: -force * x), UNITS)
+    found = float(longest_time_step(before, -100 * before.force, UNITS, DEFAULTS.maximum_time_step))
+    assert found == pytest.approx(DEFAULTS.maximum_time_step) and force > (STABLE / LEAST) ** 2
 
 
 def test_a_start_at_rest_stays_at_rest(x64):
