@@ -154,7 +154,7 @@ def longest_time_step(state: FireState, force: jax.Array, scale: Scale, maximum:
 
     Particles may meet curvatures that the scale does not know, such as those of a stiff field. With the move s and the
     change y of the force against it, ``y.y / s.y`` is a mean of the curvatures in which the largest weigh most, and
-    never exceeds the largest of a quadratic energy.
+    never exceeds the largest of a quadratic energy. It is a constant to derivatives, like the choice of a step.
 
     Args:
         state: before the move.
@@ -162,6 +162,8 @@ def longest_time_step(state: FireState, force: jax.Array, scale: Scale, maximum:
         scale: see `Scale`.
         maximum: largest bound.
     """
+    # Otherwise the derivative of unrolled iterations is NaN where the curvature is not positive.
+    state, force, scale = jax.lax.stop_gradient((state, force, scale))
     change, move = state.force - force, state.trial - state.position
     stable = STABLE * jnp.sqrt(scale.stiffness * jnp.sum(move * change) / jnp.sum(change**2))
     recovered = jnp.minimum(state.longest_time_step * RECOVERY, maximum)

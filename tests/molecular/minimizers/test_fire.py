@@ -135,3 +135,21 @@ def test_longest_vector_has_a_finite_derivative_at_zero(x64):
     assert float(largest_norm(jnp.array([[3.0, 4.0], [0.0, 1.0]]))) == 5.0
     gradient = jax.grad(largest_norm)(jnp.zeros((3, 2)))
     np.testing.assert_array_equal(gradient, 0)
+
+
+def test_the_derivative_of_unrolled_iterations_is_that_of_the_minimum(x64):
+    """In a double well, concave near its middle, where no time step follows from the curvature."""
+
+    def reached(stretch):
+        def force(position):
+            return position - stretch * position**3
+
+        def advance(state, _):
+            return step(fire(), state, evaluation(force), UNITS), None
+
+        state = start(fire(), jnp.array([[0.1, -0.2], [0.15, 0.07], [0.03, 0.1]]), evaluation(force), UNITS)
+        return jnp.sum(jax.lax.scan(advance, state, length=400)[0].position ** 2)
+
+    # Each of the six coordinates ends at stretch**(-1/2).
+    assert float(reached(0.3)) == pytest.approx(6 / 0.3, rel=1e-10)
+    assert float(jax.grad(reached)(0.3)) == pytest.approx(-6 / 0.3**2, rel=1e-6)
