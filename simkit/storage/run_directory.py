@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
 SUMMARY = "summary.json"
+# How often a folder that another process keeps replacing is checked again.
+CHECKS = 10
 
 
 def resuming(path: Path, simulation: str) -> str:
@@ -305,6 +307,32 @@ def check_output(path: Path, *, overwrite: bool) -> None:
 
     Raises:
         UserError: if it exists and may not be replaced, or cannot be written.
+    """
+    for _ in range(CHECKS):
+        before = _inode(path)
+        try:
+            return _check_output(path, overwrite)
+        except UserError:
+            # What was read of a folder that another process replaced meanwhile may be untrue: it is read again.
+            if _inode(path) == before:
+                raise
+    raise UserError(f"{path} is being written by another process; wait for it to end")
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    """Return the device and inode of a file or folder, None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _check_output(path: Path, overwrite: bool) -> None:
+    """Check an output folder once.
+
+    Raises:
+        UserError: as for `check_output`.
     """
     try:
         home = path.resolve()

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,8 +111,38 @@ def test_a_new_run_is_locked_from_its_creation(tmp_path):
     assert RunDirectory.open(tmp_path / "run").scenario().run.seed == 2
 
 
+def test_a_folder_replaced_while_it_is_checked_is_checked_again(tmp_path, monkeypatch):
+    begun(tmp_path / "run", toy(seed=1))
+
+    def meanwhile(folder, mode):
+        monkeypatch.setattr(os, "access", access)
+        Path(folder).rename(tmp_path / "old")
+        begun(tmp_path / "run", toy(seed=2))
+        return False  # what os.access returns for a path without a file
+
+    access = os.access
+    monkeypatch.setattr(os, "access", meanwhile)
+    begun(tmp_path / "run", toy(seed=3), overwrite=True)
+    assert RunDirectory.open(tmp_path / "run").scenario().run.seed == 3
+
+
+def test_a_folder_replaced_at_each_check_is_refused(tmp_path, monkeypatch):
+    begun(tmp_path / "run", toy(seed=1))
+
+    def meanwhile(folder, mode):
+        Path(folder).rename(tmp_path / f"old{len(list(tmp_path.iterdir()))}")
+        shutil.copytree(next(tmp_path.glob("old*")), tmp_path / "run")
+        return False
+
+    monkeypatch.setattr(os, "access", meanwhile)
+    with pytest.raises(UserError, match="being written by another process; wait"):
+        begun(tmp_path / "run", toy(seed=3), overwrite=True)
+
+
 OVERWRITE = """
 import sys
+from pathlib import Path
+
 from simkit.errors import UserError
 from simkit.scenario import registry
 from simkit.storage.run_directory import RunDirectory
@@ -119,7 +150,6 @@ from tests.toys import FACTORIES, NOTHING, toy
 
 registry.FACTORIES.update(FACTORIES)
 own, path = int(sys.argv[1]), sys.argv[2]
-from pathlib import Path
 made = refused = 0
 while made < 40:
     try:
