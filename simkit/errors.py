@@ -66,7 +66,7 @@ def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:
         name: what the user wrote.
         known: the names that exist.
     """
-    if (close := closest(name, known)) is not None:
+    if (close := closest(str(name), known)) is not None:
         return f"; did you mean '{close}'?"
     return f"; known names: {', '.join(sorted(known))}" if known else "; there are none, so leave it out"
 
@@ -113,13 +113,17 @@ def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
 def one_line(message: object, limit: int = 200) -> str:
     """Return a message's text on one printable line of at most ``limit`` characters.
 
-    Long words, such as a name of a thousand letters, are shortened first, since the remedy is at the end.
+    Long words, such as a name of a thousand letters, are shortened first, then the middle is left out, since the remedy
+    is at the end.
     """
-    text = "".join(character if character.isprintable() else " " for character in str(message)[: 1000 * limit])
+    text = str(message)
+    if len(text) > 1000 * limit:
+        text = f"{text[: 500 * limit]}...{text[-500 * limit :]}"
+    text = "".join(character if character.isprintable() else " " for character in text)
     words = text.split()
     if len(text := " ".join(words)) > limit:
         text = " ".join(word if len(word) <= 40 else f"{word[:30]}...{word[-3:]}" for word in words)
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+    return text if len(text) <= limit else f"{text[: limit - limit // 3 - 5]} ... {text[-(limit // 3) :]}"
 
 
 def listed(names: Iterable[str], where: str) -> tuple[str, ...]:

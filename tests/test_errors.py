@@ -20,7 +20,14 @@ def test_a_name_of_any_length_is_compared_in_bounded_time():
 def test_the_remedy_at_the_end_of_a_long_message_is_kept():
     message = one_line(f"unknown minimizer '{'a' * 1000}'; did you mean 'fire'?")
     assert message == f"unknown minimizer '{'a' * 29}...a'; did you mean 'fire'?"
-    assert one_line("a " * 300).endswith("...") and len(one_line("a " * 300)) == 200
+    for count in (300, 300_000):
+        message = one_line("a " * count + "; choose another")
+        assert len(message) == 200 and message.startswith("a a a") and message.endswith("a a ; choose another")
+    assert one_line("a" * 300_000 + "; choose another") == f"{'a' * 30}...aa; choose another"
+
+
+def test_what_is_no_text_is_near_no_name():
+    assert nearest(7.0, ["fire", "lbfgs"]) == "; known names: fire, lbfgs"
 
 
 def test_a_name_in_other_capital_letters_is_nearest():

@@ -153,6 +153,11 @@ def _guarded(words: list[str], stops: Stops) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    for word in words:
+        try:
+            os.fsencode(word)
+        except UnicodeEncodeError:
+            raise UserError(f"{word!a:.80} has characters that no file name may have; leave them out") from None
     if not words or words[0] in ("-h", "--help", "help"):
         foreign = {name: f"from {owner}" for name, owner, _ in REGISTERED.providers() if name not in VERBS}
         verbs = VERBS | foreign

@@ -323,7 +323,7 @@ def _inode(path: Path) -> tuple[int, int] | None:
     """Return the device and inode of a file or folder, None if there is none."""
     try:
         found = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino
 
@@ -359,8 +359,9 @@ def _check_output(path: Path, overwrite: bool) -> None:
             raise UserError(f"cannot write {path}: {existing} is not a folder; choose another with output=")
         if not os.access(existing, os.W_OK | os.X_OK):
             raise UserError(f"cannot write {path}: no permission to write in {existing}; choose another with output=")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}; choose another with output=") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its name has characters that no file name may have"
+        raise UserError(f"cannot write {path}: {reason}; choose another with output=") from None
 
 
 def _holds_run(folder: Path) -> bool:

@@ -172,6 +172,10 @@ MISTAKES = {
     "frames of a picture": (["render", "nowhere", "--format", "png", "--max-frames", "3"], ["--max-frames"]),
     "another file than its format": (["render", "x", "--format", "png", "-o", "x.gif"], ["x.gif", "name it x.png"]),
     "a file of no format": (["render", "nowhere", "-o", "x"], ["x is not the name of a gif file; name it x.gif"]),
+    "no name of a file": (
+        ["run", "projectile", "-o", "\ud800"],
+        ["'\\ud800' has characters that no file name may have"],
+    ),
     "list tag": (["list", "--tag", "nonsense"], ["nonsense", "tags"]),
 }
 

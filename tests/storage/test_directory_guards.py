@@ -95,6 +95,12 @@ def test_overwriting_refuses_to_delete_what_no_run_wrote(tmp_path):
     assert not (tmp_path / "run" / "toy_pendulums.gif").exists()
 
 
+@pytest.mark.parametrize("name", ["\ud800", "a\0b"])
+def test_an_output_that_no_file_may_be_named_is_refused(name):
+    with pytest.raises(UserError, match="its name has characters that no file name may have; choose another with"):
+        simkit.run(toy(), output=name)
+
+
 def test_overwriting_removes_all_files_of_sweeps_and_optimizations(tmp_path):
     simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, chunk=1, output=tmp_path / "run")
     simkit.optimize(toy(), "frequency", iterations=1, method="adam", output=tmp_path / "run", overwrite=True)

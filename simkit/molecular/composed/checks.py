@@ -19,7 +19,7 @@ from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.composed.placing import Placing
 from simkit.molecular.composed.reversed_walls import refuse_reversed_walls
-from simkit.molecular.composed.starts import refuse_too_dense
+from simkit.molecular.composed.starts import refuse_too_dense, refuse_too_full
 
 # Relative tolerance for a cell that is exactly twice the cut-off wide, for rounding.
 SLACK = 1e-6
@@ -69,6 +69,7 @@ def checker(
             radius = float(placing.frame(params).ravel()[0]) / 2
             if placing.random.is_ball and not radius > 0:
                 raise UserError(f"start.radius = {radius:g} is not above zero; choose another")
+            refuse_too_full(placing.random.filled(), placing.random.separation, "start.separation")
             kind = placing.disorder.number(params).dtype
             drawn = np.asarray(jax.jit(placing.random.draw, static_argnums=1)(key, kind))
             if placing.random.separation:

@@ -132,6 +132,23 @@ class RandomPlaces:
         fractions = position @ spaces.inverse_of(frame)
         return jnp.where(jnp.asarray(self.periodic), fractions, jnp.clip(fractions, 0, 1)) @ frame
 
+    def filled(self) -> float:
+        """Return the volume of balls whose diameters are the required distances, per volume that can hold them.
+
+        That volume is the cell's, and the part of the balls that may lie beyond its sides. Above 1 there is no room.
+        """
+        dimension = len(self.periodic)
+        ball = np.pi if dimension == 2 else 4 / 3 * np.pi
+        radii = self.separation * self.diameter / 2
+        if self.is_ball:
+            room = ball * (self.frame[0] / 2 + radii.max()) ** dimension
+        else:
+            edges = np.diag(self.frame) if self.frame.ndim == 1 else self.frame
+            heights = 1 / np.linalg.norm(np.linalg.inv(edges), axis=0)
+            beyond = np.where(self.periodic, 0, 2 * radii.max() / heights)
+            room = abs(np.linalg.det(edges)) * np.prod(1 + beyond)
+        return float(ball * np.sum(radii**dimension) / room)
+
     def closest(self, fractions: np.ndarray) -> float:
         """Return the least distance of two positions, or from a wall, relative to the required one, on the host.
 

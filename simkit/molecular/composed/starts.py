@@ -185,6 +185,25 @@ def carried(fractions: jax.Array, frame: jax.Array) -> jax.Array:
     return fractions * frame if frame.ndim == 1 else fractions @ frame
 
 
+def refuse_too_full(filled: float, separation: float, where: str) -> None:
+    """Refuse random positions for which there is no room, before the time is spent on looking for them.
+
+    Args:
+        filled: result of `simkit.molecular.composed.random_places.RandomPlaces.filled`.
+        separation: required least distance, relative to the mean diameter.
+        where: path of the key.
+
+    Raises:
+        UserError: if there is no room.
+    """
+    if filled > 1:
+        raise UserError(
+            f"{where} = {separation:g} leaves no room for that many particles: balls of {separation:g} times their "
+            f"diameters would fill {filled:.3g} times the volume; lower it, the number of particles or their "
+            "diameters, or enlarge the cell"
+        )
+
+
 def refuse_too_dense(closest: float, separation: float, where: str) -> None:
     """Refuse random positions that overlap because the density is too high.
 

@@ -176,7 +176,17 @@ AT_THE_START = {
     ),
     "no room": (
         {"cell": {"lengths": [1.5, 1.5]}, "interactions": [LJ | {"cutoff": 0.7}]},
-        "leaves no room for that many",
+        "leaves no room for that many particles: two, or one and a wall, are",
+    ),
+    "far too many": (
+        {
+            "particles": {"A": {"count": 2_000, "diameter": 0.1}},
+            "cell": None,
+            "dimension": 2,
+            "start": {"radius": 1.5, "separation": 2.0},
+            "interactions": [{"energy": "1/r"}],
+        },
+        "balls of 2 times their diameters would fill 7.81 times the volume",
     ),
     "field of a cell": ({"fields": [{"energy": "x"}]}, "differs between both sides of the cell along x"),
     "wall of a cell": (

@@ -7,6 +7,7 @@ import pytest
 import simkit
 from simkit import molecular
 from simkit.errors import UserError
+from simkit.molecular.composed.random_places import RandomPlaces
 
 HEIGHT = 8.0
 LOWER = {"distance": "y", "energy": "1/r**9"}
@@ -29,6 +30,27 @@ def fluid(walls, small=0.5):
         dynamics={"time_step": 0.002, "temperature": 1},
         parameters={"height": HEIGHT},
     )
+
+
+@pytest.mark.parametrize(
+    ("frame", "periodic", "room"),
+    [
+        ([4.0, 3.0], (True, True), 12.0),
+        ([4.0, 3.0], (True, False), 4.0 * 4.0),
+        ([[4.0, 0.0], [1.0, 3.0]], (True, True), 12.0),
+        ([[4.0, 0.0], [3.0, 3.0]], (True, False), 4.0 * 4.0),
+        ([4.0, 3.0, 2.0], (False, False, True), 5.0 * 4.0 * 2.0),
+    ],
+)
+def test_the_part_of_a_cell_that_balls_fill(frame, periodic, room):
+    places = RandomPlaces(0.5, np.array([2.0, 1.0, 1.0]), np.array(frame), periodic, is_ball=False)
+    balls = np.pi * (1 / 4 + 2 / 16) if len(periodic) == 2 else 4 / 3 * np.pi * (1 / 8 + 2 / 64)
+    assert places.filled() == pytest.approx(balls / room)
+
+
+def test_the_part_of_a_ball_that_balls_fill():
+    places = RandomPlaces(0.5, np.ones(5), np.array([3.0, 3.0, 3.0]), (False,) * 3, is_ball=True)
+    assert places.filled() == pytest.approx(5 * (0.25 / 1.75) ** 3)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
