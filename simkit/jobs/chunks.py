@@ -1,5 +1,6 @@
 """Chunks of a sweep: their members, computation and storage."""
 
+import contextlib
 import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
@@ -224,18 +225,19 @@ class Chunks:
             def inputs(numbers: np.ndarray) -> tuple["Params", "jax.Array"]:
                 return member_inputs(simulation, self.sweep, members.start + numbers)
 
-            store = file.store(lanes_layout) if file else None
             queue = Queue(self.prepared.program, plan, len(members), together, inputs, self._observe)
-            arrays, observed = queue.run(store, report, warn)
+            with file.store(lanes_layout) if file else contextlib.nullcontext() as store:
+                arrays, observed = queue.run(store, report, warn)
         else:
 
             def on_segment(segment: "Segment") -> None:
                 report(segment.index / plan.segments, "")
 
-            store = file.store(chunk_layout) if file else None
             numbers = np.minimum(members.start + np.arange(together), members.stop - 1)
             params, keys = member_inputs(simulation, self.sweep, numbers)
-            segments, last = run_all(Drive(self.prepared.program, params, keys, plan), store, warn, on_segment)
+            work = Drive(self.prepared.program, params, keys, plan)
+            with file.store(chunk_layout) if file else contextlib.nullcontext() as store:
+                segments, last = run_all(work, store, warn, on_segment)
             arrays, observed = datasets.join(segments), self._observe(last.state, params)
         stored = held_at_stop(arrays, plan.frames + 1, {name: np.asarray(array) for name, array in observed.items()})
         stored["status"] = final_status(simulation, stored["status"])

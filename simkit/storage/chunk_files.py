@@ -8,9 +8,9 @@ import numpy as np
 
 from simkit.storage.archives import Layout, read_arrays
 from simkit.storage.files import DamagedFileError
+from simkit.storage.late_store import LateStore
 from simkit.storage.regular_files import check_folder, check_regular
 from simkit.storage.run_directory import RunDirectory
-from simkit.storage.store import Store
 
 
 class ChunkFile:
@@ -33,8 +33,8 @@ class ChunkFile:
         self.seal = directory.seal.of(f"chunk {index}")
         self._request, self._frames = directory.manifest["request"], frames
 
-    def store(self, layout: Callable[[Mapping[str, Any]], Layout | None]) -> Store:
-        """Return the store of the segments.
+    def store(self, layout: Callable[[Mapping[str, Any]], Layout | None]) -> LateStore:
+        """Return the store of the segments, a context manager.
 
         Args:
             layout: function of the manifest's request that returns the layout of a segment.
@@ -43,7 +43,7 @@ class ChunkFile:
             UserError: if the path of the folder is not a folder.
         """
         check_folder(self.folder)
-        return Store(self.folder, self.seal, layout(self._request))
+        return LateStore(self.folder, self.seal, layout(self._request))
 
     def remove_segments(self) -> None:
         """Remove the segments of a finished chunk, whose file holds all results.

@@ -51,7 +51,25 @@ class Store:
             state: pytree of arrays.
             arrays: frames and diagnostics of the segment.
         """
+        self.write_segment(index, arrays)
+        self.write_checkpoint(index, state)
+
+    def write_segment(self, index: int, arrays: dict[str, np.ndarray]) -> None:
+        """Store segment ``index``, before the state at its end.
+
+        Args:
+            index: as for `write`.
+            arrays: likewise.
+        """
         write_arrays(self.path_of(index), arrays, self._seal.of(f"segment {index}"))
+
+    def write_checkpoint(self, index: int, state: Any) -> None:
+        """Store the state at the end of segment ``index``, which is stored; the state stored last is kept too.
+
+        Args:
+            index: as for `write`.
+            state: likewise.
+        """
         current, previous = (self.folder / name for name in CHECKPOINTS)
         if check_regular(current):
             check_regular(previous)

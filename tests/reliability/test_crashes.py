@@ -15,7 +15,7 @@ import pytest
 import simkit
 from simkit.engine.driver import Program
 from simkit.engine.plan import Plan
-from simkit.storage import files
+from simkit.storage import files, late_store
 from simkit.storage.run_directory import RunDirectory
 from simkit.storage.store import Store
 from tests.core.toys import oscillator
@@ -160,6 +160,8 @@ WORK = {
 @pytest.mark.parametrize("kind", WORK)
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_job_that_crashes_anywhere_is_absent_or_resumes(kind, tmp_path, monkeypatch):
+    # Every segment of a chunk is written.
+    monkeypatch.setattr(late_store, "INTERVAL", 0.0)
     begin = WORK[kind]
     begin(tmp_path / "whole")
     expected = everything(tmp_path / "whole")

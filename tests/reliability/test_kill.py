@@ -20,10 +20,11 @@ psutil = pytest.importorskip("psutil")
 
 SIMKIT = [sys.executable, "-m", "simkit.cli.main"]
 
-# Long enough to be killed in the middle, short enough to repeat; the number of segments; and what is killed.
+# Long enough to be killed in the middle, short enough to repeat; the number of segments, of chunks that of those written
+# while they are computed; and what is killed.
 DRIVER, WORKER, ANY = "driver", "worker", "driver or worker"
 SMALL = "--set config.axes.x.cells=16 --set config.axes.y.cells=12"
-SWEEP = f"sweep channel_flow --over reynolds=100,200,300,400 --chunk 1 {SMALL} --set steps=8000"
+SWEEP = f"sweep channel_flow --over reynolds=100,200,300,400 --chunk 1 {SMALL} --set steps=100000"
 WORK = {
     "molecular": (
         "run soft_sphere_packing --set config.particles.small.count=32 --set config.particles.large.count=32 "
@@ -33,12 +34,12 @@ WORK = {
     ),
     "flow": (f"run channel_flow {SMALL} --set steps=24000 --no-render", 21, DRIVER),
     "rigid": ("run bouncing_ball --set time_step=0.0001 --set steps=36000 --no-render", 21, DRIVER),
-    "sweep": (SWEEP, 84, DRIVER),
-    "workers": (f"{SWEEP} --workers 2", 84, ANY),
+    "sweep": (SWEEP, 30, DRIVER),
+    "workers": (f"{SWEEP} --workers 2", 30, ANY),
     "relaxations": (
         "sweep soft_sphere_packing --seeds 12 --chunk 3 "
-        "--set config.particles.small.count=8 --set config.particles.large.count=8",
-        24,
+        "--set config.particles.small.count=64 --set config.particles.large.count=64",
+        12,
         DRIVER,
     ),
     "optimize": ("optimize bouncing_ball --wrt launch_speed --method adam --iterations 60 --no-render", 21, DRIVER),
