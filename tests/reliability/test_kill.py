@@ -20,8 +20,8 @@ psutil = pytest.importorskip("psutil")
 
 SIMKIT = [sys.executable, "-m", "simkit.cli.main"]
 
-# Long enough to be killed in the middle, short enough to repeat; the number of segments, of chunks that of those written
-# while they are computed; and what is killed.
+# Long enough to be killed in the middle, short enough to repeat; the number of segments, of chunks that of the segments
+# written while they are computed; and what is killed.
 DRIVER, WORKER, ANY = "driver", "worker", "driver or worker"
 SMALL = "--set config.axes.x.cells=16 --set config.axes.y.cells=12"
 SWEEP = f"sweep channel_flow --over reynolds=100,200,300,400 --chunk 1 {SMALL} --set steps=100000"
