@@ -1,6 +1,7 @@
 """Segments of a chunk are written at intervals and in an orderly stop, and not at all if it ends before."""
 
 import itertools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +38,9 @@ def test_work_that_ends_within_an_interval_writes_nothing(tmp_path):
 
 
 def test_segments_are_written_when_the_interval_is_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(late_store.time, "monotonic", itertools.count(0, late_store.INTERVAL / 2).__next__)
+    # A clock of its own: other threads read that of the process too.
+    clock = types.SimpleNamespace(monotonic=itertools.count(0, late_store.INTERVAL / 2).__next__)
+    monkeypatch.setattr(late_store, "time", clock)
     found = []
     with store_of(tmp_path) as store:
         for index in range(5):
