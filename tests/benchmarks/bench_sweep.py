@@ -99,7 +99,7 @@ def main() -> None:
         for way, seconds in best.items():
             print(f"  {way:24} {seconds:8.2f} s {members / seconds:10.1f} members/s")
         alone, apart = best["sweep"], best[f"sweep in {members} chunks"]
-        print(f"  each further chunk costs {(apart - alone) / (members - 1):.3f} s beside its work and its lost vmap")
+        print(f"  each further chunk costs {(apart - alone) / (members - 1):.3f} s, with what less vectorization costs")
     if cluster is not None:
         cluster.close()
 

@@ -176,6 +176,10 @@ AT_THE_START = {
     ),
     "no room": (
         {"cell": {"lengths": [1.5, 1.5]}, "interactions": [LJ | {"cutoff": 0.7}]},
+        "leaves no room for that many particles: balls of 0.7 times their diameters would fill 1.03 times the volume",
+    ),
+    "just no room": (
+        {"cell": {"lengths": [1.6, 1.6]}, "interactions": [LJ | {"cutoff": 0.7}]},
         "leaves no room for that many particles: two, or one and a wall, are",
     ),
     "far too many": (
