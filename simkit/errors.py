@@ -1,6 +1,7 @@
 """User errors, and helpers for their messages."""
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator
 
 
@@ -140,3 +141,20 @@ def listed(names: Iterable[str], where: str) -> tuple[str, ...]:
         text = one_line(names, 40)
         raise UserError(f'{where} = {text!r} is one text, and a list is wanted; write ["{text}"]')
     return tuple(names)
+
+
+def check_characters(word: str) -> None:
+    """Refuse a word with characters that no file name may have: a zero byte, or half of a surrogate pair.
+
+    Args:
+        word: path or other word of a user.
+
+    Raises:
+        UserError: if it has such characters.
+    """
+    try:
+        allowed = b"\0" not in os.fsencode(word)
+    except UnicodeEncodeError:
+        allowed = False
+    if not allowed:
+        raise UserError(f"{word!a:.80} has characters that no file name may have; leave them out")

@@ -13,8 +13,8 @@ import pytest
 HEAVY = Path(__file__).with_name("heavy.txt")
 # Seconds of processor time above which a test runs with `make thorough` only, and above which with `make slow` only.
 # On two cores and with no compiled programs on disk, all tests below the first take about ten minutes, and those
-# between the two half an hour.
-THOROUGH, SLOW = 2.0, 10.0
+# between the two about twenty.
+THOROUGH, SLOW = 2.0, 6.0
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from simkit.cli.flags import as_line
 from simkit.cli.interrupt import Stops, Terminated, word_of
-from simkit.errors import UserError
+from simkit.errors import UserError, check_characters
 from simkit.plugins import Registry
 
 VERBS = {
@@ -154,10 +154,7 @@ def _guarded(words: list[str], stops: Stops) -> int:
 
 def _dispatch(words: list[str]) -> int:
     for word in words:
-        try:
-            os.fsencode(word)
-        except UnicodeEncodeError:
-            raise UserError(f"{word!a:.80} has characters that no file name may have; leave them out") from None
+        check_characters(word)
     if not words or words[0] in ("-h", "--help", "help"):
         foreign = {name: f"from {owner}" for name, owner, _ in REGISTERED.providers() if name not in VERBS}
         verbs = VERBS | foreign

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from simkit.errors import UserError
+from simkit.errors import UserError, check_characters
 from simkit.scenario.made_in_python import with_simulation
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
@@ -308,6 +308,7 @@ def check_output(path: Path, *, overwrite: bool) -> None:
     Raises:
         UserError: if it exists and may not be replaced, or cannot be written.
     """
+    check_characters(str(path))
     for _ in range(CHECKS):
         before = _inode(path)
         try:
@@ -323,7 +324,7 @@ def _inode(path: Path) -> tuple[int, int] | None:
     """Return the device and inode of a file or folder, None if there is none."""
     try:
         found = os.stat(path)
-    except (OSError, ValueError):
+    except OSError:
         return None
     return found.st_dev, found.st_ino
 
@@ -359,9 +360,8 @@ def _check_output(path: Path, overwrite: bool) -> None:
             raise UserError(f"cannot write {path}: {existing} is not a folder; choose another with output=")
         if not os.access(existing, os.W_OK | os.X_OK):
             raise UserError(f"cannot write {path}: no permission to write in {existing}; choose another with output=")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name has characters that no file name may have"
-        raise UserError(f"cannot write {path}: {reason}; choose another with output=") from None
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}; choose another with output=") from None
 
 
 def _holds_run(folder: Path) -> bool:

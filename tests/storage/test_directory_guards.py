@@ -97,7 +97,7 @@ def test_overwriting_refuses_to_delete_what_no_run_wrote(tmp_path):
 
 @pytest.mark.parametrize("name", ["\ud800", "a\0b"])
 def test_an_output_that_no_file_may_be_named_is_refused(name):
-    with pytest.raises(UserError, match="its name has characters that no file name may have; choose another with"):
+    with pytest.raises(UserError, match="has characters that no file name may have; leave them out"):
         simkit.run(toy(), output=name)
 
 
