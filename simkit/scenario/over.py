@@ -127,7 +127,9 @@ def _range(parts: list[str], label: str) -> list[float]:
     if len(parts) == 3:
         inner = [low + (high - low) * index / (count - 1) for index in inside]
     elif low > 0.0 and high > 0.0:
-        inner = [low * math.exp((math.log(high) - math.log(low)) * index / (count - 1)) for index in inside]
+        # By common logarithms, of which those of powers of ten are exact.
+        first, last = math.log10(low), math.log10(high)
+        inner = [10 ** (first + (last - first) * index / (count - 1)) for index in inside]
     else:
         raise UserError(f"{label} has an end that is not positive; a geometric range needs both ends above 0")
     # Rounding must not move a value past the ends, which may be the bounds.

@@ -225,7 +225,8 @@ def test_a_range_may_descend(scenario):
 def test_a_geometric_range_has_both_ends_exactly_and_equal_ratios(scenario):
     _, values = parse_over(scenario, "rate=0.1:10:5:log")
     assert (values[0], values[-1]) == (0.1, 10.0)
-    # exp(log x) is good to a few units of 2.2e-16.
+    assert values[2] == 1.0
+    # 10**log10(x) is good to a few units of 2.2e-16.
     for left, right in itertools.pairwise(values):
         assert math.isclose(right / left, math.sqrt(10.0), rel_tol=1e-14)
 
