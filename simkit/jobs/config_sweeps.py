@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from simkit.errors import UserError, one_line
+from simkit.errors import UnfinishedError, UserError, one_line
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import most_in_one_file, result_bytes
 from simkit.jobs.job import Prepared, begin, proceed
@@ -129,6 +129,8 @@ class ConfigSweep(Sweep):
         """Call a function for a configuration, which errors then name."""
         try:
             return work()
+        except UnfinishedError as error:
+            raise UnfinishedError(f"{self.words_of(index)}: {error.reason}", error.folder.parent) from None
         except UserError as error:
             raise UserError(f"{self.words_of(index)}: {error}") from None
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from simkit.errors import UserError, check_characters
+from simkit.errors import UnfinishedError, UserError, check_characters
 from simkit.scenario.made_in_python import with_simulation
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
@@ -68,7 +68,7 @@ class RunDirectory:
     ) -> "Iterator[RunDirectory]":
         """Create a run directory atomically, locked from its creation to the end of the ``with`` block.
 
-        An error in the block before anything is stored removes the directory.
+        An error in the block before anything is stored removes the directory, unless it is an `UnfinishedError`.
 
         Args:
             path: folder to write; missing parents are created.
@@ -114,6 +114,8 @@ class RunDirectory:
                     replaced.rename(home)
             try:
                 yield cls.open(path)
+            except UnfinishedError:
+                raise
             except Exception:
                 if not any(home.rglob("*.npz")):
                     shutil.rmtree(home, ignore_errors=True)

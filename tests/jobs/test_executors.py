@@ -11,7 +11,8 @@ import warnings
 import pytest
 
 import simkit
-from simkit.errors import UserError
+from simkit.errors import UnfinishedError, UserError
+from simkit.jobs.config_sweeps import ConfigSweep
 from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.executors.executor import Tally, Tries
 from simkit.jobs.executors.in_this_process import InThisProcess
@@ -22,6 +23,7 @@ from simkit.jobs.sweeps import Sweep
 from simkit.scenario.loading import load
 from simkit.storage.run_directory import RunDirectory
 from simkit.storage.software import versions
+from tests.clusters import Cluster
 from tests.scenarios.small import FEW_DISKS
 
 psutil = pytest.importorskip("psutil")
@@ -94,7 +96,8 @@ def finished(request, tmp_path_factory):
 
 
 def again(folder, executor):
-    job = Sweep.of(opened := RunDirectory.open(folder))
+    opened = RunDirectory.open(folder)
+    job = (ConfigSweep if opened.kind == ConfigSweep.kind else Sweep).of(opened)
     warnings = []
     proceed(dataclasses.replace(job, executor=executor), opened, warnings.append)
     return warnings
@@ -197,6 +200,44 @@ def test_a_dask_cluster_writes_the_bytes_of_one_process_even_if_a_worker_is_kill
     forgotten(expected, *(path.name for path in expected.glob("chunk_*.npz")))
     again(expected, InThisProcess())
     assert results(tmp_path / "many") == results(expected)
+
+
+@dataclasses.dataclass(frozen=True)
+class Lost(LastChunkFirst):
+    """An executor that ends before its first chunk."""
+
+    def run(self, chunks, indices, report, warn):
+        raise UnfinishedError("the workers are lost; use", chunks.run_directory.path)
+        yield
+
+
+@pytest.mark.parametrize("configs", [{}, {"particles.small.count": (4, 6)}])
+def test_a_sweep_without_a_stored_chunk_is_kept_for_the_command_that_its_end_names(configs, tmp_path):
+    scenario = load("soft_sphere_packing", FEW_DISKS)
+    given = {"scenario": scenario, "over": {"packing_fraction": (0.7,)}, "chunk": 1}
+    job = ConfigSweep(**given, configs=configs) if configs else Sweep(**given)
+    with pytest.raises(UnfinishedError, match=f"use: simkit resume {tmp_path / 'sweep'}$"):
+        begin(dataclasses.replace(job, executor=Lost()), tmp_path / "sweep")
+    again(tmp_path / "sweep", InThisProcess())
+    assert (tmp_path / "sweep" / "sweep.nc").exists()
+
+
+def test_a_lost_scheduler_and_one_without_workers_are_one_line(tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("simkit.jobs.executors.dask_cluster.SECONDS_FOR_WORKERS", 1)
+    with Cluster(tmp_path) as cluster:
+        with pytest.raises(UserError, match="no workers for 1 s; start some with: dask worker --scheduler-file"):
+            executor_of(scheduler=str(cluster.place))
+        cluster.add_worker()
+        monkeypatch.undo()
+        executor = executor_of(scheduler=str(cluster.place))
+        with pytest.raises(UserError, match="the Dask scheduler no longer answers; start one") as caught:
+            begin(ball(executor=executor), tmp_path / "sweep", report=lambda fraction, words: cluster.scheduler.kill())
+        assert f"simkit resume {tmp_path / 'sweep'}" in str(caught.value)
+        executor.client.close()
+    again(tmp_path / "sweep", InThisProcess())
+    begin(ball(), tmp_path / "expected")
+    assert results(tmp_path / "sweep") == results(tmp_path / "expected")
 
 
 def test_sweeps_that_workers_cannot_compute_are_refused(tmp_path):

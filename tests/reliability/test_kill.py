@@ -3,6 +3,7 @@
 ``SIMKIT_KILLS=100 pytest -m "slow or not slow" tests/reliability/test_kill.py`` kills each kind of job that often.
 """
 
+import collections
 import contextlib
 import os
 import random
@@ -15,6 +16,7 @@ import time
 import pytest
 
 from simkit.render.files import whole_file
+from tests.clusters import Cluster
 
 psutil = pytest.importorskip("psutil")
 
@@ -125,6 +127,49 @@ def test_jobs_killed_at_random_moments_resume_bit_for_bit(name, tmp_path):
         if count >= WANTED:
             break
     print(f"{name}: {count} kills of {job + 1} jobs")
+
+
+def killed_over_dask(words, folder, place, moments):
+    """Kill a process of a sweep over Dask at a random moment, finish the sweep in one process; return what was killed.
+
+    Nothing is killed if the sweep ends before.
+    """
+    with Cluster(place, workers=2) as cluster:
+        command = [*SIMKIT, *words.split(), "--scheduler", str(cluster.place), "--output", str(folder)]
+        driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        name = moments.choice(["scheduler", "worker", "driver"])
+        target = {"scheduler": cluster.scheduler, "worker": cluster.workers[0], "driver": driver}[name]
+        after = moments.randrange(5)
+        while driver.poll() is None and not (
+            (folder / "manifest.json").exists() and len(list(folder.glob("chunk_*.npz"))) >= after
+        ):
+            time.sleep(0.002)
+        time.sleep(0.5 * moments.random())
+        if driver.poll() is not None:
+            name = "nothing"
+        else:
+            target.kill()
+        _, words_of_error = driver.communicate(timeout=300)
+        codes = {"scheduler": (0, 2), "worker": (0,), "driver": (0, -signal.SIGKILL), "nothing": (0,)}[name]
+        assert driver.returncode in codes, words_of_error
+        assert driver.returncode != 2 or "the Dask scheduler no longer answers" in words_of_error
+    simkit("resume", str(folder))
+    return name
+
+
+@pytest.mark.slow
+def test_sweeps_over_dask_killed_at_random_moments_end_with_the_bytes_of_one_process(tmp_path):
+    pytest.importorskip("distributed")
+    words = f"sweep channel_flow --over reynolds=100:300:6 --chunk 1 {SMALL} --set steps=40000"
+    simkit(*words.split(), "--output", str(tmp_path / "whole"))
+    expected, moments, counts = contents(tmp_path / "whole"), random.Random(words), collections.Counter()
+    for job in range(WANTED):
+        place = tmp_path / f"job_{job}"
+        place.mkdir()
+        counts[killed_over_dask(words, place / "sweep", place, moments)] += 1
+        assert contents(place / "sweep") == expected
+        shutil.rmtree(place)
+    print(f"over Dask: {dict(counts)}")
 
 
 KILLED_WHILE_DRAWING = """

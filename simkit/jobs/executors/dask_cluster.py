@@ -4,13 +4,14 @@ import dataclasses
 import socket
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from simkit.errors import UserError, one_line
+from simkit.errors import UnfinishedError, UserError, one_line
 from simkit.jobs.executors.executor import Tally, Tries
 from simkit.jobs.executors.worker import compute, refuse_other_versions
 from simkit.storage.files import DamagedFileError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 MISSING = "a Dask cluster needs the package distributed; install it with: pip install 'simkit[dask]'"
 SECONDS_TO_CONNECT = 10
+# A worker that was started together with the sweep imports Python packages first.
+SECONDS_FOR_WORKERS = 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +56,7 @@ class DaskCluster:
             deadline: seconds after which a chunk is also given to another worker.
 
         Raises:
-            UserError: if Dask is not installed, no scheduler answers, or it has no workers.
+            UserError: if Dask is not installed, no scheduler answers, or it has no workers for `SECONDS_FOR_WORKERS`.
         """
         try:
             from distributed import Client
@@ -69,11 +72,15 @@ class DaskCluster:
             client = Client(**where, timeout=SECONDS_TO_CONNECT, set_as_default=False)
         except Exception as error:  # tornado, asyncio and Dask raise many types of errors
             raise UserError(f"no Dask scheduler answers at {scheduler} ({one_line(error)}); start one") from None
-        if not client.scheduler_info(n_workers=-1)["workers"]:
+        try:
+            client.wait_for_workers(1, timeout=SECONDS_FOR_WORKERS)
+        except OSError:  # also Dask's TimeoutError
             client.close()
+            option = scheduler if "address" in where else f"--scheduler-file {scheduler}"
             raise UserError(
-                f"the Dask scheduler at {scheduler} has no workers; start some with: dask worker {scheduler}"
-            )
+                f"the Dask scheduler at {scheduler} has had no workers for {SECONDS_FOR_WORKERS} s; start some with: "
+                f"dask worker {option}"
+            ) from None
         return cls(client, deadline)
 
     @property
@@ -84,11 +91,16 @@ class DaskCluster:
     def run(
         self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
     ) -> Generator[tuple[int, dict[str, np.ndarray]], None, None]:
-        """Compute chunks, see `simkit.jobs.executors.executor.Executor.run`."""
+        """Compute chunks, see `simkit.jobs.executors.executor.Executor.run`.
+
+        Raises:
+            UnfinishedError: if the scheduler is lost, or as for `Tries.record_failure`.
+        """
         directory, tally = chunks.run_directory, Tally(chunks, indices, report)
         tries = Tries(directory.path, warn)
         own, missing = versions(), set(indices)
         tasks: dict[Any, tuple[int, float]] = {}
+        waits = False
 
         def submit(index: int) -> None:
             arguments = (str(directory.path.resolve()), directory.identity, index, tries.parts(index), own)
@@ -113,6 +125,8 @@ class DaskCluster:
                         tries.record_failure(index, f"{error}; is {directory.path} the same folder for every worker?")
                         submit(index)
                         continue
+                    except CancelledError:  # this process cancels no task before the end
+                        raise _lost(directory.path) from None
                     except Exception as error:  # the death of a worker, or a defect of simkit
                         tries.record_failure(index, f"its worker failed: {one_line(error)}")
                         submit(index)
@@ -121,7 +135,14 @@ class DaskCluster:
                     tally.update(index, 1.0)
                     yield index, arrays
                 now = time.monotonic()
-                running = {key for keys in self.client.processing().values() for key in keys} if tasks else set()
+                try:
+                    by_worker = self.client.processing() if tasks else {}
+                except OSError:
+                    raise _lost(directory.path) from None
+                if tasks and not by_worker and not waits:
+                    warn("the Dask cluster has no workers; the sweep continues when it has one")
+                waits = bool(tasks) and not by_worker
+                running = {key for keys in by_worker.values() for key in keys}
                 for task, (index, began) in list(tasks.items()):
                     if task.key not in running:
                         tasks[task] = index, now  # queued until a worker is free
@@ -130,7 +151,8 @@ class DaskCluster:
                         tasks[task] = index, float("inf")
                         submit(index)
         finally:
-            self.client.cancel(list(tasks), force=True)
+            if self.client.status == "running":
+                self.client.cancel(list(tasks), force=True)
 
 
 def _finished(tasks: Iterable[Any]) -> list[Any]:
@@ -139,6 +161,12 @@ def _finished(tasks: Iterable[Any]) -> list[Any]:
     while not (done := [task for task in tasks if task.done()]) and time.monotonic() < end:
         time.sleep(0.02)
     return done
+
+
+def _lost(folder: Path) -> UnfinishedError:
+    return UnfinishedError(
+        "the Dask scheduler no longer answers; start one with workers and pass it, or no scheduler, to", folder
+    )
 
 
 def _check_listening(scheduler: str) -> None:

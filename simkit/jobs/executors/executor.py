@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from simkit.errors import UserError
+from simkit.errors import UnfinishedError
 
 if TYPE_CHECKING:
     from simkit.jobs.callbacks import Report, Warn
@@ -113,13 +113,14 @@ class Tries:
             reason: cause in words.
 
         Raises:
-            UserError: if the chunk has failed `MOST_TRIES` times.
+            UnfinishedError: if the chunk has failed `MOST_TRIES` times.
         """
         self._failures[index] = self._failures.get(index, 0) + 1
         if self._failures[index] >= MOST_TRIES:
-            raise UserError(
-                f"{self._folder}: chunk {index} failed {MOST_TRIES} times ({reason}); pass a smaller chunk= if memory "
-                f"is short, then resume with: simkit resume {self._folder}"
+            raise UnfinishedError(
+                f"chunk {index} failed {MOST_TRIES} times ({reason}); pass a smaller chunk= if memory is short, then "
+                "resume with",
+                self._folder,
             )
         how = "once more, in 2 parts, whose last digits may differ" if self.parts(index) > 1 else "once more"
         self._warn(f"chunk {index}: {reason}; computing it {how}")
