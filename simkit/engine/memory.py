@@ -57,18 +57,19 @@ def _parsed(text: str) -> int:
     """Return the bytes in a size such as ``"8GiB"`` or ``"500 MB"``.
 
     Raises:
-        UserError: if it is not a positive number with one of the units B, kB, MB, GB, KiB, MiB, GiB.
+        UserError: if it is not a positive number with one of the units B, kB, MB, GB, TB, KiB, MiB, GiB, TiB.
     """
-    units = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-    digits = text.strip().rstrip("bBiIkKmMgG ")
+    powers = {"K": 1, "M": 2, "G": 3, "T": 4}
+    units = {"B": 1} | {f"{k}B": 1000**n for k, n in powers.items()} | {f"{k}IB": 1024**n for k, n in powers.items()}
+    digits = text.strip().rstrip("bBiIkKmMgGtT ")
     unit = text.strip()[len(digits) :].strip().upper() or "B"
     try:
         size = float(digits) * units[unit]
-        if not 1 <= size < 2**60:
-            raise ValueError
-        return int(size)
     except (ValueError, KeyError):
         raise UserError(f"'{text}' is not a memory size; write a number and a unit, such as 8GiB or 500MB") from None
+    if not 1 <= size < 2**60:
+        raise UserError(f"'{text}' is no possible memory size; choose one from 1 B to 1,000,000 TiB")
+    return int(size)
 
 
 def memory_in_bytes(size: int | str) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from simkit import __version__
 from simkit.errors import UserError, nearest
 from simkit.export.replacing import check_replaceable
+from simkit.jobs.sweep_results import RESULT
 from simkit.jobs.totals import blocks_of
 from simkit.storage.files import make_folder
 from simkit.storage.netcdf import to_netcdf_types
@@ -49,6 +50,8 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
     if to not in ENDINGS:
         raise UserError(f"'{to}' is not a format{nearest(str(to), tuple(ENDINGS))}")
     path = Path(path)
+    if path.name == RESULT and (path.parent / "manifest.json").exists():
+        raise UserError(f"{path} is the result of a sweep, which no export replaces; choose another file with output=")
     check_replaceable(path, overwrite, MARKS.get(to, ()), is_earlier=lambda content: _is_earlier(content, to, result))
     if (package := NEEDS.get(to)) is not None:
         try:

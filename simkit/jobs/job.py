@@ -69,6 +69,7 @@ class Job[Result](abc.ABC):
         stores: regular expression of the folders that hold segments, besides the run directory itself.
         nested: regular expression of the folders that are themselves run directories, and their kind.
         has_frames: whether the job stores frames, which can be drawn and exported.
+        keeps_parts: whether a finished job has all of its parts; one that lacks some is resumed.
         report: module of the layer above whose ``finish`` prints and draws a result on the command line.
         repair: effect of resuming a job with a damaged result, in words.
     """
@@ -81,6 +82,7 @@ class Job[Result](abc.ABC):
     stores: ClassVar[str] = ""
     nested: ClassVar[tuple[str, str] | None] = None
     has_frames: ClassVar[bool] = False
+    keeps_parts: ClassVar[bool] = False
     report: ClassVar[str]
     repair: ClassVar[str] = "repair the run"
 

@@ -152,7 +152,10 @@ def planned(
             raise UserError(f"table= gives all points; make '{next(iter(points))}' of over a column of it")
         points, origin = tabulated(scenario, table)
     elif zip and len(points) < 2:
-        raise UserError("zip=True pairs the values of several parameters; give at least 2 parameters")
+        raise UserError(
+            "zip=True pairs the values of several parameters; give at least 2 parameters"
+            + (", besides config keys, which are combined with every pair" if configs else "")
+        )
     _check_unset(scenario, (*configs, *(f"params.{name}" for name in points)), overrides)
     fields |= {"zip": bool(given), "origin": origin, "memory": None if memory is None else memory_in_bytes(memory)}
     if configs:

@@ -38,7 +38,7 @@ class Progress:
     folder: Path
     kind: str
     scenario: str
-    state: Literal["finished", "running", "interrupted"]
+    state: Literal["finished", "running", "interrupted", "damaged"]
     fraction: float
     words: str
     failed: list[str]
@@ -62,7 +62,7 @@ def progress_of(path: Path | str) -> Progress:
     found: StoredProgress = job.stored_progress(directory)
     state = "running" if is_locked(directory.path) else "interrupted"
     if all(check_regular(directory.path / name) for name in job.results):
-        state = "finished"
+        state = "finished" if found.fraction == 1 or not job.keeps_parts else "damaged"
     began = (directory.path / "manifest.json").stat().st_mtime
     done = 1.0 if state == "finished" else found.fraction
     left = _seconds_left(done, [began, *found.times]) if state == "running" else None

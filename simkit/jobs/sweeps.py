@@ -56,6 +56,7 @@ class Sweep(Members, Job["xarray.Dataset"]):
 
     kind = "sweep"
     noun = "a sweep"
+    keeps_parts = True
     files = r"sweep\.(nc|png)|objectives\.npz|chunk_\d{4,}\.npz"
     stores = r"chunk_\d{4,}"
     request_checks: ClassVar = {

@@ -264,12 +264,19 @@ def test_a_run_cannot_be_resumed_by_workers(tmp_path):
         simkit.resume(tmp_path / "run", workers=2)
 
 
-def test_a_missing_scheduler_gives_one_line():
+def test_a_missing_scheduler_gives_one_line(tmp_path):
     pytest.importorskip("distributed")
     with pytest.raises(UserError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         executor_of(scheduler="tcp://127.0.0.1:9")
-    with pytest.raises(UserError, match="neither an address such as tcp://host:8786 nor a file; give one of them"):
+    with pytest.raises(UserError, match="neither an address such as tcp://host:8786 nor a scheduler file"):
         executor_of(scheduler="nowhere.json")
+    file = tmp_path / "wrong.json"
+    for content in ("a,b", "{}", "[]", '{"address": 5}', '{"address": "tcp://x"}'):
+        file.write_text(content)
+        with pytest.raises(UserError, match="nor a scheduler file; give one of them"):
+            executor_of(scheduler=str(file))
+    with pytest.raises(UserError, match="nor a scheduler file; give one of them"):
+        executor_of(scheduler="http://x")
 
 
 def test_workers_with_other_software_are_refused():

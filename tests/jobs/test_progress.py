@@ -11,6 +11,7 @@ import pytest
 import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
+from simkit.export.data_files import data_file
 from simkit.jobs.progress import progress_of
 from simkit.storage.run_directory import RunDirectory, is_locked
 from tests.scenarios.small import FEW_DISKS
@@ -167,3 +168,14 @@ def test_status_as_json(tmp_path, capsys):
     assert main(["status", str(tmp_path / "run"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["state"], told["fraction"], told["failed"]) == ("finished", 1.0, [])
+
+
+def test_a_finished_sweep_without_one_of_its_chunks_is_damaged_and_its_result_not_replaced_by_an_export(tmp_path):
+    swept = simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, chunk=1, output=tmp_path / "sweep")
+    assert progress_of(tmp_path / "sweep").state == "finished"
+    with pytest.raises(UserError, match="is the result of a sweep, which no export replaces"):
+        data_file(swept, "netcdf", tmp_path / "sweep" / "sweep.nc", overwrite=True)
+    (tmp_path / "sweep" / "chunk_0001.npz").unlink()
+    assert progress_of(tmp_path / "sweep").state == "damaged"
+    simkit.resume(tmp_path / "sweep")
+    assert progress_of(tmp_path / "sweep").state == "finished"

@@ -58,7 +58,11 @@ def test_a_stored_derivative_is_that_of_one_program(objective, steps, tmp_path):
             ["reynolds", "forcing"],
             {"config.axes.x.cells": 8, "config.axes.y.cells": 6, "steps": 400, "precision": "float64"},
         ),
-        ("binary_glass", ["epsilon_AB"], {"steps": 20, "every": 5}),
+        (
+            "nose_hoover",
+            ["temperature"],
+            {"steps": 20, "every": 5, "objective": "final(temperature)", "precision": "float64"},
+        ),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
 )

@@ -35,6 +35,6 @@ def main(arguments: argparse.Namespace) -> int:
     print_totals(found.totals)
     if found.seconds_left is not None:
         print(f"time left:  about {clock(found.seconds_left)}")
-    if found.state == "interrupted":
+    if found.state in ("interrupted", "damaged"):
         print(f"resume with: {found.resuming}")
     return FINE

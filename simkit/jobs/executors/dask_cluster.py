@@ -1,6 +1,7 @@
 """Executor on a Dask cluster, whose workers compute chunks of a sweep and write them into a shared folder."""
 
 import dataclasses
+import json
 import socket
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -60,18 +61,22 @@ class DaskCluster:
         """
         try:
             from distributed import Client
+            from distributed.comm.addressing import get_address_host_port
         except ImportError:
             raise UserError(MISSING) from None
         where: dict[str, Any] = {"address": scheduler} if "://" in scheduler else {"scheduler_file": scheduler}
-        if "scheduler_file" in where and not Path(scheduler).is_file():
-            wanted = "neither an address such as tcp://host:8786 nor a file; give one of them"
-            raise UserError(f"scheduler = {scheduler!r:.80} is {wanted}")
         try:
-            if "address" in where:
-                _check_listening(scheduler)
+            address = scheduler if "address" in where else json.loads(Path(scheduler).read_text())["address"]
+            get_address_host_port(address)  # a client that cannot be made is not closed in an orderly way
+        except (OSError, TypeError, ValueError, KeyError, RecursionError):
+            wanted = "neither an address such as tcp://host:8786 nor a scheduler file; give one of them"
+            raise UserError(f"scheduler = {scheduler!r:.80} is {wanted}") from None
+        try:
+            _check_listening(address)
             client = Client(**where, timeout=SECONDS_TO_CONNECT, set_as_default=False)
         except Exception as error:  # tornado, asyncio and Dask raise many types of errors
-            raise UserError(f"no Dask scheduler answers at {scheduler} ({one_line(error)}); start one") from None
+            reason = one_line(error) or type(error).__name__
+            raise UserError(f"no Dask scheduler answers at {scheduler} ({reason}); start one") from None
         try:
             client.wait_for_workers(1, timeout=SECONDS_FOR_WORKERS)
         except OSError:  # also Dask's TimeoutError
