@@ -33,7 +33,7 @@ def test_memory_sizes_are_parsed(text, size):
     ["", " ", "GiB", "eight", "-1GiB", "0", "0.5", "nan", "inf", "1e30", "8XB", "8 GiB 3", "8GiBs", "--", "8,5GB"],
 )
 def test_invalid_memory_sizes_are_refused(text):
-    with pytest.raises(UserError, match="not a memory size|no possible memory size"):
+    with pytest.raises(UserError, match=r"not a memory size|no possible memory size"):
         memory_in_bytes(text)
 
 
