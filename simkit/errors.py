@@ -2,9 +2,7 @@
 
 import contextlib
 import os
-import shlex
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 
 class UserError(Exception):
@@ -25,20 +23,6 @@ class UserError(Exception):
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython prints instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
-
-
-class UnfinishedError(UserError):
-    """The end of a job that can be resumed: its run directory is kept, even if no result is stored yet.
-
-    Attributes:
-        reason: what happened and what to do before resuming, ending before a colon and the command.
-        folder: the run directory.
-    """
-
-    def __init__(self, reason: str, folder: Path) -> None:
-        """Store the parts of the message."""
-        super().__init__(f"{folder}: {reason}: simkit resume {shlex.quote(str(folder))}")
-        self.reason, self.folder = reason, folder
 
 
 class Mistakes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from simkit.errors import UnfinishedError, UserError, one_line
+from simkit.errors import UserError, one_line
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import most_in_one_file, result_bytes
 from simkit.jobs.job import Prepared, begin, proceed
@@ -27,7 +27,7 @@ from simkit.scenario import checks
 from simkit.scenario.overrides import with_values
 from simkit.storage import manifest_schema
 from simkit.storage.files import DamagedFileError
-from simkit.storage.run_directory import RunDirectory
+from simkit.storage.run_directory import RunDirectory, UnfinishedError
 
 if TYPE_CHECKING:
     import xarray

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from simkit.errors import UnfinishedError, UserError, check_characters
+from simkit.errors import UserError, check_characters
 from simkit.scenario.made_in_python import with_simulation
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
@@ -45,6 +45,20 @@ def resuming(path: Path, simulation: str) -> str:
     if simulation == IN_PYTHON:
         return f"simkit.resume({json.dumps(str(path))}, simulation=...) in Python"
     return f"simkit resume {shlex.quote(str(path))}"
+
+
+class UnfinishedError(UserError):
+    """The end of a job that can be resumed: its run directory is kept, even if no result is stored yet.
+
+    Attributes:
+        reason: what happened and what to do before resuming, ending before a colon and the command.
+        folder: the run directory.
+    """
+
+    def __init__(self, reason: str, folder: Path) -> None:
+        """Store the parts of the message."""
+        super().__init__(f"{folder}: {reason}: {resuming(folder, '')}")
+        self.reason, self.folder = reason, folder
 
 
 class RunDirectory:
@@ -114,10 +128,8 @@ class RunDirectory:
                     replaced.rename(home)
             try:
                 yield cls.open(path)
-            except UnfinishedError:
-                raise
-            except Exception:
-                if not any(home.rglob("*.npz")):
+            except Exception as error:
+                if not isinstance(error, UnfinishedError) and not any(home.rglob("*.npz")):
                     shutil.rmtree(home, ignore_errors=True)
                 raise
 

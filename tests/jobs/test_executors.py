@@ -11,7 +11,7 @@ import warnings
 import pytest
 
 import simkit
-from simkit.errors import UnfinishedError, UserError
+from simkit.errors import UserError
 from simkit.jobs.config_sweeps import ConfigSweep
 from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.executors.executor import Tally, Tries
@@ -21,7 +21,7 @@ from simkit.jobs.executors.worker import refuse_other_versions
 from simkit.jobs.job import begin, proceed
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario.loading import load
-from simkit.storage.run_directory import RunDirectory
+from simkit.storage.run_directory import RunDirectory, UnfinishedError
 from simkit.storage.software import versions
 from tests.clusters import Cluster
 from tests.scenarios.small import FEW_DISKS

@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from simkit.errors import UnfinishedError, UserError, one_line
+from simkit.errors import UserError, one_line
 from simkit.jobs.executors.executor import Tally, Tries
 from simkit.jobs.executors.worker import compute, refuse_other_versions
 from simkit.storage.files import DamagedFileError
+from simkit.storage.run_directory import UnfinishedError
 from simkit.storage.software import versions
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from simkit.errors import UnfinishedError
+from simkit.storage.run_directory import UnfinishedError
 
 if TYPE_CHECKING:
     from simkit.jobs.callbacks import Report, Warn
