@@ -226,7 +226,7 @@ def test_a_lost_scheduler_and_one_without_workers_are_one_line(tmp_path, monkeyp
     pytest.importorskip("distributed")
     monkeypatch.setattr("simkit.jobs.executors.dask_cluster.SECONDS_FOR_WORKERS", 1)
     with Cluster(tmp_path) as cluster:
-        with pytest.raises(UserError, match="no workers for 1 s; start some with: dask worker --scheduler-file"):
+        with pytest.raises(UserError, match="no workers for 1 s; start some with: dask worker tcp:"):
             executor_of(scheduler=str(cluster.place))
         cluster.add_worker()
         monkeypatch.undo()

@@ -65,16 +65,15 @@ class DaskCluster:
             from distributed.comm.addressing import get_address_host_port
         except ImportError:
             raise UserError(MISSING) from None
-        where: dict[str, Any] = {"address": scheduler} if "://" in scheduler else {"scheduler_file": scheduler}
         try:
-            address = scheduler if "address" in where else json.loads(Path(scheduler).read_text())["address"]
+            address = scheduler if "://" in scheduler else json.loads(Path(scheduler).read_text())["address"]
             get_address_host_port(address)  # a client that cannot be made is not closed in an orderly way
         except (OSError, TypeError, ValueError, KeyError, RecursionError):
             wanted = "neither an address such as tcp://host:8786 nor a scheduler file; give one of them"
             raise UserError(f"scheduler = {scheduler!r:.80} is {wanted}") from None
         try:
             _check_listening(address)
-            client = Client(**where, timeout=SECONDS_TO_CONNECT, set_as_default=False)
+            client = Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
         except Exception as error:  # tornado, asyncio and Dask raise many types of errors
             reason = one_line(error) or type(error).__name__
             raise UserError(f"no Dask scheduler answers at {scheduler} ({reason}); start one") from None
@@ -82,10 +81,9 @@ class DaskCluster:
             client.wait_for_workers(1, timeout=SECONDS_FOR_WORKERS)
         except OSError:  # also Dask's TimeoutError
             client.close()
-            option = scheduler if "address" in where else f"--scheduler-file {scheduler}"
             raise UserError(
                 f"the Dask scheduler at {scheduler} has had no workers for {SECONDS_FOR_WORKERS} s; start some with: "
-                f"dask worker {option}"
+                f"dask worker {address}"
             ) from None
         return cls(client, deadline)
 
