@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simkit.errors import UserError, one_line
+from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import apply_overrides
 
@@ -123,6 +124,7 @@ def changed_by(arguments: argparse.Namespace, scenario: "Scenario") -> "Scenario
     settings = list(arguments.set)
     for key in ("seed", "precision"):
         if (value := getattr(arguments, key)) is not None:
+            checks.run_setting(key, value, f"--{key}")
             settings.append(f"run.{key}={value}")
     return apply_overrides(scenario, settings)
 

@@ -52,6 +52,8 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
     path = Path(path)
     if path.name == RESULT and (path.parent / "manifest.json").exists():
         raise UserError(f"{path} is the result of a sweep, which no export replaces; choose another file with output=")
+    if other := next((name for name, ending in ENDINGS.items() if name != to and path.suffix == ending), None):
+        raise UserError(f"{path} has the ending of {other}, and {to} is asked for; choose another with output=")
     check_replaceable(path, overwrite, MARKS.get(to, ()), is_earlier=lambda content: _is_earlier(content, to, result))
     if (package := NEEDS.get(to)) is not None:
         try:

@@ -40,7 +40,6 @@ def fitting_chunk(sweep: Members, prepared: Prepared, output: Path | None, execu
     Raises:
         UserError: if the given chunk, one member, or the results of all members do not fit.
     """
-    from simkit.core.pytree import size_in_bytes
     from simkit.engine.memory import available_bytes, format_bytes
 
     simulation, chunk, workers = prepared.simulation, sweep.chunk, executor.concurrency
@@ -49,16 +48,8 @@ def fitting_chunk(sweep: Members, prepared: Prepared, output: Path | None, execu
     def needed(members: int) -> int:
         return program_bytes(sweep, prepared, members)
 
-    def too_large(need: int, limit: int) -> UserError:
-        return UserError(
-            f"one member needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
-            "pass a larger memory= or make the simulation smaller"
-        )
-
-    # A lower bound that needs no compilation: a segment holds the state at its start and the state at its end.
     free = available_bytes()
-    if (least := 2 * size_in_bytes(prepared.shapes[0])) > free:
-        raise too_large(least, free)
+    check_member(least_bytes(prepared), min(limit, free))
     if sweep.in_one_file and (kept := result_bytes(sweep, prepared)) > free:
         diagnosed = result_bytes(dataclasses.replace(sweep, final_frames=False), prepared)
         remedy = "pass final_frames=False to keep the diagnostics only, or " if diagnosed <= free else ""
@@ -80,12 +71,41 @@ def fitting_chunk(sweep: Members, prepared: Prepared, output: Path | None, execu
             f"a chunk of {chunk} members needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
             f"pass a smaller chunk= (about {max(chunk * limit // need, 1)}) or a larger memory="
         )
-    fitting = wanted * limit // need
+    fitting = max(wanted * limit // need, 1)
     while fitting > 1 and needed(fitting) > limit:
         fitting //= 2
-    if fitting < 1 or needed(fitting) > limit:
-        raise too_large(needed(1), limit)
+    check_member(needed(fitting), limit)
     return fitting
+
+
+def least_bytes(prepared: Prepared) -> int:
+    """Return a lower bound of the memory of one member, the states at the start and end of a segment.
+
+    Args:
+        prepared: simulation of one member; its program is not compiled.
+    """
+    from simkit.core.pytree import size_in_bytes
+
+    return 2 * size_in_bytes(prepared.shapes[0])
+
+
+def check_member(need: int, limit: int) -> None:
+    """Check that one member fits in memory.
+
+    Args:
+        need: its memory in bytes.
+        limit: memory in bytes that a program may use.
+
+    Raises:
+        UserError: if it does not fit.
+    """
+    from simkit.engine.memory import format_bytes
+
+    if need > limit:
+        raise UserError(
+            f"one member needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
+            "pass a larger memory= or make the simulation smaller"
+        )
 
 
 def usual_chunk(sweep: Members, prepared: Prepared, workers: int = 1) -> int:

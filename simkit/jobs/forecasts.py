@@ -71,10 +71,11 @@ def forecast(job: Sweep, output: Path | None = None, *, timed: bool = False) -> 
 
 def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
     """Return the resources of a sweep of one configuration."""
-    from simkit.core.pytree import size_in_bytes
     from simkit.jobs.chunk_size import (
+        check_member,
         disk_bytes,
         is_in_one_file,
+        least_bytes,
         memory_limit,
         program_bytes,
         result_bytes,
@@ -85,14 +86,15 @@ def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
     prepared = Prepared(simulation, part.program(simulation))
     kept = result_bytes(part, prepared)
     part = dataclasses.replace(part, in_one_file=output is None or is_in_one_file(part, prepared))
-    each, seconds = 2 * size_in_bytes(prepared.shapes[0]), None
+    each, seconds = least_bytes(prepared), None
     if timed:
         part = part.fitted(prepared, output)
         chunk = part.chunk or part.members
         memory, seconds = program_bytes(part, prepared, chunk), _seconds(part, prepared)
     else:
+        check_member(each, limit := memory_limit(part))
         usual = part.chunk or usual_chunk(part, prepared, part.executor.concurrency)
-        chunk = min(usual, part.members, max(memory_limit(part) // max(each, 1), 1))
+        chunk = min(usual, part.members, max(limit // max(each, 1), 1))
         memory = chunk * each
     chunks = 1 if simulation.converges else -(-part.members // chunk)
     memory += kept if part.in_one_file else kept * chunk // part.members

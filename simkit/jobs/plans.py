@@ -142,8 +142,11 @@ def planned(
     given = [word for word, is_given in (("zip=True", zip), ("sample=", sample), ("table=", table)) if is_given]
     if len(given) > 1:
         raise UserError(f"{given[0]} and {given[1]} are two ways to make points; give one of them")
-    if (members is None) != (sample is None):
-        raise UserError("members= is the number of points of a sample; give both sample= and members=, or neither")
+    if sample is not None and members is None:
+        raise UserError("sample= needs the number of points; give members= too")
+    if sample is None and members is not None:
+        remedy = "leave it out" if given else "give sample= too, or leave it out"
+        raise UserError(f"members= is the number of points of a sample; {remedy}")
     origin = ""
     if sample is not None and members is not None:
         points, origin = sampled(scenario, points, sample, members)

@@ -15,8 +15,8 @@ from simkit.scenario import checks
 from simkit.scenario.inlined import read_text
 from simkit.scenario.scenario import Scenario
 
-# Excludes other text that Python accepts as a float, such as 1_000.
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+# Excludes other text that Python accepts as a float, such as 1_000 and the digits of other scripts.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
 _LARGEST = 64 * 2**20
 
 

@@ -96,6 +96,8 @@ def _listed(spec: str, label: str) -> tuple[Any, ...]:
         else:
             depth += (character in "[{") - (character in "]}")
         parts[-1] += character
+    if depth or quote:
+        raise UserError(f"{label}={one_line(spec, 60)} has a quote or bracket without its other end; write both")
     if not 2 <= len(parts) <= MAX_COUNT:
         raise UserError(
             f"{label} gives {len(parts)} value{'s' * (len(parts) > 1)}; give 2 to {MAX_COUNT}, or use --set for one"

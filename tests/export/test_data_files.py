@@ -141,6 +141,15 @@ def test_files_that_no_export_wrote_are_kept(to, content, flow, tmp_path):
     assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize(
+    ("to", "name"), [("csv", "a.parquet"), ("netcdf", "a.csv"), ("zarr", "a.nc"), ("vtk", "a.csv")]
+)
+def test_endings_of_another_format_are_refused(to, name, flow, tmp_path):
+    with pytest.raises(UserError, match=f"{name} has the ending of .*, and {to} is asked for; choose another"):
+        data_file(simkit.open_run(flow), to, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
 def test_refused_data_file_leaves_nothing(flow, sweep, tmp_path, monkeypatch):
     run = simkit.open_run(flow)
     with pytest.raises(UserError, match="'netcfd' is not a format; did you mean 'netcdf'"):

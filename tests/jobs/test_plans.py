@@ -104,8 +104,9 @@ def test_an_interrupted_sweep_over_configurations_resumes(tmp_path):
         ),
         ({"over": {"frequency": [1.0, 2.0]}, "zip": True}, "give at least 2 parameters"),
         ({"over": RANGES, "sample": "sobl", "members": 4}, "sobol"),
-        ({"over": RANGES, "sample": "sobol"}, "give both sample= and members="),
-        ({"over": RANGES, "members": 4}, "give both sample= and members="),
+        ({"over": RANGES, "sample": "sobol"}, "sample= needs the number of points; give members= too"),
+        ({"over": RANGES, "members": 4}, "give sample= too, or leave it out"),
+        ({"over": {}, "members": 4, "table": "table.csv"}, "points of a sample; leave it out"),
         ({"over": {}, "sample": "sobol", "members": 4}, "a range of at least one parameter"),
         ({"over": {"frequency": (0.0, 1.0, "log")}, "sample": "sobol", "members": 4}, "frequency"),
         ({"over": {"frequency": [1.0, 2.0, 3.0]}, "sample": "sobol", "members": 4}, "is not a range to sample"),
@@ -131,6 +132,7 @@ def test_invalid_points_give_one_line(asked, message):
         ("frequency\n1.0\nnan\n", "row 3, column 'frequency'"),
         ("frequency\n-1e9\n", "row 2, column 'frequency'"),
         ("frequency\n1_000\n", "row 2, column 'frequency'"),
+        ("frequency\n\u0661\u0662\n", "row 2, column 'frequency'"),
         ("frequency,time_step\n1.0\n", "row 2 has 1 cells, and the header 2"),
         ("frequency,frequency\n1.0,1.0\n", "is given twice"),
         ("frequenzy\n1.0\n", "did you mean 'frequency'"),
@@ -181,7 +183,6 @@ def test_invalid_table_files_give_one_line(tmp_path):
 
 
 def test_a_forecast_counts_members_chunks_and_compilations(tmp_path, capsys):
-
     file = tmp_path / "toy.toml"
     file.write_text(toy().text)
     words = ["sweep", str(file), "--over", "frequency=1:2:4", "--over", "config.size=2,3", "--chunk", "2"]
