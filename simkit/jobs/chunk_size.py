@@ -71,9 +71,9 @@ def fitting_chunk(sweep: Members, prepared: Prepared, output: Path | None, execu
             f"a chunk of {chunk} members needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
             f"pass a smaller chunk= (about {max(chunk * limit // need, 1)}) or a larger memory="
         )
-    fitting = max(wanted * limit // need, 1)
+    fitting = _even(sweep, prepared, max(wanted * limit // need, 1))
     while fitting > 1 and needed(fitting) > limit:
-        fitting //= 2
+        fitting = _even(sweep, prepared, fitting // 2)
     check_member(needed(fitting), limit)
     return fitting
 
@@ -128,7 +128,12 @@ def usual_chunk(sweep: Members, prepared: Prepared, workers: int = 1) -> int:
     if cores > 1 and workers == 1:
         least = CPU_CHUNK_BYTES // max(size_in_bytes(prepared.shapes[0]), 1)
         share = min(share, max(-(-sweep.members // cores), least, 1))
-    return share
+    return _even(sweep, prepared, share)
+
+
+def _even(sweep: Members, prepared: Prepared, chunk: int) -> int:
+    """Return the size of as many chunks of equal size: the last one would be padded, which costs time and space."""
+    return chunk if prepared.simulation.converges else -(-sweep.members // -(-sweep.members // chunk))
 
 
 def memory_limit(sweep: Members, processes: int = 1) -> int:
@@ -158,13 +163,15 @@ def result_bytes(sweep: Members, prepared: Prepared) -> int:
 
 
 def disk_bytes(sweep: Members, prepared: Prepared) -> int:
-    """Return the bytes of a sweep's files: its chunks and, of a small result, the same again in one file.
+    """Return the bytes of a sweep's files: its chunks, the last one padded, and a small result again as one file.
 
     Args:
         sweep: the sweep.
         prepared: simulation of one member.
     """
-    return (1 + sweep.in_one_file) * result_bytes(sweep, prepared)
+    kept, chunk = result_bytes(sweep, prepared), sweep.chunk or sweep.members
+    padded = sweep.members if prepared.simulation.converges else -(-sweep.members // chunk) * chunk
+    return kept * padded // sweep.members + sweep.in_one_file * kept
 
 
 def is_in_one_file(sweep: Members, prepared: Prepared) -> bool:

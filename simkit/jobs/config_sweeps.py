@@ -208,10 +208,11 @@ class ConfigSweep(Sweep):
         fraction = sum(one.fraction for one in found) / len(parts)
         return StoredProgress(
             fraction,
-            f"{round(fraction * self.members)} of {self.members} members",
+            f"{(ended := sum(one.members for one in found))} of {self.members} members",
             [line for one in found for line in one.failed],
             [time for one in found for time in one.times],
             sum(len(one.failed) if one.failures is None else one.failures for one in found),
+            ended,
         )
 
     def check_finished(self, directory: RunDirectory) -> None:

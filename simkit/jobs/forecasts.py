@@ -95,7 +95,7 @@ def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
         check_member(each, limit := memory_limit(part))
         usual = part.chunk or usual_chunk(part, prepared, part.executor.concurrency)
         chunk = min(usual, part.members, max(limit // max(each, 1), 1))
-        memory = chunk * each
+        memory, part = chunk * each, dataclasses.replace(part, chunk=chunk)
     chunks = 1 if simulation.converges else -(-part.members // chunk)
     memory += kept if part.in_one_file else kept * chunk // part.members
     disk = disk_bytes(part, prepared)

@@ -1,6 +1,7 @@
 """Optimizations of a scenario's objective: runs whose steps are updates of the parameters."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from simkit.jobs.job import Prepared
 from simkit.jobs.outcome import NOT_FINITE, DrivenJob, Outcome, describe
 from simkit.scenario import checks
 from simkit.scenario.build import build
+from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets, manifest_schema
 from simkit.storage.run_directory import RunDirectory
 
@@ -36,6 +38,29 @@ if TYPE_CHECKING:
 MOST_LINES = 4
 # Bounds of the learning rate; 0 is excluded.
 LEARNING_RATES = (POSITIVE[0], 10.0)
+
+
+def bound_lines(
+    scenario: Scenario, best: Mapping[str, np.ndarray], sides: Mapping[str, np.ndarray], *, has_derivative: bool
+) -> list[str]:
+    """Return a line for each entry of the best parameters that lies at a bound.
+
+    Args:
+        scenario: with the bounds.
+        best: best parameters.
+        sides: by parameter, -1 where it is at its lower and 1 where at its upper bound.
+        has_derivative: whether the method has derivatives; otherwise it is not known whether the objective improves
+            beyond the bound.
+    """
+    lines, beyond = [], ", toward which the objective still improves" * has_derivative
+    for name, values in best.items():
+        bounds = scenario.parameters[name].bounds
+        for index in np.argwhere(sides[name]):
+            value, upper = values[tuple(index)], sides[name][tuple(index)] > 0
+            entry = f"{name}[{', '.join(map(str, index))}]" if index.size else name
+            bound = f"its {'upper' if upper else 'lower'} bound {shown_bound(bounds, int(upper))}"
+            lines.append(f"{entry} = {value:g} ends at {bound}{beyond}")
+    return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} more"]
 
 
 class Optimized(Outcome):
@@ -66,19 +91,11 @@ class Optimized(Outcome):
     @property
     def at_bounds(self) -> list[str]:
         """A line for each entry of the best parameters that lies at a bound."""
-        lines, (observed, diagnosed) = [], datasets.split(self.arrays)
-        # Without a derivative it is not known whether the objective improves beyond the bound.
-        beyond = ", toward which the objective still improves" if "gradient_norm" in diagnosed else ""
-        for name in self.best:
-            # Runs of earlier versions have no such array.
-            sides = observed.get(f"bound_{name}", np.zeros(1))[-1]
-            bounds = self.scenario.parameters[name].bounds
-            for index in np.argwhere(sides):
-                value, upper = observed[f"best_{name}"][-1][tuple(index)], sides[tuple(index)] > 0
-                entry = f"{name}[{', '.join(map(str, index))}]" if index.size else name
-                bound = f"its {'upper' if upper else 'lower'} bound {shown_bound(bounds, int(upper))}"
-                lines.append(f"{entry} = {value:g} ends at {bound}{beyond}")
-        return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} more"]
+        observed, diagnosed = datasets.split(self.arrays)
+        best = {name: observed[f"best_{name}"][-1] for name in self.best}
+        # Runs of earlier versions have no such array.
+        sides = {name: observed.get(f"bound_{name}", np.zeros(1))[-1] for name in best}
+        return bound_lines(self.scenario, best, sides, has_derivative="gradient_norm" in diagnosed)
 
     @property
     def message(self) -> str:

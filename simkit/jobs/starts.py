@@ -10,7 +10,7 @@ import numpy as np
 from simkit.core.optimizers.methods import LEARNING_RATE, Method
 from simkit.errors import UserError
 from simkit.jobs.derivatives import Mode, selected_parameters
-from simkit.jobs.optimizations import Optimization
+from simkit.jobs.optimizations import Optimization, bound_lines
 from simkit.jobs.outcome import RunFailedError
 from simkit.jobs.points import check_axes
 from simkit.jobs.samples import sampled
@@ -153,6 +153,19 @@ def best_of(result: "xarray.Dataset", *, maximize: bool) -> tuple[int, ...]:
     """
     best = int(best_first(result, maximize=maximize)[0])
     return tuple(int(index) for index in np.unravel_index(best, result["status"].shape))
+
+
+def bounds_of(job: Starts, result: "xarray.Dataset", index: tuple[int, ...]) -> list[str]:
+    """Return a line for each entry of the best parameters of a start that lies at a bound.
+
+    Args:
+        job: the optimization.
+        result: its result.
+        index: of the start along each axis.
+    """
+    wrt = job.optimization.checked().wrt
+    best, sides = ({name: result[f"{word}_{name}"].values[index] for name in wrt} for word in ("best", "bound"))
+    return bound_lines(job.scenario, best, sides, has_derivative="gradient_norm" in result)
 
 
 def rows_of(result: "xarray.Dataset", wrt: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

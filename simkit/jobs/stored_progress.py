@@ -16,6 +16,7 @@ class StoredProgress:
         failed: a line for each failed member (the first of many), or for the run.
         times: times at which its files were written, in seconds.
         failures: number of failed members and damaged files; ``None`` if ``failed`` lists them all.
+        members: number of members that have ended, of a sweep.
         totals: number of stored members by status, and quantiles of their final diagnostics.
     """
 
@@ -24,6 +25,7 @@ class StoredProgress:
     failed: list[str]
     times: list[float]
     failures: int | None = None
+    members: int = 0
     totals: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 

@@ -26,7 +26,7 @@ def chunk_progress(sweep: Members, directory: RunDirectory, repair: str) -> Stor
 
     # Only converging members are divided into several blocks; a single block begins at member 0 in any case.
     size = sweep.chunk_length(converges=sweep.blocks > 1)
-    frames, done, under_way = sweep.plan.frames + 1, 0, 0.0
+    frames, done, left, under_way = sweep.plan.frames + 1, 0, 0, 0.0
     lines: list[str] = []
     totals, damaged = Totals(sweep.failures), 0
     paths = sorted(directory.path.glob("chunk_[0-9]*.npz"))
@@ -53,14 +53,14 @@ def chunk_progress(sweep: Members, directory: RunDirectory, repair: str) -> Stor
             segments = [store.read_segment(path) for path in written]
         except DamagedFileError:
             continue  # it is being removed, since its chunk is finished; otherwise `resume` computes it again
-        left = [segment["left"] for segment in segments if "left" in segment]
-        share = min(size, sweep.members) * max(len(written) - 1, 0) / sweep.plan.segments
-        under_way += sum(map(len, left)) if left else share
-    words = f"{round(done + under_way)} of {sweep.members} members"
-    fraction = min((done + under_way) / sweep.members, 1.0)
-    return StoredProgress(
-        fraction, words, lines, write_times(paths), totals.failed + damaged, totals.plain() if done else {}
-    )
+        if any("left" in segment for segment in segments):
+            left += sum(len(segment["left"]) for segment in segments)
+        else:
+            under_way += min(size, sweep.members) * max(len(written) - 1, 0) / sweep.plan.segments
+    words = f"{done + left} of {sweep.members} members"
+    fraction = min((done + left + under_way) / sweep.members, 1.0)
+    shown = totals.plain() if done else {}
+    return StoredProgress(fraction, words, lines, write_times(paths), totals.failed + damaged, done + left, shown)
 
 
 def _named(sweep: Members, members: Sequence[int] | np.ndarray) -> Iterator[tuple[int, str]]:

@@ -82,6 +82,7 @@ def test_progress_within_a_chunk_counts_segments(tmp_path):
     interrupted(tmp_path / "sweep", Sweep(toy(steps=40, every=1), {"frequency": (1.0, 2.0, 3.0, 4.0)}, chunk=2), 31)
     found = progress_of(tmp_path / "sweep")
     assert 0.5 < found.fraction < 1
+    assert found.words == "2 of 4 members"
 
 
 def test_converging_members_are_counted_one_by_one(tmp_path):

@@ -60,6 +60,12 @@ def test_each_start_equals_a_single_optimization_from_there():
     assert found["best_x"].values[best_of(found, maximize=False)] == pytest.approx(lows[0], abs=2e-3)
 
 
+def test_bounds_of_the_best_start_are_reported(tmp_path, capsys):
+    words = ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--objective", "final(energy)", "--starts", "2"]
+    assert main([*words, "--set", "steps=60", "--iterations", "8", "--output", str(tmp_path / "out")]) == 0
+    assert "ends at its lower bound 1, toward which the objective still improves\n" in capsys.readouterr().out
+
+
 def test_starts_are_drawn_between_the_bounds():
     found = simkit.optimize(valleys(), ["x", "y"], starts=8, **OPTIONS)
     assert found["status"].dims == ("point", "seed") and found.sizes["point"] == 8

@@ -32,7 +32,7 @@ def finish(
         size: unused; no picture is drawn.
     """
     from simkit.jobs.derivatives import objective_settings
-    from simkit.jobs.starts import best_first, best_of, rows_of
+    from simkit.jobs.starts import best_first, best_of, bounds_of, rows_of
 
     maximize = objective_settings(job.scenario, job.objective).goal == "maximize"
     index = best_of(result, maximize=maximize)
@@ -41,16 +41,19 @@ def finish(
     value = float(result["best_loss"].isel(frame=-1).values[index])
     header, rows = rows_of(result, wrt)
     rows = [rows[start] for start in best_first(result, maximize=maximize)]
+    ends = bounds_of(job, result, index)
     bad = bool((result["status"] == "non_finite").all())
     if arguments.json:
         known = {"scenario": job.scenario.name, "objective": job.objective, "best_value": value, "best": best}
         starts = [dict(zip(header, row, strict=True)) for row in rows]
-        print_json({**known, "starts": starts, "directory": folder})
+        print_json({**known, "at_bounds": ends, "starts": starts, "directory": folder})
     else:
         print_table(header, rows[:ROWS])
         if len(rows) > ROWS:
             print(f"({more(len(rows) - ROWS, 'start')} in the result)")
         words = ", ".join(f"{name} = {show(found)}" for name, found in best.items())
         print(f"\nbest {job.objective}: {value:.6g} at {words}")
+        for line in ends:
+            print(line)
         print(f"result: {folder}   (read it with simkit.open_run('{folder}'))")
     return FAILED if bad else FINE
