@@ -24,8 +24,8 @@ class Progress:
         folder: the run directory.
         kind: kind of job, in words.
         scenario: name of the scenario.
-        state: ``"finished"``, or ``"damaged"`` if a finished sweep lacks parts; ``"running"`` if a process has locked the
-            directory; otherwise ``"interrupted"``.
+        state: ``"finished"``, or ``"damaged"`` if a finished sweep lacks parts; ``"running"`` if a process has locked
+            the directory; otherwise ``"interrupted"``.
         fraction: stored fraction of the job.
         words: stored amount, such as ``"12 of 32 members"``.
         failed: a line for each failed member (the first `MOST_NAMED`), or for the run.
