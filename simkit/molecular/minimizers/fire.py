@@ -96,8 +96,7 @@ def fire(settings: FireSettings = DEFAULTS) -> Minimizer:
         uphill = jnp.sum(pull * state.velocity) < 0
         downhill_steps = jnp.where(uphill, 0, state.downhill_steps + 1)
         gaining = downhill_steps > settings.minimum_downhill_steps
-        grown = jnp.where(gaining, state.time_step * settings.time_step_growth, state.time_step)
-        time_step = jnp.minimum(jnp.where(uphill, shrunk(state, settings), grown), state.longest_time_step)
+        time_step = next_time_step(state, settings, shrinks=uphill, grows=gaining)
         mixing = jnp.where(gaining, state.mixing * settings.mixing_decrease, state.mixing)
         mixing = jnp.where(uphill, settings.start_mixing, mixing)
 
@@ -150,11 +149,13 @@ def inertial_minimizer(aim: Callable[[FireState, Scale], FireState], settings: F
 
 
 def longest_time_step(state: FireState, force: jax.Array, scale: Scale, maximum: float) -> jax.Array:
-    """Return the bound on the time step after a move, by the curvature along it if that is positive.
+    """Return the bound on the time step after a move, by the curvature along it.
 
     Particles may meet curvatures that the scale does not know, such as those of a stiff field. With the move s and the
-    change y of the force against it, ``y.y / s.y`` is a mean of the curvatures in which the largest weigh most, and
-    never exceeds the largest of a quadratic energy. It is a constant to derivatives, like the choice of a step.
+    change y of the force against it, ``sum(y**2) / sum(abs(s * y))`` is a mean of the curvatures in which the largest
+    weigh most, and never exceeds the largest of a convex quadratic energy. Without the absolute values, positive and
+    negative curvatures of a packing cancel to far smaller bounds. It is a constant to derivatives, like the choice of a
+    step.
 
     Args:
         state: before the move.
@@ -162,24 +163,29 @@ def longest_time_step(state: FireState, force: jax.Array, scale: Scale, maximum:
         scale: see `Scale`.
         maximum: largest bound.
     """
-    # Otherwise the derivative of unrolled iterations is NaN where the curvature is not positive.
+    # Otherwise the derivative of unrolled iterations is NaN where nothing moves.
     state, force, scale = jax.lax.stop_gradient((state, force, scale))
     change, move = state.force - force, state.trial - state.position
-    stable = STABLE * jnp.sqrt(scale.stiffness * jnp.sum(move * change) / jnp.sum(change**2))
+    stable = STABLE * jnp.sqrt(scale.stiffness * jnp.sum(jnp.abs(move * change)) / jnp.sum(change**2))
     recovered = jnp.minimum(state.longest_time_step * RECOVERY, maximum)
-    # NaN, where particles did not move or the curvature is negative, is not larger.
+    # NaN, where particles did not move, is not larger.
     return jnp.where(stable > LEAST * maximum, jnp.minimum(stable, recovered), recovered)
 
 
-def shrunk(state: FireState, settings: FireSettings) -> jax.Array:
-    """Return the time step after an uphill step.
+def next_time_step(state: FireState, settings: FireSettings, *, shrinks: jax.Array, grows: jax.Array) -> jax.Array:
+    """Return the time step after an iteration, within its bounds.
 
     Args:
         state: before it.
         settings: see `FireSettings`.
+        shrinks: whether the motion was uphill and the time step shrinks, a boolean scalar.
+        grows: whether it grows otherwise, a boolean scalar.
     """
-    time_step = state.time_step * settings.time_step_decrease
-    return jnp.maximum(time_step, settings.minimum_time_step) if settings.minimum_time_step else time_step
+    factor = jnp.where(shrinks, settings.time_step_decrease, jnp.where(grows, settings.time_step_growth, 1.0))
+    time_step = state.time_step * factor
+    if settings.minimum_time_step:
+        time_step = jnp.maximum(time_step, settings.minimum_time_step)
+    return jnp.minimum(time_step, state.longest_time_step)
 
 
 def turned_toward(velocity: jax.Array, pull: jax.Array, mixing: jax.Array) -> jax.Array:

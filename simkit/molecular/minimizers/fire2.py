@@ -4,7 +4,14 @@ import dataclasses
 
 import jax.numpy as jnp
 
-from simkit.molecular.minimizers.fire import FireSettings, FireState, clamped, inertial_minimizer, shrunk, turned_toward
+from simkit.molecular.minimizers.fire import (
+    FireSettings,
+    FireState,
+    clamped,
+    inertial_minimizer,
+    next_time_step,
+    turned_toward,
+)
 from simkit.molecular.minimizers.protocol import Minimizer, Scale
 
 # Dimensionless ones as in the reference.
@@ -29,10 +36,8 @@ def fire2(settings: FireSettings = DEFAULTS) -> Minimizer:
         downhill = jnp.sum(pull * state.velocity) > 0
         downhill_steps = jnp.where(downhill, state.downhill_steps + 1, 0)
         gaining = downhill_steps > settings.minimum_downhill_steps
-        grown = state.time_step * settings.time_step_growth
-        may_shrink = state.iteration >= settings.minimum_downhill_steps
-        time_step = jnp.where(~downhill & may_shrink, shrunk(state, settings), state.time_step)
-        time_step = jnp.minimum(jnp.where(gaining, grown, time_step), state.longest_time_step)
+        shrinks = ~downhill & (state.iteration >= settings.minimum_downhill_steps)
+        time_step = next_time_step(state, settings, shrinks=shrinks, grows=gaining)
         mixing = jnp.where(gaining, state.mixing * settings.mixing_decrease, state.mixing)
         mixing = jnp.where(downhill, mixing, settings.start_mixing)
 

@@ -105,8 +105,14 @@ def test_the_bound_on_the_time_step_follows_from_the_largest_curvatures_of_a_mov
     assert after(jnp.array([[0.0, 0.0], [0.1, 0.0]])) == pytest.approx(STABLE / 5, rel=1e-12)
     moves = jax.random.normal(jax.random.key(0), (50, 2, 2))
     assert all(STABLE / 5 < after(move) < STABLE for move in moves)
-    # Neither a negative curvature nor a particle at rest has one.
-    assert after(moves[0], sign=-1) == after(jnp.zeros((2, 2))) == 10
+    assert after(moves[0], sign=-1) == after(moves[0]) and after(jnp.zeros((2, 2))) == 10
+
+
+def test_curvatures_of_opposite_sign_do_not_cancel_to_a_small_bound_on_the_time_step(x64):
+    curvatures, move = jnp.array([[1.0, -1.0]]), jnp.array([[1.0, 1.0 - 1e-9]])
+    before = start(fire(), jnp.zeros((1, 2)), evaluation(lambda x: -curvatures * x), UNITS)
+    before = dataclasses.replace(before, longest_time_step=10.0, trial=move)
+    assert float(longest_time_step(before, -curvatures * move, UNITS, 10.0)) == pytest.approx(STABLE, rel=1e-6)
 
 
 @pytest.mark.parametrize("force", [1e8, 1e20])
