@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
+from typing import ClassVar
 
 
 class UserError(Exception):
@@ -12,8 +13,11 @@ class UserError(Exception):
     show the line without a traceback.
 
     Attributes:
+        is_mistake: whether the input is wrong; otherwise the work ended for another reason, which is exit code 3.
         others: messages of further mistakes found at the same time; `simkit check` prints all of them.
     """
+
+    is_mistake: ClassVar[bool] = True
 
     def __init__(self, message: str = "", *, others: Iterable[str] = ()) -> None:
         """Store the message and those of further mistakes."""

@@ -121,7 +121,7 @@ def _guarded(words: list[str], stops: Stops) -> int:
         return code
     except UserError as error:
         more = f" (and {len(error.others)} more; simkit check FILE lists all)" if error.others else ""
-        return _complain(f"{error}{more}", WRONG_INPUT, json_wanted)
+        return _complain(f"{error}{more}", WRONG_INPUT if error.is_mistake else FAILED, json_wanted)
     except KeyboardInterrupt as interrupt:
         stops.finish()
         code = TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED

@@ -19,11 +19,17 @@ ATTEMPTS = 4
 
 
 class NoRoomError(Exception):
-    """No nesting fits into memory; ``needed`` is the smallest memory of those tried, in bytes."""
+    """No nesting fits into memory.
 
-    def __init__(self, needed: int) -> None:
+    Attributes:
+        needed: smallest memory of those tried, in bytes.
+        holds_states: whether states of the run are part of it, as in reverse mode.
+    """
+
+    def __init__(self, needed: int, *, holds_states: bool = True) -> None:
+        """Store the memory and whether it includes states."""
         super().__init__(f"the derivative needs {needed} bytes")
-        self.needed = needed
+        self.needed, self.holds_states = needed, holds_states
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,4 +89,4 @@ def fitted(
         least = needed if least is None else min(least, needed)
         # The memory besides states stays the same with another nesting.
         states = memory - (needed - (nesting.states * state if nesting else 0))
-    raise NoRoomError(least or 0)
+    raise NoRoomError(least or 0, holds_states=holds_states)

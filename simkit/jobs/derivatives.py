@@ -20,14 +20,13 @@ from simkit.scenario.sections import ObjectiveSettings
 if TYPE_CHECKING:
     import jax
 
-    from simkit.core.budget import Fitted
+    from simkit.core.budget import Fitted, NoRoomError
     from simkit.core.gradient import GradientCheck
     from simkit.core.objective import Measure, Objective
     from simkit.core.reductions import Reduce
     from simkit.core.simulation import Params, Simulation
 
 EQUILIBRIUM = "the derivative of an equilibrium"
-FORWARD_REMEDY = 'pass a larger memory=, or mode="forward" for few parameters'
 
 type Mode = Literal["reverse", "forward", "shortest"]
 
@@ -80,7 +79,7 @@ def differentiate(
                 function, names, mode, params, key, compiling
             )
         except budget.NoRoomError as error:
-            raise UserError(memory_message(scenario, error.needed, limit or 0, FORWARD_REMEDY)) from None
+            raise UserError(memory_message(scenario, error.needed, limit or 0, remedy_for(error))) from None
         exact = {name: np.asarray(derivative[name]) for name in names}
         fit = fit_in_words(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
     note = status_note(scenario, int(status)) or note_of_steps(scenario, objective, zeros_in(exact))
@@ -102,6 +101,15 @@ def fit_in_words(call: "Fitted", objective: "Objective", limit: int) -> str:
         return f"{taken}: {EQUILIBRIUM if objective.converges else 'forward mode'} holds no states of earlier steps"
     held = f"at most {call.nesting.states} states of {format_bytes(call.state)} are held at once"
     return f"{taken}: {held}, and each step is computed {call.nesting.levels} times besides its derivative"
+
+
+def remedy_for(error: "NoRoomError") -> str:
+    """Return what to do about a derivative in memory that does not fit.
+
+    Args:
+        error: of its compilation.
+    """
+    return "pass a larger memory=" + ', or mode="forward" for few parameters' * error.holds_states
 
 
 def memory_message(scenario: Scenario, needed: int, limit: int, remedy: str) -> str:

@@ -9,13 +9,13 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.jobs.derivatives import (
-    FORWARD_REMEDY,
     Derivative,
     Mode,
     fit_in_words,
     memory_message,
     note_of_steps,
     prepared,
+    remedy_for,
     selected_parameters,
     status_note,
     zeros_in,
@@ -96,7 +96,7 @@ def differentiate_mean(
         try:
             call, _, *results = gradient.derivative_with_growth(function, names, mode, params, keys, compiling)
         except budget.NoRoomError as error:
-            raise UserError(memory_message(scenario, error.needed, limit or 0, FORWARD_REMEDY)) from None
+            raise UserError(memory_message(scenario, error.needed, limit or 0, remedy_for(error))) from None
         values, statuses, slopes = jax.tree.map(np.asarray, results)
         fit = fit_in_words(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
     means = {name: slopes[name].mean(axis=0) for name in names}

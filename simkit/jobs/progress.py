@@ -66,7 +66,9 @@ def progress_of(path: Path | str) -> Progress:
         state = "finished" if found.fraction == 1 or not job.keeps_parts else "damaged"
     began = (directory.path / "manifest.json").stat().st_mtime
     done = 1.0 if state == "finished" else found.fraction
-    left = _seconds_left(done, [began, *found.times]) if state == "running" else None
+    left = None
+    if state == "running":
+        left = _seconds_left(done, [began, *found.times], (directory.path / ".lock").stat().st_mtime)
     noun = job.noun.removeprefix("a ").removeprefix("an ")
     failures = len(found.failed) if found.failures is None else found.failures
     return Progress(
@@ -84,10 +86,10 @@ def progress_of(path: Path | str) -> Progress:
     )
 
 
-def _seconds_left(fraction: float, times: Sequence[float]) -> float | None:
-    """Return the time left at the speed so far, without interruptions."""
+def _seconds_left(fraction: float, times: Sequence[float], resumed: float) -> float | None:
+    """Return the time left at the speed so far, without interruptions, of which the last one ended at ``resumed``."""
     times = sorted(times)
-    gaps = [after - before for before, after in itertools.pairwise(times)]
+    gaps = [after - before for before, after in itertools.pairwise(times) if not before < resumed < after]
     if not gaps or not 0 < fraction < 1:
         return None
     longest = PAUSE * statistics.median(gaps)

@@ -116,9 +116,10 @@ def _over_one(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
         axes.plot(x, median, color=BODIES[0], marker="o" if len(x) <= 60 else None, ms=3.5)
         if is_geometric(x):
             use_log_scale(axes, x)
-        frame_values(axes, np.where(bad, np.nan, array[order]))
+        frame_values(axes, good if np.isfinite(good).any() else array[order])
     seeds = data.failed.shape[1]
-    note(figure, [f"median of {seeds} seeds, bands 25-75 % and 5-95 %"] * (seeds > 1) + _crosses(bad) + _left_out(data))
+    drawn = [f"median of {seeds} seeds, bands 25-75 % and 5-95 %"] * (seeds > 1 and not bad.all())
+    note(figure, drawn + _crosses(bad) + _left_out(data))
     return figure
 
 
@@ -170,7 +171,7 @@ def _over_many(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
     figure, panels = new_panels(list(series), data.title, "", data.units, panel, side_by_side, shares_x=False)
     # Of each axis the label, centered on it, has the width up to the next label, less a gap.
     width = 0.92 * SCALE * panel[0] / (len(names) + 1)
-    labels = {name: _lines(figure, _label(data, name), width) for name in names}
+    labels = {name: _lines(figure, _label(data, name) + _scale(data.points[name]), width) for name in names}
     for axes, (key, array) in zip(panels, series.items(), strict=True):
         axes.grid(False)
         mean = _mean(np.where(data.failed, np.nan, array))
@@ -182,11 +183,12 @@ def _over_many(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
             axes.axvline(place, color=FAINT, lw=0.8, zorder=0)
             if np.isfinite(column).any():
                 for height, value in ((0, np.nanmin(column)), (1, np.nanmax(column))):
-                    at = {"ha": "left", "va": "center", "size": 7.5, "color": MUTED}
-                    axes.annotate(f"{value:.4g}", (place, height), (3, 0), textcoords="offset points", **at)
+                    at = {"ha": "left", "va": "center", "size": 7.5, "color": MUTED, "textcoords": "offset points"}
+                    behind = {"fc": axes.get_facecolor(), "lw": 0, "alpha": 0.8, "pad": 0.6}
+                    axes.annotate(f"{value:.4g}", (place, height), (3, 0), bbox=behind, **at)
         shown = {name: f"\nS = {share:.2f}" for name, share in data.indices.get(key, {}).items()}
         shares = [label + shown.get(name, "") for name, label in labels.items()]
-        axes.set_xticks(range(len(columns)), [*shares, _lines(figure, plain(key), width)])
+        axes.set_xticks(range(len(columns)), [*shares, _lines(figure, plain(key) + _scale(mean), width)])
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlim(-0.1, len(names) + 0.25)
@@ -206,9 +208,14 @@ def _draw_lines(axes: Axes, heights: np.ndarray, mean: np.ndarray, failed: np.nd
             axes.plot(heights[index], color=scale.colormap(share[index]), lw=0.8, alpha=0.6)
 
 
+def _scale(values: np.ndarray) -> str:
+    """Return the end of the label of a parallel axis, which says that it is logarithmic."""
+    return " (log)" * is_geometric(np.unique(values[np.isfinite(values)]))
+
+
 def _height(values: np.ndarray) -> np.ndarray:
     """Return values scaled to heights from 0 to 1, logarithmically if they are spaced geometrically."""
-    shown = np.log(values) if is_geometric(np.unique(values[np.isfinite(values)])) else values
+    shown = np.log(values) if _scale(values) else values
     if not np.isfinite(shown).any():
         return np.full(shown.shape, np.nan)
     low, high = np.nanmin(shown), np.nanmax(shown)

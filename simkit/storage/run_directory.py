@@ -55,6 +55,8 @@ class UnfinishedError(UserError):
         folder: the run directory.
     """
 
+    is_mistake = False
+
     def __init__(self, reason: str, folder: Path) -> None:
         """Store the parts of the message."""
         super().__init__(f"{folder}: {reason}: {resuming(folder, '')}")
@@ -271,6 +273,7 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
             # If the folder was replaced between the two calls, its ``.lock`` is another file.
             if not os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / ".lock")):
                 raise busy
+            os.utime(file.fileno())  # the time since when the job has been worked on, for its progress
         except OSError:
             raise busy from None
         yield

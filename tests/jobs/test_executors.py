@@ -216,6 +216,7 @@ def test_a_sweep_without_a_stored_chunk_is_kept_for_the_command_that_its_end_nam
     scenario = load("soft_sphere_packing", FEW_DISKS)
     given = {"scenario": scenario, "over": {"packing_fraction": (0.7,)}, "chunk": 1}
     job = ConfigSweep(**given, configs=configs) if configs else Sweep(**given)
+    assert not UnfinishedError.is_mistake  # exit code 3
     with pytest.raises(UnfinishedError, match=f"use: simkit resume {tmp_path / 'sweep'}$"):
         begin(dataclasses.replace(job, executor=Lost()), tmp_path / "sweep")
     again(tmp_path / "sweep", InThisProcess())

@@ -6,7 +6,7 @@ import pytest
 from simkit.flow.spectral.tollmien_schlichting import REYNOLDS
 from simkit.scenario.build import build
 from simkit.scenario.loading import load
-from tests.scenarios.small import NAMES, small
+from tests.scenarios.small import CONFIGURATION, NAMES, small
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -16,8 +16,8 @@ FLOWS = [name for name in NAMES if load(name).simulation.startswith("flow.")]
 @pytest.mark.parametrize("name", FLOWS)
 def test_no_value_within_the_bounds_is_refused(name):
     # Bodies that fit into the shipped channel also fit on a coarse grid that resolves them.
-    finer = {f"config.axes.{axis}.refined.cell": 0.1 for axis in "xy"} if name == "cylinder_in_channel" else {}
-    scenario = small(name, **finer)
+    coarse = CONFIGURATION[name] if name == "cylinder_in_channel" else {}
+    scenario = small(name, **{key: {**refined, "cell": 0.1} for key, refined in coarse.items()})
     simulation = build(scenario)
     # The largest time step depends on the other parameters, as its message says.
     shortest = {"time_step": scenario.parameters["time_step"].bounds[0]}
