@@ -41,7 +41,7 @@ def finish(
     from simkit.export.pictures import draw_before_and_after
     from simkit.scenario.loading import load
 
-    best, scenario = outcome.best, job.scenario
+    best, scenario = {name: outcome.best[name] for name in job.wrt}, job.scenario
     losses = outcome.arrays["diagnosed.loss"]
     best_loss = float(outcome.arrays["diagnosed.best_loss"][-1])
     initial = {name: scenario.parameters[name].default for name in job.wrt}
