@@ -155,17 +155,17 @@ def best_of(result: "xarray.Dataset", *, maximize: bool) -> tuple[int, ...]:
     return tuple(int(index) for index in np.unravel_index(best, result["status"].shape))
 
 
-def bounds_of(job: Starts, result: "xarray.Dataset", index: tuple[int, ...]) -> list[str]:
+def bounds_of(scenario: Scenario, result: "xarray.Dataset", wrt: Sequence[str], index: tuple[int, ...]) -> list[str]:
     """Return a line for each entry of the best parameters of a start that lies at a bound.
 
     Args:
-        job: the optimization.
-        result: its result.
+        scenario: with the bounds.
+        result: result of `Starts`.
+        wrt: parameters that were optimized.
         index: of the start along each axis.
     """
-    wrt = job.optimization.checked().wrt
     best, sides = ({name: result[f"{word}_{name}"].values[index] for name in wrt} for word in ("best", "bound"))
-    return bound_lines(job.scenario, best, sides, has_derivative="gradient_norm" in result)
+    return bound_lines(scenario, best, sides, has_derivative="gradient_norm" in result)
 
 
 def rows_of(result: "xarray.Dataset", wrt: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

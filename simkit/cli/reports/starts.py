@@ -41,7 +41,7 @@ def finish(
     value = float(result["best_loss"].isel(frame=-1).values[index])
     header, rows = rows_of(result, wrt)
     rows = [rows[start] for start in best_first(result, maximize=maximize)]
-    ends = bounds_of(job, result, index)
+    ends = bounds_of(job.scenario, result, wrt, index)
     bad = bool((result["status"] == "non_finite").all())
     if arguments.json:
         known = {"scenario": job.scenario.name, "objective": job.objective, "best_value": value, "best": best}
