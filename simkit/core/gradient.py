@@ -16,6 +16,7 @@ from simkit.core.pytree import size_in_bytes
 from simkit.core.rematerialization import SMALL_BYTES
 from simkit.core.simulation import Arrays, Params
 from simkit.core.status import Status
+from simkit.core.tracing import shapes_and_types
 from simkit.errors import UserError
 
 type Mode = Literal["reverse", "forward", "shortest"]
@@ -142,7 +143,7 @@ def value_and_derivative[T](
 
 
 def jitted(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array) -> Any:
-    """Return `with_status_and_derivative`, jitted with compiler options that suit the length of the run.
+    """Return `with_status_and_derivative`, jitted with compiler options that suit the length of the run, and kept.
 
     On a CPU, a run whose states take less than 1.2 MB in all takes less time than the optimization of its machine code,
     which is therefore switched off: compiling takes half as long (Newton's cradle: 2.5 s instead of 5.6), running two
@@ -155,13 +156,23 @@ def jitted(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: P
         params: parameters; only their shapes matter.
         key: random key; only its shape matters. Keys (n,) of n members give each result a leading axis of length n.
     """
-    small = _states_are_small(objective, params, key)
-    options = {"xla_backend_optimization_level": 0} if small and jax.default_backend() == "cpu" else None
-    forward_numbers = FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS
-    derive = with_status_and_derivative(objective.with_status, wrt, mode, forward_numbers)
-    if jnp.ndim(key):
-        derive = jax.vmap(derive, in_axes=(None, 0))
-    return jax.jit(derive, compiler_options=options)
+
+    def made() -> Any:
+        small = _states_are_small(objective, params, key)
+        options = {"xla_backend_optimization_level": 0} if small and jax.default_backend() == "cpu" else None
+        forward_numbers = FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS
+        derive = with_status_and_derivative(alone.with_status, wrt, mode, forward_numbers)
+        if jnp.ndim(key):
+            derive = jax.vmap(derive, in_axes=(None, 0))
+        return jax.jit(derive, compiler_options=options)
+
+    if not isinstance(objective, Objective):  # another one has no simulation to keep its program with
+        alone = objective
+        return made()
+    alone = objective.unshared()
+    names = wrt if isinstance(wrt, str) else tuple(wrt)
+    about = ("derivative", objective.settings, names, mode, jnp.shape(key), shapes_and_types(params))
+    return objective.simulation.programs.found(about, made)
 
 
 def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array) -> bool:

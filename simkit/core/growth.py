@@ -51,7 +51,9 @@ def converge_with_growth(
 
     def run(params: Params, key: jax.Array) -> tuple[Simulation, Converged]:
         def attempt(simulation: Simulation, _: State) -> tuple[State, jax.Array, tuple[Simulation, Converged]]:
-            result = jax.jit(_converge_from_init(simulation, max_steps))(params, key)
+            result = simulation.programs.found(
+                ("converge", max_steps), lambda: jax.jit(_converge_from_init(simulation.unshared(), max_steps))
+            )(params, key)
             return result.state, result.status, (simulation, result)
 
         return with_room(simulation, attempt)

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -60,6 +61,15 @@ class Objective:
             raise ValueError(f"steps = {self.steps} takes no step; give at least 1")
         if self.converges and self.reduce != "final":
             raise ValueError(f"reduce = '{self.reduce}' needs a simulation that runs a fixed number of steps")
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """All but the simulation, as part of a key of `simkit.core.tracing.Programs`."""
+        return tuple(value for name, value in vars(self).items() if name != "simulation")
+
+    def unshared(self) -> "Objective":
+        """Return the objective of `simkit.core.simulation.Simulation.unshared`."""
+        return dataclasses.replace(self, simulation=self.simulation.unshared())
 
     @property
     def converges(self) -> bool:
@@ -160,10 +170,18 @@ class Objective:
                 self, simulation=converge_with_growth(self.simulation, self.steps)(params, key)[0]
             )
 
+        def program(simulation: Simulation) -> Callable[[Params, jax.Array], tuple[State, jax.Array]]:
+            run, status = segment(simulation, self.steps), status_of(simulation)
+
+            def last(params: Params, key: jax.Array) -> tuple[State, jax.Array]:
+                state = run(simulation.init(params, key), params)
+                return state, status(state, params)
+
+            return jax.jit(last)
+
         def attempt(simulation: Simulation, _: State) -> tuple[State, jax.Array, Simulation]:
-            run = segment(simulation, self.steps)
-            state = jax.jit(lambda params, key: run(simulation.init(params, key), params))(params, key)
-            return state, status_of(simulation)(state, params), simulation
+            run = simulation.programs.found(("last state", self.steps), lambda: program(simulation.unshared()))
+            return *run(params, key), simulation
 
         return dataclasses.replace(self, simulation=with_room(self.simulation, attempt))
 

@@ -13,6 +13,7 @@ from jax.core import Tracer
 from simkit.core import paths
 from simkit.core.parameter import Parameter
 from simkit.core.ranges import check_bounds
+from simkit.core.tracing import Programs, shapes_and_types, traced_once
 from simkit.errors import UserError
 
 # Names of coordinates and columns that data sets of runs and sweeps add, which no quantity may have.
@@ -118,6 +119,8 @@ class Simulation:
     def __post_init__(self) -> None:
         """Make arrays, in the working precision, of parameters that are plain numbers or `Parameter`.
 
+        Its functions become `simkit.core.tracing.Traced`.
+
         Raises:
             UserError: if a parameter is not made of real numbers, if it converges without a ``status``, or has an
                 ``equilibrium`` and does not converge.
@@ -144,6 +147,14 @@ class Simulation:
         known = paths.leaves(self.params)
         kept = {path: parameter for path, parameter in self.parameters.items() if path in known}
         object.__setattr__(self, "parameters", kept | declared)
+        for name in ("init", "step", "observe", "diagnose", "status", "step_members"):
+            object.__setattr__(self, name, traced_once(getattr(self, name)))
+        object.__setattr__(self, "_programs", Programs())
+
+    @property
+    def programs(self) -> Programs:
+        """What was traced and compiled for this simulation, shared with those of `with_params`."""
+        return self.__dict__["_programs"]
 
     def __repr__(self) -> str:
         """Return one line: the parameters, shapes in place of arrays."""
@@ -189,7 +200,7 @@ class Simulation:
                 raise UserError('with_params takes values by name: gravity=9.8, or {"closure.0.weight": array}')
         found = paths.given(dict(values or {}) | named, known)
         arrays = {name: _like(name, value, known[name]) for name, value in found.items()}
-        return dataclasses.replace(self, params=paths.replaced(self.params, arrays))
+        return self.at(paths.replaced(self.params, arrays))
 
     def with_buffers_of(self, state: State) -> "Simulation":
         """Return the same simulation with initial buffers as large as those of a state.
@@ -197,9 +208,26 @@ class Simulation:
         Args:
             state: state of this simulation; only the sizes of its buffers matter.
         """
-        assert self.sized_like is not None  # without it no buffer is limited
-        sized = self.sized_like(state)
-        return dataclasses.replace(self, init=sized.init, equilibrium=sized.equilibrium, sized_like=sized.sized_like)
+
+        def sized() -> Simulation:
+            assert self.sized_like is not None  # without it no buffer is limited
+            made = self.sized_like(state)
+            return dataclasses.replace(self, init=made.init, equilibrium=made.equilibrium, sized_like=made.sized_like)
+
+        return self.programs.found(("buffers", shapes_and_types(state)), sized).at(self.params)
+
+    def unshared(self) -> "Simulation":
+        """Return the same simulation without what is kept with it.
+
+        Whatever is kept with a simulation refers to this one instead, so that both are freed together.
+        """
+        return dataclasses.replace(self)
+
+    def at(self, params: Params) -> "Simulation":
+        """Return the same simulation with other default parameters of the same shapes and types, and its programs."""
+        other = dataclasses.replace(self, params=params)
+        object.__setattr__(other, "_programs", self.programs)
+        return other
 
     def with_quantities(self, **functions: "Callable[[State, Params], jax.Array]") -> "Simulation":
         """Return the same simulation with further quantities.

@@ -35,14 +35,19 @@ class Program:
 
     @classmethod
     def of(cls, simulation: Simulation, plan: Plan, jit: Callable[..., Any] = jax.jit) -> "Program":
-        """Return the program of a simulation; each part is compiled when it is first called.
+        """Return the program of a simulation, kept with it; each part is compiled when it is first called.
 
         Args:
             simulation: the simulation to run.
             plan: steps and frames.
             jit: compiler of a function that returns a state and its frames.
         """
-        return cls(simulation, jit(_beginning(simulation)), jit(_segment_function(simulation, plan)))
+
+        def made() -> Program:
+            alone = simulation.unshared()
+            return cls(alone, jit(_beginning(alone)), jit(_segment_function(alone, plan)))
+
+        return dataclasses.replace(simulation.programs.found(("run", plan, jit), made), simulation=simulation)
 
     def with_grown_buffers(
         self, call: "Callable[[Program, State], tuple[State, Frames]]", start: State = None
@@ -71,7 +76,8 @@ class Program:
         return self._of_size(self.simulation.with_buffers_of(state))
 
     def _of_size(self, simulation: Simulation) -> "Program":
-        return dataclasses.replace(self, simulation=simulation, initialize=jax.jit(_beginning(simulation)))
+        initialize = simulation.programs.found("beginning", lambda: jax.jit(_beginning(simulation.unshared())))
+        return dataclasses.replace(self, simulation=simulation, initialize=initialize)
 
 
 @dataclasses.dataclass(frozen=True)

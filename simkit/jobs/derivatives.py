@@ -195,7 +195,10 @@ def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed
     import jax
 
     with prepared(scenario, objective, changed) as (function, params, key):
-        return int(jax.jit(function.with_status)(params, key)[1])
+        run = function.simulation.programs.found(
+            ("value", function.settings), lambda: jax.jit(function.unshared().with_status)
+        )
+        return int(run(params, key)[1])
 
 
 def compare(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode: Mode) -> "GradientCheck":
@@ -318,7 +321,11 @@ def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Meas
             where, others = f"{scenario.file}: objectives.{name}", {}
         else:
             where, others = "objective", {each: of.as_expression for each, of in scenario.objectives.items()}
-        return Objective(simulation, measure_of(simulation, spec.expression, where, others), steps, every)
+        measure = simulation.programs.found(
+            ("measure", spec.expression, where, tuple(others.items())),
+            lambda: measure_of(simulation, spec.expression, where, others),
+        )
+        return Objective(simulation, measure, steps, every)
     reduce = cast("Reduce", spec.reduce)
     try:
         return Objective(simulation, spec.quantity, steps, every, reduce=reduce, square=spec.square)

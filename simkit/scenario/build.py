@@ -74,6 +74,23 @@ def build(
         _check_values(scenario, simulation)
     if not find_all:
         mistakes.raise_if_any()
+    if mistakes.found:
+        return _examined(scenario, simulation, mistakes)
+    examined = simulation.programs.found(
+        _key_of(scenario), lambda: _examined(scenario, simulation.unshared(), mistakes)
+    )
+    return examined.at(simulation.params)
+
+
+def _key_of(scenario: Scenario) -> str:
+    """Return all of a scenario on which `_examined` depends besides the simulation."""
+    texts = (scenario.quantities, scenario.run.stop, scenario.objectives, scenario.validations, scenario.render)
+    names = (scenario.file, *sorted(scenario.parameter_settings))
+    return repr((names, scenario.is_reconfigured, scenario.config, texts))
+
+
+def _examined(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "Simulation":
+    """Return the simulation with the expressions of the scenario; refuse names and parameters that do not fit."""
     simulation = _with_expressions(scenario, simulation, mistakes)
     foreign = scenario.simulation not in SIMULATIONS.own
     try:

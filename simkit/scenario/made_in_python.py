@@ -65,7 +65,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
     name = checks.identifier(given.get("name", "simulation"), "name")
     steps = checks.run_setting("steps", given["steps"], "steps")
     with precision(precision_of(simulation)):
-        observed, diagnosed = check_record(simulation, name)
+        observed, diagnosed = simulation.programs.found(("record", name), lambda: check_record(simulation, name))
         program = fingerprint(simulation)
     lengths = {axis: np.shape(values) for axis, values in simulation.coordinates.items()}
     view, quantity = likely_view(observed, diagnosed, lengths, given.get("view"), given.get("quantity"))
@@ -139,6 +139,10 @@ def fingerprint(simulation: "Simulation") -> str:
     Args:
         simulation: ``init``, ``step``, ``observe`` and ``diagnose`` are traced, but not run.
     """
+    return simulation.programs.found("fingerprint", lambda: _fingerprint(simulation))
+
+
+def _fingerprint(simulation: "Simulation") -> str:
     import jax
     import numpy as np
 

@@ -1,6 +1,7 @@
 """Call of the factory of a simulation with the configuration of a scenario; refusals become errors of one line."""
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from simkit.errors import LONGEST_ERROR, Mistakes, UserError, nearest, one_line
@@ -11,6 +12,10 @@ from simkit.scenario.sections import IN_PYTHON, ScenarioFile
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
+    from simkit.core.tracing import Programs
+
+# Simulations of scenarios that a process keeps, with their programs.
+MOST_SIMULATIONS = 4
 
 
 def make(scenario: ScenarioFile) -> "Simulation":
@@ -33,7 +38,36 @@ def make(scenario: ScenarioFile) -> "Simulation":
         factory = SIMULATIONS.resolve(scenario.simulation)
     except UserError as error:
         raise UserError(f"{scenario.file}: simulation: {error}") from error
-    return _call(scenario, factory)
+    key = _key_of(scenario, factory)
+    return _call(scenario, factory) if key is None else _simulations().found(key, lambda: _call(scenario, factory))
+
+
+@functools.cache
+def _simulations() -> "Programs":
+    """Return the simulations made last in this process, which are found again with what was compiled for them."""
+    from simkit.core.tracing import Programs
+
+    return Programs(MOST_SIMULATIONS)
+
+
+def _key_of(scenario: ScenarioFile, factory: Callable[..., Any]) -> Hashable:
+    """Return all that the result of a factory depends on besides the precision; ``None`` if that is not known.
+
+    Factories of other packages may read files or draw random numbers.
+    """
+    settings = scenario.file_parameter_settings if takes_parameters(factory) else {}
+    if scenario.simulation not in SIMULATIONS.own or not _is_data(scenario.config):
+        return None
+    return factory, repr((scenario.file, scenario.config, settings))
+
+
+def _is_data(value: Any) -> bool:
+    """Return whether a value consists of numbers, words, lists and tables, whose text is the whole value."""
+    if isinstance(value, dict):
+        return all(_is_data(part) for part in (*value, *value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_data, value))
+    return value is None or type(value) in (bool, int, float, str)
 
 
 def _call(scenario: ScenarioFile, factory: Callable[..., Any]) -> "Simulation":

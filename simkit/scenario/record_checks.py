@@ -11,6 +11,7 @@ from simkit.scenario import checks
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Arrays, Simulation
+    from simkit.core.tracing import Traced
 
 
 def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]":
@@ -31,8 +32,7 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
         checks.path(name, f"{where}: the parameter {checks.show(name)}")
     key = jax.eval_shape(jax.random.key, 0)
     state = _traced(simulation.init, where, "init", _arrays_of_state, simulation.params, key)
-    stepped = jax.eval_shape(simulation.step, state, simulation.params)
-    _check_step(state, stepped, where)
+    _check_step(state, jax.eval_shape(simulation.step, state, simulation.params), where)
     observed = _traced(simulation.observe, where, "observe", _arrays_by_name, state, simulation.params)
     diagnosed = _traced(simulation.diagnose, where, "diagnose", _arrays_by_name, state, simulation.params)
     for name, array in diagnosed.items():
@@ -47,18 +47,18 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
     return observed, diagnosed
 
 
-def _traced(
-    function: Callable[..., Any], where: str, what: str, check: Callable[[Any, str], None], *arguments: Any
-) -> Any:
-    """Return the shapes of the result of a function, which is checked while it is traced."""
+def _traced(function: "Traced", where: str, what: str, check: Callable[[Any, str], None], *arguments: Any) -> Any:
+    """Return the shapes of the result of a function, which is checked as it was returned."""
     import jax
 
-    def checked(*arguments: Any) -> Any:
-        result = function(*arguments)
-        check(result, f"{where}: {what}")
-        return result
-
-    return jax.eval_shape(checked, *arguments)
+    try:
+        shapes = jax.eval_shape(function, *arguments)
+    except TypeError:
+        if function.returned is not None:  # JAX refuses the result, in more words
+            check(function.returned, f"{where}: {what}")
+        raise
+    check(function.returned, f"{where}: {what}")
+    return shapes
 
 
 def _arrays_of_state(state: Any, where: str) -> None:

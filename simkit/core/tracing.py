@@ -1,0 +1,108 @@
+"""Functions of a simulation traced once, and its compiled programs, kept as long as the simulation."""
+
+import collections
+import functools
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import jax
+
+# Programs of one simulation that are kept; those used longest ago are dropped first.
+MOST_PROGRAMS = 32
+# The operations of a function become those of the program that calls it. In JAX 0.12, True leaves that to lowering.
+INLINE: Any = jax.Inline.JAX_EARLY if hasattr(jax, "Inline") else True
+
+
+class Traced:
+    """A pure function of arrays whose Python code runs once per shapes, types and precision.
+
+    Its program is found again wherever the function is called with the same shapes: in `jax.eval_shape`, inside other
+    programs, which contain its operations as if it had been traced there, and under transformations. Called with
+    concrete arrays it runs as one compiled program.
+
+    Attributes:
+        function: the function.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Wrap a function; nothing is traced yet."""
+        self.function = function
+        self._last = last = [None]
+
+        # Refers to no `Traced`, so that programs and constants end with the simulation, not with a later collection.
+        @functools.wraps(function, updated=())
+        def trace(*arguments: Any, **keywords: Any) -> Any:
+            result = function(*arguments, **keywords)
+            last[0] = jax.tree.map(_shape, result)
+            return result
+
+        self._program = jax.jit(trace, inline=INLINE)
+        functools.update_wrapper(self, function, updated=())
+
+    @property
+    def returned(self) -> Any:
+        """Result of the last trace: shapes in place of arrays, anything else as returned; ``None`` before."""
+        return self._last[0]
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Return the result of the function."""
+        return self._program(*arguments, **keywords)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Traced":
+        """Return the function itself, as of any function."""
+        return self
+
+
+def _shape(leaf: Any) -> Any:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if hasattr(leaf, "dtype") else leaf
+
+
+def traced_once(function: Callable[..., Any] | None) -> Any:
+    """Return a function that is traced once, see `Traced`; ``None`` and one that already is are returned unchanged."""
+    return function if function is None or isinstance(function, Traced) else Traced(function)
+
+
+class Programs:
+    """Compiled programs and other results of tracing, found again by a key as long as they are kept."""
+
+    def __init__(self, most: int = MOST_PROGRAMS) -> None:
+        """Keep nothing yet, and later at most ``most`` entries."""
+        self._most = most
+        self._kept: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
+
+    def found[T](self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what is kept under a key in the present precision of JAX; it is made if there is nothing.
+
+        Args:
+            key: all on which the result depends; nothing is kept under one that has no hash.
+            make: makes the result; if it raises an error, nothing is kept.
+        """
+        try:
+            kept = self.kept(key)
+        except TypeError:
+            return make()
+        return self.keep(key, make()) if kept is None else kept
+
+    def kept(self, key: Hashable) -> Any:
+        """Return what is kept under a key in the present precision of JAX, or ``None``."""
+        key = (bool(jax.config.jax_enable_x64), key)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        return self._kept.get(key)
+
+    def keep[T](self, key: Hashable, value: T) -> T:
+        """Keep a value under a key in the present precision of JAX, and return it."""
+        self._kept[bool(jax.config.jax_enable_x64), key] = value
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return value
+
+
+def shapes_and_types(tree: Any) -> Hashable:
+    """Return the structure of a pytree with the shapes and types of its arrays, as part of a key of `Programs`.
+
+    Args:
+        tree: pytree of arrays or of their shapes.
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
