@@ -1,6 +1,9 @@
 """Registries of parts by name: simkit's own, and those of installed packages with entry points."""
 
+import functools
 import importlib
+import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -85,9 +88,29 @@ class Registry:
         return part
 
     def _entry_points(self) -> list[Any]:
-        import importlib.metadata
+        return _entry_points(self.group, tuple((path, _changed(path)) for path in sys.path))
 
-        return list(importlib.metadata.entry_points(group=self.group))
+
+@functools.lru_cache(maxsize=16)
+def _entry_points(group: str, folders: tuple[tuple[str, int], ...]) -> list[Any]:
+    """Return the entry points of a group; reading those of a hundred packages takes 20 ms.
+
+    Args:
+        group: its name.
+        folders: the search path of modules, each folder with the time of its last change.
+    """
+    import importlib.metadata
+
+    del folders  # another search path, or a package installed since, is read again
+    return list(importlib.metadata.entry_points(group=group))
+
+
+def _changed(path: str) -> int:
+    """Return the time at which packages were last added to a folder or removed; 0 if there is no such folder."""
+    try:
+        return os.stat(path or ".").st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _load(target: str) -> Any:

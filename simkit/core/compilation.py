@@ -38,8 +38,11 @@ def use_compilation_cache() -> Path | None:
         return None
     # A cached program that cannot be read or written is compiled again; the user need not act.
     warnings.filterwarnings("ignore", r"Error (read|writ)ing persistent compilation cache entry", UserWarning)
+    if jax.config.jax_compilation_cache_dir == str(directory):
+        return directory  # An update, even to the same value, makes JAX look up every program again.
     jax.config.update("jax_compilation_cache_dir", str(directory))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    # Also programs of one operation, of which some hundred run before the first step, are read faster than compiled.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.005)
     return directory
 
 

@@ -59,7 +59,7 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     for (axis, side), formula in flow.pressures.items():
         given = places.on_side(axis, side, None, params)
         refuse_non_finite(formula, formula.on(places.axes, params, **given, time=zero))
-    velocity = start(params, key, equations.boundary)
+    velocity = start.compiled(params, key, equations.boundary)
     length = _first_step(flow, velocity, scalars, params)
     times = [0.0, *(length * 2.0**k for k in range(LOOKS))]
     speeds = _speeds_on_sides(flow, params, times)
