@@ -1,6 +1,6 @@
 """Checks of a system before a run: particles in one place, energies that are not finite, cut-offs that are too long."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +11,12 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.composed.cells import SystemCell, refuse_no_volume
-from simkit.molecular.composed.coincidence import refuse_same_place
 from simkit.molecular.composed.fields import Field
 from simkit.molecular.composed.interactions import Acting
 from simkit.molecular.composed.names import TIME
 from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.composed.placing import Placing
-from simkit.molecular.composed.reversed_walls import refuse_reversed_walls
 from simkit.molecular.composed.starts import refuse_too_dense, refuse_too_full
 
 # Relative tolerance for a cell that is exactly twice the cut-off wide, for rounding.
@@ -29,6 +27,13 @@ MOST_PAIRS = 20_000
 LATER = (0.7320508, 13.7082039)
 # How far an energy may differ from one side of a cell to the other, relative to its size.
 SAME = 1e-4
+# Distance below which particles coincide, in units of the edges of the cell, or of the extent in free space: at least
+# this, and several times the round-off of the positions.
+SAME_PLACE, ROUNDINGS = 1e-9, 8
+# Particles whose neighbors are searched at a time: a search among very many coincident points is slow.
+BLOCK = 1024
+# Samples of random positions at which a wall is looked at.
+SAMPLES = 16
 
 
 # Numbers of dynamics that are above zero, and those that are not below.
@@ -75,7 +80,7 @@ def checker(
             if placing.random.separation:
                 closest = placing.random.closest(drawn)
                 if closest < 1:
-                    refuse_reversed_walls(acting.fields, placing, params)
+                    _refuse_reversed_walls(acting, placing, params)
                 refuse_too_dense(closest, placing.random.separation, "start.separation")
             start = _of_fractions(placing, drawn, params)
         else:
@@ -116,6 +121,80 @@ def _refuse_same_place(
     vectors = None if cell.is_free else np.asarray(cell.vectors(params))
     between = acting.between(len(particles.names))
     refuse_same_place(np.asarray(start), vectors, cell.periodic, particles.species, between, placing.places.where)
+
+
+def refuse_same_place(
+    position: np.ndarray,
+    vectors: np.ndarray | None,
+    periodic: tuple[bool, ...],
+    species: np.ndarray,
+    interacting: np.ndarray,
+    where: str,
+) -> None:
+    """Raise if two particles whose species interact coincide, where the force between them has no direction.
+
+    Args:
+        position: (N, d).
+        vectors: edges of the cell as rows, (d, d); ``None`` if nothing repeats.
+        periodic: along which axes the cell repeats.
+        species: of each particle, (N,).
+        interacting: mask of the pairs of species that interact, (S, S) booleans.
+        where: path of the positions.
+
+    Raises:
+        UserError: if two coincide, or a position is not finite; names the particles.
+    """
+    finite = np.isfinite(position).all(axis=1)
+    if not finite.all():
+        first = int(np.argmin(finite))
+        raise UserError(f"{where}: particle {first} (the first is 0) starts at {position[first].tolist()}; move it")
+    tolerance = max(SAME_PLACE, ROUNDINGS * np.finfo(position.dtype).eps)
+    points, repeats = position.astype(np.float64), np.array(periodic)
+    if vectors is None:
+        points = points - points.min(axis=0)
+        points = points / (np.ptp(points) or 1.0)
+    else:
+        points = points @ np.linalg.inv(vectors.astype(np.float64))
+        # A small negative fraction is rounded to 1, which is 0.
+        points = np.where(repeats, (points - np.floor(points)) % 1, points)
+    for first, second in _coincident(points, repeats.astype(float), tolerance, species, interacting):
+        raise UserError(
+            f"{where}: particles {first} and {second} (the first is 0) are in one place, so the force between them "
+            "has no direction; move or remove one of them"
+        )
+
+
+def _coincident(
+    points: np.ndarray, sides: np.ndarray, tolerance: float, species: np.ndarray, interacting: np.ndarray
+) -> Iterator[tuple[int, int]]:
+    """Yield particles of interacting species nearer than a tolerance, each with its partner."""
+    from scipy.spatial import KDTree
+
+    for kind in np.unique(species):
+        partners = np.flatnonzero(interacting[kind][species])
+        if not len(partners):
+            continue
+        tree, members = KDTree(points[partners], boxsize=sides), np.flatnonzero(species == kind)
+        for start in range(0, len(members), BLOCK):
+            block = members[start : start + BLOCK]
+            # One of the two nearest may be the particle itself; a missing one has the index of the number of points.
+            near = np.asarray(tree.query(points[block], k=2, distance_upper_bound=tolerance)[1])
+            near = np.append(partners, -1)[near]
+            rows, columns = np.nonzero((near >= 0) & (near != block[:, None]))
+            yield from zip(block[rows].tolist(), near[rows, columns].tolist(), strict=True)
+
+
+def _refuse_reversed_walls(acting: Acting, placing: Placing, params: Params) -> None:
+    """Raise if the whole region of random positions is behind one wall, whose distance has the wrong sign."""
+    walls = [field for field in acting.fields if field.wall is not None and field.on.any()]
+    samples = [placing.sample(params, seed) for seed in range(SAMPLES)]
+    for field in walls:
+        assert field.wall is not None and field.distance is not None  # a wall has both
+        timed = {**params, TIME: jnp.zeros((), precision_of(params))} if field.takes_time else params
+        away = np.stack([field.distance(tuple(position.T), timed) for position in samples])
+        if (away[:, field.on] < 0).all():
+            where, text = field.wall.where, field.wall.expression.syntax.text
+            raise UserError(f"{where} = '{text}' is below 0 throughout the cell; reverse its sign, or move the wall")
 
 
 def _of_fractions(placing: Placing, drawn: np.ndarray, params: Params) -> jax.Array:

@@ -1,7 +1,7 @@
 """External energies of position, and walls, as expressions of the coordinates."""
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -56,6 +56,36 @@ class Field:
             return jnp.sum(jnp.where(jnp.asarray(self.on), self.each(columns, params), 0))
 
         return user_energy(total)
+
+
+def curvature(fields: Sequence[Field], params: Params, position: jax.Array, movable: np.ndarray) -> jax.Array:
+    """Return the curvature of all fields at each movable particle, mean over the axes, (N,); 0 for frozen ones.
+
+    Args:
+        fields: the fields.
+        params: parameters and time.
+        position: inside the cell, (N, d).
+        movable: mask of particles that are not frozen, (N,) booleans.
+    """
+    # Each energy depends on one position only: the Hessian times a vector of ones has all curvatures.
+    bends = jax.jvp(_slopes(fields, params), (position,), (jnp.ones_like(position),))[1]
+    bends = jnp.mean(jnp.abs(bends), axis=1)
+    return jnp.where(jnp.asarray(movable) & jnp.isfinite(bends), bends, 0)
+
+
+def slope(fields: Sequence[Field], params: Params, position: jax.Array, movable: np.ndarray) -> jax.Array:
+    """Return the largest force of all fields on a movable particle; arguments as for `curvature`."""
+    sizes = jnp.sqrt(jnp.sum(_slopes(fields, params)(position) ** 2, axis=1))
+    return jnp.max(jnp.where(jnp.asarray(movable) & jnp.isfinite(sizes), sizes, 0))
+
+
+def _slopes(fields: Sequence[Field], params: Params) -> Callable[[jax.Array], jax.Array]:
+    def total(position: jax.Array) -> jax.Array:
+        columns = tuple(position[:, axis] for axis in range(position.shape[1]))
+        energies = (jnp.where(jnp.asarray(field.on), field.each(columns, params), 0) for field in fields)
+        return jnp.sum(sum(energies, jnp.zeros(len(position), position.dtype)))
+
+    return jax.grad(total)
 
 
 def field_of(settings: Settings, names: Names, particles: Particles, dimension: int, *, timed: bool) -> Field:

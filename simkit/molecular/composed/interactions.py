@@ -24,7 +24,7 @@ from simkit.molecular.composed.particles import Particles
 from simkit.molecular.composed.tails import tail_of
 from simkit.molecular.interactions.interaction import Interaction, combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.interactions.stillinger_weber import STANDARD, stillinger_weber
+from simkit.molecular.interactions.stillinger_weber import BOND, STANDARD, STIFFNESS, stillinger_weber
 from simkit.molecular.sizes import MAX_PARTICLES_IN_PAIRS
 
 # Largest number of cells in a block of images; above it the cell is far too small for the cut-off.
@@ -71,15 +71,15 @@ class Acting:
         self,
         particles: Particles,
         images: tuple[int, ...] | None,
-        crowd: Callable[[PairTerm, float], int | None] | None = None,
+        capacity: Callable[[PairTerm, float], int | None] | None = None,
     ) -> Interaction:
         """Return the sum of all; its params may hold the time, for fields.
 
         Args:
             particles: particles of the system.
             images: number of interacting cells along each axis; ``None`` for one.
-            crowd: ``(term, skin) -> `` neighbors for which lists of a pair energy have capacity; ``None`` for those of
-                a liquid.
+            capacity: ``(term, skin) -> `` neighbors for which lists of a pair energy have capacity; ``None`` for those
+                of a liquid.
         """
         cells = 1 if images is None else math.prod(images)
         species = np.tile(particles.species, cells)
@@ -93,7 +93,7 @@ class Acting:
                     species=species.tolist() if len(particles.names) > 1 else None,
                     method=method,  # type: ignore[arg-type]
                     skin=skin,
-                    capacity=None if crowd is None else crowd(term, skin),
+                    capacity=None if capacity is None else capacity(term, skin),
                 )
             )
         for parameters in self.silicon:
@@ -104,6 +104,14 @@ class Acting:
         timeless += [with_converted_params(each.interaction, without_time) for each in self.others]
         parts = [*timeless, *(field.interaction() for field in self.fields)]
         return parts[0] if len(parts) == 1 else combined(*parts)
+
+    def bonds(self, params: Params) -> list[tuple[jax.Array, jax.Array]]:
+        """Return the lengths and stiffnesses of the bonds that interactions declare, one number or (K,) each."""
+        found = [term.bare.bond(**term.bare_parameters(params)) for term in self.pairs if term.bare.bond is not None]
+        for parameters in self.silicon:
+            values = parameters(params)
+            found.append((BOND * values["sigma"], STIFFNESS * values["epsilon"] / values["sigma"] ** 2))
+        return found + [other.bond(params) for other in self.others]
 
     def reach(self, params: Params) -> jax.Array | None:
         """Return the largest interaction distance of images; ``None`` if it is unlimited."""

@@ -17,12 +17,19 @@ from simkit.molecular.composed.names import Names
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.jax_md import from_jax_md
+from simkit.molecular.potentials.soft_sphere import OVERLAP
 
 # Parameters of the functions NAME_pair of jax_md.energy, and whether they end at a cut-off.
 TAKES = {
     "lennard_jones": (("epsilon", "sigma"), True),
     "morse": (("epsilon", "sigma", "alpha"), True),
     "soft_sphere": (("epsilon", "sigma", "alpha"), False),
+}
+# Length and stiffness of their bonds.
+BONDS: dict[str, Callable[..., tuple[jax.Array, jax.Array]]] = {
+    "lennard_jones": lambda epsilon, sigma: (2 ** (1 / 6) * sigma, 72 / 2 ** (1 / 3) * epsilon / sigma**2),
+    "morse": lambda epsilon, sigma, alpha: (sigma, 2 * epsilon * alpha**2),
+    "soft_sphere": lambda epsilon, sigma, alpha: (sigma, epsilon * (alpha - 1) * OVERLAP ** (alpha - 2) / sigma**2),
 }
 
 
@@ -35,12 +42,14 @@ class JaxMdTerm:
         each: half the pair energies of each particle, (N,), in place of their sum.
         reach: ``params -> `` distance beyond which no pair interacts.
         is_contact: whether the energy ends by itself, as that of soft spheres.
+        bond: ``params -> `` length and stiffness of a bond.
     """
 
     interaction: Interaction
     each: Interaction
     reach: Callable[[Params], jax.Array]
     is_contact: bool
+    bond: Callable[[Params], tuple[jax.Array, jax.Array]]
 
 
 def jax_md_term(settings: Settings, names: Names, particles: Particles, cell: SystemCell, params: Params) -> JaxMdTerm:
@@ -86,17 +95,18 @@ def jax_md_term(settings: Settings, names: Names, particles: Particles, cell: Sy
         }
     make = getattr(jax_md.energy, f"{settings['jax_md']}_pair")
 
+    def values(params: Params) -> dict[str, jax.Array]:
+        return {name: formula.number(params) for name, formula in formulas.items()}
+
     def summed(**options: bool) -> Interaction:
         energy = make(displacement, **dict.fromkeys(taken, one), **ends, **options)
-        interaction = from_jax_md(energy, box=box, parameters=list(taken))
-        return with_converted_params(
-            interaction, lambda params: {name: formula.number(params) for name, formula in formulas.items()}
-        )
+        return with_converted_params(from_jax_md(energy, box=box, parameters=list(taken)), values)
 
-    end, sigma = ends.get("r_cutoff"), formulas["sigma"]
+    end, sigma, bond = ends.get("r_cutoff"), formulas["sigma"], BONDS[settings["jax_md"]]
     return JaxMdTerm(
         summed(),
         summed(per_particle=True),
         lambda params: sigma.number(params) if end is None else jnp.asarray(end, precision_of(params)),
         is_contact=not has_end,
+        bond=lambda params: bond(**values(params)),
     )

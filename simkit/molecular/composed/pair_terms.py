@@ -52,7 +52,6 @@ class PairTerm:
         ends: whether the cut-off truncates U, which would otherwise extend beyond it.
         switch_on: start of the switching function, in units of the cut-off; 1 for other ways to end.
         between: mask of the pairs of species that it acts between, (S, S) booleans.
-        is_hard: whether U is that of hard contacts, whose curvature jumps at the cut-off and grows without limit.
     """
 
     where: str
@@ -64,7 +63,6 @@ class PairTerm:
     ends: bool
     switch_on: float
     between: np.ndarray
-    is_hard: bool
 
     @property
     def is_contact(self) -> bool:
@@ -81,9 +79,18 @@ class PairTerm:
 
     def of_pair(self, params: Params, first: int, second: int) -> dict[str, jax.Array]:
         """Return the parameters of one pair of species, without those of the cut-off."""
+        values = self._without_cutoff(params)
+        return {name: value[first, second] if jnp.ndim(value) else value for name, value in values.items()}
+
+    def bare_parameters(self, params: Params) -> dict[str, jax.Array]:
+        """Return the parameters without those of the cut-off: (K,) by pair of species, or one number for all."""
+        chosen = np.flatnonzero(self.between)
+        values = self._without_cutoff(params)
+        return {name: value.ravel()[chosen] if jnp.ndim(value) else value for name, value in values.items()}
+
+    def _without_cutoff(self, params: Params) -> dict[str, jax.Array]:
         values = self.parameters(params)
-        inner = {name: value for name, value in values.items() if name not in ("cutoff", "switch_on", BETWEEN)}
-        return {name: value[first, second] if jnp.ndim(value) else value for name, value in inner.items()}
+        return {name: value for name, value in values.items() if name not in ("cutoff", "switch_on", BETWEEN)}
 
 
 def pair_term(settings: Settings, names: Names, particles: Particles) -> PairTerm:
@@ -129,8 +136,7 @@ def pair_term(settings: Settings, names: Names, particles: Particles) -> PairTer
         return computed_once(found)
 
     switch_on = settings["switch_on"] if settings["ending"] == "switch" else 1.0
-    is_hard = settings["potential"] == "weeks_chandler_andersen"
-    return PairTerm(settings.where, formula, bare, potential, parameters, cutoff, ends, switch_on, between, is_hard)
+    return PairTerm(settings.where, formula, bare, potential, parameters, cutoff, ends, switch_on, between)
 
 
 type Value = Callable[[Params], jax.Array]

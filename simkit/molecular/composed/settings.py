@@ -163,6 +163,10 @@ RELAX = table(
             1e-10,
             (1e-16, 0.1),
         ),
+        "scale": table(
+            "units of the problem, for the first step and the tolerance; left out, the stiffest bond",
+            {"length": formula("length of a bond"), "stiffness": formula("its stiffness, energy / length^2")},
+        ),
         "cell": flag("whether the cell relaxes too"),
         "isotropic": flag("whether a cell that relaxes keeps its shape"),
         "pressure": formula("external pressure on a cell that relaxes", 0.0),

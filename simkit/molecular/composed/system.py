@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from simkit.core.barrier import computed_once
 from simkit.core.expressions.scope import Formula
@@ -15,10 +16,9 @@ from simkit.core.simulation import Params, Simulation, as_arrays
 from simkit.errors import UserError
 from simkit.molecular.composed import tasks
 from simkit.molecular.composed.averages import averaged_over_run, mean_quantities, with_shells_inside
+from simkit.molecular.composed.bonds import StiffnessAt, given_scale, scale_of
 from simkit.molecular.composed.cells import SystemCell, cell_of
-from simkit.molecular.composed.checks import ABOVE_ZERO, NOT_BELOW_ZERO, checker
-from simkit.molecular.composed.coincidence import refuse_same_place
-from simkit.molecular.composed.crowding import crowd_of
+from simkit.molecular.composed.checks import ABOVE_ZERO, NOT_BELOW_ZERO, checker, refuse_same_place
 from simkit.molecular.composed.dynamics_then_relaxation import DynamicsThenRelaxation
 from simkit.molecular.composed.elasticity import Elasticity
 from simkit.molecular.composed.fields import field_of, wall_of
@@ -43,8 +43,7 @@ from simkit.molecular.composed.particles import (
     species_by_symbol,
     value_names,
 )
-from simkit.molecular.composed.placing import Placing, placing_of
-from simkit.molecular.composed.scale import StiffnessAt, scale_of
+from simkit.molecular.composed.placing import Placing, list_capacity, placing_of
 from simkit.molecular.composed.settings import SETTINGS
 from simkit.molecular.composed.sites import Sites
 from simkit.molecular.composed.starts import Places, check_start, lattice_or_structure, places_of
@@ -78,7 +77,7 @@ def system(
         E = sum over pairs of U(r) + sum over particles of V(x, y, z)
 
     Numbers may be written as expressions of the parameters everywhere, so that each of these may be swept and
-    differentiated. Length and stiffness of a bond, which minimizers take, are found from the energies.
+    differentiated. Length and stiffness of a bond, which minimizers take, are those that potentials declare.
 
     Args:
         particles: species by name: ``count``, ``mass``, ``diameter``, ``frozen``, and ``values`` of their own.
@@ -140,7 +139,7 @@ class Composition:
         acts: interactions and fields.
         images: number of interacting cells along each axis; ``None`` for one.
         scale: ``params -> Scale`` of a bond.
-        stiffness: ``(position, cell, params) -> stiffness`` of an arrangement; ``None`` without fields.
+        stiffness: ``(position, cell, params) -> stiffness`` of an arrangement; ``None`` for that of the scale.
         rattlers: ``moment -> `` mask of the particles without load-bearing contacts, (N,) booleans; ``None`` if there
             are none.
         see: ``moment -> `` observed quantities.
@@ -177,7 +176,7 @@ class Composition:
 
         return tasks.System(
             params=self.params,
-            interaction=interaction or acts.interaction(members, self.images, self._crowd()),
+            interaction=interaction or acts.interaction(members, self.images, self._capacity),
             start=placing.start,
             cell=None if room.is_free else cell,
             mass=lambda params: computed_once(members.of_each("mass", params)),
@@ -192,9 +191,13 @@ class Composition:
             has_fields=bool(acts.fields),
         )
 
-    def _crowd(self) -> Callable[[PairTerm, float], int | None] | None:
-        shrinks, cells = self.settings["relax"]["cell"], 1 if self.images is None else math.prod(self.images)
-        return crowd_of(self.room, self.members, self.placing, self.params, shrinks=shrinks, cells=cells)
+    def _capacity(self, term: PairTerm, skin: float) -> int | None:
+        """Return the neighbors for which a list has capacity at first; ``None`` where the density is unknown."""
+        if not self.room.is_closed or term.cutoff is None or _is_traced(self.params):
+            return None
+        reach, shrinks = (1 + skin) * float(term.reach(self.params)), self.settings["relax"]["cell"]
+        most = list_capacity(self.placing, self.members, self.room, self.params, reach, shrinks=shrinks)
+        return min(most, self.members.count * (1 if self.images is None else math.prod(self.images)))
 
     def simulation(self, interaction: Interaction | None = None) -> Simulation:
         """Return the simulation of the tasks.
@@ -296,10 +299,9 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     may_drift = not (fields or frozen.any() or settings["dynamics"]["method"] == "langevin")
     sites = Sites(placing, room, _lattice(settings["start"]), _moves_cell(settings), may_drift)
 
-    def spacing(params: Params) -> jax.Array:
-        return placing.spacing(params, members.count, room.dimension)
-
-    scale, stiffness = scale_of(acts, members, spacing, placing.sample, room, room.dimension)
+    scale, stiffness = scale_of(acts, members, placing, room.dimension)
+    if settings["relax"]["scale"] is not None:
+        scale, stiffness = given_scale(settings["relax"]["scale"], names), None
     rattlers = touching.rattlers if touching.are_all() and not room.is_free else None
     tolerance = settings["relax"]["force_tolerance"]
     elasticity = Elasticity(acts.interaction(members, images), scale, tolerance, rattlers)
@@ -307,6 +309,10 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     return Composition(
         settings, done, names, params, members, room, placing, acts, images, scale, stiffness, rattlers, see, seen
     )
+
+
+def _is_traced(params: Params) -> bool:
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params))
 
 
 def _lattice(start: Settings) -> tuple[str, tuple[int, ...]] | None:

@@ -11,10 +11,10 @@ from simkit.core.barrier import computed_once
 from simkit.core.expressions.scope import Formula
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.molecular.composed.bonds import StiffnessAt
 from simkit.molecular.composed.converted_params import with_converted_params
 from simkit.molecular.composed.moment import Moment, See, Seen
 from simkit.molecular.composed.names import TIME, Names
-from simkit.molecular.composed.scale import StiffnessAt
 from simkit.molecular.dynamics import bussi, langevin, nose_hoover, stochastic_cell_rescaling, velocity_verlet
 from simkit.molecular.dynamics.protocol import DynamicsState
 from simkit.molecular.interactions.interaction import Interaction

@@ -70,7 +70,11 @@ def mie(repulsion: float = 12, attraction: float = 6) -> PairPotential:
         inverse, high, low = powers(squared_distance, sigma)
         return prefactor * epsilon * (n * high - m * low) * inverse
 
-    return PairPotential(energy=energy, force=force, force_over_distance=force_over_distance)
+    def bond(*, epsilon: jax.Array, sigma: jax.Array) -> tuple[jax.Array, jax.Array]:
+        length = (n / m) ** (1 / (n - m)) * sigma
+        return length, n * m * epsilon / length**2
+
+    return PairPotential(energy=energy, force=force, force_over_distance=force_over_distance, bond=bond)
 
 
 def tail_energy(density: jax.Array, *, cutoff: jax.Array, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:

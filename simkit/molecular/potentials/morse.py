@@ -29,7 +29,10 @@ def morse() -> PairPotential:
         x = factor(distance, sigma, rho)
         return 2 * epsilon * rho / sigma * x * (x - 1)
 
-    return PairPotential(energy=energy, force=force)
+    def bond(*, epsilon: jax.Array, sigma: jax.Array, rho: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return sigma, 2 * epsilon * (rho / sigma) ** 2
+
+    return PairPotential(energy=energy, force=force, bond=bond)
 
 
 def morse_diatomic() -> PairPotential:
@@ -53,4 +56,7 @@ def morse_diatomic() -> PairPotential:
         x = factor(distance, alpha, bond_length)
         return 2 * depth * alpha * x * (x - 1)
 
-    return PairPotential(energy=energy, force=force)
+    def bond(*, depth: jax.Array, alpha: jax.Array, bond_length: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return bond_length, 2 * depth * alpha**2
+
+    return PairPotential(energy=energy, force=force, bond=bond)

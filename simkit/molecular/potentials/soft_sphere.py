@@ -6,6 +6,9 @@ import jax.numpy as jnp
 from simkit.errors import UserError
 from simkit.molecular.potentials.pair import PairPotential
 
+# Overlap at which the stiffness of a contact is taken: the curvature of exponents above 2 vanishes at first contact.
+OVERLAP = 0.3
+
 
 def soft_sphere(exponent: float = 2.0) -> PairPotential:
     """Return the repulsion of two elastic spheres that overlap.
@@ -33,7 +36,10 @@ def soft_sphere(exponent: float = 2.0) -> PairPotential:
     def force(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
         return epsilon / sigma * _power(overlap(distance, sigma), exponent - 1)
 
-    return PairPotential(energy=energy, force=force)
+    def bond(*, epsilon: jax.Array, sigma: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return sigma, epsilon * (exponent - 1) * OVERLAP ** (exponent - 2) / sigma**2
+
+    return PairPotential(energy=energy, force=force, bond=bond)
 
 
 def _power(base: jax.Array, exponent: float) -> jax.Array:

@@ -27,4 +27,5 @@ def weeks_chandler_andersen() -> PairPotential:
     def force(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
         return jnp.where(distance < REACH * sigma, full.force(distance, epsilon=epsilon, sigma=sigma), 0)
 
-    return PairPotential(energy=energy, force=force)
+    # The range is the minimum of the 12-6 potential, and the curvature just within is its own.
+    return PairPotential(energy=energy, force=force, bond=full.bond)
