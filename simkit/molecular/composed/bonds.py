@@ -11,7 +11,7 @@ from simkit.core.simulation import Params
 from simkit.molecular import spaces
 from simkit.molecular.composed.converted_params import without_time
 from simkit.molecular.composed.fields import curvature, slope
-from simkit.molecular.composed.interactions import Acting
+from simkit.molecular.composed.interactions import Interactions
 from simkit.molecular.composed.names import TIME, Names
 from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles
@@ -38,11 +38,16 @@ def given_scale(settings: Settings, names: Names) -> Callable[[Params], Scale]:
         names: names that formulas may use.
     """
     length, stiffness = names.number(settings["length"]), names.number(settings["stiffness"])
-    return lambda params: Scale(length.number(without_time(params)), stiffness.number(without_time(params)))
+
+    def scale(params: Params) -> Scale:
+        params = jax.lax.stop_gradient(without_time(params))
+        return Scale(length.number(params), stiffness.number(params))
+
+    return scale
 
 
 def scale_of(
-    acts: Acting, particles: Particles, placing: Placing, dimension: int
+    interactions: Interactions, particles: Particles, placing: Placing, dimension: int
 ) -> tuple[Callable[[Params], Scale], StiffnessAt | None]:
     """Return ``params -> Scale`` and the stiffness ``(position, cell, params) -> stiffness`` of an arrangement.
 
@@ -55,35 +60,37 @@ def scale_of(
     and there are no fields.
 
     Args:
-        acts: interactions and fields.
+        interactions: interactions and fields.
         particles: particles of the system.
         placing: starting positions.
         dimension: dimension of space.
     """
-    typed = [term for term in acts.pairs if term.bare.bond is None]
+    typed = [term for term in interactions.pairs if term.bare.bond is None]
 
     def spacing(params: Params) -> jax.Array:
         return placing.spacing(params, particles.count, dimension)
 
     def bonds(params: Params, near: jax.Array, close: jax.Array) -> list[tuple[jax.Array, jax.Array]]:
-        return [*acts.bonds(params), *(_bonds_of_expression(term, params, near, close) for term in typed)]
+        return [*interactions.bonds(params), *(_bonds_of_expression(term, params, near, close) for term in typed)]
 
     def of_fields(position: jax.Array, params: Params) -> jax.Array:
-        curvatures = curvature(acts.fields, params, position, ~particles.frozen)
+        curvatures = curvature(interactions.fields, params, position, ~particles.frozen)
         return _lower_quartile(curvatures)
 
     def scale(params: Params) -> Scale:
         params = jax.lax.stop_gradient(params)
         timeless = without_time(params)
         near = spacing(timeless)
-        found = bonds(timeless, near, CLOSE * near)
-        if not found:
+        candidates = bonds(timeless, near, CLOSE * near)
+        if not candidates:
             timed = {TIME: jnp.zeros_like(near), **params}
             places = jnp.asarray(placing.sample(timeless), near.dtype)
             stiffness = of_fields(places, timed)
-            flat = slope(acts.fields, timed, places, ~particles.frozen) / near
-            found = [(near, jnp.where(stiffness > 0, stiffness, flat))]
-        lengths, stiffnesses = (jnp.concatenate([jnp.ravel(x) for x in column]) for column in zip(*found, strict=True))
+            flat = slope(interactions.fields, timed, places, ~particles.frozen) / near
+            candidates = [(near, jnp.where(stiffness > 0, stiffness, flat))]
+        lengths, stiffnesses = (
+            jnp.concatenate([jnp.ravel(x) for x in column]) for column in zip(*candidates, strict=True)
+        )
         stiffest = jnp.argmax(stiffnesses)
         stiffness = stiffnesses[stiffest]
         return Scale(lengths[stiffest], jnp.where(stiffness > 0, stiffness, jnp.ones_like(stiffness)))
@@ -96,13 +103,13 @@ def scale_of(
         timeless = without_time(params)
         near = spacing(timeless)
         close = _nearest_distance(position, spaces.of_cell(cell, dimension), near)
-        found = [jnp.max(stiffness) for _, stiffness in bonds(timeless, near, close)]
-        if acts.fields:
-            found.append(of_fields(spaces.of_cell(cell, dimension).wrap(position), params))
-        stiffness = jnp.max(jnp.stack(found))
+        candidates = [jnp.max(stiffness) for _, stiffness in bonds(timeless, near, close)]
+        if interactions.fields:
+            candidates.append(of_fields(spaces.of_cell(cell, dimension).wrap(position), params))
+        stiffness = jnp.max(jnp.stack(candidates))
         return jnp.where(stiffness > 0, stiffness, compiled(params).stiffness)
 
-    return compiled, stiffness_at if typed or acts.fields else None
+    return compiled, stiffness_at if typed or interactions.fields else None
 
 
 def _bonds_of_expression(

@@ -1,18 +1,19 @@
 """Checks of a system before a run: particles in one place, energies that are not finite, cut-offs that are too long."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.expressions.scope import Formula, precision_of, refuse_non_finite
+from simkit.core.parameter import out_of_bounds
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.composed.cells import SystemCell, refuse_no_volume
 from simkit.molecular.composed.fields import Field
-from simkit.molecular.composed.interactions import Acting
+from simkit.molecular.composed.interactions import Interactions
 from simkit.molecular.composed.names import TIME
 from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles
@@ -36,73 +37,58 @@ BLOCK = 1024
 SAMPLES = 16
 
 
-# Numbers of dynamics that are above zero, and those that are not below.
-ABOVE_ZERO = ("time_step", "thermostat_time", "barostat_time")
-NOT_BELOW_ZERO = ("temperature", "friction", "compressibility")
-
-
 def checker(
-    acting: Acting,
+    interactions: Interactions,
     particles: Particles,
     placing: Placing,
     cell: SystemCell,
     images: tuple[int, ...] | None,
-    numbers: Mapping[str, Formula],
+    numbers: Sequence[tuple[Formula, tuple[float, float]]],
 ) -> Callable[[Params, jax.Array], None]:
     """Return ``(params, key) -> None``, which raises for parameters with which a system cannot run.
 
     Args:
-        acting: interactions and fields.
+        interactions: interactions and fields.
         particles: particles of the system.
         placing: starting positions.
         cell: cell of the system.
         images: number of interacting cells along each axis.
-        numbers: formulas of the dynamics, by name.
+        numbers: formulas of numbers with bounds.
     """
 
     def check(params: Params, key: jax.Array) -> None:
-        for name, formulas in particles.numbers.items():
-            for formula in formulas if name in ("mass", "diameter") else ():
-                value = float(formula.number(params)) if formula is not None else 1.0
-                if not value > 0:
-                    raise UserError(f"{formula.where if formula else name} = {value:g} is not positive; choose another")
-        _refuse_numbers(acting, numbers, params)
+        _refuse_numbers(interactions, numbers, params)
         refuse_no_volume(cell, params)
-        _refuse_short_cell(acting, cell, images, params)
+        _refuse_short_cell(interactions, cell, images, params)
         if placing.random is not None:
             assert placing.frame is not None  # random places fill something
-            radius = float(placing.frame(params).ravel()[0]) / 2
-            if placing.random.is_ball and not radius > 0:
-                raise UserError(f"start.radius = {radius:g} is not above zero; choose another")
             refuse_too_full(placing.random.filled(), placing.random.separation, "start.separation")
             kind = placing.disorder.number(params).dtype
             drawn = np.asarray(jax.jit(placing.random.draw, static_argnums=1)(key, kind))
             if placing.random.separation:
                 closest = placing.random.closest(drawn)
                 if closest < 1:
-                    _refuse_reversed_walls(acting, placing, params)
+                    _refuse_reversed_walls(interactions, placing, params)
                 refuse_too_dense(closest, placing.random.separation, "start.separation")
             start = _of_fractions(placing, drawn, params)
         else:
             start = placing.start(params, key)
-            _refuse_same_place(acting, particles, start, placing, cell, params)
-        _refuse_non_finite(acting, particles, start, cell, params)
+            _refuse_same_place(interactions, particles, start, placing, cell, params)
+        _refuse_non_finite(interactions, particles, start, cell, params)
 
     return check
 
 
-def _refuse_numbers(acting: Acting, numbers: Mapping[str, Formula], params: Params) -> None:
-    """Raise if a parameter of the dynamics, or a cut-off, is out of range at the start."""
+def _refuse_numbers(
+    interactions: Interactions, numbers: Sequence[tuple[Formula, tuple[float, float]]], params: Params
+) -> None:
+    """Raise if a number, at the start, is out of its bounds, or a cut-off is not above zero."""
     zero = jnp.zeros((), precision_of(params))
-    for name in (*ABOVE_ZERO, *NOT_BELOW_ZERO):
-        if name not in numbers:
-            continue
-        given = {TIME: zero} if numbers[name].takes(TIME) else {}
-        value = float(numbers[name].number(params, **given))
-        if not value >= 0 or (name in ABOVE_ZERO and value == 0):
-            wanted = "above zero" if name in ABOVE_ZERO else "at least zero"
-            raise UserError(f"{numbers[name].where} = {value:g} at the start; choose a number {wanted}")
-    for term in acting.pairs:
+    for formula, bounds in numbers:
+        value = float(formula.number(params, **({TIME: zero} if formula.takes(TIME) else {})))
+        if not bounds[0] <= value <= bounds[1]:
+            raise UserError(f"{formula.where} = {value:g} {out_of_bounds(bounds)}")
+    for term in interactions.pairs:
         if term.cutoff is None:
             continue
         cutoffs = np.where(term.between, np.asarray(term.cutoff(params)), np.inf)
@@ -113,13 +99,18 @@ def _refuse_numbers(acting: Acting, numbers: Mapping[str, Formula], params: Para
 
 
 def _refuse_same_place(
-    acting: Acting, particles: Particles, start: jax.Array, placing: Placing, cell: SystemCell, params: Params
+    interactions: Interactions,
+    particles: Particles,
+    start: jax.Array,
+    placing: Placing,
+    cell: SystemCell,
+    params: Params,
 ) -> None:
     """Raise if particles of a structure or of given positions coincide."""
     if placing.places.where is None:
         return
     vectors = None if cell.is_free else np.asarray(cell.vectors(params))
-    between = acting.between(len(particles.names))
+    between = interactions.between(len(particles.names))
     refuse_same_place(np.asarray(start), vectors, cell.periodic, particles.species, between, placing.places.where)
 
 
@@ -184,9 +175,9 @@ def _coincident(
             yield from zip(block[rows].tolist(), near[rows, columns].tolist(), strict=True)
 
 
-def _refuse_reversed_walls(acting: Acting, placing: Placing, params: Params) -> None:
+def _refuse_reversed_walls(interactions: Interactions, placing: Placing, params: Params) -> None:
     """Raise if the whole region of random positions is behind one wall, whose distance has the wrong sign."""
-    walls = [field for field in acting.fields if field.wall is not None and field.on.any()]
+    walls = [field for field in interactions.fields if field.wall is not None and field.on.any()]
     samples = [placing.sample(params, seed) for seed in range(SAMPLES)]
     for field in walls:
         assert field.wall is not None and field.distance is not None  # a wall has both
@@ -204,11 +195,13 @@ def _of_fractions(placing: Placing, drawn: np.ndarray, params: Params) -> jax.Ar
     return carried(jnp.asarray(drawn), placing.frame(params))
 
 
-def _refuse_short_cell(acting: Acting, cell: SystemCell, images: tuple[int, ...] | None, params: Params) -> None:
+def _refuse_short_cell(
+    interactions: Interactions, cell: SystemCell, images: tuple[int, ...] | None, params: Params
+) -> None:
     if cell.is_free:
         return
     one = np.asarray(spaces.of_cell(cell.cell(params), cell.dimension).widths)
-    reach, in_one = acting.reach(params), float(acting.reach_in_one_cell(params))
+    reach, in_one = interactions.reach(params), float(interactions.reach_in_one_cell(params))
     if reach is None:
         return
     if 2 * in_one > one.min() * (1 + SLACK):
@@ -227,25 +220,29 @@ def _refuse_short_cell(acting: Acting, cell: SystemCell, images: tuple[int, ...]
 
 
 def _refuse_non_finite(
-    acting: Acting, particles: Particles, start: jax.Array, cell: SystemCell, params: Params
+    interactions: Interactions, particles: Particles, start: jax.Array, cell: SystemCell, params: Params
 ) -> None:
     """Raise if an energy by expression is not finite at the start, or a field does not fit a cell that repeats."""
-    for field in acting.fields:
+    for field in interactions.fields:
         at = {**params, TIME: jnp.zeros((), start.dtype)} if field.takes_time else params
         inside = spaces.of_cell(cell.cell(params), cell.dimension).wrap(start)
         columns = tuple(inside[:, axis] for axis in range(cell.dimension))
         energies = np.where(field.on, np.asarray(field.each(columns, at)), 0)
-        refuse_non_finite(field.formula, jnp.asarray(energies))
+        if field.formula is not None:
+            refuse_non_finite(field.formula, jnp.asarray(energies))
+        elif not np.isfinite(energies).all():
+            first = int(np.argmin(np.isfinite(energies)))
+            raise UserError(f"{field.where} is not finite for particle {first} at the start; move it, or the field")
         if field.distance is not None:
             away = np.where(field.on, np.asarray(field.distance(columns, at)), np.inf)
             if (away <= 0).any():
                 first = int(np.argmin(away > 0))
                 behind = f"particle {first} starts {-away[first]:g} behind the wall"
-                raise UserError(f"{field.formula.where}: {behind}; move it, or the wall")
+                raise UserError(f"{field.where}: {behind}; move it, or the wall")
         later = [{**at, TIME: jnp.asarray(time, start.dtype)} for time in LATER] if field.takes_time else []
         for moment in (at, *later):
             _refuse_jump(field, inside, cell, params, moment)
-    for term in acting.pairs:
+    for term in interactions.pairs:
         if term.energy is not None:
             _refuse_pairs(term, particles, start, cell, params)
 
@@ -264,7 +261,7 @@ def _refuse_jump(field: Field, inside: jax.Array, cell: SystemCell, params: Para
         )
         if not _are_alike(near, far, between):
             raise UserError(
-                f"{field.formula.where}: differs between both sides of the cell along {'xyz'[axis]}, where it repeats; "
+                f"{field.where}: differs between both sides of the cell along {'xyz'[axis]}, where it repeats; "
                 "make it periodic, or set cell.periodic to false along that axis"
             )
 

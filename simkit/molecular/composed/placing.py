@@ -117,10 +117,10 @@ def placing_of(
         UserError: if the region of random positions is not given, or given twice.
     """
     disorder = names.number(settings["disorder"])
-    radius = settings["radius"]
     if places.count is not None:
         frame = None if places.at is not None else cell.frame
         return Placing(places, None, frame, disorder, particles.frozen)
+    radius = settings["radius"]
     if radius is not None and cell.frame is not None:
         raise settings.refuse("radius", "and the cell both bound random positions; leave one out")
     if radius is None and cell.frame is None:

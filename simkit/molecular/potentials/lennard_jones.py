@@ -5,6 +5,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
+from simkit.core.settings import formula
 from simkit.errors import UserError
 from simkit.molecular.potentials.pair import PairPotential
 
@@ -12,6 +14,12 @@ from simkit.molecular.potentials.pair import PairPotential
 STEEPEST = 1e12
 
 
+@part(
+    values={
+        "epsilon": formula("depth of the minimum", unit="energy"),
+        "sigma": formula("distance at which the energy crosses zero", unit="length"),
+    },
+)
 def lennard_jones() -> PairPotential:
     """Return the 12-6 potential of simple liquids and rare gases.
 

@@ -3,9 +3,18 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
+from simkit.core.settings import formula
 from simkit.molecular.potentials.pair import PairPotential
 
 
+@part(
+    values={
+        "epsilon": formula("depth of the minimum", unit="energy"),
+        "sigma": formula("distance of the minimum", unit="length"),
+        "rho": formula("inverse range in units of 1 / sigma"),
+    }
+)
 def morse() -> PairPotential:
     """Return the Morse potential of clusters, with a dimensionless range.
 

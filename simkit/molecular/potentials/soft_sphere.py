@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
+from simkit.core.settings import formula, number
 from simkit.errors import UserError
 from simkit.molecular.potentials.pair import PairPotential
 
@@ -10,6 +12,14 @@ from simkit.molecular.potentials.pair import PairPotential
 OVERLAP = 0.3
 
 
+@part(
+    keys={"exponent": number("2 (harmonic) or 2.5 (Hertzian)", 2.0, (2.0, 64.0))},
+    values={
+        "epsilon": formula("energy scale of an overlap", unit="energy"),
+        "sigma": formula("distance of first contact", unit="length"),
+    },
+    excludes={"cutoff": "which ends by itself"},
+)
 def soft_sphere(exponent: float = 2.0) -> PairPotential:
     """Return the repulsion of two elastic spheres that overlap.
 
@@ -39,7 +49,11 @@ def soft_sphere(exponent: float = 2.0) -> PairPotential:
     def bond(*, epsilon: jax.Array, sigma: jax.Array) -> tuple[jax.Array, jax.Array]:
         return sigma, epsilon * (exponent - 1) * OVERLAP ** (exponent - 2) / sigma**2
 
-    return PairPotential(energy=energy, force=force, bond=bond)
+    def reach(*, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
+        del epsilon
+        return sigma
+
+    return PairPotential(energy=energy, force=force, bond=bond, reach=reach)
 
 
 def _power(base: jax.Array, exponent: float) -> jax.Array:
