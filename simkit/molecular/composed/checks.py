@@ -1,20 +1,22 @@
 """Checks of a system before a run: particles in one place, energies that are not finite, cut-offs that are too long."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.expressions.scope import Formula, precision_of, refuse_non_finite
-from simkit.core.parameter import out_of_bounds
+from simkit.core.parameter import UNBOUNDED, out_of_bounds
+from simkit.core.parts import formulas_in
+from simkit.core.settings import Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.composed.cells import SystemCell, refuse_no_volume
 from simkit.molecular.composed.fields import Field
 from simkit.molecular.composed.interactions import Interactions
-from simkit.molecular.composed.names import TIME
+from simkit.molecular.composed.names import TIME, Names
 from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.composed.placing import Placing
@@ -77,6 +79,12 @@ def checker(
         _refuse_non_finite(interactions, particles, start, cell, params)
 
     return check
+
+
+def bounded_numbers(tables: Iterable[Settings], names: Names) -> list[tuple[Formula, tuple[float, float]]]:
+    """Return the formulas of all numbers with bounds in tables of settings."""
+    texts = [text for table in tables for text in formulas_in(table).values()]
+    return [(names.number(text), text.bounds) for text in texts if text.bounds != UNBOUNDED]
 
 
 def _refuse_numbers(

@@ -10,9 +10,6 @@ import numpy as np
 from jax.core import Tracer
 
 from simkit.core.barrier import computed_once
-from simkit.core.expressions.scope import Formula
-from simkit.core.parameter import UNBOUNDED
-from simkit.core.parts import formulas_in
 from simkit.core.settings import Settings, declares, read
 from simkit.core.simulation import Params, Simulation, as_arrays
 from simkit.errors import UserError
@@ -20,7 +17,7 @@ from simkit.molecular.composed import tasks
 from simkit.molecular.composed.averages import averaged_over_run, mean_quantities, with_shells_inside
 from simkit.molecular.composed.bonds import StiffnessAt, given_scale, scale_of
 from simkit.molecular.composed.cells import SystemCell, cell_of
-from simkit.molecular.composed.checks import checker, refuse_same_place
+from simkit.molecular.composed.checks import bounded_numbers, checker, refuse_same_place
 from simkit.molecular.composed.dynamics_then_relaxation import DynamicsThenRelaxation
 from simkit.molecular.composed.elasticity import Elasticity
 from simkit.molecular.composed.fields import field_of, wall_of
@@ -219,7 +216,9 @@ class Composition:
 def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
     made = composition(settings, parameters)
     simulation, averages = made.simulation(), settings["averages"]
-    check = checker(made.interactions, made.members, made.placing, made.room, made.images, _bounded_numbers(made))
+    tables = [*settings["particles"].values(), settings["start"], *([made.dynamics] if made.dynamics else [])]
+    numbers = bounded_numbers(tables, made.names)
+    check = checker(made.interactions, made.members, made.placing, made.room, made.images, numbers)
     known = quantities(settings["units"], made.room.dimension, moves=made.sequence == ("dynamics",))
     return dataclasses.replace(
         simulation,
@@ -228,14 +227,6 @@ def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
         check=with_shells_inside(check, averages, made.room),
         quantities=known | mean_quantities(known, averages, settings["units"]["length"]),
     )
-
-
-def _bounded_numbers(made: Composition) -> list[tuple[Formula, tuple[float, float]]]:
-    """Return the formulas of all numbers with bounds."""
-    tables = [*made.settings["particles"].values(), made.settings["start"]]
-    tables += [made.dynamics] if made.dynamics is not None else []
-    texts = [text for table in tables for text in formulas_in(table).values()]
-    return [(made.names.number(text), text.bounds) for text in texts if text.bounds != UNBOUNDED]
 
 
 def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
