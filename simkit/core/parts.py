@@ -227,17 +227,24 @@ class Choice:
 
 
 def _merged(by_part: Mapping[str, Mapping[str, Setting]]) -> dict[str, Setting]:
-    """Return the settings of several parts, each with the names of the parts that take it; none is required."""
-    takers: dict[str, list[str]] = {}
+    """Return the settings of several parts: each meaning with the names of its parts, none required.
+
+    A setting that parts share has a default only if it is the same for all.
+    """
+    takers: dict[str, dict[str, Setting]] = {}
     for name, settings in by_part.items():
-        for key in settings:
-            takers.setdefault(key, []).append(name)
-    return {
-        key: dataclasses.replace(
-            by_part[names[0]][key], doc=f"{', '.join(names)}: {by_part[names[0]][key].doc}", is_required=False
-        )
-        for key, names in takers.items()
-    }
+        for key, setting in settings.items():
+            takers.setdefault(key, {})[name] = setting
+    merged = {}
+    for key, settings in takers.items():
+        names_of_docs: dict[str, list[str]] = {}
+        for name, setting in settings.items():
+            names_of_docs.setdefault(setting.doc, []).append(name)
+        doc = "; ".join(f"{', '.join(names)}: {doc}" for doc, names in names_of_docs.items())
+        first, *others = settings.values()
+        default = first.default if all(other.default == first.default for other in others) else None
+        merged[key] = dataclasses.replace(first, doc=doc, default=default, is_required=False)
+    return merged
 
 
 @dataclasses.dataclass(frozen=True)
