@@ -1,5 +1,6 @@
 """Kinds of settings: numbers, words, formulas, lists and tables, each with its check, description and schema."""
 
+import dataclasses
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -84,9 +85,29 @@ def text(doc: str, default: Any = _REQUIRED) -> Setting:
     return _setting("text", doc, check, default, {"type": ["string", "object"], **content})
 
 
-def formula(doc: str, default: Any = _REQUIRED) -> Setting:
-    """Return a setting that is a number or an expression, kept as `FormulaText`."""
-    return _setting("a number or an expression", doc, formula_text, default, {"type": ["number", "string"]})
+def formula(
+    doc: str,
+    default: Any = _REQUIRED,
+    *,
+    unit: str = "",
+    bounds: tuple[float, float] = UNBOUNDED,
+    takes: tuple[str, ...] = (),
+) -> Setting:
+    """Return a setting that is a number or an expression, kept as `FormulaText`; whoever evaluates it checks bounds.
+
+    Args:
+        doc: its meaning.
+        default: default as written in a file.
+        unit: unit in words.
+        bounds: lowest and highest value.
+        takes: names that it may take besides parameters.
+    """
+
+    def check(value: Any, where: str) -> FormulaText:
+        return dataclasses.replace(formula_text(value, where), bounds=bounds, takes=takes)
+
+    setting = _setting("a number or an expression", doc, check, default, {"type": ["number", "string"]})
+    return dataclasses.replace(setting, unit=unit, bounds=bounds)
 
 
 def condition(doc: str, default: Any = _REQUIRED) -> Setting:
@@ -125,8 +146,11 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
 
     many = f" of {' or '.join(map(str, counts))}" if counts else ""
     sizes = {"minItems": min(counts), "maxItems": max(counts)} if counts else {}
-    schema = {"type": "array", "items": of.schema, **sizes}
-    return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.keys, "list")
+
+    def schema() -> dict[str, Any]:
+        return {"type": "array", "items": of.schema, **sizes}
+
+    return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.inner, "list")
 
 
 def table(doc: str, keys: Mapping[str, Setting], default: Any = None) -> Setting:
@@ -135,7 +159,7 @@ def table(doc: str, keys: Mapping[str, Setting], default: Any = None) -> Setting
     def check(value: Any, where: str) -> Settings:
         return read(value, keys, where)
 
-    return _setting("a table", doc, check, default, schema_of(keys), keys, "table")
+    return _setting("a table", doc, check, default, lambda: schema_of(keys), lambda: keys, "table")
 
 
 def named(doc: str, one: Setting) -> Setting:
@@ -144,19 +168,21 @@ def named(doc: str, one: Setting) -> Setting:
     def check(value: Any, where: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise UserError(f"{where} = {shown(value)} is no table; write names and values")
-        mistakes, found = Mistakes(), {}
+        mistakes, checked = Mistakes(), {}
         for name, entry in value.items():
             with mistakes.kept():
                 if not str(name).isidentifier() or len(str(name)) > 64:
                     raise UserError(
                         f"{where}: {one_line(name, 40)!r} is not a name; use up to 64 letters, digits and _"
                     )
-                found[str(name)] = one.check(entry, below(where, name))
+                checked[str(name)] = one.check(entry, below(where, name))
         mistakes.raise_if_any()
-        return found
+        return checked
 
-    schema = {"type": "object", "additionalProperties": one.schema}
-    return _setting(f"a table, by name, of: {one.kind}", doc, check, {}, schema, one.keys, "names")
+    def schema() -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": one.schema}
+
+    return _setting(f"a table, by name, of: {one.kind}", doc, check, {}, schema, one.inner, "names")
 
 
 def either(doc: str, *kinds: Setting, default: Any = _REQUIRED) -> Setting:
@@ -176,8 +202,12 @@ def either(doc: str, *kinds: Setting, default: Any = _REQUIRED) -> Setting:
             raise UserError(f"{where} = {shown(value)} is of another kind; write {allowed}")
         return by_form[form].check(value, where)
 
-    inner = {key: setting for kind in kinds for key, setting in kind.keys.items()}
-    schema = {"anyOf": [kind.schema for kind in kinds]}
+    def inner() -> dict[str, Setting]:
+        return {key: setting for kind in kinds for key, setting in kind.keys.items()}
+
+    def schema() -> dict[str, Any]:
+        return {"anyOf": [kind.schema for kind in kinds]}
+
     return _setting(", or ".join(kind.kind for kind in kinds), doc, check, default, schema, inner, kinds[0].form)
 
 
@@ -211,9 +241,10 @@ def _setting(
     doc: str,
     check: Callable[[Any, str], Any],
     default: Any,
-    schema: Mapping[str, Any],
-    keys: Mapping[str, Setting] | None = None,
+    schema: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
+    keys: Callable[[], Mapping[str, Setting]] = dict,
     form: Form = "value",
 ) -> Setting:
     required = default is _REQUIRED
-    return Setting(kind, doc, check, None if required else default, keys or {}, required, schema, form)
+    describe = schema if callable(schema) else lambda: schema
+    return Setting(kind, doc, check, None if required else default, keys, required, describe, form)

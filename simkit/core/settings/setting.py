@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
+from simkit.core.parameter import UNBOUNDED
 from simkit.core.paths import below
 from simkit.errors import Mistakes, UserError, nearest, one_line
 
@@ -17,10 +18,14 @@ class FormulaText:
     Attributes:
         text: the expression.
         where: path of its key, for messages.
+        bounds: lowest and highest value that it may have.
+        takes: names that it may take besides parameters, such as ``time``.
     """
 
     text: str
     where: str
+    bounds: tuple[float, float] = UNBOUNDED
+    takes: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,21 +37,36 @@ class Setting:
         doc: its meaning.
         check: ``(value, where) -> checked value``; raises `UserError`.
         default: value of an absent key, as written in a file; ``None`` for no default.
-        keys: declared keys of its table or tables; empty for other values.
+        inner: ``() -> keys`` of its table or tables, none for other values; asked for late, since parts that a table
+            chooses are those of the packages that are then installed.
         is_required: whether the key must be given.
-        schema: JSON Schema of its values.
+        describe: ``() -> `` JSON Schema of its values.
         form: whether it is a list, a table of declared keys, a table of names chosen by the user, or a single value; of
             a setting that may be written in several ways, the form of the first one.
+        unit: unit of a formula, in words such as ``"energy"``; empty for pure numbers and other values.
+        bounds: lowest and highest value of a number or formula.
     """
 
     kind: str
     doc: str
     check: Callable[[Any, str], Any]
     default: Any = None
-    keys: "Mapping[str, Setting]" = dataclasses.field(default_factory=dict)
+    inner: "Callable[[], Mapping[str, Setting]]" = dict
     is_required: bool = False
-    schema: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    describe: Callable[[], Mapping[str, Any]] = dict
     form: Form = "value"
+    unit: str = ""
+    bounds: tuple[float, float] = UNBOUNDED
+
+    @property
+    def keys(self) -> "Mapping[str, Setting]":
+        """Declared keys of its table or tables; none for other values."""
+        return self.inner()
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """JSON Schema of its values."""
+        return self.describe()
 
 
 class Settings(Mapping[str, Any]):
@@ -134,7 +154,8 @@ def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callab
 def schema_of(keys: Mapping[str, Setting]) -> dict[str, Any]:
     """Return the JSON Schema of a table with the given keys."""
     properties = {
-        key: {"description": setting.doc, **({} if setting.default is None else {"default": setting.default})}
+        key: {"description": setting.doc, **({"x-unit": setting.unit} if setting.unit else {})}
+        | ({} if setting.default is None else {"default": setting.default})
         | dict(setting.schema)
         for key, setting in keys.items()
     }
@@ -150,12 +171,12 @@ def listing(keys: Mapping[str, Setting], path: str = "") -> list[tuple[str, Sett
         keys: declared keys.
         path: path of their table.
     """
-    found = []
+    rows = []
     for key, setting in keys.items():
         here = below(path, key)
-        found.append((here, setting))
-        found += listing(setting.keys, here + {"list": "[]", "names": ".NAME"}.get(setting.form, ""))
-    return found
+        rows.append((here, setting))
+        rows += listing(setting.keys, here + {"list": "[]", "names": ".NAME"}.get(setting.form, ""))
+    return rows
 
 
 def shown(value: Any) -> str:

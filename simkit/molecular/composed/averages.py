@@ -29,22 +29,22 @@ def averaged_over_run(simulation: Simulation, settings: Settings, room: SystemCe
     """
     key = jax.eval_shape(jax.random.key, 0)
     state = jax.eval_shape(simulation.init, simulation.params, key)
-    known = sorted(jax.eval_shape(simulation.diagnose, state, simulation.params))
+    diagnostics = sorted(jax.eval_shape(simulation.diagnose, state, simulation.params))
     names = settings["of"]
     for index, name in enumerate(names):
-        if name not in known:
-            raise settings.refuse("of", f"[{index}] = '{name[:64]}' is no diagnostic{nearest(name, known)}")
+        if name not in diagnostics:
+            raise settings.refuse("of", f"[{index}] = '{name[:64]}' is no diagnostic{nearest(name, diagnostics)}")
     shells = settings[RADIAL]
     if shells is not None and not room.is_closed:
         raise settings.refuse(RADIAL, "needs a cell that repeats along all axes; leave it out")
 
     def sample(state: State, params: Params) -> Arrays:
         numbers = simulation.diagnose(state, params)
-        found = {name: numbers[name] for name in names}
+        selected = {name: numbers[name] for name in names}
         if shells is None:
-            return found
+            return selected
         seen = simulation.observe(state, params)
-        return found | {
+        return selected | {
             RADIAL: radial_distribution(seen["position"], seen["cell"], reach=shells["reach"], bins=shells["bins"])
         }
 
@@ -106,8 +106,8 @@ def mean_quantities(quantities: dict[str, Quantity], settings: Settings | None, 
     if settings is None:
         return {}
     plain = Quantity("1", "a diagnostic")
-    found = {name: quantities.get(name, plain) for name in settings["of"]}
-    means = {f"mean_{name}": Quantity(one.unit, f"mean {one.doc} so far") for name, one in found.items()}
+    selected = {name: quantities.get(name, plain) for name in settings["of"]}
+    means = {f"mean_{name}": Quantity(one.unit, f"mean {one.doc} so far") for name, one in selected.items()}
     return means | {
         "distance": Quantity(length, "distance of a pair"),
         RADIAL: Quantity("1", "radial distribution function, mean so far"),

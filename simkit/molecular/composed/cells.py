@@ -67,7 +67,7 @@ class SystemCell:
 def cell_of(
     settings: Settings | None,
     names: Names,
-    own: Frame | None,
+    own_frame: Frame | None,
     dimension: int,
     count: int,
     *,
@@ -79,20 +79,20 @@ def cell_of(
     Args:
         settings: settings of the cell; ``None`` if none are given.
         names: names that formulas may use.
-        own: edges of the cell of a lattice or structure; ``None`` if there is none.
+        own_frame: edges of the cell of a lattice or structure; ``None`` if there is none.
         dimension: dimension of space.
         count: number of particles.
-        is_oblique: whether ``own`` gives lattice vectors instead of sides.
+        is_oblique: whether ``own_frame`` gives lattice vectors instead of sides.
         repeats: along which axes the cell of a structure repeats, d booleans; ``None`` for all.
 
     Raises:
         UserError: if settings contradict each other or the dimension.
     """
     if settings is None:
-        axes = repeats or (own is not None,) * dimension
+        axes = repeats or (own_frame is not None,) * dimension
         if is_oblique and not all(axes):
             raise UserError(f"start.structure: its cell is periodic along some axes only, {ORTHORHOMBIC}")
-        return SystemCell(own, axes)
+        return SystemCell(own_frame, axes)
     ways = [key for key in ("lengths", "vectors", "density") if settings[key] is not None]
     if len(ways) > 1:
         raise settings.refuse(ways[1], f"and {ways[0]} both give the size; keep one of them")
@@ -104,14 +104,14 @@ def cell_of(
             raise settings.refuse(key, f"has {len(value)} entries, and space has {dimension} dimensions; write as many")
     if settings["shape"] is not None and not settings["density"]:
         raise settings.refuse("shape", "has an effect with a density only; give cell.density, or leave it out")
-    frame = own
+    frame = own_frame
     if settings["lengths"] is not None:
         sides = tuple(names.number(each) for each in settings["lengths"])
         frame = lambda params: jnp.stack([side.number(params) for side in sides])  # noqa: E731
     elif settings["vectors"] is not None:
         frame = _rows(settings, names, dimension)
     elif settings["density"] is not None:
-        frame = _by_density(settings, names.number(settings["density"]), own, dimension, count)
+        frame = _by_density(settings, names.number(settings["density"]), own_frame, dimension, count)
     if frame is None and any(axes):
         raise UserError("cell has no size; give cell.lengths, cell.vectors or cell.density, or leave the cell out")
     is_own = settings["lengths"] is None and settings["shape"] is None
@@ -153,14 +153,14 @@ def _rows(settings: Settings, names: Names, dimension: int) -> Frame:
     return lambda params: jnp.stack([jnp.stack([each.number(params) for each in row]) for row in formulas])
 
 
-def _by_density(settings: Settings, density: Formula, own: Frame | None, dimension: int, count: int) -> Frame:
+def _by_density(settings: Settings, density: Formula, own_frame: Frame | None, dimension: int, count: int) -> Frame:
     """Return edges of the given shape, with the volume that the density requires."""
     shape = settings["shape"]
 
     def frame(params: Params) -> jax.Array:
         value = density.number(params)
-        if shape is None and own is not None:
-            edges = own(params)
+        if shape is None and own_frame is not None:
+            edges = own_frame(params)
             volume = spaces.of_cell(edges, dimension).volume
             return edges * _root(count / (value * volume), dimension)
         sides = np.ones(dimension) if shape is None else np.asarray(shape)

@@ -101,30 +101,32 @@ class DynamicsThenRelaxation:
     def moment(self, state: SequenceState, params: Params) -> Moment:
         """Return the current positions, cell and neighbors."""
         position, cell = self.position(state), self.cell(params)
-        own = self.motion.params(params, state.moving.iteration)[OWN]
-        return Moment(position, cell, own, self.system.interaction.refresh(state.moving.neighbors, position, cell, own))
+        current = self.motion.params(params, state.moving.iteration)[OWN]
+        return Moment(
+            position, cell, current, self.system.interaction.refresh(state.moving.neighbors, position, cell, current)
+        )
 
     def observe(self, state: SequenceState, params: Params) -> Arrays:
         """Return the arrays of a frame."""
         moment = self.moment(state, params)
-        own = self.system.observe(moment.position, moment.cell, params) | self.system.see(moment).arrays
-        return frames.in_cell(moment.position, moment.cell) | own
+        further = self.system.observe(moment.position, moment.cell, params) | self.system.see(moment).arrays
+        return frames.in_cell(moment.position, moment.cell) | further
 
     def diagnose(self, state: SequenceState, params: Params) -> Arrays:
         """Return the diagnostics: steps of both phases, potential energy, largest force, temperature and observed."""
         interaction, moment = self.system.interaction, self.moment(state, params)
-        position, cell, own, neighbors = moment.position, moment.cell, moment.params, moment.neighbors
-        energy = interaction.energy(position, cell, own, neighbors)
-        force = interaction.force(position, cell, own, neighbors)
+        position, cell, params_now, neighbors = moment.position, moment.cell, moment.params, moment.neighbors
+        energy = interaction.energy(position, cell, params_now, neighbors)
+        force = interaction.force(position, cell, params_now, neighbors)
         if self.system.frozen is not None:
             force = jnp.where(jnp.asarray(self.system.frozen)[:, None], 0, force)
-        told = self.motion.of_state(self.motion.inner.diagnose)(state.moving, params)
+        motion = self.motion.of_state(self.motion.inner.diagnose)(state.moving, params)
         return {
             "iteration": state.moving.iteration + jnp.where(state.has_begun, state.resting.descent.iteration, 0),
-            "time": told["time"],
+            "time": motion["time"],
             "energy": energy,
             "energy_per_particle": energy / len(position),
-            "temperature": jnp.where(state.has_begun, 0, told["temperature"]),
+            "temperature": jnp.where(state.has_begun, 0, motion["temperature"]),
             "max_force": largest_norm(force),
         } | self.system.see(moment).numbers
 

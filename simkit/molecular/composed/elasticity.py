@@ -11,7 +11,7 @@ from simkit.molecular import spaces
 from simkit.molecular.analysis.elasticity import elastic_constants
 from simkit.molecular.analysis.moduli import voigt_bulk_modulus, voigt_shear_modulus
 from simkit.molecular.composed.converted_params import without_time
-from simkit.molecular.composed.moment import Moment, Seen
+from simkit.molecular.composed.moment import Moment, Observations
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale, largest_norm
 
@@ -38,7 +38,7 @@ class Elasticity:
     force_tolerance: float
     rattlers: Callable[[Moment], jax.Array] | None
 
-    def of_moment(self, moment: Moment) -> Seen:
+    def of_moment(self, moment: Moment) -> Observations:
         """Return the stiffnesses ``c11``, ``c12`` to ``c66`` and the moduli, NaN until the system is at rest.
 
         ``c12`` is the derivative of the stress along xx by the strain along yy, with relaxed particles. The moduli are
@@ -49,7 +49,7 @@ class Elasticity:
         names = stiffness_names(position.shape[1])
 
         def measured() -> tuple[jax.Array, ...]:
-            found = elastic_constants(
+            matrix = elastic_constants(
                 self.interaction,
                 position,
                 spaces.lattice_vectors(cell),
@@ -57,8 +57,8 @@ class Elasticity:
                 neighbors=neighbors,
                 rattlers=None if self.rattlers is None else self.rattlers(moment),
             ).stiffness
-            moduli = voigt_bulk_modulus(found), voigt_shear_modulus(found)
-            return *(found[entry] for entry in names.values()), *moduli
+            moduli = voigt_bulk_modulus(matrix), voigt_shear_modulus(matrix)
+            return *(matrix[entry] for entry in names.values()), *moduli
 
         def undefined() -> tuple[jax.Array, ...]:
             return (jnp.asarray(jnp.nan, position.dtype),) * (len(names) + 2)
@@ -68,7 +68,7 @@ class Elasticity:
         is_at_rest = largest_norm(self.interaction.force(position, cell, params, neighbors)) < limit
         # Away from equilibrium the linear solves would not converge.
         values = jax.lax.cond(is_at_rest, measured, undefined)
-        return Seen({}, dict(zip((*names, "bulk_modulus", "shear_modulus"), values, strict=True)))
+        return Observations({}, dict(zip((*names, "bulk_modulus", "shear_modulus"), values, strict=True)))
 
 
 def stiffness_names(dimension: int) -> dict[str, tuple[int, int]]:

@@ -45,7 +45,7 @@ def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Qua
     """
     length, energy, time, mass = (units[key] for key in ("length", "energy", "time", "mass"))
     speed = over(length, time)
-    own = {
+    further = {
         "species": ("1", "number of the species, in the order of the file"),
         "velocity": (speed, "velocity"),
         "speed": (speed, "speed"),
@@ -61,16 +61,16 @@ def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Qua
     }
     stiffness = f"{energy}/{length}^{dimension}"
     for name in stiffness_names(dimension):
-        own[name] = (
+        further[name] = (
             stiffness,
             "elastic constant, derivative of a stress with respect to a strain, with relaxed particles",
         )
-    own["bulk_modulus"] = stiffness, "bulk modulus"
-    own["shear_modulus"] = stiffness, "shear modulus, the mean over all directions"
+    further["bulk_modulus"] = stiffness, "bulk modulus"
+    further["shear_modulus"] = stiffness, "shear modulus, the mean over all directions"
     if moves:
-        own["energy"] = energy, "kinetic and potential energy"
-    found = particle_quantities(length, energy, str(dimension))
-    return found | {name: Quantity(unit, doc) for name, (unit, doc) in own.items()}
+        further["energy"] = energy, "kinetic and potential energy"
+    usual = particle_quantities(length, energy, str(dimension))
+    return usual | {name: Quantity(unit, doc) for name, (unit, doc) in further.items()}
 
 
 def with_potential_energy(simulation: Simulation) -> Simulation:
@@ -95,8 +95,8 @@ def shown(simulation: Simulation, room: SystemCell) -> Simulation:
         return simulation
 
     def observe(state: State, params: Params) -> Arrays:
-        found = {name: array for name, array in simulation.observe(state, params).items() if name not in OF_CELL}
-        return found | {"cell": room.vectors(params)}
+        arrays = {name: array for name, array in simulation.observe(state, params).items() if name not in OF_CELL}
+        return arrays | {"cell": room.vectors(params)}
 
     def diagnose(state: State, params: Params) -> Arrays:
         return {name: array for name, array in simulation.diagnose(state, params).items() if name not in OF_VOLUME}

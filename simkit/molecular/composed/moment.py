@@ -27,7 +27,7 @@ class Moment:
     neighbors: Any
 
 
-class Seen(NamedTuple):
+class Observations(NamedTuple):
     """Quantities of a moment.
 
     Attributes:
@@ -39,4 +39,4 @@ class Seen(NamedTuple):
     numbers: Arrays
 
 
-type See = Callable[[Moment], Seen]
+type Observer = Callable[[Moment], Observations]

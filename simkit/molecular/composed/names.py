@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.names import FUNCTIONS
 from simkit.core.expressions.scope import Formula, Scope, scope
 from simkit.core.expressions.syntax import dotted, refuse
-from simkit.core.settings import FormulaText, Settings
+from simkit.core.settings import FormulaText, Setting, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 
@@ -39,30 +40,50 @@ class Names:
     values: tuple[str, ...]
     species: tuple[str, ...]
 
-    def number(self, said: FormulaText, *, timed: bool = False) -> Formula:
-        """Return the formula of a number, of parameters and, with ``timed``, of the time."""
-        return self.scope.formula(said, (TIME,) if timed else ())
+    def number(self, text: FormulaText) -> Formula:
+        """Return the formula of a number, of parameters and of what its setting allows besides, such as the time."""
+        return self.scope.formula(text, text.takes)
 
-    def of_one_species(self, settings: Settings, taken: Collection[str]) -> dict[str, Formula]:
-        """Return the values of an interaction of one species, each one number; left out, the parameter of its name.
+    def usual_value(self, settings: Settings, name: str, default: Any = None) -> FormulaText:
+        """Return a value of a potential that its table leaves out: the parameter of its name, or its default.
 
         Args:
-            settings: of the interaction.
-            taken: names of the values that its energy takes.
+            settings: of the interaction or wall.
+            name: name of the value.
+            default: default of its declaration; ``None`` if there is none.
 
         Raises:
-            UserError: if one is a table, or is not taken.
+            UserError: if there is no parameter of that name and no default.
         """
+        where = f"{settings.path('values')}.{name}"
+        if name in self.scope.parameters or name in self.scope.derived:
+            return FormulaText(name, where)
+        if default is None:
+            raise UserError(f"{where} is missing; give a number or an expression, or a parameter of that name")
+        return FormulaText(str(default), where)
+
+    def of_one_species(self, settings: Settings, declared: Mapping[str, Setting]) -> dict[str, Formula]:
+        """Return the values of an interaction of one species, each one number; see `usual_value`.
+
+        Args:
+            settings: of the interaction or wall.
+            declared: values that its energy takes.
+
+        Raises:
+            UserError: if one is a table, missing, or not taken.
+        """
+        if odd := next((name for name in settings["values"] if name not in declared), None):
+            raise UserError(
+                f"{settings.path('values')}.{odd} is not taken by the energy{nearest(odd, tuple(declared))}"
+            )
         formulas = {}
-        for name in taken:
-            said = settings["values"].get(name, FormulaText(name, f"{settings.path('values')}.{name}"))
-            if not isinstance(said, FormulaText):
+        for name, setting in declared.items():
+            value = settings["values"].get(name) or self.usual_value(settings, name, setting.default)
+            if not isinstance(value, FormulaText):
                 raise UserError(
                     f"{settings.path('values')}.{name} is a table, and there is one species; give one number"
                 )
-            formulas[name] = self.number(said)
-        if odd := next((name for name in settings["values"] if name not in formulas), None):
-            raise UserError(f"{settings.path('values')}.{odd} is not taken; it takes {', '.join(formulas)}")
+            formulas[name] = self.number(value)
         return formulas
 
     def pairs(self, text: str, where: str) -> tuple[int, int]:
@@ -71,28 +92,28 @@ class Names:
         Raises:
             UserError: if it names none.
         """
-        known = [f"{a}_{b}" for index, a in enumerate(self.species) for b in self.species[index:]]
+        pair_names = [f"{a}_{b}" for index, a in enumerate(self.species) for b in self.species[index:]]
         for split in range(1, len(text)):
             first, second = text[:split], text[split + 1 :]
             if text[split] == "_" and first in self.species and second in self.species:
                 return self.species.index(first), self.species.index(second)
-        raise UserError(f"{where}: {text[:64]!r} is no pair of species{nearest(text, known)}")
+        raise UserError(f"{where}: {text[:64]!r} is no pair of species{nearest(text, pair_names)}")
 
-    def chosen(self, said: tuple[str, ...] | None, where: str) -> np.ndarray:
+    def chosen(self, species: tuple[str, ...] | None, where: str) -> np.ndarray:
         """Return the mask of the named species, (S,) booleans; all by default.
 
         Raises:
             UserError: if one is unknown.
         """
-        for name in said or ():
+        for name in species or ():
             if name not in self.species:
                 raise UserError(f"{where}: {name[:64]!r} is no species{nearest(name, self.species)}")
-        return np.array([said is None or name in said for name in self.species])
+        return np.array([species is None or name in species for name in self.species])
 
     def table_values(self, params: Params) -> dict[str, jax.Array]:
         """Return the tables, each symmetrized as the mean of both orders, so that action equals reaction."""
-        found = {name: paths.leaves(params)[name] for name in self.tables}
-        return {name: (table + table.T) / 2 for name, table in found.items()}
+        tables = {name: paths.leaves(params)[name] for name in self.tables}
+        return {name: (table + table.T) / 2 for name, table in tables.items()}
 
 
 def names_of(

@@ -7,8 +7,7 @@ from simkit.core.settings import Settings
 from simkit.errors import UserError
 from simkit.molecular.composed.converted_params import without_time
 from simkit.molecular.composed.elasticity import Elasticity
-from simkit.molecular.composed.moment import Moment, See, Seen
-from simkit.molecular.composed.settings import LATTICES
+from simkit.molecular.composed.moment import Moment, Observations, Observer
 from simkit.molecular.composed.sites import Sites
 from simkit.molecular.composed.touching import Touching
 
@@ -25,7 +24,7 @@ class Observed(NamedTuple):
         refusal: why it is undefined for a system; empty if it is defined.
     """
 
-    see: See
+    see: Observer
     dimensions: dict[str, tuple[str, ...]]
     refusal: str
 
@@ -46,7 +45,7 @@ class Parts(NamedTuple):
     tasks: tuple[str, ...]
 
 
-def observed(settings: Settings, parts: Parts) -> tuple[See, dict[str, tuple[str, ...]]]:
+def observed(settings: Settings, parts: Parts) -> tuple[Observer, dict[str, tuple[str, ...]]]:
     """Return ``moment -> `` the chosen quantities, and the names of the axes of their arrays.
 
     Args:
@@ -58,17 +57,17 @@ def observed(settings: Settings, parts: Parts) -> tuple[See, dict[str, tuple[str
     """
     chosen: list[Observed] = []
     for index, name in enumerate(settings["observed"]):
-        found = KINDS[name](parts)
-        if found.refusal:
+        observable = KINDS[name](parts)
+        if observable.refusal:
             others = ", ".join(other for other, kind in KINDS.items() if not kind(parts).refusal)
             remedy = f"choose from {others}" if others else "nothing further may be observed here; remove 'observed'"
-            raise UserError(f"{settings.path('observed')}[{index}] = '{name}' {found.refusal}; {remedy}")
-        chosen.append(found)
+            raise UserError(f"{settings.path('observed')}[{index}] = '{name}' {observable.refusal}; {remedy}")
+        chosen.append(observable)
 
-    def see(moment: Moment) -> Seen:
+    def see(moment: Moment) -> Observations:
         seen = [each.see(moment) for each in chosen]
         arrays = {name: array for part in seen for name, array in part.arrays.items()}
-        return Seen(arrays, {name: number for part in seen for name, number in part.numbers.items()})
+        return Observations(arrays, {name: number for part in seen for name, number in part.numbers.items()})
 
     return see, {name: axes for each in chosen for name, axes in each.dimensions.items()}
 
@@ -92,8 +91,8 @@ def _without_contacts(touching: Touching) -> str:
 
 
 def _energy_of_particle(parts: Parts) -> Observed:
-    acts = parts.touching.acts
-    others = bool(acts.silicon or acts.tails)
+    interactions = parts.touching.interactions
+    others = bool(interactions.many_body or interactions.tails)
     refusal = (
         "is the energy in pairs and fields, and Stillinger-Weber energies and tails of a cutoff belong to no particle"
         if others
@@ -103,9 +102,9 @@ def _energy_of_particle(parts: Parts) -> Observed:
 
 
 def _packing_fraction(parts: Parts) -> Observed:
-    def see(moment: Moment) -> Seen:
+    def see(moment: Moment) -> Observations:
         params, dimension = without_time(moment.params), parts.touching.dimension
-        return Seen({}, {"packing_fraction": parts.touching.particles.filled(params, moment.cell, dimension)})
+        return Observations({}, {"packing_fraction": parts.touching.particles.filled(params, moment.cell, dimension)})
 
     return Observed(see, {}, "" if parts.sites.room.is_closed else CELL)
 
@@ -127,17 +126,17 @@ def _without_sites(sites: Sites) -> str:
 
 def _lattice_constant(parts: Parts) -> Observed:
     refusal = "" if parts.sites.room.is_closed else CELL
-    if parts.sites.lattice is None or parts.sites.lattice[0] not in LATTICES:
+    if parts.sites.placing.places.lattice is None:
         refusal = "needs a start by lattice"
     return Observed(parts.sites.of_lattice, {}, refusal)
 
 
 def _elastic_constants(parts: Parts) -> Observed:
-    acts, particles = parts.touching.acts, parts.touching.particles
+    interactions, particles = parts.touching.interactions, parts.touching.particles
     refusal = "" if parts.sites.room.is_closed else CELL
     if "relax" not in parts.tasks:
         refusal = 'needs particles at rest, and so the task "relax"'
-    if acts.fields or particles.frozen.any():
+    if interactions.fields or particles.frozen.any():
         refusal = "needs a system without fields and without frozen particles"
     return Observed(parts.elasticity.of_moment, {}, refusal)
 

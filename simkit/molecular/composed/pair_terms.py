@@ -11,29 +11,16 @@ import numpy as np
 from simkit.core.barrier import computed_once
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import Formula, precision_of
-from simkit.core.settings import FormulaText, Settings
+from simkit.core.parts import declaration_of, part
+from simkit.core.settings import FormulaText, Settings, formula
 from simkit.core.simulation import Params
-from simkit.errors import UserError
-from simkit.molecular import potentials
+from simkit.errors import UserError, nearest
 from simkit.molecular.composed.names import PAIR, Names, named, refuse_mixing
 from simkit.molecular.composed.particles import Particles
-from simkit.molecular.potentials import PairPotential, pair_potential, weeks_chandler_andersen
+from simkit.molecular.composed.settings import POTENTIAL
+from simkit.molecular.potentials import PairPotential, pair_potential
+from simkit.molecular.potentials.cutoff import ENDINGS
 
-# Range of the named potentials that end without a cut-off, in units of sigma.
-REACH = {"soft_sphere": 1.0, "weeks_chandler_andersen": 2 ** (1 / 6)}
-TAKES = {
-    "lennard_jones": ("epsilon", "sigma"),
-    "morse": ("epsilon", "sigma", "rho"),
-    "soft_sphere": ("epsilon", "sigma"),
-    "weeks_chandler_andersen": ("epsilon", "sigma"),
-    "stillinger_weber": ("epsilon", "sigma", "tetrahedral_strength"),
-}
-ENDINGS = {
-    "switch": potentials.switched,
-    "shift_energy": potentials.energy_shifted,
-    "shift_force": potentials.force_shifted,
-    "truncate": potentials.truncated,
-}
 AXES = ("row", "column")
 BETWEEN = "is between"
 
@@ -52,7 +39,6 @@ class PairTerm:
         ends: whether the cut-off truncates U, which would otherwise extend beyond it.
         switch_on: start of the switching function, in units of the cut-off; 1 for other ways to end.
         between: mask of the pairs of species that it acts between, (S, S) booleans.
-        is_hard: whether U is that of hard contacts, whose curvature jumps at the cut-off and grows without limit.
     """
 
     where: str
@@ -64,7 +50,6 @@ class PairTerm:
     ends: bool
     switch_on: float
     between: np.ndarray
-    is_hard: bool
 
     @property
     def is_contact(self) -> bool:
@@ -81,56 +66,71 @@ class PairTerm:
 
     def of_pair(self, params: Params, first: int, second: int) -> dict[str, jax.Array]:
         """Return the parameters of one pair of species, without those of the cut-off."""
+        values = self._without_cutoff(params)
+        return {name: value[first, second] if jnp.ndim(value) else value for name, value in values.items()}
+
+    def bare_parameters(self, params: Params) -> dict[str, jax.Array]:
+        """Return the parameters without those of the cut-off: (K,) by pair of species, or one number for all."""
+        chosen = np.flatnonzero(self.between)
+        values = self._without_cutoff(params)
+        return {name: value.ravel()[chosen] if jnp.ndim(value) else value for name, value in values.items()}
+
+    def _without_cutoff(self, params: Params) -> dict[str, jax.Array]:
         values = self.parameters(params)
-        inner = {name: value for name, value in values.items() if name not in ("cutoff", "switch_on", BETWEEN)}
-        return {name: value[first, second] if jnp.ndim(value) else value for name, value in inner.items()}
+        return {name: value for name, value in values.items() if name not in ("cutoff", "switch_on", BETWEEN)}
 
 
-def pair_term(settings: Settings, names: Names, particles: Particles) -> PairTerm:
+@part(keys={"energy": formula("energy at the distance r, of the values, tables and parameters", unit="energy")})
+def energy_by_expression(energy: FormulaText) -> FormulaText:
+    """Return the text of an energy of the distance ``r``, which a scenario file gives in place of a name."""
+    return energy
+
+
+def pair_term(settings: Settings, energy: PairPotential | FormulaText, names: Names, particles: Particles) -> PairTerm:
     """Return an energy of pairs from its settings.
 
     Args:
-        settings: of the interaction, with ``energy`` or a ``potential`` of pairs.
+        settings: of the interaction.
+        energy: a potential, or an expression of the distance.
         names: what formulas may take.
         particles: whose values they may take.
 
     Raises:
-        UserError: if they contradict each other or name what there is not.
+        UserError: if settings contradict each other or name what there is not.
     """
-    values = {name: _value(said, settings, name, names) for name, said in settings["values"].items()}
-    formula = None
-    if settings["energy"] is not None:
-        formula = names.scope.formula(settings["energy"], ("r", *_offered(names, values)))
-        refuse_mixing(formula)
-        if not formula.takes("r"):
+    values = {name: _value(text, settings, name, names) for name, text in settings["values"].items()}
+    expression = None
+    if isinstance(energy, FormulaText):
+        expression = names.scope.formula(energy, ("r", *_offered(names, values)))
+        refuse_mixing(expression)
+        if not expression.takes("r"):
             raise settings.refuse("energy", "does not depend on the distance r; write an energy of it")
-        bare, taken = _by_formula(formula), tuple(name for name in formula.taken if name != "r")
+        bare, defaults = _by_formula(expression), {name: None for name in expression.taken if name != "r"}
     else:
-        taken = TAKES[settings["potential"]]
-        bare = by_name(settings)
-    if odd := next((name for name in values if name not in taken and not _in_cutoff(settings, name)), None):
-        raise UserError(f"{settings.path('values')}.{odd} is not taken by the energy; it takes {', '.join(taken)}")
-    sources = {name: _source(name, values, names, particles, settings) for name in taken}
-    cutoff, ends = _cutoff(settings, names, values, sources), settings["cutoff"] is not None
+        declared = declaration_of(POTENTIAL.part(settings)).values
+        bare, defaults = energy, {name: setting.default for name, setting in declared.items()}
+    if odd := next((name for name in values if name not in defaults and not _in_cutoff(settings, name)), None):
+        raise UserError(f"{settings.path('values')}.{odd} is not taken by the energy{nearest(odd, tuple(defaults))}")
+    sources = {name: _source(name, default, values, names, particles, settings) for name, default in defaults.items()}
+    cutoff, ends = _cutoff(settings, names, values, sources, bare), settings["cutoff"] is not None
     between = _between(settings, names)
     potential = ENDINGS[settings["ending"]](bare) if ends else bare
     if not between.all():
         potential = _only_between(potential)
 
     def parameters(params: Params) -> dict[str, jax.Array]:
-        found = {name: source(params) for name, source in sources.items()}
+        numbers = {name: source(params) for name, source in sources.items()}
         if ends and cutoff is not None:
-            found["cutoff"] = cutoff(params)
+            numbers["cutoff"] = cutoff(params)
             if settings["ending"] == "switch":
-                found["switch_on"] = settings["switch_on"] * found["cutoff"]
+                numbers["switch_on"] = settings["switch_on"] * numbers["cutoff"]
         if not between.all():
-            found[BETWEEN] = jnp.asarray(between, jax.tree.leaves(found)[0].dtype)
+            numbers[BETWEEN] = jnp.asarray(between, jax.tree.leaves(numbers)[0].dtype)
         # Without the barrier some programs fuse these products into sums over pairs, which changes their rounding.
-        return computed_once(found)
+        return computed_once(numbers)
 
     switch_on = settings["switch_on"] if settings["ending"] == "switch" else 1.0
-    is_hard = settings["potential"] == "weeks_chandler_andersen"
-    return PairTerm(settings.where, formula, bare, potential, parameters, cutoff, ends, switch_on, between, is_hard)
+    return PairTerm(settings.where, expression, bare, potential, parameters, cutoff, ends, switch_on, between)
 
 
 type Value = Callable[[Params], jax.Array]
@@ -173,15 +173,17 @@ def _value(said: FormulaText | dict[str, FormulaText], settings: Settings, name:
     places = np.array([[order.get(pair, len(order)) for pair in row] for row in pairs])
 
     def table(params: Params) -> jax.Array:
-        known = {pair: formula.number(params) for pair, formula in formulas.items()}
+        numbers = {pair: formula.number(params) for pair, formula in formulas.items()}
         # One for pairs of species without interaction, so that divisions there give no NaN in derivatives.
         one = jnp.ones((), precision_of(params))
-        return jnp.stack([*known.values(), *([] if between.all() else [one])])[places]
+        return jnp.stack([*numbers.values(), *([] if between.all() else [one])])[places]
 
     return table
 
 
-def _source(name: str, values: Mapping[str, Value], names: Names, particles: Particles, settings: Settings) -> Value:
+def _source(
+    name: str, default: Any, values: Mapping[str, Value], names: Names, particles: Particles, settings: Settings
+) -> Value:
     """Return the value of a name in an energy: of the interaction, a table, a parameter, or a species."""
     if name in values:
         return values[name]
@@ -193,43 +195,17 @@ def _source(name: str, values: Mapping[str, Value], names: Names, particles: Par
             return lambda params: jnp.broadcast_to(
                 jnp.expand_dims(particles.of_species(of_species, params), axis), (count, count)
             )
-    if name not in names.scope.parameters and name not in names.scope.derived:
-        raise UserError(
-            f"{settings.path('values')}.{name} is missing; give a number, an expression or a table by pairs"
-        )
-    formula = names.number(FormulaText(name, settings.path("values")))
-    return formula.number
+    return names.number(names.usual_value(settings, name, default)).number
 
 
 def _by_formula(formula: Formula) -> PairPotential:
     def energy(distance: jax.Array, **parameters: jax.Array) -> jax.Array:
-        given = {name: named(value, AXES) for name, value in parameters.items()}
+        arrays = {name: named(value, AXES) for name, value in parameters.items()}
         # Cast to the type of the parameters, so that precision is kept.
-        value = formula.of({}, {**given, "r": named(distance, AXES)})
+        value = formula.of({}, {**arrays, "r": named(distance, AXES)})
         return jnp.asarray(value.array, jnp.result_type(distance))
 
     return pair_potential(energy)
-
-
-def by_name(settings: Settings) -> PairPotential:
-    """Return the potential that settings name.
-
-    Args:
-        settings: of an interaction or a wall.
-
-    Raises:
-        UserError: if a setting has no effect on it.
-    """
-    name = settings["potential"]
-    if "exponent" in settings.given and name != "soft_sphere":
-        raise settings.refuse("exponent", "is of soft spheres only; leave it out")
-    if settings.get("cutoff") is not None and name in REACH:
-        raise settings.refuse("cutoff", f"has no effect on '{name}', which ends by itself; leave it out")
-    if name == "soft_sphere":
-        return potentials.soft_sphere(settings["exponent"])
-    if name == "weeks_chandler_andersen":
-        return weeks_chandler_andersen()
-    return {"lennard_jones": potentials.lennard_jones, "morse": potentials.morse}[name]()
 
 
 def _in_cutoff(settings: Settings, name: str) -> bool:
@@ -240,33 +216,38 @@ def _in_cutoff(settings: Settings, name: str) -> bool:
 
 
 def _cutoff(
-    settings: Settings, names: Names, values: Mapping[str, Value], sources: Mapping[str, Value]
+    settings: Settings,
+    names: Names,
+    values: Mapping[str, Value],
+    sources: Mapping[str, Value],
+    potential: PairPotential,
 ) -> Value | None:
+    """Return the distance at which the energy ends, by itself or by its setting; ``None`` if it does not."""
+    reach = potential.reach
     if settings["cutoff"] is None:
-        share = REACH.get(settings["potential"])
-        return None if share is None else lambda params: share * sources["sigma"](params)
-    formula = names.scope.formula(settings["cutoff"], [*values, *names.tables], names.tables)
+        return reach and (lambda params: reach(**{name: source(params) for name, source in sources.items()}))
+    text = names.scope.formula(settings["cutoff"], [*values, *names.tables], names.tables)
 
     def length(params: Params) -> jax.Array:
-        given = {name: named(value(params), PAIR) for name, value in values.items() if name in formula.taken}
+        arrays = {name: named(value(params), PAIR) for name, value in values.items() if name in text.taken}
         tables = names.table_values(params)
-        given |= {
-            name: named(tables[name], PAIR) for name in names.tables if name in formula.taken and name not in given
+        arrays |= {
+            name: named(tables[name], PAIR) for name in names.tables if name in text.taken and name not in arrays
         }
-        return jnp.asarray(formula.of(params, given).array, precision_of(params))
+        return jnp.asarray(text.of(params, arrays).array, precision_of(params))
 
     return length
 
 
 def _between(settings: Settings, names: Names) -> np.ndarray:
-    count, said = len(names.species), settings["between"]
-    if said is None:
+    count, entry = len(names.species), settings["between"]
+    if entry is None:
         return np.ones((count, count), bool)
-    found = np.zeros((count, count), bool)
-    for text in said:
+    mask = np.zeros((count, count), bool)
+    for text in entry:
         first, second = names.pairs(text, settings.path("between"))
-        found[first, second] = found[second, first] = True
-    return found
+        mask[first, second] = mask[second, first] = True
+    return mask
 
 
 def _only_between(potential: PairPotential) -> PairPotential:

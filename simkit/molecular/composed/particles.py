@@ -45,9 +45,9 @@ class Particles:
     def of_species(self, name: str, params: Params) -> jax.Array:
         """Return a value of each species, (S,); zero for species without it."""
         formulas = self.numbers[name]
-        found = [None if formula is None else formula.number(params) for formula in formulas]
-        like = next(value for value in found if value is not None)
-        return jnp.stack([jnp.zeros_like(like) if value is None else value for value in found])
+        values = [None if formula is None else formula.number(params) for formula in formulas]
+        like = next(value for value in values if value is not None)
+        return jnp.stack([jnp.zeros_like(like) if value is None else value for value in values])
 
     def of_each(self, name: str, params: Params) -> jax.Array:
         """Return a value of each particle, (N,)."""
@@ -72,13 +72,13 @@ def numbers_of(table: Mapping[str, Settings], names: Names) -> dict[str, tuple[F
         names: what formulas may take.
     """
     rows = [table[name] for name in names.species]
-    found: dict[str, tuple[Formula | None, ...]] = {
+    formulas: dict[str, tuple[Formula | None, ...]] = {
         key: tuple(names.number(row[key]) for row in rows) for key in ("mass", "diameter")
     }
     for name in value_names(table):
-        said: list[FormulaText | None] = [row["values"].get(name) for row in rows]
-        found[name] = tuple(None if each is None else names.number(each) for each in said)
-    return found
+        texts: list[FormulaText | None] = [row["values"].get(name) for row in rows]
+        formulas[name] = tuple(None if each is None else names.number(each) for each in texts)
+    return formulas
 
 
 def refuse_idle_values(table: Mapping[str, Settings], settings: Settings) -> None:
@@ -91,20 +91,24 @@ def refuse_idle_values(table: Mapping[str, Settings], settings: Settings) -> Non
     Raises:
         UserError: names the first of them.
     """
-    taken: set[str] = set()
+    used: set[str] = set()
 
     def visit(value: Any) -> None:
         for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else ():
             visit(inner)
         if isinstance(value, FormulaText):
-            taken.update(parse(value.text, value.where).names)
+            used.update(parse(value.text, value.where).names)
 
     visit({key: settings[key] for key in settings if key != "particles"})
     for species in table.values():
         for name in species["values"]:
-            if taken.isdisjoint((name, f"{name}_i", f"{name}_j")):
+            if used.isdisjoint((name, f"{name}_i", f"{name}_j")):
                 others = [other for other in value_names(table) if other != name]
-                hint = f"; did you mean '{found}'?" if (found := closest(name, others)) else "; use it or leave it out"
+                hint = (
+                    f"; did you mean '{suggestion}'?"
+                    if (suggestion := closest(name, others))
+                    else "; use it or leave it out"
+                )
                 raise UserError(f"{species.path('values')}.{name} is not taken by any energy{hint}")
 
 
@@ -151,8 +155,8 @@ def species_by_symbol(table: Mapping[str, Settings], symbols: tuple[str, ...]) -
             f"{nearest(missing[0], names)}; change the atom, or add {added}"
         )
     for name, each in table.items():
-        found = symbols.count(name)
-        if not found or each["count"] not in (None, found):
-            given = f"count = {each['count']}" if each["count"] else "is declared"
-            raise UserError(f"particles.{name}: {given}, and the structure has {found} such atoms; leave it out")
+        atoms = symbols.count(name)
+        if not atoms or each["count"] not in (None, atoms):
+            problem = f"count = {each['count']}" if each["count"] else "is declared"
+            raise UserError(f"particles.{name}: {problem}, and the structure has {atoms} such atoms; leave it out")
     return np.array([names.index(symbol) for symbol in symbols], np.int32)

@@ -1,6 +1,7 @@
 """Starting positions of the particles of a system, (N, d), in its cell, for any parameters."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 
 import jax
@@ -18,6 +19,12 @@ from simkit.molecular.composed.names import TIME, Names
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.composed.random_places import RandomPlaces
 from simkit.molecular.composed.starts import Places, carried
+from simkit.molecular.neighbors.pair_sums import FEWEST_COLUMNS
+
+# Most neighbors of a particle in units of the mean: of separated particles, and in a cell that relaxes and may shrink;
+# of random positions without separation, in standard deviations of a Poisson distribution.
+SEPARATED, SHRINKING, DEVIATIONS = 1.3, 1.5, 6.0
+FEW = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,12 +61,12 @@ class Placing:
         shift = jax.random.uniform(shift_key, home.shape, home.dtype, minval=-1, maxval=1)
         return home + disorder * jnp.where(jnp.asarray(self.frozen)[:, None], 0, shift)
 
-    def sample(self, params: Params) -> jax.Array:
+    def sample(self, params: Params, seed: int = 0) -> jax.Array:
         """Return typical starting positions that do not depend on the key, (N, d)."""
         if self.random is None:
             return self.standing(params)
         assert self.frame is not None  # random places fill something
-        fractions = np.random.default_rng(0).uniform(size=(len(self.frozen), len(self.random.frame)))
+        fractions = np.random.default_rng(seed).uniform(size=(len(self.frozen), len(self.random.frame)))
         return carried(jnp.asarray(fractions - 0.5 * self.random.is_ball), self.frame(params))
 
     def standing(self, params: Params) -> jax.Array:
@@ -110,10 +117,10 @@ def placing_of(
         UserError: if the region of random positions is not given, or given twice.
     """
     disorder = names.number(settings["disorder"])
-    radius = settings["radius"]
     if places.count is not None:
         frame = None if places.at is not None else cell.frame
         return Placing(places, None, frame, disorder, particles.frozen)
+    radius = settings["radius"]
     if radius is not None and cell.frame is not None:
         raise settings.refuse("radius", "and the cell both bound random positions; leave one out")
     if radius is None and cell.frame is None:
@@ -146,3 +153,25 @@ def _distance_from(field: Field, params: Params) -> Callable[[tuple[jax.Array, .
 
 def _cube(radius: Formula, dimension: int) -> Frame:
     return lambda params: jnp.broadcast_to(2 * radius.number(params), (dimension,))
+
+
+def list_capacity(
+    placing: Placing, particles: Particles, cell: SystemCell, params: Params, reach: float, *, shrinks: bool
+) -> int:
+    """Return the neighbors within a distance for which a list has capacity at first; it grows when a run needs more.
+
+    Args:
+        placing: starting positions.
+        particles: the particles.
+        cell: cell of the system, which repeats along all axes.
+        params: default parameters.
+        reach: distance up to which neighbors are listed.
+        shrinks: whether the cell relaxes and may get smaller.
+    """
+    dimension = cell.dimension
+    ball = math.pi if dimension == 2 else 4 / 3 * math.pi
+    mean = ball * (reach / float(placing.spacing(params, particles.count, dimension))) ** dimension
+    overlaps = placing.random is not None and not placing.random.separation
+    most = mean + DEVIATIONS * math.sqrt(mean) if overlaps else (SHRINKING if shrinks else SEPARATED) * mean + FEW
+    # A multiple of the columns that the pair sums take per turn.
+    return FEWEST_COLUMNS * math.ceil(most / FEWEST_COLUMNS)

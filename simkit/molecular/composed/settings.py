@@ -1,21 +1,24 @@
 """Declared settings of a system of particles described as data."""
 
-from simkit.core.settings import Setting, either, flag, formula, named, number, several, table, text, whole, word
-from simkit.molecular.structures import lattices
+import dataclasses
 
-LATTICES = {
-    "square": (lattices.square, 2),
-    "triangular": (lattices.triangular, 2),
-    "honeycomb": (lattices.honeycomb, 2),
-    "face_centered_cubic": (lattices.face_centered_cubic, 3),
-    "hexagonal_close_packed": (lattices.hexagonal_close_packed, 3),
-    "diamond": (lattices.diamond, 3),
-}
-POTENTIALS = ("lennard_jones", "morse", "soft_sphere", "weeks_chandler_andersen", "stillinger_weber")
-OF_JAX_MD = ("lennard_jones", "morse", "soft_sphere")
-ENDINGS = ("switch", "shift_energy", "shift_force", "truncate")
-MINIMIZERS = ("lbfgs", "fire", "fire2", "conjugate_gradient", "gradient_descent")
-METHODS = ("velocity_verlet", "langevin", "nose_hoover", "bussi")
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
+from simkit.core.parts import Choice, PartTable
+from simkit.core.settings import Setting, either, flag, formula, named, number, several, table, text, whole, word
+from simkit.molecular.parts import BAROSTATS, FIELDS, MINIMIZERS, POTENTIALS, STARTS, THERMOSTATS
+from simkit.molecular.potentials.cutoff import ENDINGS
+
+FIELD = Choice(FIELDS, "field", "an external energy by name")
+MINIMIZER = Choice(MINIMIZERS, "minimizer", "the method", "lbfgs")
+THERMOSTAT = Choice(THERMOSTATS, "method", "the method", "velocity_verlet")
+BAROSTAT = Choice(
+    BAROSTATS,
+    "barostat",
+    "method that holds the pressure, if a pressure is given; left out, the cell is constant",
+    "stochastic_cell_rescaling",
+    is_optional=True,
+)
+START = Choice(STARTS, "kind", "kind of start by name; left out, that of the keys, and else random", "random")
 TASKS = ("relax", "dynamics")
 OBSERVED = (
     "contacts",
@@ -31,8 +34,10 @@ OBSERVED = (
 
 SPECIES = {
     "count": whole("number of particles; may be left out if a lattice, structure or positions fix it", None, low=1),
-    "mass": formula("mass of each", 1.0),
-    "diameter": formula("diameter in pictures, and in the least distance of random positions", 1.0),
+    "mass": formula("mass of each", 1.0, unit="mass", bounds=POSITIVE),
+    "diameter": formula(
+        "diameter in pictures, and in the least distance of random positions", 1.0, unit="length", bounds=POSITIVE
+    ),
     "frozen": flag("whether they do not move; they still act on the others"),
     "values": named(
         "further numbers of the species, such as a charge: `charge` in the energy of a field, `charge_i` and "
@@ -41,32 +46,14 @@ SPECIES = {
     ),
 }
 PARTICLES = named("species of particles by name", table("one species", SPECIES))
-START = table(
-    "starting positions: sites of a lattice, of a structure file, given coordinates, or else random",
+STARTING = PartTable(
+    (START,),
     {
-        "lattice": word("the lattice whose sites they start on", tuple(LATTICES), None),
-        "repeats": several(
-            whole("number of unit cells", low=1), "unit cells of the lattice along each axis", (2, 3), None
-        ),
-        "spacing": formula("distance of nearest neighbors on the lattice; left out if the cell fixes it", None),
-        "arrangement": whole(
-            "which random arrangement of several species on the sites; left out, one species follows the other", None
-        ),
-        "structure": text('extended XYZ text, as of `{ file = "silicon.xyz" }`', None),
-        "frame": whole("which frame of the structure, from 0; -1 is the last", -1, low=-1),
-        "positions": several(
-            several(formula("a coordinate"), "a place", (2, 3)), "places, in the order of the species", (), None
-        ),
-        "radius": formula("radius of the disk or ball of random positions, in free space", None),
-        "separation": number(
-            "least distance of random positions from each other and from walls, in mean diameters; 0 allows overlap",
-            0.8,
-            (0.0, 2.0),
-        ),
-        "disorder": formula("largest random displacement of a particle that is not frozen, along each axis", 0.0),
+        "disorder": formula(
+            "largest random displacement of a particle that is not frozen, along each axis", 0.0, unit="length"
+        )
     },
-    {},
-)
+).setting("starting positions: sites of a lattice, of a structure file, given coordinates, or else random", {})
 CELL = table(
     "the cell that repeats; left out, that of the lattice or structure, and free space where there is neither",
     {
@@ -111,83 +98,75 @@ VALUES = named(
         ),
     ),
 )
-INTERACTION = {
-    "energy": formula("energy of a pair at the distance r, of its values, tables and parameters", None),
-    "potential": word("a potential by name", POTENTIALS, None),
-    "jax_md": word("a pair energy of jax-md by name", OF_JAX_MD, None),
-    "values": VALUES,
-    "exponent": number("of soft spheres: 2 (harmonic) or 2.5 (Hertzian)", 2.0, (2.0, 64.0)),
-    "between": several(text("two species"), 'pairs of species that it acts between, such as ["A_A", "A_B"]', (), None),
-    "cutoff": formula("distance beyond which a pair does not interact; of values and tables, too", None),
-    "ending": word("how the energy ends at the cut-off", ENDINGS, "switch"),
-    "switch_on": number("where a switch begins, in units of the cut-off", 0.8, (0.01, 0.99)),
-    "tail": flag("whether all pairs beyond the cut-off count as a uniform medium; in three dimensions"),
-    "method": word("how pairs are found", ("auto", "all_pairs", "neighbor_list"), "auto"),
-    "skin": number("how far beyond the cut-off pairs are listed, in units of the cut-off", 0.1, (1e-3, 10.0)),
-}
-INTERACTIONS = several(table("one interaction", INTERACTION), "interactions of the particles", (), [])
-FIELDS = several(
-    table(
-        "one field",
-        {
-            "energy": formula("energy of a particle at x, y (and z), and at the time"),
-            "on": several(text("a species"), "species that it acts on; left out, all", (), None),
-        },
-    ),
-    "external energies of position",
-    (),
-    [],
+POTENTIAL = Choice(POTENTIALS, "potential", "a potential by name", values=("values", VALUES))
+POTENTIAL_OF_WALL = dataclasses.replace(
+    POTENTIAL, values=("values", named("numbers that the energy takes, by name", formula("a number")))
 )
+INTERACTION = PartTable(
+    (POTENTIAL,),
+    {
+        "between": several(
+            text("two species"), 'pairs of species that it acts between, such as ["A_A", "A_B"]', (), None
+        ),
+        "cutoff": formula(
+            "distance beyond which a pair does not interact; of values and tables, too", None, unit="length"
+        ),
+        "ending": word("how the energy ends at the cut-off", tuple(ENDINGS), "switch"),
+        "switch_on": number("where a switch begins, in units of the cut-off", 0.8, (0.01, 0.99)),
+        "tail": flag("whether all pairs beyond the cut-off count as a uniform medium; in three dimensions"),
+        "method": word("how pairs are found", ("auto", "all_pairs", "neighbor_list"), "auto"),
+        "skin": number("how far beyond the cut-off pairs are listed, in units of the cut-off", 0.1, (1e-3, 10.0)),
+    },
+)
+INTERACTIONS = several(INTERACTION.setting("one interaction"), "interactions of the particles", (), [])
+ON = several(text("a species"), "species that it acts on; left out, all", (), None)
+FIELDS_SETTING = several(PartTable((FIELD,), {"on": ON}).setting("one field"), "external energies of position", (), [])
 WALLS = several(
-    table(
-        "one wall",
+    PartTable(
+        (POTENTIAL_OF_WALL,),
         {
             "distance": formula('distance from the wall, of x, y (and z), such as "z" or "height - z"'),
-            "energy": formula("energy of a particle at the distance r from the wall", None),
-            "potential": word("a potential by name, of the distance", POTENTIALS[:-1], None),
-            "values": named("numbers that the energy takes, by name", formula("a number")),
-            "exponent": number("of soft spheres: 2 (harmonic) or 2.5 (Hertzian)", 2.0, (2.0, 64.0)),
-            "on": several(text("a species"), "species that it acts on; left out, all", (), None),
+            "on": ON,
         },
-    ),
+    ).setting("one wall"),
     "walls, each an energy of one distance",
     (),
     [],
 )
-RELAX = table(
-    "settings of a relaxation",
+RELAX = PartTable(
+    (MINIMIZER,),
     {
-        "minimizer": word("the method", MINIMIZERS, "lbfgs"),
         "force_tolerance": number(
             "largest force left, in units of a bond's stiffness times its length; 1e-10 suits float64, 1e-5 float32",
             1e-10,
             (1e-16, 0.1),
         ),
+        "scale": table(
+            "units of the problem, for the first step and the tolerance; left out, the stiffest bond",
+            {"length": formula("length of a bond"), "stiffness": formula("its stiffness, energy / length^2")},
+        ),
         "cell": flag("whether the cell relaxes too"),
         "isotropic": flag("whether a cell that relaxes keeps its shape"),
-        "pressure": formula("external pressure on a cell that relaxes", 0.0),
+        "pressure": formula("external pressure on a cell that relaxes", 0.0, unit="energy / length^d"),
     },
-    {},
-)
-DYNAMICS = table(
-    "settings of molecular dynamics",
+).setting("settings of a relaxation", {})
+DYNAMICS = PartTable(
+    (THERMOSTAT, BAROSTAT),
     {
-        "method": word("the method", METHODS, "velocity_verlet"),
-        "time_step": formula("time step", None),
-        "temperature": formula("temperature of the bath, also of time; at time 0 that of the initial velocities", 0.0),
-        "friction": formula("friction of Langevin dynamics, 1 / time", None),
-        "thermostat_time": formula("time constant of the Nose-Hoover chain or of Bussi's thermostat", None),
-        "chain": whole("thermostats of the Nose-Hoover chain", 3, low=1, high=16),
-        "pressure": formula("pressure of a barostat, may depend on time; left out, the cell is constant", None),
-        "barostat_time": formula("time constant of the barostat", None),
-        "compressibility": formula("estimate of the compressibility, which scales the barostat's time", None),
+        "time_step": formula("time step", unit="time", bounds=POSITIVE),
+        "temperature": formula(
+            "temperature of the bath, also of time; at time 0 that of the initial velocities",
+            0.0,
+            unit="energy",
+            bounds=NOT_NEGATIVE,
+            takes=("time",),
+        ),
         "steps": whole(
             "time steps before the relaxation, where one follows; fewer than `run.steps`, which counts both",
             None,
             low=1,
         ),
     },
-    {},
 )
 AVERAGES = table(
     "running means of dynamics; each step of the run is then several time steps and one sample",
@@ -223,9 +202,9 @@ UNITS = table(
 SETTINGS = {
     "particles": PARTICLES,
     "interactions": INTERACTIONS,
-    "fields": FIELDS,
+    "fields": FIELDS_SETTING,
     "walls": WALLS,
-    "start": START,
+    "start": STARTING,
     "cell": CELL,
     "dimension": whole("2 or 3; left out if positions or cell fix it", None, low=2, high=3),
     "task": either(
@@ -235,7 +214,7 @@ SETTINGS = {
         default="relax",
     ),
     "relax": RELAX,
-    "dynamics": DYNAMICS,
+    "dynamics": DYNAMICS.setting("settings of molecular dynamics"),
     "observed": several(
         word("a quantity", OBSERVED),
         "further quantities of frames and diagnostics: contacts, with the contact number and the fraction of "

@@ -9,9 +9,9 @@ import numpy as np
 from simkit.molecular import spaces
 from simkit.molecular.composed.cells import SystemCell
 from simkit.molecular.composed.converted_params import without_time
-from simkit.molecular.composed.moment import Moment, Seen
+from simkit.molecular.composed.moment import Moment, Observations
 from simkit.molecular.composed.placing import Placing
-from simkit.molecular.composed.settings import LATTICES
+from simkit.molecular.composed.starts import LATTICES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,18 +21,16 @@ class Sites:
     Attributes:
         placing: starting positions.
         room: the cell at the start.
-        lattice: name of the lattice and unit cells along each axis; ``None`` for other positions.
         moves_cell: whether the cell changes.
         may_drift: whether all particles may move together without meaning: nothing holds or pushes them from outside.
     """
 
     placing: Placing
     room: SystemCell
-    lattice: tuple[str, tuple[int, ...]] | None
     moves_cell: bool
     may_drift: bool
 
-    def of_displacement(self, moment: Moment) -> Seen:
+    def of_displacement(self, moment: Moment) -> Observations:
         """Return the distance of each particle from its site, (N,); sites follow the cell, and a drift that is free."""
         params = without_time(moment.params)
         home = self.placing.standing(params).astype(moment.position.dtype)
@@ -45,21 +43,24 @@ class Sites:
         squared = jnp.sum(away**2, axis=1)
         distance = jnp.sqrt(squared)
         numbers = {"largest_displacement": distance.max(), "mean_square_displacement": jnp.mean(squared)}
-        return Seen({"displacement": distance}, numbers)
+        return Observations({"displacement": distance}, numbers)
 
-    def of_origin(self, moment: Moment) -> Seen:
+    def of_origin(self, moment: Moment) -> Observations:
         """Return the x coordinate of the site of each particle as a fraction of the cell, (N,)."""
         fractions = self.placing.places.fractions
         assert fractions is not None  # called only if positions fill a cell
-        return Seen({"origin": jnp.asarray(fractions[:, 0], moment.position.dtype)}, {})
+        return Observations({"origin": jnp.asarray(fractions[:, 0], moment.position.dtype)}, {})
 
-    def of_lattice(self, moment: Moment) -> Seen:
+    def of_lattice(self, moment: Moment) -> Observations:
         """Return the distance of nearest neighbors and the lattice constant of a crystal of the volume of the cell."""
-        assert self.lattice is not None  # called only for a start by lattice
-        (build, dimension), repeats = LATTICES[self.lattice[0]], self.lattice[1]
+        lattice = self.placing.places.lattice
+        assert lattice is not None  # called only for a start by lattice
+        (build, dimension), repeats = LATTICES[lattice[0]], lattice[1]
         with jax.enable_x64(True), jax.ensure_compile_time_eval():
             unit = build(repeats)
             edges = np.diag(np.asarray(unit.cell)).astype(float)
         volume = spaces.of_cell(moment.cell, dimension).volume
         nearest = (volume / float(edges.prod())) ** (1 / dimension)
-        return Seen({}, {"nearest_distance": nearest, "lattice_constant": float(edges[0]) / repeats[0] * nearest})
+        return Observations(
+            {}, {"nearest_distance": nearest, "lattice_constant": float(edges[0]) / repeats[0] * nearest}
+        )

@@ -2,21 +2,31 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.expressions.scope import Formula, precision_of
-from simkit.core.settings import Settings
+from simkit.core.parameter import POSITIVE
+from simkit.core.parts import part
+from simkit.core.settings import Settings, formula, number, several, text, whole, word
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular.composed.cells import Frame
 from simkit.molecular.composed.names import Names
-from simkit.molecular.composed.settings import LATTICES
+from simkit.molecular.structures import lattices
 from simkit.molecular.structures.extended_xyz import parse_extended_xyz
 from simkit.molecular.structures.structures import Structure
+
+LATTICES = {
+    "square": (lattices.square, 2),
+    "triangular": (lattices.triangular, 2),
+    "honeycomb": (lattices.honeycomb, 2),
+    "face_centered_cubic": (lattices.face_centered_cubic, 3),
+    "hexagonal_close_packed": (lattices.hexagonal_close_packed, 3),
+    "diamond": (lattices.diamond, 3),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +36,9 @@ class Places:
     Attributes:
         count: number of positions; ``None`` for random ones, one for each particle.
         dimension: dimension of space; ``None`` if positions do not fix it.
-        symbols: chemical symbol of each atom of a structure; otherwise ``None``.
+        structure: the structure whose atoms they are; otherwise ``None``.
+        lattice: name of the lattice and unit cells along each axis; otherwise ``None``.
+        arrangement: seed of a random order of the species; ``None`` for one species after the other.
         own: edges of the cell of a lattice or structure; ``None`` if there is none.
         is_oblique: whether ``own`` gives lattice vectors instead of sides.
         periodic: along which axes ``own`` repeats, d booleans; ``None`` for all.
@@ -38,7 +50,9 @@ class Places:
 
     count: int | None
     dimension: int | None
-    symbols: tuple[str, ...] | None = None
+    structure: Structure | None = None
+    lattice: tuple[str, tuple[int, ...]] | None = None
+    arrangement: int | None = None
     own: Frame | None = None
     is_oblique: bool = False
     periodic: tuple[bool, ...] | None = None
@@ -48,73 +62,101 @@ class Places:
     nearest: float | None = None
 
 
-def check_start(settings: Settings) -> None:
-    """Refuse settings of a start that contradict each other.
-
-    Raises:
-        UserError: if a key has no effect; names it.
-    """
-    ways = [key for key in ("lattice", "structure", "positions") if settings[key] is not None]
-    if len(ways) > 1:
-        raise settings.refuse(ways[1], f"and {ways[0]} both give starting positions; keep one of them")
-    way = ways[0] if ways else "random"
-    needs = {
-        "repeats": ("lattice",),
-        "spacing": ("lattice",),
-        "arrangement": ("lattice",),
-        "frame": ("structure",),
-        "radius": ("random",),
-        "separation": ("random",),
+@part(
+    keys={
+        "lattice": word("the lattice whose sites they start on", tuple(LATTICES)),
+        "repeats": several(whole("number of unit cells", low=1), "unit cells of the lattice along each axis", (2, 3)),
+        "spacing": formula("distance of nearest neighbors; left out if the cell fixes it", None, unit="length"),
+        "arrangement": whole(
+            "which random arrangement of several species on the sites; left out, one species follows the other", None
+        ),
     }
-    for key, allowed in needs.items():
-        if key in settings.given and way not in allowed:
-            raise settings.refuse(key, f"has no effect on a start by {way}; leave it out")
-    if way == "lattice" and settings["repeats"] is None:
-        raise settings.refuse("repeats", "is missing; give the number of unit cells along each axis")
-
-
-def lattice_or_structure(settings: Settings) -> tuple[np.ndarray, np.ndarray, int] | Structure | None:
-    """Return sites, edges and dimension of a lattice at spacing 1, or a structure, or ``None``.
+)
+def lattice(settings: Settings, names: Names) -> Places:
+    """Return the sites of a lattice.
 
     Raises:
-        UserError: if there is no such lattice of so many axes, or the text is no structure.
+        UserError: if the lattice has another number of axes.
     """
-    if settings["lattice"] is not None:
-        build, dimension = LATTICES[settings["lattice"]]
-        if len(settings["repeats"]) != dimension:
-            raise settings.refuse("repeats", f"has {len(settings['repeats'])} entries; write {dimension}")
-        # Concrete numbers, even if the system is made inside a traced function.
-        with jax.enable_x64(True), jax.ensure_compile_time_eval():
-            lattice = build(settings["repeats"])
-            edges = np.diag(np.asarray(lattice.cell))
-            return np.asarray(lattice.position) / edges, edges, dimension
-    if settings["structure"] is None:
-        return None
+    build, dimension = LATTICES[settings["lattice"]]
+    if len(settings["repeats"]) != dimension:
+        raise settings.refuse("repeats", f"has {len(settings['repeats'])} entries; write {dimension}")
+    # Concrete numbers, even if the system is made inside a traced function.
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():
+        sites = build(settings["repeats"])
+        edges = np.diag(np.asarray(sites.cell))
+        fractions = np.asarray(sites.position) / edges
+    spacing = None if settings["spacing"] is None else names.number(settings["spacing"])
+    frame = _scaled(edges, spacing)
+    return Places(
+        len(fractions),
+        dimension,
+        own=frame,
+        at=None if spacing is None else lambda params: jnp.asarray(fractions, frame(params).dtype) * frame(params),
+        fractions=fractions,
+        lattice=(settings["lattice"], settings["repeats"]),
+        arrangement=settings["arrangement"],
+    )
+
+
+@part(
+    keys={
+        "structure": text('extended XYZ text, as of `{ file = "silicon.xyz" }`'),
+        "frame": whole("which frame of the structure, from 0; -1 is the last", -1, low=-1),
+    }
+)
+def structure(settings: Settings, names: Names) -> Places:
+    """Return the atoms of a structure.
+
+    Raises:
+        UserError: if the text is no structure, or has no such frame.
+    """
+    del names
     frames = parse_extended_xyz(settings["structure"], settings.path("structure"))
     if settings["frame"] >= len(frames):
         raise settings.refuse("frame", f"= {settings['frame']}, and the structure has {len(frames)}; choose another")
-    return frames[settings["frame"]]
+    return _of_structure(frames[settings["frame"]], settings.path("structure"))
 
 
-def places_of(settings: Settings, found: Any, names: Names) -> Places:
-    """Return the starting positions that settings describe.
+@part(
+    keys={
+        "positions": several(
+            several(formula("a coordinate", unit="length"), "a place", (2, 3)), "places, in the order of the species"
+        )
+    }
+)
+def positions(settings: Settings, names: Names) -> Places:
+    """Return positions given by coordinates.
 
-    Args:
-        settings: settings of the start.
-        found: result of `lattice_or_structure`.
-        names: names that formulas may use.
+    Raises:
+        UserError: if they have different numbers of coordinates, or there are none.
     """
-    if isinstance(found, Structure):
-        return _of_structure(found, settings.path("structure"))
-    if found is not None:
-        fractions, edges, dimension = found
-        said = settings["spacing"]
-        spacing = None if said is None else names.number(said)
-        own = _scaled(edges, spacing)
-        at = None if spacing is None else lambda params: jnp.asarray(fractions, own(params).dtype) * own(params)
-        return Places(len(fractions), dimension, own=own, at=at, fractions=fractions)
-    if settings["positions"] is not None:
-        return _given(settings, names)
+    rows = settings["positions"]
+    if not rows or len({len(row) for row in rows}) > 1:
+        raise settings.refuse("positions", "do not all have the same number of coordinates; write [x, y] or [x, y, z]")
+    formulas = tuple(tuple(names.number(each) for each in row) for row in rows)
+
+    def at(params: Params) -> jax.Array:
+        return jnp.stack([jnp.stack([each.number(params) for each in row]) for row in formulas])
+
+    return Places(len(rows), len(rows[0]), at=at, where=settings.path("positions"))
+
+
+@part(
+    keys={
+        "radius": formula(
+            "radius of the disk or ball of random positions, in free space", None, unit="length", bounds=POSITIVE
+        ),
+        "separation": number(
+            "least distance of random positions from each other and from walls, in mean diameters; 0 allows overlap",
+            0.8,
+            (0.0, 2.0),
+        ),
+    }
+)
+def random(settings: Settings, names: Names) -> Places:
+    """Return that positions are random, in the cell or a ball."""
+    del settings, names
     return Places(None, None)
 
 
@@ -124,7 +166,7 @@ def _of_structure(structure: Structure, where: str) -> Places:
         return Places(
             len(structure),
             dimension,
-            symbols=structure.symbols,
+            structure=structure,
             at=lambda params: jnp.asarray(position, precision_of(params)),
             where=where,
             nearest=_mean_nearest_distance(position),
@@ -138,7 +180,7 @@ def _of_structure(structure: Structure, where: str) -> Places:
     return Places(
         len(structure),
         dimension,
-        symbols=structure.symbols,
+        structure=structure,
         own=lambda params: jnp.asarray(edges, precision_of(params)),
         is_oblique=is_oblique,
         periodic=axes,
@@ -153,18 +195,6 @@ def _mean_nearest_distance(position: np.ndarray) -> float:
 
     apart = np.asarray(KDTree(position).query(position, k=2)[0])[:, 1].mean()
     return float(apart) if np.isfinite(apart) and apart > 0 else 1.0
-
-
-def _given(settings: Settings, names: Names) -> Places:
-    rows = settings["positions"]
-    if not rows or len({len(row) for row in rows}) > 1:
-        raise settings.refuse("positions", "do not all have the same number of coordinates; write [x, y] or [x, y, z]")
-    formulas = tuple(tuple(names.number(each) for each in row) for row in rows)
-
-    def at(params: Params) -> jax.Array:
-        return jnp.stack([jnp.stack([each.number(params) for each in row]) for row in formulas])
-
-    return Places(len(rows), len(rows[0]), at=at, where=settings.path("positions"))
 
 
 def _scaled(edges: np.ndarray, spacing: Formula | None) -> Frame:

@@ -7,22 +7,21 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from simkit.core.barrier import computed_once
-from simkit.core.expressions.scope import Formula
 from simkit.core.settings import Settings, declares, read
 from simkit.core.simulation import Params, Simulation, as_arrays
 from simkit.errors import UserError
 from simkit.molecular.composed import tasks
 from simkit.molecular.composed.averages import averaged_over_run, mean_quantities, with_shells_inside
+from simkit.molecular.composed.bonds import StiffnessAt, given_scale, scale_of
 from simkit.molecular.composed.cells import SystemCell, cell_of
-from simkit.molecular.composed.checks import ABOVE_ZERO, NOT_BELOW_ZERO, checker
-from simkit.molecular.composed.coincidence import refuse_same_place
-from simkit.molecular.composed.crowding import crowd_of
+from simkit.molecular.composed.checks import bounded_numbers, checker, refuse_same_place
 from simkit.molecular.composed.dynamics_then_relaxation import DynamicsThenRelaxation
 from simkit.molecular.composed.elasticity import Elasticity
 from simkit.molecular.composed.fields import field_of, wall_of
-from simkit.molecular.composed.interactions import Acting, acting, images_of
+from simkit.molecular.composed.interactions import Interactions, images_of, interactions_of
 from simkit.molecular.composed.measurements import (
     DIMENSIONS,
     observer,
@@ -30,7 +29,7 @@ from simkit.molecular.composed.measurements import (
     shown,
     with_potential_energy,
 )
-from simkit.molecular.composed.moment import Moment, See
+from simkit.molecular.composed.moment import Moment, Observer
 from simkit.molecular.composed.names import Names, names_of
 from simkit.molecular.composed.observed import Parts
 from simkit.molecular.composed.observed import observed as observed_of
@@ -43,11 +42,10 @@ from simkit.molecular.composed.particles import (
     species_by_symbol,
     value_names,
 )
-from simkit.molecular.composed.placing import Placing, placing_of
-from simkit.molecular.composed.scale import StiffnessAt, scale_of
-from simkit.molecular.composed.settings import SETTINGS
+from simkit.molecular.composed.placing import Placing, list_capacity, placing_of
+from simkit.molecular.composed.settings import DYNAMICS, SETTINGS, START, THERMOSTAT
 from simkit.molecular.composed.sites import Sites
-from simkit.molecular.composed.starts import Places, check_start, lattice_or_structure, places_of
+from simkit.molecular.composed.starts import Places
 from simkit.molecular.composed.touching import Touching
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
@@ -78,7 +76,7 @@ def system(
         E = sum over pairs of U(r) + sum over particles of V(x, y, z)
 
     Numbers may be written as expressions of the parameters everywhere, so that each of these may be swept and
-    differentiated. Length and stiffness of a bond, which minimizers take, are found from the energies.
+    differentiated. Length and stiffness of a bond, which minimizers take, are those that potentials declare.
 
     Args:
         particles: species by name: ``count``, ``mass``, ``diameter``, ``frozen``, and ``values`` of their own.
@@ -131,16 +129,17 @@ class Composition:
 
     Attributes:
         settings: all settings.
-        done: tasks, one after the other.
+        dynamics: settings of the dynamics; ``None`` without it.
+        sequence: tasks, one after the other.
         names: names that formulas may use.
         params: the default parameters, as arrays.
         members: the particles.
         room: the cell.
         placing: starting positions.
-        acts: interactions and fields.
+        interactions: interactions and fields.
         images: number of interacting cells along each axis; ``None`` for one.
         scale: ``params -> Scale`` of a bond.
-        stiffness: ``(position, cell, params) -> stiffness`` of an arrangement; ``None`` without fields.
+        stiffness: ``(position, cell, params) -> stiffness`` of an arrangement; ``None`` for that of the scale.
         rattlers: ``moment -> `` mask of the particles without load-bearing contacts, (N,) booleans; ``None`` if there
             are none.
         see: ``moment -> `` observed quantities.
@@ -148,18 +147,19 @@ class Composition:
     """
 
     settings: Settings
-    done: tuple[str, ...]
+    dynamics: Settings | None
+    sequence: tuple[str, ...]
     names: Names
     params: Params
     members: Particles
     room: SystemCell
     placing: Placing
-    acts: Acting
+    interactions: Interactions
     images: tuple[int, ...] | None
     scale: Callable[[Params], Scale]
     stiffness: StiffnessAt | None
     rattlers: Callable[[Moment], jax.Array] | None
-    see: See
+    see: Observer
     seen: dict[str, tuple[str, ...]]
 
     def body(self, interaction: Interaction | None = None) -> tasks.System:
@@ -168,16 +168,16 @@ class Composition:
         Args:
             interaction: interaction with lists of another size; ``None`` for lists of the default size.
         """
-        acts, members, placing, room = self.acts, self.members, self.placing, self.room
+        interactions, members, placing, room = self.interactions, self.members, self.placing, self.room
 
         def cell(params: Params) -> jax.Array:
-            found = room.cell(params)
-            assert found is not None  # asked for only where there is one
-            return computed_once(found)
+            present = room.cell(params)
+            assert present is not None  # asked for only where there is one
+            return computed_once(present)
 
         return tasks.System(
             params=self.params,
-            interaction=interaction or acts.interaction(members, self.images, self._crowd()),
+            interaction=interaction or interactions.interaction(members, self.images, self._capacity),
             start=placing.start,
             cell=None if room.is_free else cell,
             mass=lambda params: computed_once(members.of_each("mass", params)),
@@ -189,12 +189,16 @@ class Composition:
             rattlers=self.rattlers,
             dimensions=DIMENSIONS | self.seen,
             is_closed=room.is_closed,
-            has_fields=bool(acts.fields),
+            has_fields=bool(interactions.fields),
         )
 
-    def _crowd(self) -> Callable[[PairTerm, float], int | None] | None:
-        shrinks, cells = self.settings["relax"]["cell"], 1 if self.images is None else math.prod(self.images)
-        return crowd_of(self.room, self.members, self.placing, self.params, shrinks=shrinks, cells=cells)
+    def _capacity(self, term: PairTerm, skin: float) -> int | None:
+        """Return the neighbors for which a list has capacity at first; ``None`` where the density is unknown."""
+        if not self.room.is_closed or term.cutoff is None or _is_traced(self.params):
+            return None
+        reach, shrinks = (1 + skin) * float(term.reach(self.params)), self.settings["relax"]["cell"]
+        most = list_capacity(self.placing, self.members, self.room, self.params, reach, shrinks=shrinks)
+        return min(most, self.members.count * (1 if self.images is None else math.prod(self.images)))
 
     def simulation(self, interaction: Interaction | None = None) -> Simulation:
         """Return the simulation of the tasks.
@@ -202,18 +206,20 @@ class Composition:
         Args:
             interaction: as for `body`.
         """
-        found = _with_task(self.body(interaction), self)
-        if self.done != ("dynamics",):
-            found = with_potential_energy(found)
-        found, averages = shown(found, self.room), self.settings["averages"]
-        return found if averages is None else averaged_over_run(found, averages, self.room)
+        simulation = _with_task(self.body(interaction), self)
+        if self.sequence != ("dynamics",):
+            simulation = with_potential_energy(simulation)
+        simulation, averages = shown(simulation, self.room), self.settings["averages"]
+        return simulation if averages is None else averaged_over_run(simulation, averages, self.room)
 
 
 def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
     made = composition(settings, parameters)
     simulation, averages = made.simulation(), settings["averages"]
-    check = checker(made.acts, made.members, made.placing, made.room, made.images, _numbers_of_dynamics(made))
-    known = quantities(settings["units"], made.room.dimension, moves=made.done == ("dynamics",))
+    tables = [*settings["particles"].values(), settings["start"], *([made.dynamics] if made.dynamics else [])]
+    numbers = bounded_numbers(tables, made.names)
+    check = checker(made.interactions, made.members, made.placing, made.room, made.images, numbers)
+    known = quantities(settings["units"], made.room.dimension, moves=made.sequence == ("dynamics",))
     return dataclasses.replace(
         simulation,
         params=parameters,
@@ -221,15 +227,6 @@ def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
         check=with_shells_inside(check, averages, made.room),
         quantities=known | mean_quantities(known, averages, settings["units"]["length"]),
     )
-
-
-def _numbers_of_dynamics(made: Composition) -> dict[str, Formula]:
-    """Return the formulas of the dynamics, by name; empty without dynamics."""
-    if "dynamics" not in made.done:
-        return {}
-    settings = made.settings["dynamics"]
-    given = [key for key in (*ABOVE_ZERO, *NOT_BELOW_ZERO) if settings[key] is not None]
-    return {key: made.names.number(settings[key], timed=key == "temperature") for key in given}
 
 
 def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
@@ -242,8 +239,8 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     Raises:
         UserError: as for `system`.
     """
-    done = (settings["task"],) if isinstance(settings["task"], str) else settings["task"]
-    if done not in (("relax",), ("dynamics",), ("dynamics", "relax")):
+    sequence = (settings["task"],) if isinstance(settings["task"], str) else settings["task"]
+    if sequence not in (("relax",), ("dynamics",), ("dynamics", "relax")):
         raise UserError('task is not "relax", "dynamics" or ["dynamics", "relax"]; choose one of these')
     table = settings["particles"]
     if not table:
@@ -256,11 +253,9 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     params = as_arrays(parameters)
     names = names_of(params, settings["derived"], value_names(table), tuple(table))
     refuse_idle_values(table, settings)
-    check_start(settings["start"])
-    found = lattice_or_structure(settings["start"])
-    places = places_of(settings["start"], found, names)
+    places = START.part(settings["start"])(settings["start"], names)
     size = _dimension(settings, places)
-    species = _species(settings, places, found)
+    species = _species(table, places)
     frozen = np.array([table[name]["frozen"] for name in names.species])[species]
     members = Particles(names.species, species, numbers_of(table, names), frozen)
     room = cell_of(
@@ -272,100 +267,118 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
         is_oblique=places.is_oblique,
         repeats=places.periodic,
     )
-    timed = "dynamics" in done
+    timed = "dynamics" in sequence
+    dynamics = None
+    if timed:
+        dynamics = DYNAMICS.read({}, "dynamics") if settings["dynamics"] is None else settings["dynamics"]
     fields = tuple(field_of(each, names, members, size, timed=timed) for each in settings["fields"])
     fields += tuple(wall_of(each, names, members, size, timed=timed) for each in settings["walls"])
     placing = placing_of(settings["start"], places, members, room, names, params, fields)
-    if "relax" in done and placing.random is not None and frozen.any():
+    if "relax" in sequence and placing.random is not None and frozen.any():
         raise UserError(
             "frozen particles at random positions cannot be relaxed: the result would depend on the seed; give "
             "start.positions, a lattice or a structure"
         )
-    acts = acting(settings["interactions"], fields, names, members, room, params)
-    if isinstance(found, Structure):
-        _refuse_same_place(found, members, room, acts, settings["start"].path("structure"))
-    said = None if settings["cell"] is None else settings["cell"]["images"]
-    images = images_of(said, acts, room, params)
-    for key in {"relax", "dynamics"} - set(done):
+    interactions = interactions_of(settings["interactions"], fields, names, members, room, params)
+    if places.structure is not None:
+        _refuse_same_place(places.structure, members, room, interactions, settings["start"].path("structure"))
+    images_given = None if settings["cell"] is None else settings["cell"]["images"]
+    images = images_of(images_given, interactions, room, params)
+    for key in {"relax", "dynamics"} - set(sequence):
         if key in settings.given:
-            raise UserError(f"{key} has no effect on task = {list(done)}; leave it out")
-    if settings["averages"] is not None and done != ("dynamics",):
+            raise UserError(f"{key} has no effect on task = {list(sequence)}; leave it out")
+    if settings["averages"] is not None and sequence != ("dynamics",):
         raise UserError('averages are those of task = "dynamics"; leave them out')
 
-    touching = Touching(acts, members, size, images)
-    may_drift = not (fields or frozen.any() or settings["dynamics"]["method"] == "langevin")
-    sites = Sites(placing, room, _lattice(settings["start"]), _moves_cell(settings), may_drift)
+    touching = Touching(interactions, members, size, images)
+    may_drift = not (fields or frozen.any()) and (
+        dynamics is None or tasks.conserves_momentum(THERMOSTAT.part(dynamics))
+    )
+    moves_cell = settings["relax"]["cell"] or (dynamics is not None and dynamics["barostat"] is not None)
+    sites = Sites(placing, room, moves_cell, may_drift)
 
-    def spacing(params: Params) -> jax.Array:
-        return placing.spacing(params, members.count, room.dimension)
-
-    scale, stiffness = scale_of(acts, members, spacing, placing.sample, room, room.dimension)
+    scale, stiffness = scale_of(interactions, members, placing, room.dimension)
+    if settings["relax"]["scale"] is not None:
+        scale, stiffness = given_scale(settings["relax"]["scale"], names), None
     rattlers = touching.rattlers if touching.are_all() and not room.is_free else None
     tolerance = settings["relax"]["force_tolerance"]
-    elasticity = Elasticity(acts.interaction(members, images), scale, tolerance, rattlers)
-    see, seen = observed_of(settings, Parts(touching, sites, elasticity, done))
+    elasticity = Elasticity(interactions.interaction(members, images), scale, tolerance, rattlers)
+    see, seen = observed_of(settings, Parts(touching, sites, elasticity, sequence))
     return Composition(
-        settings, done, names, params, members, room, placing, acts, images, scale, stiffness, rattlers, see, seen
+        settings=settings,
+        dynamics=dynamics,
+        sequence=sequence,
+        names=names,
+        params=params,
+        members=members,
+        room=room,
+        placing=placing,
+        interactions=interactions,
+        images=images,
+        scale=scale,
+        stiffness=stiffness,
+        rattlers=rattlers,
+        see=see,
+        seen=seen,
     )
 
 
-def _lattice(start: Settings) -> tuple[str, tuple[int, ...]] | None:
-    return None if start["lattice"] is None else (start["lattice"], start["repeats"])
-
-
-def _moves_cell(settings: Settings) -> bool:
-    return settings["relax"]["cell"] or settings["dynamics"]["pressure"] is not None
+def _is_traced(params: Params) -> bool:
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params))
 
 
 def _dimension(settings: Settings, places: Places) -> int:
     """Return the dimension of space."""
-    cell, found = settings["cell"], {}
+    cell, sizes = settings["cell"], {}
     if places.dimension is not None:
-        found["start"] = places.dimension
+        sizes["start"] = places.dimension
     for key in ("lengths", "vectors", "shape"):
         if cell is not None and cell[key] is not None:
-            found[f"cell.{key}"] = len(cell[key])
+            sizes[f"cell.{key}"] = len(cell[key])
     if settings["dimension"] is not None:
-        found["dimension"] = settings["dimension"]
-    if not found:
+        sizes["dimension"] = settings["dimension"]
+    if not sizes:
         raise UserError("dimension is missing; set it to 2 or 3")
-    (first, size), *others = found.items()
+    (first, size), *others = sizes.items()
     for name, other in others:
         if other != size:
             raise UserError(f"{first} has {size} dimensions, and {name} has {other}; make them the same")
     return size
 
 
-def _species(settings: Settings, places: Places, found: Any) -> np.ndarray:
+def _species(table: Mapping[str, Settings], places: Places) -> np.ndarray:
     """Return the species of each particle, (N,)."""
-    table = settings["particles"]
-    if isinstance(found, Structure):
-        return species_by_symbol(table, found.symbols)
-    return species_by_count(table, places.count, settings["start"]["arrangement"])
+    if places.structure is not None:
+        return species_by_symbol(table, places.structure.symbols)
+    return species_by_count(table, places.count, places.arrangement)
 
 
-def _refuse_same_place(found: Structure, members: Particles, room: SystemCell, acts: Acting, where: str) -> None:
+def _refuse_same_place(
+    structure: Structure, members: Particles, room: SystemCell, interactions: Interactions, where: str
+) -> None:
     """Raise if atoms coincide in a structure that its cell, of whatever size, repeats as the system does."""
-    repeats = bool(found.periodic) and not room.is_free
+    repeats = bool(structure.periodic) and not room.is_free
     periodic = room.periodic if repeats else (False,) * room.dimension
-    vectors = found.cell if repeats else None
-    refuse_same_place(found.position, vectors, periodic, members.species, acts.between(len(members.names)), where)
+    vectors = structure.cell if repeats else None
+    refuse_same_place(
+        structure.position, vectors, periodic, members.species, interactions.between(len(members.names)), where
+    )
 
 
 def _with_task(body: tasks.System, made: Composition) -> Simulation:
     """Return the simulation of the tasks of a system."""
-    relax, dynamics, names, done = made.settings["relax"], made.settings["dynamics"], made.names, made.done
-    if done == ("relax",):
+    relax, dynamics, names, sequence = made.settings["relax"], made.dynamics, made.names, made.sequence
+    if dynamics is None:
         return tasks.relaxed(body, relax, names, None)
-    takes_time = any(field.takes_time for field in made.acts.fields)
+    takes_time = any(field.takes_time for field in made.interactions.fields)
     motion = tasks.motion_of(body, dynamics, names, takes_time=takes_time)
-    if done == ("dynamics",):
+    if sequence == ("dynamics",):
         if dynamics["steps"] is not None:
             raise dynamics.refuse("steps", "has an effect only before a relaxation; the length of a run is run.steps")
         return tasks.moving(motion, body)
     if dynamics["steps"] is None:
         raise dynamics.refuse("steps", "is missing; give the number of time steps before the relaxation")
-    if dynamics["pressure"] is not None:
+    if dynamics["barostat"] is not None:
         raise dynamics.refuse(
             "pressure", "of a barostat moves the cell, and the relaxation begins from its own; leave it out"
         )

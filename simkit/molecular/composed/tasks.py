@@ -1,6 +1,7 @@
 """Tasks of a system of particles: relaxation and molecular dynamics."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -9,13 +10,14 @@ import jax.numpy as jnp
 
 from simkit.core.barrier import computed_once
 from simkit.core.expressions.scope import Formula
+from simkit.core.parts import declaration_of, formulas_in
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.molecular.composed.bonds import StiffnessAt
 from simkit.molecular.composed.converted_params import with_converted_params
-from simkit.molecular.composed.moment import Moment, See, Seen
+from simkit.molecular.composed.moment import Moment, Observations, Observer
 from simkit.molecular.composed.names import TIME, Names
-from simkit.molecular.composed.scale import StiffnessAt
-from simkit.molecular.dynamics import bussi, langevin, nose_hoover, stochastic_cell_rescaling, velocity_verlet
+from simkit.molecular.composed.settings import BAROSTAT, MINIMIZER, THERMOSTAT
 from simkit.molecular.dynamics.protocol import DynamicsState
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
@@ -23,15 +25,6 @@ from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
 
 OWN = "own"
-# Parameters of each method besides time step and temperature.
-NEEDS = {
-    "velocity_verlet": (),
-    "langevin": ("friction",),
-    "nose_hoover": ("thermostat_time",),
-    "bussi": ("thermostat_time",),
-}
-BAROSTAT = ("pressure", "barostat_time", "compressibility")
-
 
 FIELDS_IN_A_CELL = (
     "changes the cell, in which a field that fits it at the start would fit no longer; leave the fields out, or keep "
@@ -70,7 +63,7 @@ class System:
     stiffness: StiffnessAt | None
     frozen: Any
     observe: Callable[[jax.Array, Cell, Params], Arrays]
-    see: See
+    see: Observer
     rattlers: Callable[[Moment], jax.Array] | None
     dimensions: dict[str, tuple[str, ...]]
     is_closed: bool
@@ -113,7 +106,7 @@ def relaxed(
         params=system.params,
         scale=lambda params: system.scale(view(params)),
         cell=system.cell,
-        minimizer=settings["minimizer"],
+        minimizer=MINIMIZER.make(settings),
         force_tolerance=settings["force_tolerance"],
         stiffness=stiffness and (lambda position, cell, params: stiffness(position, cell, view(params))),
         relax_cell=settings["cell"],
@@ -134,11 +127,13 @@ class Motion:
     Attributes:
         inner: the simulation with the parameters of the method, those of the system under `OWN`.
         formulas: formulas of the method's parameters.
+        schedules: names of the parameters that may depend on time.
         takes_time: whether fields depend on time.
     """
 
     inner: Simulation
     formulas: dict[str, Formula]
+    schedules: frozenset[str]
     takes_time: bool
 
     def params(self, params: Params, steps: jax.Array) -> Params:
@@ -148,7 +143,7 @@ class Motion:
             params: params of the system.
             steps: number of time steps so far, from which the time of fields follows.
         """
-        return _method_params(self.formulas, params, steps, takes_time=self.takes_time)
+        return _method_params(self.formulas, self.schedules, params, steps, takes_time=self.takes_time)
 
     def init(self, params: Params, key: jax.Array) -> Any:
         """Return the state before the first step."""
@@ -164,16 +159,20 @@ class Motion:
 
 
 def _method_params(
-    formulas: dict[str, Formula], params: Params, steps: jax.Array, *, takes_time: bool
+    formulas: dict[str, Formula], schedules: frozenset[str], params: Params, steps: jax.Array, *, takes_time: bool
 ) -> dict[str, Any]:
     step = formulas["time_step"].number(params)
     own = {**params, TIME: steps.astype(step.dtype) * step} if takes_time else params
-    numbers = {
-        name: formula.number(params) for name, formula in formulas.items() if name not in ("temperature", "pressure")
-    }
     begin = formulas["temperature"].number(params, time=jnp.zeros_like(step))
+    # Schedules are passed to the method as functions of time.
+    numbers = {name: formula.number(params) for name, formula in formulas.items() if name not in schedules}
     # Without the barrier some programs fuse formulas into other kernels, which changes their rounding.
     return computed_once({OWN: own, "temperature": begin, **numbers})
+
+
+def conserves_momentum(thermostat: Callable[..., Simulation]) -> bool:
+    """Return whether a method sets conserved momentum apart from the thermal motion."""
+    return "isolated" in inspect.signature(thermostat).parameters
 
 
 def motion_of(system: System, settings: Settings, names: Names, *, takes_time: bool) -> Motion:
@@ -186,28 +185,20 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
         takes_time: whether fields depend on time.
 
     Raises:
-        UserError: if a number is missing or has no effect.
+        UserError: if a setting contradicts the system.
     """
-    method = settings["method"]
-    has_barostat = any(settings[key] is not None for key in BAROSTAT)
-    needed = ("time_step", *NEEDS[method], *(BAROSTAT if has_barostat else ()))
-    for key in needed:
-        if settings[key] is None:
-            raise settings.refuse(key, f"is missing; method = '{method}' takes it" + _with(has_barostat, key))
-    for key in ("friction", "thermostat_time"):
-        if settings[key] is not None and key not in needed:
-            raise settings.refuse(key, f"has no effect on method = '{method}'; leave it out")
-    if "chain" in settings.given and method != "nose_hoover":
-        raise settings.refuse("chain", f"has no effect on method = '{method}'; leave it out")
+    thermostat, has_barostat = THERMOSTAT.part(settings), settings["barostat"] is not None
+    has_bath = "temperature" in inspect.signature(thermostat).parameters
     if has_barostat and not system.is_closed:
         raise settings.refuse("pressure", "of a barostat needs a cell that repeats along all axes")
     if has_barostat and system.has_fields:
         raise settings.refuse("pressure", f"of a barostat {FIELDS_IN_A_CELL}")
-    timed = ("temperature", "pressure")
-    formulas = {key: names.number(settings[key], timed=key in timed) for key in (*needed, "temperature")}
-    if method == "velocity_verlet" and formulas["temperature"].takes(TIME):
+    texts = formulas_in(settings)
+    formulas = {key: names.number(text) for key, text in texts.items()}
+    schedules = frozenset(key for key, text in texts.items() if TIME in text.takes)
+    if not has_bath and formulas["temperature"].takes(TIME):
         raise settings.refuse(
-            "temperature", "changes in time, and method = 'velocity_verlet' has no bath; choose another"
+            "temperature", f"changes in time, and method = '{settings['method']}' has no bath; choose another"
         )
 
     def schedule(key: str) -> Callable[[Params, jax.Array], jax.Array]:
@@ -217,7 +208,7 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
         assert system.cell is not None  # passed on only where there is one
         return system.cell(_timeless(params[OWN]))
 
-    def seen(state: DynamicsState, cell: Cell, params: Params) -> Seen:
+    def seen(state: DynamicsState, cell: Cell, params: Params) -> Observations:
         return system.see(Moment(state.position, cell, params[OWN], state.neighbors))
 
     def observe(state: DynamicsState, cell: Cell, params: Params) -> Arrays:
@@ -228,7 +219,9 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
 
     defaults = system.params
     options: dict[str, Any] = {
-        "params": jax.eval_shape(lambda p: _method_params(formulas, p, jnp.int32(0), takes_time=takes_time), defaults),
+        "params": jax.eval_shape(
+            lambda params: _method_params(formulas, schedules, params, jnp.int32(0), takes_time=takes_time), defaults
+        ),
         "cell": None if system.cell is None else cell,
         "mass": lambda params: system.mass(_timeless(params[OWN])),
         "frozen": system.frozen,
@@ -237,30 +230,26 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
         "dimensions": system.dimensions,
     }
     if has_barostat:
-        options["barostat"] = stochastic_cell_rescaling(pressure=schedule("pressure"))
-    if method == "velocity_verlet" and has_barostat:
-        raise settings.refuse("pressure", "of a barostat needs a thermostat; choose langevin, nose_hoover or bussi")
+        barostat = BAROSTAT.part(settings)
+        declared = declaration_of(barostat)
+        timed = {key: schedule(key) for key in schedules & declared.values.keys()}
+        options["barostat"] = barostat(**timed, **{key: settings[key] for key in declared.keys})
     interaction = with_converted_params(system.interaction, lambda params: params[OWN])
 
     def start(params: Params, key: jax.Array) -> jax.Array:
         return system.start(_timeless(params[OWN]), key)
 
-    if method != "langevin":
+    if conserves_momentum(thermostat):
         # Conserved momentum is measured at the start, which is not valid later if a field depends on time.
         count = len(jax.eval_shape(system.start, defaults, jax.eval_shape(jax.random.key, 0)))
         options["isolated"] = count > 1 and not takes_time
-    if method != "velocity_verlet":
+    if has_bath:
         options["temperature"] = schedule("temperature")
-    make: Any = {"velocity_verlet": velocity_verlet, "langevin": langevin, "bussi": bussi}.get(method)
-    if method == "nose_hoover":
-        inner = nose_hoover(interaction, start, length=settings["chain"], **options)
-    else:
-        inner = make(interaction, start, **options)
-    return Motion(inner, formulas, takes_time)
-
-
-def _with(has_barostat: bool, key: str) -> str:
-    return " with a pressure" if has_barostat and key in BAROSTAT else ""
+    declared = declaration_of(thermostat)
+    options |= {key: schedule(key) for key in schedules & declared.values.keys()}
+    options |= {key: settings[key] for key in declared.keys}
+    inner = thermostat(interaction, start, **options)
+    return Motion(inner, formulas, schedules, takes_time)
 
 
 def _timeless(params: Params) -> Params:

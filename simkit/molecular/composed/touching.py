@@ -12,8 +12,8 @@ from simkit.molecular.analysis.bond_order import polygon_order
 from simkit.molecular.analysis.contacts import Contacts
 from simkit.molecular.composed.converted_params import without_time
 from simkit.molecular.composed.images import repeated
-from simkit.molecular.composed.interactions import Acting
-from simkit.molecular.composed.moment import Moment, Seen
+from simkit.molecular.composed.interactions import Interactions
+from simkit.molecular.composed.moment import Moment, Observations
 from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.neighbors import pairs
@@ -27,18 +27,18 @@ class Touching:
     """Contacts of particles: pairs within the reach of an energy that ends by itself, such as that of soft spheres.
 
     Attributes:
-        acts: interactions and fields.
+        interactions: interactions and fields.
         particles: particles of the system.
         dimension: dimension of space.
         images: number of interacting cells along each axis; ``None`` for one.
     """
 
-    acts: Acting
+    interactions: Interactions
     particles: Particles
     dimension: int
     images: tuple[int, ...] | None
 
-    def of_contacts(self, moment: Moment) -> Seen:
+    def of_contacts(self, moment: Moment) -> Observations:
         """Return the number of contacts of each particle, (N,), their mean, and the fraction of rattlers."""
         network, kind = self.network(moment), moment.position.dtype
         bearing = contacts.load_bearing(network, self.dimension)
@@ -46,37 +46,37 @@ class Touching:
             "contact_number": contacts.contact_number(network, bearing).astype(kind),
             "rattler_fraction": 1 - bearing.astype(kind).mean(),
         }
-        return Seen({"contacts": network.touching.sum(axis=1).astype(kind)}, numbers)
+        return Observations({"contacts": network.touching.sum(axis=1).astype(kind)}, numbers)
 
-    def of_load(self, moment: Moment) -> Seen:
+    def of_load(self, moment: Moment) -> Observations:
         """Return the virial of each particle over the mean of all, (N,)."""
         virial = jnp.zeros(len(moment.position), moment.position.dtype)
         for index in self.contact_terms():
             apart, values, _ = self._pairs(index, moment)
-            push = jnp.where(apart.is_pair, self.acts.pairs[index].potential.force(apart.distance, **values), 0)
+            push = jnp.where(apart.is_pair, self.interactions.pairs[index].potential.force(apart.distance, **values), 0)
             virial = virial + (push * apart.distance).sum(axis=1)
         mean = virial.mean()
-        return Seen({"load": virial / jnp.where(mean > 0, mean, 1)}, {})
+        return Observations({"load": virial / jnp.where(mean > 0, mean, 1)}, {})
 
-    def of_hexatic_order(self, moment: Moment) -> Seen:
+    def of_hexatic_order(self, moment: Moment) -> Observations:
         """Return how nearly the contacts of each particle point to the corners of a hexagon, (N,), and the mean."""
         apart, touching = self._joined(moment)
         order = polygon_order(apart, touching, 6)
-        return Seen({"hexatic_order": order}, {"hexatic_order": order.mean()})
+        return Observations({"hexatic_order": order}, {"hexatic_order": order.mean()})
 
-    def of_energies(self, moment: Moment) -> Seen:
+    def of_energies(self, moment: Moment) -> Observations:
         """Return each particle's half of its pair energies, and its energy in fields, (N,)."""
         energy = jnp.zeros(len(moment.position), moment.position.dtype)
-        for index, term in enumerate(self.acts.pairs):
+        for index, term in enumerate(self.interactions.pairs):
             apart, values, _ = self._pairs(index, moment)
             energy = energy + pairs.energy_per_particle(apart, term.potential, **values)
-        for other in self.acts.others:
+        for other in self.interactions.others:
             energy = energy + other.each.energy(moment.position, moment.cell, without_time(moment.params), ())
         inside = spaces.of_cell(moment.cell, self.dimension).wrap(moment.position)
         columns = tuple(inside[:, axis] for axis in range(self.dimension))
-        for field in self.acts.fields:
+        for field in self.interactions.fields:
             energy = energy + jnp.where(jnp.asarray(field.on), field.each(columns, moment.params), 0)
-        return Seen({"energy_of_particle": energy}, {})
+        return Observations({"energy_of_particle": energy}, {})
 
     def rattlers(self, moment: Moment) -> jax.Array:
         """Return the mask of particles without load-bearing contacts, (N,) booleans."""
@@ -89,31 +89,35 @@ class Touching:
 
     def contact_terms(self) -> list[int]:
         """Return the indices of the pair energies that end by themselves."""
-        return [index for index, term in enumerate(self.acts.pairs) if term.is_contact]
+        return [index for index, term in enumerate(self.interactions.pairs) if term.is_contact]
 
     def are_all(self) -> bool:
         """Return whether contacts are the only interactions, and no particle is frozen."""
-        return self.acts.are_contacts and not self.particles.frozen.any()
+        return self.interactions.are_contacts and not self.particles.frozen.any()
 
     def _joined(self, moment: Moment) -> tuple[Pairs, jax.Array]:
         """Return the pairs of all contact energies, and the mask of those that touch, (N, K), each once."""
-        found, touches, earlier = [], [], []
+        separations, touches, earlier = [], [], []
         for index in self.contact_terms():
-            term = self.acts.pairs[index]
+            term = self.interactions.pairs[index]
             apart, _, kinds = self._pairs(index, moment)
             within = _within(term, without_time(moment.params), kinds, apart.distance)
             for other in earlier:
                 within &= ~_within(other, without_time(moment.params), kinds, apart.distance)
             earlier.append(term)
-            found.append(apart)
+            separations.append(apart)
             touches.append(apart.is_pair & within)
-        joined = jax.tree.map(lambda *each: jnp.concatenate(each, axis=1), *found) if len(found) > 1 else found[0]
+        joined = (
+            jax.tree.map(lambda *each: jnp.concatenate(each, axis=1), *separations)
+            if len(separations) > 1
+            else separations[0]
+        )
         return joined, jnp.concatenate(touches, axis=1)
 
     def _pairs(self, index: int, moment: Moment) -> tuple[Pairs, dict[str, jax.Array], tuple[jax.Array, jax.Array]]:
         """Return the pairs of one energy, its parameters for each, and the species of both, (N, K) each."""
         position, cell = moment.position, moment.cell
-        neighbors = moment.neighbors[index] if self.acts.parts > 1 else moment.neighbors
+        neighbors = moment.neighbors[index] if self.interactions.parts > 1 else moment.neighbors
         species = jnp.asarray(self.particles.species)
         if self.images is not None:
             position, cell = repeated(position, cell, self.images)
@@ -122,7 +126,7 @@ class Touching:
         apart = jax.tree.map(lambda each: each[:count], apart)
         apart = apart._replace(partner=apart.partner % count)
         kinds = species[:, None], species[apart.partner]
-        values = self.acts.pairs[index].parameters(without_time(moment.params))
+        values = self.interactions.pairs[index].parameters(without_time(moment.params))
         return apart, {name: value[kinds] if jnp.ndim(value) else value for name, value in values.items()}, kinds
 
 

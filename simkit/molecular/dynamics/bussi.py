@@ -6,7 +6,10 @@ from typing import Any, Unpack
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import POSITIVE
+from simkit.core.parts import part
 from simkit.core.pytree import pytree
+from simkit.core.settings import formula
 from simkit.core.simulation import Params, Simulation
 from simkit.molecular.dynamics.inputs import Options, Schedule
 from simkit.molecular.dynamics.measures import kinetic_energy, thermal_velocity
@@ -28,6 +31,7 @@ class RescalingState:
     received: jax.Array
 
 
+@part(values={"thermostat_time": formula("time constant of the thermostat", unit="time", bounds=POSITIVE)})
 def bussi(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],

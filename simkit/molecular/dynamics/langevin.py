@@ -6,6 +6,9 @@ from typing import Any, Unpack
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE
+from simkit.core.parts import part
+from simkit.core.settings import formula
 from simkit.core.simulation import Params, Simulation
 from simkit.molecular.dynamics.inputs import Options, Schedule
 from simkit.molecular.dynamics.noise import key_of_step, seed
@@ -13,6 +16,7 @@ from simkit.molecular.dynamics.splitting import Barostat, MidStep, Thermostat, t
 from simkit.molecular.interactions.interaction import Interaction
 
 
+@part(values={"friction": formula("friction of the bath", unit="1 / time", bounds=NOT_NEGATIVE)})
 def langevin(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],

@@ -6,7 +6,10 @@ from typing import Any, NamedTuple, Unpack
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import POSITIVE
+from simkit.core.parts import part
 from simkit.core.pytree import pytree
+from simkit.core.settings import formula, whole
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.molecular.dynamics.inputs import Options, Schedule
@@ -90,13 +93,17 @@ class Chain(NamedTuple):
         return ChainState(rate=rate, received=received), velocity + jnp.expm1(logarithm) * thermal
 
 
+@part(
+    keys={"chain": whole("thermostats of the chain", 3, low=1, high=16)},
+    values={"thermostat_time": formula("time constant of the chain", unit="time", bounds=POSITIVE)},
+)
 def nose_hoover(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],
     *,
     params: dict[str, Any],
     isolated: bool = True,
-    length: int = 3,
+    chain: int = 3,
     substeps: int = 1,
     temperature: Schedule | None = None,
     barostat: Barostat | None = None,
@@ -121,7 +128,7 @@ def nose_hoover(
         params: the default parameters.
         isolated: whether to exclude the conserved momentum from the thermal motion, see
             `simkit.molecular.dynamics.motion.motion`; false for a single particle.
-        length: number of thermostats; 1 is the Nose-Hoover thermostat.
+        chain: number of thermostats; 1 is the Nose-Hoover thermostat.
         substeps: of the chain per time step; more than one for a tau below 10 time steps.
         temperature: T as ``(params, time) -> number``, positive; ``None`` for the parameter.
         barostat: from `simkit.molecular.dynamics.stochastic_cell_rescaling`.
@@ -134,13 +141,13 @@ def nose_hoover(
     Reference: Martyna, Klein, Tuckerman, J. Chem. Phys. 97, 2635 (1992), doi:10.1063/1.463940; Martyna, Tuckerman,
     Tobias, Klein, Mol. Phys. 87, 1117 (1996), doi:10.1080/00268979600100761.
     """
-    if length < 1 or substeps < 1:
-        raise UserError(f"length = {length} and substeps = {substeps}; choose at least 1 of each, such as 3 and 1")
-    chain = Chain(length, substeps)
+    if chain < 1 or substeps < 1:
+        raise UserError(f"chain = {chain} and substeps = {substeps}; choose at least 1 of each, such as 3 and 1")
+    thermostats = Chain(chain, substeps)
     return thermostatted(
         interaction,
         start,
-        Thermostat(("thermostat_time",), chain.start, chain.exchange, received=lambda bath: bath.received),
+        Thermostat(("thermostat_time",), thermostats.start, thermostats.exchange, received=lambda bath: bath.received),
         params=params,
         isolated=isolated,
         temperature=temperature,

@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
+from simkit.core.parts import part
+from simkit.core.settings import formula
 from simkit.molecular import spaces
 from simkit.molecular.dynamics.inputs import Schedule, check_given, scheduled
 from simkit.molecular.dynamics.measures import thermal_velocity
@@ -15,6 +18,17 @@ from simkit.molecular.dynamics.splitting import Barostat, MidStep
 TERMS = 12
 
 
+@part(
+    values={
+        "pressure": formula("pressure of the barostat", unit="energy / length^d", takes=("time",)),
+        "barostat_time": formula("time constant of the barostat", unit="time", bounds=POSITIVE),
+        "compressibility": formula(
+            "estimate of the compressibility, which scales the barostat's time",
+            unit="length^d / energy",
+            bounds=NOT_NEGATIVE,
+        ),
+    }
+)
 def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bool = True) -> Barostat:
     """Return Bernetti and Bussi's barostat: cell, positions and velocities rescaled by random strains e.
 

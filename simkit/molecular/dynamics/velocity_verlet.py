@@ -5,6 +5,7 @@ from typing import Any, Unpack
 
 import jax
 
+from simkit.core.parts import part
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.molecular.dynamics.inputs import Options
@@ -13,6 +14,7 @@ from simkit.molecular.dynamics.splitting import splitting
 from simkit.molecular.interactions.interaction import Interaction
 
 
+@part(excludes={"barostat": "which has no thermostat, as a barostat needs it"})
 def velocity_verlet(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],

@@ -57,6 +57,22 @@ class Interaction(NamedTuple):
         return ~jnp.isnan(cell).any() & ~self.fits(cell * (1 - margin), params)
 
 
+class ManyBody(NamedTuple):
+    """An interaction of all particles of one species that is no sum of pairs, as scenario files name it.
+
+    Attributes:
+        interaction: with the declared values as its params.
+        reach: ``(**values) -> `` distance beyond which no two particles interact.
+        bond: ``(**values) -> (length, stiffness)``, see `simkit.molecular.potentials.PairPotential`.
+        dimensions: dimensions of space in which it is defined.
+    """
+
+    interaction: Interaction
+    reach: Callable[..., jax.Array]
+    bond: Callable[..., tuple[jax.Array, jax.Array]]
+    dimensions: tuple[int, ...] = (2, 3)
+
+
 def combined(*interactions: Interaction) -> Interaction:
     """Return the sum of interactions, such as a pair and a three-body part.
 

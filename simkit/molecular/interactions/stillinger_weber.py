@@ -13,10 +13,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
+from simkit.core.settings import formula
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, ManyBody
 from simkit.molecular.neighbors import neighbor_list
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.spaces import Cell, Components, Space
@@ -70,6 +72,31 @@ class Moments(NamedTuple):
     tensor: Components
     energy: jax.Array
     squared_weight: jax.Array
+
+
+_PAIRS = "which has a range of its own and acts between all particles"
+
+
+@part(
+    values={
+        "epsilon": formula("energy of a bond", unit="energy"),
+        "sigma": formula("length scale", unit="length"),
+        "tetrahedral_strength": formula("strength of the three-body energy, 21 for silicon"),
+    },
+    excludes=dict.fromkeys(("between", "cutoff", "ending", "switch_on", "tail", "method", "skin"), _PAIRS),
+)
+def many_body() -> ManyBody:
+    """Return the standard Stillinger-Weber interaction as scenario files name it."""
+
+    def reach(*, sigma: jax.Array, **others: jax.Array) -> jax.Array:
+        del others
+        return STANDARD.reach * sigma
+
+    def bond(*, epsilon: jax.Array, sigma: jax.Array, **others: jax.Array) -> tuple[jax.Array, jax.Array]:
+        del others
+        return BOND * sigma, STIFFNESS * epsilon / sigma**2
+
+    return ManyBody(stillinger_weber(), reach, bond, dimensions=(3,))
 
 
 def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = STANDARD) -> Interaction:

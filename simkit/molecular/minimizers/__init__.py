@@ -1,12 +1,12 @@
 """Minimizers of energy, one evaluation of energy and force per iteration."""
 
-from simkit.errors import UserError, nearest
 from simkit.molecular.minimizers.conjugate_gradient import conjugate_gradient
 from simkit.molecular.minimizers.fire import FireSettings, fire
 from simkit.molecular.minimizers.fire2 import fire2
 from simkit.molecular.minimizers.gradient_descent import gradient_descent
 from simkit.molecular.minimizers.lbfgs import lbfgs
 from simkit.molecular.minimizers.protocol import Evaluate, Minimizer, Scale, largest_norm, start, step
+from simkit.molecular.parts import MINIMIZERS
 
 __all__ = [
     "Evaluate",
@@ -30,18 +30,9 @@ def by_name(name: str) -> Minimizer:
 
     Args:
         name: ``"lbfgs"`` (fewest evaluations), ``"fire"``, ``"fire2"``, ``"conjugate_gradient"`` or
-            ``"gradient_descent"``.
+            ``"gradient_descent"``, or that of an installed package.
 
     Raises:
         UserError: if there is no such minimizer.
     """
-    methods = {
-        "lbfgs": lbfgs,
-        "fire": fire,
-        "fire2": fire2,
-        "conjugate_gradient": conjugate_gradient,
-        "gradient_descent": gradient_descent,
-    }
-    if name not in methods:
-        raise UserError(f"unknown minimizer '{name}'{nearest(name, list(methods))}")
-    return methods[name]()
+    return MINIMIZERS.resolve(name)()

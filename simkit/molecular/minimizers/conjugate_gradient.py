@@ -5,7 +5,9 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
 from simkit.core.pytree import pytree
+from simkit.core.settings import number
 from simkit.errors import UserError
 from simkit.molecular.minimizers.protocol import Minimizer, Scale, dot, energy_change, largest_norm
 
@@ -42,6 +44,13 @@ class ConjugateGradientState:
     rejections: jax.Array
 
 
+@part(
+    keys={
+        "maximum_displacement": number(
+            "longest move of a particle per iteration, in units of the bond", 0.2, (1e-6, 10.0)
+        )
+    }
+)
 def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
     """Return the nonlinear conjugate-gradient method of Polak and Ribiere.
 

@@ -5,7 +5,9 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
 from simkit.core.pytree import pytree
+from simkit.core.settings import number
 from simkit.errors import UserError
 from simkit.molecular.minimizers.protocol import Minimizer, Scale, clip, dot, energy_change, parabola_minimum
 
@@ -31,6 +33,13 @@ class GradientDescentState:
     rate: jax.Array
 
 
+@part(
+    keys={
+        "maximum_displacement": number(
+            "longest move of a particle per iteration, in units of the bond", 0.1, (1e-6, 10.0)
+        )
+    }
+)
 def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
     """Return gradient descent, ``x += rate F``.
 

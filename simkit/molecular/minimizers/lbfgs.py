@@ -5,7 +5,9 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
 from simkit.core.pytree import pytree
+from simkit.core.settings import number, whole
 from simkit.errors import UserError
 from simkit.molecular.minimizers.protocol import (
     Minimizer,
@@ -52,6 +54,14 @@ class LbfgsState:
     rejections: jax.Array
 
 
+@part(
+    keys={
+        "memory": whole("pairs of moves and changes of force kept", 8, low=1, high=100),
+        "maximum_displacement": number(
+            "longest move of a particle per iteration, in units of the bond", 0.2, (1e-6, 10.0)
+        ),
+    }
+)
 def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
     """Return the limited-memory BFGS method.
 

@@ -96,3 +96,12 @@ def switched(potential: PairPotential) -> PairPotential:
         )
 
     return PairPotential(energy=energy, force=force)
+
+
+# Ways to end at a cut-off, by name.
+ENDINGS = {
+    "switch": switched,
+    "shift_energy": energy_shifted,
+    "shift_force": force_shifted,
+    "truncate": truncated,
+}

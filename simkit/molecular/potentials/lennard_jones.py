@@ -5,6 +5,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
+from simkit.core.settings import formula
 from simkit.errors import UserError
 from simkit.molecular.potentials.pair import PairPotential
 
@@ -12,6 +14,12 @@ from simkit.molecular.potentials.pair import PairPotential
 STEEPEST = 1e12
 
 
+@part(
+    values={
+        "epsilon": formula("depth of the minimum", unit="energy"),
+        "sigma": formula("distance at which the energy crosses zero", unit="length"),
+    },
+)
 def lennard_jones() -> PairPotential:
     """Return the 12-6 potential of simple liquids and rare gases.
 
@@ -70,7 +78,11 @@ def mie(repulsion: float = 12, attraction: float = 6) -> PairPotential:
         inverse, high, low = powers(squared_distance, sigma)
         return prefactor * epsilon * (n * high - m * low) * inverse
 
-    return PairPotential(energy=energy, force=force, force_over_distance=force_over_distance)
+    def bond(*, epsilon: jax.Array, sigma: jax.Array) -> tuple[jax.Array, jax.Array]:
+        length = (n / m) ** (1 / (n - m)) * sigma
+        return length, n * m * epsilon / length**2
+
+    return PairPotential(energy=energy, force=force, force_over_distance=force_over_distance, bond=bond)
 
 
 def tail_energy(density: jax.Array, *, cutoff: jax.Array, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:

@@ -3,9 +3,18 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
+from simkit.core.settings import formula
 from simkit.molecular.potentials.pair import PairPotential
 
 
+@part(
+    values={
+        "epsilon": formula("depth of the minimum", unit="energy"),
+        "sigma": formula("distance of the minimum", unit="length"),
+        "rho": formula("inverse range in units of 1 / sigma"),
+    }
+)
 def morse() -> PairPotential:
     """Return the Morse potential of clusters, with a dimensionless range.
 
@@ -29,7 +38,10 @@ def morse() -> PairPotential:
         x = factor(distance, sigma, rho)
         return 2 * epsilon * rho / sigma * x * (x - 1)
 
-    return PairPotential(energy=energy, force=force)
+    def bond(*, epsilon: jax.Array, sigma: jax.Array, rho: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return sigma, 2 * epsilon * (rho / sigma) ** 2
+
+    return PairPotential(energy=energy, force=force, bond=bond)
 
 
 def morse_diatomic() -> PairPotential:
@@ -53,4 +65,7 @@ def morse_diatomic() -> PairPotential:
         x = factor(distance, alpha, bond_length)
         return 2 * depth * alpha * x * (x - 1)
 
-    return PairPotential(energy=energy, force=force)
+    def bond(*, depth: jax.Array, alpha: jax.Array, bond_length: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return bond_length, 2 * depth * alpha**2
+
+    return PairPotential(energy=energy, force=force, bond=bond)

@@ -15,11 +15,16 @@ class PairPotential(NamedTuple):
         force: ``(distance, **parameters) -> -dU/dr``, positive where the pair repels.
         force_over_distance: ``(squared_distance, **parameters) -> -U'(r) / r``, finite down to distance zero, if it
             needs no square root; otherwise ``None``.
+        bond: ``(**parameters) -> (length, stiffness)``: the distance of the minimum and ``U''`` there; of a repulsion,
+            its range and a typical ``U''`` within. Minimizers take their first step from it. ``None`` if unknown.
+        reach: ``(**parameters) -> `` distance beyond which U is zero; ``None`` if it does not end by itself.
     """
 
     energy: Callable[..., jax.Array]
     force: Callable[..., jax.Array]
     force_over_distance: Callable[..., jax.Array] | None = None
+    bond: Callable[..., tuple[jax.Array, jax.Array]] | None = None
+    reach: Callable[..., jax.Array] | None = None
 
 
 def pair_potential(energy: Callable[..., jax.Array]) -> PairPotential:

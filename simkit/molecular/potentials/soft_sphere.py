@@ -3,10 +3,23 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
+from simkit.core.settings import formula, number
 from simkit.errors import UserError
 from simkit.molecular.potentials.pair import PairPotential
 
+# Overlap at which the stiffness of a contact is taken: the curvature of exponents above 2 vanishes at first contact.
+OVERLAP = 0.3
 
+
+@part(
+    keys={"exponent": number("2 (harmonic) or 2.5 (Hertzian)", 2.0, (2.0, 64.0))},
+    values={
+        "epsilon": formula("energy scale of an overlap", unit="energy"),
+        "sigma": formula("distance of first contact", unit="length"),
+    },
+    excludes={"cutoff": "which ends by itself"},
+)
 def soft_sphere(exponent: float = 2.0) -> PairPotential:
     """Return the repulsion of two elastic spheres that overlap.
 
@@ -33,7 +46,14 @@ def soft_sphere(exponent: float = 2.0) -> PairPotential:
     def force(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
         return epsilon / sigma * _power(overlap(distance, sigma), exponent - 1)
 
-    return PairPotential(energy=energy, force=force)
+    def bond(*, epsilon: jax.Array, sigma: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return sigma, epsilon * (exponent - 1) * OVERLAP ** (exponent - 2) / sigma**2
+
+    def reach(*, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
+        del epsilon
+        return sigma
+
+    return PairPotential(energy=energy, force=force, bond=bond, reach=reach)
 
 
 def _power(base: jax.Array, exponent: float) -> jax.Array:

@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
+from simkit.core.settings import formula
 from simkit.molecular.potentials.lennard_jones import lennard_jones
 from simkit.molecular.potentials.pair import PairPotential
 
@@ -10,6 +12,13 @@ from simkit.molecular.potentials.pair import PairPotential
 REACH = 2 ** (1 / 6)
 
 
+@part(
+    values={
+        "epsilon": formula("depth of the potential that is cut at its minimum", unit="energy"),
+        "sigma": formula("distance at which that potential crosses zero", unit="length"),
+    },
+    excludes={"cutoff": "which ends by itself"},
+)
 def weeks_chandler_andersen() -> PairPotential:
     """Return the Lennard-Jones potential, shifted by its depth and truncated at its minimum.
 
@@ -27,4 +36,9 @@ def weeks_chandler_andersen() -> PairPotential:
     def force(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
         return jnp.where(distance < REACH * sigma, full.force(distance, epsilon=epsilon, sigma=sigma), 0)
 
-    return PairPotential(energy=energy, force=force)
+    def reach(*, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
+        del epsilon
+        return REACH * sigma
+
+    # The range is the minimum of the 12-6 potential, and the curvature just within is its own.
+    return PairPotential(energy=energy, force=force, bond=full.bond, reach=reach)

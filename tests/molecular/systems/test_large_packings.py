@@ -10,7 +10,7 @@ from simkit.core.status import Status
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
 from simkit.molecular import jamming, spaces
-from simkit.molecular.composed import crowding
+from simkit.molecular.composed import placing
 from simkit.molecular.minimizers import largest_norm
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.neighbors.neighbor_list import NeighborList
@@ -57,7 +57,7 @@ def test_forces_are_those_of_all_pairs_at_every_step_of_every_member(x64, minimi
 
 
 def test_forces_are_those_of_all_pairs_through_an_overflow(x64, monkeypatch):
-    monkeypatch.setattr(crowding, "DEVIATIONS", 0.0)
+    monkeypatch.setattr(placing, "DEVIATIONS", 0.0)
     simulation, steps = packing(particles=136), 40
     pieces = list(drive(simulation, simulation.params, jax.random.key(3), Plan(steps=steps, every=1)))
     frames = {name: np.concatenate([piece.arrays[name] for piece in pieces]) for name in pieces[0].arrays}

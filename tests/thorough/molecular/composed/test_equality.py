@@ -23,7 +23,7 @@ UNITS = {"epsilon": 1.3, "sigma": 0.8}
 LJ = {"potential": "lennard_jones"}
 # Radius of a close-packed ball of 13 atoms times the spread of the start, in units of sigma.
 BALL = 1.25 * 2 ** (1 / 6) * (3 * 13 / (4 * np.pi * np.sqrt(2))) ** (1 / 3)
-SILICON = Path(__file__).parents[2] / "data" / "silicon_vacancy_63.xyz"
+SILICON = Path(__file__).parents[3] / "data" / "silicon_vacancy_63.xyz"
 
 
 def clusters():

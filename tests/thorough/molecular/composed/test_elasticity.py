@@ -9,7 +9,6 @@ import pytest
 
 from simkit.core.converge import converge
 from simkit.core.status import Status
-from simkit.errors import UserError
 from simkit.molecular import bubble_raft, system
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -124,23 +123,6 @@ def test_elastic_constants_are_undefined_before_the_system_is_at_rest():
         jax.jit(simulation.init)(simulation.params, jax.random.key(0)), simulation.params
     )
     assert math.isnan(float(numbers["c11"])) and math.isfinite(float(numbers["energy"]))
-
-
-@pytest.mark.parametrize(
-    ("changes", "phrase"),
-    [
-        (
-            {"task": "dynamics", "dynamics": {"time_step": 0.01}, "relax": None},
-            "'elastic_constants' needs particles at",
-        ),
-        ({"fields": [{"energy": "cos(x)"}], "relax": None}, "needs a system without fields and without frozen"),
-        ({"particles": {"A": {"frozen": True}}, "relax": None}, "needs a system without fields and without frozen"),
-        ({"cell": {"periodic": [True, True, False], "lengths": [9, 9, 9]}, "relax": None}, "needs a cell that repeats"),
-    ],
-)
-def test_elastic_constants_are_refused_where_they_are_undefined(changes, phrase):
-    with pytest.raises(UserError, match=phrase):
-        system(**{**ONE_CELL, **OBSERVED, **changes})
 
 
 def test_a_crystal_of_one_atom_per_cell_has_the_constants_of_two():

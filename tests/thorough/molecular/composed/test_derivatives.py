@@ -94,22 +94,3 @@ def test_relaxed_particles_beside_a_frozen_one_have_implicit_derivatives():
     differences = central_difference(ends, made.params, ["stiffness", "place"], 1e-4)
     for name in ("stiffness", "place"):
         assert float(slopes[name]) == pytest.approx(float(differences[name]), rel=1e-5), name
-
-
-def test_the_scale_follows_the_energies_and_no_one_is_asked_for_it():
-    def scale(**params):
-        made = system(
-            particles={"A": {}},
-            interactions=[{"energy": "4*epsilon*((sigma/r)**12 - (sigma/r)**6)", "cutoff": "3*sigma"}],
-            start={"lattice": "square", "repeats": [6, 6], "spacing": "1.3*sigma"},
-            parameters={"epsilon": 1.0, "sigma": 1.0} | params,
-        )
-        return getattr(made.init, "__self__").landscape.scale(made.params)  # noqa: B009
-
-    found = scale()
-    assert float(found.length) == pytest.approx(2 ** (1 / 6), rel=1e-6)
-    # The switch begins at 2.4, beyond the bond.
-    assert float(found.stiffness) == pytest.approx(72 / 2 ** (1 / 3), rel=1e-6)
-    other = scale(epsilon=3.0, sigma=2.0)
-    assert float(other.length) == pytest.approx(2 * float(found.length), rel=1e-9)
-    assert float(other.stiffness) == pytest.approx(3 / 4 * float(found.stiffness), rel=1e-9)

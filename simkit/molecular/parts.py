@@ -1,0 +1,61 @@
+"""Parts of systems of particles that scenario files name, each in one line; installed packages add their own.
+
+A package adds a part by an entry point such as ``[project.entry-points."simkit.potentials"]`` with
+``"yukawa" = "my_package.yukawa:yukawa"``. See `simkit.core.parts` for what a part declares. By kind, it is a function
+of its options that returns
+
+- a potential: a `simkit.molecular.potentials.PairPotential`, or a `simkit.molecular.interactions.ManyBody`;
+- a field: the energy of each particle, ``(columns, **values) -> (N,)``, with one array of coordinates per axis;
+- a thermostat: dynamics; besides its options it takes the arguments of `simkit.molecular.dynamics.langevin`;
+- a barostat: a `simkit.molecular.dynamics.Barostat`;
+- a minimizer: a `simkit.molecular.minimizers.Minimizer`;
+- a start: `simkit.molecular.composed.starts.Places`; its arguments are its settings and the names of formulas.
+"""
+
+from simkit.plugins import Registry
+
+POTENTIALS = Registry(
+    "potential",
+    {
+        "energy": "simkit.molecular.composed.pair_terms:energy_by_expression",
+        "jax_md": "simkit.molecular.composed.jax_md_terms:jax_md",
+        "lennard_jones": "simkit.molecular.potentials.lennard_jones:lennard_jones",
+        "morse": "simkit.molecular.potentials.morse:morse",
+        "soft_sphere": "simkit.molecular.potentials.soft_sphere:soft_sphere",
+        "stillinger_weber": "simkit.molecular.interactions.stillinger_weber:many_body",
+        "weeks_chandler_andersen": "simkit.molecular.potentials.weeks_chandler_andersen:weeks_chandler_andersen",
+    },
+)
+FIELDS = Registry("field", {"energy": "simkit.molecular.composed.fields:energy_by_expression"})
+THERMOSTATS = Registry(
+    "thermostat",
+    {
+        "bussi": "simkit.molecular.dynamics.bussi:bussi",
+        "langevin": "simkit.molecular.dynamics.langevin:langevin",
+        "nose_hoover": "simkit.molecular.dynamics.nose_hoover:nose_hoover",
+        "velocity_verlet": "simkit.molecular.dynamics.velocity_verlet:velocity_verlet",
+    },
+)
+BAROSTATS = Registry(
+    "barostat",
+    {"stochastic_cell_rescaling": "simkit.molecular.dynamics.stochastic_cell_rescaling:stochastic_cell_rescaling"},
+)
+MINIMIZERS = Registry(
+    "minimizer",
+    {
+        "conjugate_gradient": "simkit.molecular.minimizers.conjugate_gradient:conjugate_gradient",
+        "fire": "simkit.molecular.minimizers.fire:fire",
+        "fire2": "simkit.molecular.minimizers.fire2:fire2",
+        "gradient_descent": "simkit.molecular.minimizers.gradient_descent:gradient_descent",
+        "lbfgs": "simkit.molecular.minimizers.lbfgs:lbfgs",
+    },
+)
+STARTS = Registry(
+    "start",
+    {
+        "lattice": "simkit.molecular.composed.starts:lattice",
+        "positions": "simkit.molecular.composed.starts:positions",
+        "random": "simkit.molecular.composed.starts:random",
+        "structure": "simkit.molecular.composed.starts:structure",
+    },
+)
