@@ -3,18 +3,17 @@
 import hashlib
 import io
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray
 
+from simkit.core.status import MESSAGES, Status
 from simkit.jobs.sweep_objectives import OBJECTIVE
 from simkit.jobs.totals import blocks_of, failures_of, is_failure, objective_arrays, totals_of
 from simkit.storage.files import DamagedFileError, read_bytes, read_sealed_json, write_bytes, write_sealed_json
 from simkit.storage.netcdf import from_netcdf_types, to_netcdf_types
 from simkit.storage.run_directory import SUMMARY, RunDirectory
-
-if TYPE_CHECKING:
-    import xarray
 
 RESULT = "sweep.nc"
 # Maximum number of failed members that are named.
@@ -53,8 +52,6 @@ def read_result(directory: RunDirectory) -> "xarray.Dataset":
     Raises:
         DamagedFileError: if a file is damaged, missing, or from another sweep.
     """
-    import xarray
-
     path = directory.path / RESULT
     data = read_bytes(path)
     if read_sealed_json(directory.path / SUMMARY, directory.identity).get("result") != _digest(data):
@@ -107,8 +104,6 @@ def failures(result: "xarray.Dataset", most: int = MOST_NAMED) -> list[str]:
         result: result of a sweep.
         most: maximum number of named members.
     """
-    from simkit.core.status import MESSAGES, Status
-
     lines = list[str]()
     count = result.attrs.get("failed")
     if count == 0:
