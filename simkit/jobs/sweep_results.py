@@ -9,6 +9,7 @@ import numpy as np
 import xarray
 
 from simkit.core.status import MESSAGES, Status
+from simkit.jobs.outcome import NOT_FINITE
 from simkit.jobs.sweep_objectives import OBJECTIVE
 from simkit.jobs.totals import blocks_of, failures_of, is_failure, objective_arrays, totals_of
 from simkit.storage.files import DamagedFileError, read_bytes, read_sealed_json, write_bytes, write_sealed_json
@@ -132,8 +133,6 @@ def undefined_objectives(result: "xarray.Dataset") -> list[str]:
     Args:
         result: result of a sweep.
     """
-    from simkit.jobs.outcome import NOT_FINITE
-
     names = list(objective_arrays(result))
     fine, bad = 0, dict.fromkeys(names, 0)
     for _, block in blocks_of(result[["status", *names]]) if names else ():
