@@ -6,6 +6,8 @@ JAX and the domains are imported when they are first used, so importing simkit i
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from simkit.jobs.notebook import DISPLAYS
+
 if TYPE_CHECKING:
     from simkit import export, flow, interop, molecular, rigid
     from simkit.core.converge import converge
@@ -34,7 +36,7 @@ __version__ = "0.1.0"
 
 # Modules of the public names.
 _HOMES = {
-    # Not public; for lower layers, which must not import the command line.
+    # Not public; for the display of jobs below.
     "Progress": "simkit.cli.progress",
     "Equilibrium": "simkit.core.simulation",
     "Objective": "simkit.core.objective",
@@ -113,3 +115,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
+
+
+DISPLAYS |= {
+    "progress": lambda *arguments, **options: __getattr__("Progress")(*arguments, **options),
+    "animation": lambda run: __getattr__("animate")(run),
+}

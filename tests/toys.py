@@ -1,6 +1,8 @@
 """Small scenarios that compile quickly, for tests of everything around a simulation."""
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -151,10 +153,19 @@ def begun(path: Path, scenario: Scenario, kind: str = "run", *, overwrite: bool 
         return directory
 
 
+@contextlib.contextmanager
+def registered() -> Iterator[None]:
+    """Register the factories of the toys, in a fixture of a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, target in FACTORIES.items():
+            patch.setitem(registry.FACTORIES, name, target)
+        yield
+
+
 @pytest.fixture(autouse=True)
-def toys(monkeypatch):
-    for name, target in FACTORIES.items():
-        monkeypatch.setitem(registry.FACTORIES, name, target)
+def toys():
+    with registered():
+        yield
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def check_pictures(job: "Job[Any]", arguments: argparse.Namespace) -> None:
     Raises:
         UserError: naming the option.
     """
-    supported = importlib.import_module(job.report).PICTURES
+    supported = _report_of(job).PICTURES
     if given := given_of(arguments, [name for name in ("format", "size", "no_render") if name not in supported]):
         raise UserError(f"{given} is not for {job.noun}, whose charts are PNG files; leave it out")
 
@@ -54,4 +54,9 @@ def carry_out(
     with resumable(folder):
         with Progress(job.scenario.name, **job.progress) as progress:
             result = work(progress.update)
-        return importlib.import_module(job.report).finish(result, job, folder, arguments, size)
+        return _report_of(job).finish(result, job, folder, arguments, size)
+
+
+def _report_of(job: "Job[Any]") -> Any:
+    """Return the module that reports jobs of a kind."""
+    return importlib.import_module(f"simkit.cli.reports.{job.report}")

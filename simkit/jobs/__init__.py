@@ -1,1 +1,12 @@
 """Jobs: runs, sweeps, derivatives, optimizations and validations."""
+
+from simkit.storage.kinds import KINDS
+
+KINDS |= {
+    "run": "simkit.jobs.runs:Run",
+    "sweep": "simkit.jobs.sweeps:Sweep",
+    "config_sweep": "simkit.jobs.config_sweeps:ConfigSweep",
+    "optimize": "simkit.jobs.optimizations:Optimization",
+    "grad": "simkit.jobs.gradients:Gradient",
+    "optimize_starts": "simkit.jobs.starts:Starts",
+}

@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray
 
+from simkit.core.status import Status, stops
+from simkit.jobs.lazy_results import ChunkReader, lazy_variable
 from simkit.jobs.members import Members
 from simkit.jobs.stored_arrays import StoredArray, member_axis
 from simkit.jobs.stored_objectives import read_objectives
@@ -16,8 +19,6 @@ from simkit.storage.labels import annotate, attributes_of, components, free_name
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    import xarray
-
     from simkit.core.simulation import Simulation
 
 
@@ -44,8 +45,6 @@ def held_at_stop(
         frames: number of frames in the result.
         observed: last frames (member, ...); those of a non-finite member become NaN.
     """
-    from simkit.core.status import Status, stops
-
     ended = stops(arrays["status"])
     ended[-1] = True
     rows = np.minimum(np.arange(frames)[:, None], ended.argmax(axis=0))
@@ -109,8 +108,6 @@ def on_disk(sweep: Members, directory: RunDirectory) -> "xarray.Dataset":
     Raises:
         DamagedFileError: if the file of the objectives is damaged or missing.
     """
-    from simkit.jobs.lazy_results import ChunkReader, lazy_variable
-
     request, frames = directory.manifest["request"], sweep.plan.frames + 1
     # Only converging members are divided into several blocks.
     reader = ChunkReader(directory, frames, sweep.chunk_length(converges=sweep.blocks > 1))
@@ -153,10 +150,6 @@ def _labeled(
         measured: objectives of members by name, (members,).
         omitted: names of objectives that were not computed.
     """
-    import xarray
-
-    from simkit.core.status import Status
-
     taken = {*sweep.axes, *sweep.over, "frame", "status"}
     observed, diagnosed = datasets.split(described)
     variables, plain = dict[str, Any](), {*diagnosed, *observed, *measured}

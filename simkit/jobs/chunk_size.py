@@ -1,20 +1,24 @@
-"""Chunk size of a sweep: the number of members that run as one program, and the sizes of results."""
+"""Chunk size of a sweep: the number of members that run as one program, and the sizes of its program and results."""
 
 import dataclasses
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import jax
 
 from simkit.core import paths
+from simkit.core.compilation import needed_bytes
+from simkit.core.pytree import size_in_bytes
+from simkit.engine import memory
+from simkit.engine.lanes import default_lanes
+from simkit.engine.memory import SHARE, format_bytes, frame_bytes
 from simkit.errors import UserError
 from simkit.jobs.chunks import cores_for_chunks, devices_of_members, member_plan, member_sharding
 from simkit.jobs.executors.executor import Executor
 from simkit.jobs.job import Prepared
 from simkit.jobs.members import Members
 from simkit.jobs.size_checks import check_disk
-
-if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
 
 # Writing a result as one file takes about four times its size in memory. Larger results stay in their chunks.
 ONE_FILE = 256 * 2**20
@@ -25,115 +29,9 @@ FILES_IN_MEMORY = 16
 CPU_CHUNK_BYTES = 2**17
 
 
-def fitting_chunk(sweep: Members, prepared: Prepared, output: Path | None, executor: Executor) -> int:
-    """Return the number of members per chunk, from the memory that the compiler reports for their program.
-
-    This is the sweep's ``chunk`` if given; otherwise as many as fit in memory, limited by the number that still speeds
-    up the sweep and by an equal share for each worker of the executor.
-
-    Args:
-        sweep: the sweep.
-        prepared: simulation of one member, and the program of a chunk, compiled here and reused by the sweep.
-        output: run directory to write, or ``None``.
-        executor: executor of the chunks.
-
-    Raises:
-        UserError: if the given chunk, one member, or the results of all members do not fit.
-    """
-    from simkit.engine.memory import available_bytes, format_bytes
-
-    simulation, chunk, workers = prepared.simulation, sweep.chunk, executor.concurrency
-    limit = memory_limit(sweep, workers if executor.shares_memory else 1)
-
-    def needed(members: int) -> int:
-        return program_bytes(sweep, prepared, members)
-
-    free = available_bytes()
-    check_member(least_bytes(prepared), min(limit, free))
-    if sweep.in_one_file and (kept := result_bytes(sweep, prepared)) > free:
-        diagnosed = result_bytes(dataclasses.replace(sweep, final_frames=False), prepared)
-        remedy = "pass final_frames=False to keep the diagnostics only, or " if diagnosed <= free else ""
-        raise UserError(
-            f"the results of {sweep.members} members need {format_bytes(kept)} and {format_bytes(free)} are free; "
-            f"{remedy}give output= to keep them on disk, or sweep fewer values"
-        )
-    check_disk(disk_bytes(sweep, prepared), output, "sweep fewer values")
-    wanted = min(chunk or usual_chunk(sweep, prepared, workers), sweep.members)
-    if chunk is None and not simulation.converges:
-        # A chunk not divisible by the number of devices would run on one of them; padding it costs less.
-        devices = len(devices_of_members()) or 1
-        wanted = -(-wanted // devices) * devices
-    need = needed(wanted)
-    if need <= limit:
-        return wanted
-    if chunk is not None:
-        raise UserError(
-            f"a chunk of {chunk} members needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
-            f"pass a smaller chunk= (about {max(chunk * limit // need, 1)}) or a larger memory="
-        )
-    fitting = _even(sweep, prepared, max(wanted * limit // need, 1))
-    while fitting > 1 and needed(fitting) > limit:
-        fitting = _even(sweep, prepared, fitting // 2)
-    check_member(needed(fitting), limit)
-    return fitting
-
-
-def least_bytes(prepared: Prepared) -> int:
-    """Return a lower bound of the memory of one member, the states at the start and end of a segment.
-
-    Args:
-        prepared: simulation of one member; its program is not compiled.
-    """
-    from simkit.core.pytree import size_in_bytes
-
-    return 2 * size_in_bytes(prepared.shapes[0])
-
-
-def check_member(need: int, limit: int) -> None:
-    """Check that one member fits in memory.
-
-    Args:
-        need: its memory in bytes.
-        limit: memory in bytes that a program may use.
-
-    Raises:
-        UserError: if it does not fit.
-    """
-    from simkit.engine.memory import format_bytes
-
-    if need > limit:
-        raise UserError(
-            f"one member needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
-            "pass a larger memory= or make the simulation smaller"
-        )
-
-
-def usual_chunk(sweep: Members, prepared: Prepared, workers: int = 1) -> int:
-    """Return the number of members per chunk, or of lanes, where memory allows more.
-
-    Args:
-        sweep: the sweep.
-        prepared: simulation of one member.
-        workers: number of processes that compute chunks.
-    """
-    from simkit.core.pytree import size_in_bytes
-    from simkit.engine.lanes import default_lanes
-
-    share = -(-sweep.members // workers)
-    if not sweep.in_one_file:
-        share = min(share, most_members(sweep, prepared))
-    if prepared.simulation.converges:
-        return min(default_lanes(), share)
-    cores = len(cores_for_chunks())
-    if cores > 1 and workers == 1:
-        least = CPU_CHUNK_BYTES // max(size_in_bytes(prepared.shapes[0]), 1)
-        share = min(share, max(-(-sweep.members // cores), least, 1))
-    return _even(sweep, prepared, share)
-
-
-def _even(sweep: Members, prepared: Prepared, chunk: int) -> int:
-    """Return the size of as many chunks of equal size: the last one would be padded, which costs time and space."""
-    return chunk if prepared.simulation.converges else -(-sweep.members // -(-sweep.members // chunk))
+def most_in_one_file(limit: int | None) -> int:
+    """Return the largest result, in bytes, that is stored as one file, with the sweep's memory limit if it has one."""
+    return min(ONE_FILE, limit or ONE_FILE)
 
 
 def memory_limit(sweep: Members, processes: int = 1) -> int:
@@ -143,108 +41,152 @@ def memory_limit(sweep: Members, processes: int = 1) -> int:
         sweep: the sweep.
         processes: number of processes that share the free memory.
     """
-    from simkit.engine.memory import SHARE, available_bytes
-
-    return sweep.memory or int(SHARE * available_bytes()) // processes
+    return sweep.memory or int(SHARE * memory.available_bytes()) // processes
 
 
-def result_bytes(sweep: Members, prepared: Prepared) -> int:
-    """Return the bytes of the results of all members.
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Sizes of a sweep, in bytes and in members.
 
-    Args:
+    Attributes:
         sweep: the sweep.
-        prepared: simulation of one member.
+        prepared: simulation of one member, and the program of a chunk, compiled here and reused by the sweep.
     """
-    from simkit.engine.memory import frame_bytes
 
-    observed, diagnosed = frame_bytes(prepared.shapes[1])
-    frames = member_plan(prepared.simulation, sweep).frames + 1
-    return sweep.members * (diagnosed * frames + observed * sweep.final_frames)
+    sweep: Members
+    prepared: Prepared
+
+    @property
+    def results(self) -> int:
+        """Bytes of the results of all members."""
+        observed, diagnosed = frame_bytes(self.prepared.shapes[1])
+        frames = member_plan(self.prepared.simulation, self.sweep).frames + 1
+        return self.sweep.members * (diagnosed * frames + observed * self.sweep.final_frames)
+
+    @property
+    def files(self) -> int:
+        """Bytes of the sweep's files: its chunks, the last one padded, and a small result again as one file."""
+        members, chunk = self.sweep.members, self.sweep.chunk or self.sweep.members
+        padded = members if self.prepared.simulation.converges else -(-members // chunk) * chunk
+        return self.results * padded // members + self.sweep.in_one_file * self.results
+
+    @property
+    def is_in_one_file(self) -> bool:
+        """Whether the result of a stored sweep is small enough for one file, read into memory."""
+        return self.results <= most_in_one_file(self.sweep.memory)
+
+    @property
+    def most_members(self) -> int:
+        """Largest chunk of a result that stays in chunks, so that several of them fit in memory for reading."""
+        most = most_in_one_file(self.sweep.memory) // FILES_IN_MEMORY
+        return max(most * self.sweep.members // self.results, 1)
+
+    def program(self, members: int) -> tuple[int, float]:
+        """Return the bytes that one segment of ``members`` needs on each device, and the seconds of its compilation."""
+        costs, program = self.prepared.costs, self.prepared.program
+        if members not in costs:
+            began = time.monotonic()
+            params, keys = self._shapes(members)
+            state = jax.eval_shape(program.simulation.init, params, keys)
+            costs[members] = needed_bytes(program.advance.lower(state, params).compile()), time.monotonic() - began
+        return costs[members]
+
+    def needed(self, members: int, *, compiled: bool) -> int:
+        """Return the bytes that a segment needs; without compiling it, those of the states at its start and end."""
+        return self.program(members)[0] if compiled else 2 * size_in_bytes(self.prepared.shapes[0]) * members
+
+    def usual_chunk(self, workers: int = 1) -> int:
+        """Return the number of members per chunk, or of lanes, where memory allows more.
+
+        Args:
+            workers: number of processes that compute chunks.
+        """
+        share = -(-self.sweep.members // workers)
+        if not self.sweep.in_one_file:
+            share = min(share, self.most_members)
+        if self.prepared.simulation.converges:
+            return min(default_lanes(), share)
+        cores = len(cores_for_chunks())
+        if cores > 1 and workers == 1:
+            least = CPU_CHUNK_BYTES // max(size_in_bytes(self.prepared.shapes[0]), 1)
+            share = min(share, max(-(-self.sweep.members // cores), least, 1))
+        return self._even(share)
+
+    def fitting_chunk(self, output: Path | None, executor: Executor, *, compiled: bool = True) -> int:
+        """Return the number of members per chunk, from the memory that the compiler reports for their program.
+
+        This is the sweep's ``chunk`` if given; otherwise as many as fit in memory, limited by the number that still
+        speeds up the sweep and by an equal share for each worker of the executor.
+
+        Args:
+            output: run directory to write, or ``None``.
+            executor: executor of the chunks.
+            compiled: whether programs are compiled to know their memory; otherwise it is a lower bound.
+
+        Raises:
+            UserError: if the given chunk, one member, or the results of all members do not fit.
+        """
+        chunk, workers = self.sweep.chunk, executor.concurrency
+        limit = memory_limit(self.sweep, workers if executor.shares_memory else 1)
+        _check_member(self.needed(1, compiled=False), min(limit, memory.available_bytes()))
+        self._check_results()
+        check_disk(self.files, output, "sweep fewer values")
+        wanted = min(chunk or self.usual_chunk(workers), self.sweep.members)
+        if chunk is None and not self.prepared.simulation.converges:
+            # A chunk not divisible by the number of devices would run on one of them; padding it costs less.
+            devices = len(devices_of_members()) or 1
+            wanted = -(-wanted // devices) * devices
+        if (need := self.needed(wanted, compiled=compiled)) <= limit:
+            return wanted
+        if chunk is not None:
+            raise UserError(
+                f"a chunk of {chunk} members needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
+                f"pass a smaller chunk= (about {max(chunk * limit // need, 1)}) or a larger memory="
+            )
+        fitting = self._even(max(wanted * limit // need, 1))
+        while fitting > 1 and self.needed(fitting, compiled=compiled) > limit:
+            fitting = self._even(fitting // 2)
+        _check_member(self.needed(fitting, compiled=compiled), limit)
+        return fitting
+
+    def _even(self, chunk: int) -> int:
+        """Return the size of as many chunks of equal size: the last one would be padded, which costs time and space."""
+        members = self.sweep.members
+        return chunk if self.prepared.simulation.converges else -(-members // -(-members // chunk))
+
+    def _check_results(self) -> None:
+        """Refuse results that are returned as one file, or in memory, and do not fit."""
+        free = memory.available_bytes()
+        if not self.sweep.in_one_file or self.results <= free:
+            return
+        diagnosed = dataclasses.replace(self, sweep=dataclasses.replace(self.sweep, final_frames=False)).results
+        remedy = "pass final_frames=False to keep the diagnostics only, or " if diagnosed <= free else ""
+        raise UserError(
+            f"the results of {self.sweep.members} members need {format_bytes(self.results)} and {format_bytes(free)} "
+            f"are free; {remedy}give output= to keep them on disk, or sweep fewer values"
+        )
+
+    def _shapes(self, members: int) -> tuple[Any, Any]:
+        """Return the shapes of a chunk's params and keys, without allocating them."""
+        key, sharding = jax.eval_shape(jax.random.key, 0), member_sharding(members)
+        params = jax.tree.map(
+            lambda value: jax.ShapeDtypeStruct(value.shape, value.dtype), self.prepared.simulation.params
+        )
+        known = paths.leaves(params)
+        swept = {
+            name: jax.ShapeDtypeStruct((members,), known[name].dtype, sharding=sharding) for name in self.sweep.over
+        }
+        return paths.replaced(params, swept), jax.ShapeDtypeStruct((members,), key.dtype, sharding=sharding)
 
 
-def disk_bytes(sweep: Members, prepared: Prepared) -> int:
-    """Return the bytes of a sweep's files: its chunks, the last one padded, and a small result again as one file.
+def _check_member(need: int, limit: int) -> None:
+    """Check that one member fits in the memory in bytes that a program may use.
 
-    Args:
-        sweep: the sweep.
-        prepared: simulation of one member.
+    Raises:
+        UserError: if it does not fit.
     """
-    kept, chunk = result_bytes(sweep, prepared), sweep.chunk or sweep.members
-    padded = sweep.members if prepared.simulation.converges else -(-sweep.members // chunk) * chunk
-    return kept * padded // sweep.members + sweep.in_one_file * kept
-
-
-def is_in_one_file(sweep: Members, prepared: Prepared) -> bool:
-    """Return whether the result of a stored sweep is small enough for one file, read into memory.
-
-    Args:
-        sweep: the sweep.
-        prepared: simulation of one member.
-    """
-    return result_bytes(sweep, prepared) <= most_in_one_file(sweep.memory)
-
-
-def most_in_one_file(memory: int | None) -> int:
-    """Return the largest result, in bytes, that is stored as one file.
-
-    Args:
-        memory: the sweep's memory limit in bytes, or ``None``.
-    """
-    return min(ONE_FILE, memory or ONE_FILE)
-
-
-def most_members(sweep: Members, prepared: Prepared) -> int:
-    """Return the largest chunk of a result that stays in chunks, so that several of them fit in memory for reading.
-
-    Args:
-        sweep: the sweep.
-        prepared: simulation of one member.
-    """
-    most = most_in_one_file(sweep.memory) // FILES_IN_MEMORY
-    return max(most * sweep.members // result_bytes(sweep, prepared), 1)
-
-
-def program_bytes(sweep: Members, prepared: Prepared, members: int) -> int:
-    """Return the memory in bytes that one segment needs on each device, by compiling it.
-
-    Args:
-        sweep: the sweep.
-        prepared: simulation of one member, and the program of a chunk.
-        members: number of members that run together.
-    """
-    return program_cost(sweep, prepared, members)[0]
-
-
-def program_cost(sweep: Members, prepared: Prepared, members: int) -> tuple[int, float]:
-    """Return the memory in bytes that one segment needs on each device, and the seconds that its compilation took.
-
-    Args:
-        sweep: the sweep.
-        prepared: simulation of one member, and the program of a chunk.
-        members: number of members that run together.
-    """
-    import jax
-
-    from simkit.core.compilation import needed_bytes
-
-    if members not in prepared.costs:
-        began = time.monotonic()
-        params, keys = _shapes(prepared.simulation, sweep, members)
-        state = jax.eval_shape(prepared.program.simulation.init, params, keys)
-        compiled = prepared.program.advance.lower(state, params).compile()
-        prepared.costs[members] = needed_bytes(compiled), time.monotonic() - began
-    return prepared.costs[members]
-
-
-def _shapes(simulation: "Simulation", sweep: Members, members: int) -> tuple[Any, Any]:
-    """Return the shapes of a chunk's params and keys, without allocating them."""
-    import jax
-
-    key = jax.eval_shape(jax.random.key, 0)
-    params = jax.tree.map(lambda value: jax.ShapeDtypeStruct(value.shape, value.dtype), simulation.params)
-    known = paths.leaves(params)
-    swept = {
-        name: jax.ShapeDtypeStruct((members,), known[name].dtype, sharding=member_sharding(members))
-        for name in sweep.over
-    }
-    return paths.replaced(params, swept), jax.ShapeDtypeStruct((members,), key.dtype, sharding=member_sharding(members))
+    if need > limit:
+        raise UserError(
+            f"one member needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
+            "pass a larger memory= or make the simulation smaller"
+        )

@@ -5,9 +5,15 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
+from simkit.core.ensemble import ensemble
+from simkit.engine.driver import Drive, Program, final_status
+from simkit.engine.lanes import SEGMENTS, Queue
+from simkit.engine.loop import run_all
 from simkit.jobs.assembly import held_at_stop, joined
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.job import Prepared
@@ -18,19 +24,13 @@ from simkit.storage.chunk_files import ChunkFile, chunk_layout, lanes_layout
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    import jax
-
     from simkit.core.simulation import Params, Simulation
-    from simkit.engine.driver import Program
     from simkit.engine.loop import Segment
     from simkit.engine.plan import Plan
 
 
 def program_of_chunk(simulation: "Simulation", sweep: Members) -> "Program":
     """Return the program of a chunk of members, which stores no frames."""
-    from simkit.core.ensemble import ensemble
-    from simkit.engine.driver import Program
-
     # Frames of all members would not fit in memory; the last one is observed after the run.
     many = dataclasses.replace(ensemble(simulation, list(sweep.over)), observe=lambda state, params: {})
     return Program.of(many, member_plan(simulation, sweep))
@@ -38,8 +38,6 @@ def program_of_chunk(simulation: "Simulation", sweep: Members) -> "Program":
 
 def member_plan(simulation: "Simulation", sweep: Members) -> "Plan":
     """Return the plan of a member's run: steps, frames and segments."""
-    from simkit.engine.lanes import SEGMENTS
-
     plan = sweep.plan
     return dataclasses.replace(plan, least_segments=SEGMENTS) if simulation.converges else plan
 
@@ -50,24 +48,18 @@ def devices_of_members() -> list[Any]:
     The cores of a CPU compute different chunks, see `simkit.jobs.executors.in_this_process`: a chunk then has the same
     bytes on any number of cores.
     """
-    import jax
-
     devices = jax.local_devices()
     return devices if len(devices) > 1 and jax.default_backend() != "cpu" else []
 
 
 def cores_for_chunks() -> list[Any]:
     """Return the devices that JAX makes of a CPU; none on other devices, or if the user has chosen a device."""
-    import jax
-
     chosen = jax.default_backend() != "cpu" or jax.config.jax_default_device is not None
     return [] if chosen else jax.local_devices()
 
 
 def member_sharding(members: int) -> "jax.sharding.Sharding | None":
     """Return the sharding of members over the local devices; ``None`` for one device or an uneven division."""
-    import jax
-
     devices = devices_of_members()
     if not devices or members % len(devices):
         return None
@@ -83,9 +75,6 @@ def member_inputs(simulation: "Simulation", sweep: Members, members: np.ndarray)
         sweep: the sweep.
         members: member indices, int (n,).
     """
-    import jax
-    import jax.numpy as jnp
-
     values, seeds = sweep.values_of(members)
     known = paths.leaves(simulation.params)
     swept = {name: jnp.asarray(array, dtype=known[name].dtype) for name, array in values.items()}
@@ -215,10 +204,6 @@ class Chunks:
         self, members: range, file: ChunkFile | None, together: int, report: Report, warn: Warn
     ) -> dict[str, np.ndarray]:
         """Return the arrays of members, computed ``together`` at a time."""
-        from simkit.engine.driver import Drive, final_status
-        from simkit.engine.lanes import Queue
-        from simkit.engine.loop import run_all
-
         simulation, plan = self.prepared.simulation, self.plan
         if self.uses_lanes:
 
@@ -245,8 +230,6 @@ class Chunks:
 
     @functools.cached_property
     def _observe(self) -> Any:
-        import jax
-
         if not self.sweep.final_frames:
             return lambda *_: {}
         simulation = self.prepared.simulation

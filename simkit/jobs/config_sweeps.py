@@ -5,24 +5,28 @@ Arrays with the same axes in all configurations (diagnostics, statuses, final qu
 the values of the configuration; arrays that differ in size stay in the folder of their configuration, without padding.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import math
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import xarray
 
+from simkit.engine.memory import shapes_of
 from simkit.errors import UserError, one_line
 from simkit.jobs.callbacks import Report, Warn
-from simkit.jobs.chunk_size import most_in_one_file, result_bytes
+from simkit.jobs.chunk_size import Sizes, most_in_one_file
 from simkit.jobs.job import Prepared, begin, proceed
+from simkit.jobs.lazy_results import stacked_variable
 from simkit.jobs.stored_progress import StoredProgress
 from simkit.jobs.sweep_results import read_summary, store_result
-from simkit.jobs.sweeps import Sweep
+from simkit.jobs.sweeps import Sweep, SweepJob
 from simkit.scenario import checks
 from simkit.scenario.overrides import with_values
 from simkit.storage import manifest_schema
@@ -30,9 +34,8 @@ from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import RunDirectory, UnfinishedError
 
 if TYPE_CHECKING:
-    import xarray
-
     from simkit.core.simulation import Simulation
+    from simkit.engine.driver import Program
 
 # Every configuration is compiled separately.
 MOST_CONFIGURATIONS = 10_000
@@ -44,8 +47,8 @@ _VALUES = manifest_schema.value_check("a list of values", lambda value: isinstan
 
 
 @dataclasses.dataclass(frozen=True)
-class ConfigSweep(Sweep):
-    """A sweep over configurations, run one after another.
+class ConfigSweep(SweepJob):
+    """A loop over the sweeps of several configurations.
 
     Attributes:
         configs: values by ``config.KEY``; every combination is a separate sweep.
@@ -54,10 +57,9 @@ class ConfigSweep(Sweep):
     kind = "config_sweep"
     noun = "a sweep over configurations"
     files = r"sweep\.(nc|png)"
-    stores = ""
     nested = (r"config_\d{4,}", "sweep")
     request_checks: ClassVar = {
-        **Sweep.request_checks,
+        **SweepJob.request_checks,
         "chunk": _OR_NONE,
         "memory": _OR_NONE,
         "configs": manifest_schema.each(_VALUES),
@@ -76,26 +78,26 @@ class ConfigSweep(Sweep):
         return (*(len(values) for values in self.configs.values()), *super().shape)
 
     @property
+    def combinations(self) -> list[dict[str, Any]]:
+        """Values by key of every configuration, the last key varying first."""
+        return [dict(zip(self.configs, values, strict=True)) for values in itertools.product(*self.configs.values())]
+
+    @property
     def parts(self) -> list[Sweep]:
-        """The sweep of every configuration, the last key varying first.
+        """The sweep of every configuration.
 
         Raises:
             UserError: if a value of the configuration is not allowed.
         """
-        combinations = itertools.product(*self.configs.values())
-        overrides = (dict(zip(self.configs, values, strict=True)) for values in combinations)
-        scenarios = (with_values(self.scenario, values, "over {}".format) for values in overrides)
-        fields: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(Sweep)}
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(SweepJob)}
+        scenarios = (with_values(self.scenario, values, "over {}".format) for values in self.combinations)
         return [Sweep(**{**fields, "scenario": scenario}) for scenario in scenarios]
 
-    def words_of(self, index: int) -> str:
-        """Return a configuration in words, such as ``"config.particles = 50"``."""
-        indices = np.unravel_index(index, [len(values) for values in self.configs.values()])
-        shown = (
-            f"{key} = {checks.show(values[int(i)])}"
-            for (key, values), i in zip(self.configs.items(), indices, strict=True)
-        )
-        return ", ".join(shown)
+    @property
+    def named_parts(self) -> list[tuple[str, Sweep]]:
+        """The words that name every configuration, such as ``"config.particles = 50"``, and its sweep."""
+        words = (", ".join(f"{key} = {checks.show(v)}" for key, v in values.items()) for values in self.combinations)
+        return list(zip(words, self.parts, strict=True))
 
     def checked(self) -> "ConfigSweep":
         """Return the job with its values as tuples.
@@ -107,10 +109,10 @@ class ConfigSweep(Sweep):
         count = math.prod(len(values) for values in configs.values())
         if count > MOST_CONFIGURATIONS:
             raise UserError(f"{count} configurations are over {MOST_CONFIGURATIONS}, and each is compiled; give fewer")
-        known = dataclasses.replace(self, configs=configs)
-        over = self.over
-        for index, part in enumerate(known.parts):
-            over = known.naming_config(index, part.checked).over
+        known, over = dataclasses.replace(self, configs=configs), self.over
+        for words, part in known.named_parts:
+            with _named(words):
+                over = part.checked().over
         return dataclasses.replace(known, over=over)
 
     def _values(self, key: str, values: Any) -> tuple[Any, ...]:
@@ -125,40 +127,30 @@ class ConfigSweep(Sweep):
                 raise UserError(f"{label} lists {checks.show(value)} twice; keep one of them")
         return plain
 
-    def naming_config[Result](self, index: int, work: Callable[[], Result]) -> Result:
-        """Call a function for a configuration, which errors then name."""
-        try:
-            return work()
-        except UnfinishedError as error:
-            raise UnfinishedError(f"{self.words_of(index)}: {error.reason}", error.folder.parent) from None
-        except UserError as error:
-            raise UserError(f"{self.words_of(index)}: {error}") from None
-
     def simulation(self, *, new: bool) -> "Simulation":
         """Return the simulation of one member of the first configuration."""
-        return self.naming_config(0, lambda: self.parts[0].checked().simulation(new=new))
+        words, part = self.named_parts[0]
+        with _named(words):
+            return part.checked().simulation(new=new)
+
+    def program(self, simulation: "Simulation") -> "Program":
+        """Return the program of a chunk of the first configuration."""
+        return self.parts[0].program(simulation)
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "ConfigSweep":
         """Build every configuration and check that its results fit; chunk sizes are chosen when each sweep begins."""
-        from simkit.engine.memory import shapes_of
-
         self.check_folder(output)
-        first: dict[str, Any] = {}
-        kept = 0
-        for index, part in enumerate(self.parts):
-            made = (
-                prepared.simulation
-                if index == 0
-                else self.naming_config(index, lambda part=part: part.simulation(new=True))
-            )
-            kept += result_bytes(part, Prepared(made, part.program(made)))
-            arrays = {n.partition(".")[2]: a for n, a in shapes_of(made)[1].items() if n.startswith("observed.")}
-            axes = {name: _axes_of(made, name, array.shape) for name, array in arrays.items()}
+        first, kept = dict[str, Any](), 0
+        for index, (words, part) in enumerate(named := self.named_parts):
+            with _named(words):
+                made = part.simulation(new=True) if index else prepared.simulation
+            kept += Sizes(part, Prepared(made, part.program(made))).results
+            axes = _axes_of(made)
             first = first or axes
             different = sorted(n for n in axes.keys() | first.keys() if n not in axes or axes[n] != first.get(n))
             if different and output is None and self.final_frames:
                 raise UserError(
-                    f"{self.words_of(index)}: '{different[0]}' has other axes than with {self.words_of(0)}; "
+                    f"{words}: '{different[0]}' has other axes than with {named[0][0]}; "
                     "give output= to store each with its configuration, or final_frames=False"
                 )
         return dataclasses.replace(self, in_one_file=output is None or kept <= most_in_one_file(self.memory))
@@ -167,16 +159,15 @@ class ConfigSweep(Sweep):
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
     ) -> "xarray.Dataset":
         """Run the sweep of every unfinished configuration, and join the results."""
-        parts, results = self.parts, []
-        for index, part in enumerate(parts):
+        results, count = list[xarray.Dataset](), len(self.parts)
+        for index, (words, part) in enumerate(self.named_parts):
 
             def report_total(fraction: float, words: str, index: int = index) -> None:
-                report((index + fraction) / len(parts), f"configuration {index + 1} of {len(parts)}, {words}")
+                report((index + fraction) / count, f"configuration {index + 1} of {count}, {words}")
 
             folder = directory.path / _folder(index) if directory else None
-            results.append(
-                self.naming_config(index, lambda part=part, folder=folder: _result(part, folder, report_total, warn))
-            )
+            with _named(words):
+                results.append(_result(part, folder, report_total, warn))
         result = joined(results, self.configs)
         return store_result(directory, result, in_one_file=self.in_one_file) if directory else result
 
@@ -186,44 +177,60 @@ class ConfigSweep(Sweep):
         Raises:
             DamagedFileError: naming a missing file, or damage that is detected without reading the chunks.
         """
-        summary, results = read_summary(directory), []
-        for index in range(len(self.parts)):
-            try:
-                folder = RunDirectory.open(directory.path / _folder(index))
-            except UserError as error:
-                raise DamagedFileError(str(error)) from None
-            results.append(Sweep.of(folder).opened(folder))
+        summary = read_summary(directory)
+        results = [Sweep.of(folder).opened(folder) for folder in self._folders(directory)]
         return joined(results, self.configs).assign_attrs(failed=summary["failures"])
 
     def stored_progress(self, directory: RunDirectory) -> StoredProgress:
         """Return the number of stored members of all configurations, and their failures."""
-        parts, found = self.parts, []
-        for index in range(len(parts)):
+        found = list[StoredProgress]()
+        for index, (words, _) in enumerate(self.named_parts):
             folder = directory.path / _folder(index)
             if (folder / "manifest.json").exists():
                 opened = RunDirectory.open(folder)
-                one = Sweep.of(opened).stored_progress(opened)
-                failed = [f"{self.words_of(index)}: {line}" for line in one.failed]
-                found.append(dataclasses.replace(one, failed=failed))
-        fraction = sum(one.fraction for one in found) / len(parts)
+                part = Sweep.of(opened).stored_progress(opened)
+                found.append(dataclasses.replace(part, failed=[f"{words}: {line}" for line in part.failed]))
         return StoredProgress(
-            fraction,
-            f"{(ended := sum(one.members for one in found))} of {self.members} members",
-            [line for one in found for line in one.failed],
-            [time for one in found for time in one.times],
-            sum(len(one.failed) if one.failures is None else one.failures for one in found),
+            sum(part.fraction for part in found) / len(self.parts),
+            f"{(ended := sum(part.members for part in found))} of {self.members} members",
+            [line for part in found for line in part.failed],
+            [time for part in found for time in part.times],
+            sum(len(part.failed) if part.failures is None else part.failures for part in found),
             ended,
         )
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check the files of every configuration."""
-        for index in range(len(self.parts)):
+        for folder in self._folders(directory):
             try:
-                opened = RunDirectory.open(directory.path / _folder(index))
-                Sweep.of(opened).check_finished(opened)
-                Sweep.read(opened)
+                Sweep.of(folder).check_finished(folder)
+                Sweep.read(folder)
             except UserError as error:
                 raise DamagedFileError(str(error)) from None
+
+    def _folders(self, directory: RunDirectory) -> Iterator[RunDirectory]:
+        """Yield the run directories of all configurations.
+
+        Raises:
+            DamagedFileError: naming a missing or damaged one.
+        """
+        for index in range(len(self.combinations)):
+            try:
+                opened = RunDirectory.open(directory.path / _folder(index))
+            except UserError as error:
+                raise DamagedFileError(str(error)) from None
+            yield opened
+
+
+@contextlib.contextmanager
+def _named(words: str) -> Iterator[None]:
+    """Name a configuration in errors."""
+    try:
+        yield
+    except UnfinishedError as error:
+        raise UnfinishedError(f"{words}: {error.reason}", error.folder.parent) from None
+    except UserError as error:
+        raise UserError(f"{words}: {error}") from None
 
 
 def _folder(index: int) -> str:
@@ -251,13 +258,16 @@ def _result(part: Sweep, folder: Path | None, report: Report, warn: Warn) -> "xa
     return proceed(dataclasses.replace(job, executor=part.executor), opened, warn, report)
 
 
-def _axes_of(simulation: "Simulation", name: str, shape: Sequence[int]) -> Any:
-    """Return shape, names and coordinates of an array's axes; equal for arrays that can be joined."""
-    names = simulation.dimensions.get(name, ())
-    known = {
-        axis: np.asarray(simulation.coordinates[axis]).tolist() for axis in names if axis in simulation.coordinates
-    }
-    return tuple(shape), tuple(names), known
+def _axes_of(simulation: "Simulation") -> dict[str, Any]:
+    """Return shape, names and coordinates of the axes of each observed array; equal for arrays that can be joined."""
+    known = {name: np.asarray(values).tolist() for name, values in simulation.coordinates.items()}
+    axes = {}
+    for key, array in shapes_of(simulation)[1].items():
+        group, _, name = key.partition(".")
+        if group == "observed":
+            names = simulation.dimensions.get(name, ())
+            axes[name] = tuple(array.shape), tuple(names), {axis: known[axis] for axis in names if axis in known}
+    return axes
 
 
 def joined(results: "Sequence[xarray.Dataset]", configs: Mapping[str, Sequence[Any]]) -> "xarray.Dataset":
@@ -270,8 +280,6 @@ def joined(results: "Sequence[xarray.Dataset]", configs: Mapping[str, Sequence[A
     Returns:
         A data set whose first axes are the keys; its attribute ``apart`` names the arrays that could not be joined.
     """
-    import xarray
-
     lengths, first = tuple(len(values) for values in configs.values()), results[0]
 
     def alike(name: str) -> bool:
@@ -302,12 +310,8 @@ def joined(results: "Sequence[xarray.Dataset]", configs: Mapping[str, Sequence[A
 
 def _stacked(arrays: "Sequence[xarray.DataArray]", configs: Mapping[str, int]) -> "xarray.Variable":
     """Return arrays of all configurations as one variable, on disk if they are."""
-    import xarray
-
     first, dims = arrays[0], (*configs, *map(str, arrays[0].dims))
     if "preferred_chunks" in first.encoding:
-        from simkit.jobs.lazy_results import stacked_variable
-
         return stacked_variable(arrays, configs)
     values = np.stack([array.values for array in arrays])
     return xarray.Variable(dims, values.reshape(*configs.values(), *first.shape), first.attrs)

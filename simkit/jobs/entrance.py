@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
 from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
 from simkit.scenario import checks
@@ -31,10 +35,6 @@ def enter(name: str, *arguments: Any, **flags: Any) -> None:
 
 def _is_traced(arguments: tuple[Any, ...]) -> bool:
     """Return whether arguments are traced, or new arrays would be."""
-    import jax
-    import jax.numpy as jnp
-    from jax.core import Tracer
-
     # A simulation made in Python holds its parameters.
     given = [getattr(argument, "params", argument) for argument in arguments]
     return any(isinstance(leaf, Tracer) for leaf in (*jax.tree.leaves(given), jnp.zeros(())))

@@ -4,13 +4,15 @@ import dataclasses
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 
 from simkit.core.precision import precision
+from simkit.engine.driver import Drive
+from simkit.jobs.chunk_size import Sizes
 from simkit.jobs.chunks import member_inputs, member_plan
-from simkit.jobs.config_sweeps import ConfigSweep
 from simkit.jobs.job import Prepared
-from simkit.jobs.sweeps import Sweep
+from simkit.jobs.sweeps import Sweep, SweepJob
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Forecast:
     may_end_early: bool
 
 
-def forecast(job: Sweep, output: Path | None = None, *, timed: bool = False) -> Forecast:
+def forecast(job: SweepJob, output: Path | None = None, *, timed: bool = False) -> Forecast:
     """Return the resources that a sweep needs, with all checks of the sweep, and without storing anything.
 
     Args:
@@ -53,61 +55,44 @@ def forecast(job: Sweep, output: Path | None = None, *, timed: bool = False) -> 
         UserError: if the sweep is invalid or does not fit.
     """
     job = job.checked()
-    parts = job.parts if isinstance(job, ConfigSweep) else [job]
     with precision(job.scenario.run.precision):
-        found = [_of_one(part, output, timed) for part in parts]
+        parts = [_forecast(part, output, timed) for part in job.parts]
+    several = len(parts) > 1
     return Forecast(
-        members=sum(one.members for one in found),
-        compilations=len(found),
-        chunk=max(one.chunk for one in found),
-        chunks=sum(one.chunks for one in found),
-        memory=max(one.memory for one in found),
-        disk=sum(one.disk for one in found) * (2 if len(found) > 1 else 1),
-        seconds=sum(one.seconds or 0.0 for one in found) if timed else None,
+        members=sum(part.members for part in parts),
+        compilations=len(parts),
+        chunk=max(part.chunk for part in parts),
+        chunks=sum(part.chunks for part in parts),
+        memory=max(part.memory for part in parts),
+        disk=sum(part.disk for part in parts) * (2 if several else 1),
+        seconds=sum(part.seconds or 0.0 for part in parts) if timed else None,
         is_exact=timed,
-        may_end_early=any(one.may_end_early for one in found),
+        may_end_early=any(part.may_end_early for part in parts),
     )
 
 
-def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
+def _forecast(sweep: Sweep, output: Path | None, timed: bool) -> Forecast:
     """Return the resources of a sweep of one configuration."""
-    from simkit.jobs.chunk_size import (
-        check_member,
-        disk_bytes,
-        is_in_one_file,
-        least_bytes,
-        memory_limit,
-        program_bytes,
-        result_bytes,
-        usual_chunk,
+    simulation = sweep.simulation(new=True)
+    prepared = Prepared(simulation, sweep.program(simulation))
+    sweep = sweep.fitted(prepared, output, compiled=timed)
+    sizes, chunk = Sizes(sweep, prepared), sweep.chunk or sweep.members
+    kept = sizes.results if sweep.in_one_file else sizes.results * chunk // sweep.members
+    return Forecast(
+        members=sweep.members,
+        compilations=1,
+        chunk=chunk,
+        chunks=1 if simulation.converges else -(-sweep.members // chunk),
+        memory=sizes.needed(chunk, compiled=timed) + kept,
+        disk=sizes.files,
+        seconds=_seconds(sweep, prepared) if timed else None,
+        is_exact=timed,
+        may_end_early=simulation.converges,
     )
-
-    simulation = part.simulation(new=True)
-    prepared = Prepared(simulation, part.program(simulation))
-    kept = result_bytes(part, prepared)
-    part = dataclasses.replace(part, in_one_file=output is None or is_in_one_file(part, prepared))
-    each, seconds = least_bytes(prepared), None
-    if timed:
-        part = part.fitted(prepared, output)
-        chunk = part.chunk or part.members
-        memory, seconds = program_bytes(part, prepared, chunk), _seconds(part, prepared)
-    else:
-        check_member(each, limit := memory_limit(part))
-        usual = part.chunk or usual_chunk(part, prepared, part.executor.concurrency)
-        chunk = min(usual, part.members, max(limit // max(each, 1), 1))
-        memory, part = chunk * each, dataclasses.replace(part, chunk=chunk)
-    chunks = 1 if simulation.converges else -(-part.members // chunk)
-    memory += kept if part.in_one_file else kept * chunk // part.members
-    disk = disk_bytes(part, prepared)
-    return Forecast(part.members, 1, chunk, chunks, memory, disk, seconds, timed, simulation.converges)
 
 
 def _seconds(part: Sweep, prepared: Prepared) -> float:
     """Return the time of all segments of all chunks, extrapolated from one segment after compilation."""
-    import jax
-
-    from simkit.engine.driver import Drive
-
     plan, together = member_plan(prepared.simulation, part), part.chunk or part.members
     params, keys = member_inputs(prepared.simulation, part, np.minimum(np.arange(together), part.members - 1))
     work, first = Drive(prepared.program, params, keys, plan).begin()

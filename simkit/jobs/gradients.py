@@ -91,7 +91,7 @@ class Gradient(Job[StoredDerivative]):
         "segments": manifest_schema.COUNT,
     }
     request_added_later: ClassVar = {"fit": manifest_schema.WORD}
-    report = "simkit.cli.reports.derivative"
+    report = "derivative"
 
     wrt: tuple[str, ...]
     objective: str

@@ -1,6 +1,6 @@
 """Jobs: work that is requested once, stored in a run directory, and resumed or read back from there.
 
-Each kind is a subclass of `Job` in its own file, and a line in `simkit.storage.kinds.KINDS`. The functions here begin,
+Each kind is a subclass of `Job` in its own file, and a line in `simkit.jobs`. The functions here begin,
 resume and read back jobs of any kind.
 """
 
@@ -70,7 +70,7 @@ class Job[Result](abc.ABC):
         nested: regular expression of the folders that are themselves run directories, and their kind.
         has_frames: whether the job stores frames, which can be drawn and exported.
         keeps_parts: whether a finished job has all of its parts; one that lacks some is resumed.
-        report: module of the layer above whose ``finish`` prints and draws a result on the command line.
+        report: name of the report that shows a result, such as ``"run"``.
         repair: effect of resuming a job with a damaged result, in words.
     """
 
@@ -114,7 +114,7 @@ class Job[Result](abc.ABC):
 
     @property
     def progress(self) -> dict[str, Any]:
-        """Arguments of `simkit.cli.progress.Progress`."""
+        """Arguments of the progress bar: ``steps``, ``unit`` and ``may_end_early``."""
         return {}
 
     @abc.abstractmethod

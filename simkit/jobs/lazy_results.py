@@ -1,7 +1,7 @@
-"""Lazy results of sweeps: arrays of all members that stay on disk, read from chunks when they are indexed."""
+"""Lazy results of sweeps: arrays of all members that stay on disk, read from sealed chunks when they are indexed."""
 
-import abc
 import importlib.util
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -67,8 +67,8 @@ class ChunkReader:
         self.__init__(**state)
 
 
-class _ItemsOnGrid(BackendArray):
-    """Arrays of one shape along a grid, as one array for xarray, which reads the indexed parts.
+class _LazyArray(BackendArray):
+    """An array that xarray reads in parts: items of equal shape on a grid of members or configurations.
 
     Args:
         grid: lengths of the axes of the grid.
@@ -77,8 +77,7 @@ class _ItemsOnGrid(BackendArray):
     """
 
     def __init__(self, grid: Sequence[int], shape: Sequence[int], dtype: np.dtype[Any]) -> None:
-        self._grid = tuple(grid)
-        self.shape, self.dtype = (*self._grid, *shape), dtype
+        self._grid, self.shape, self.dtype = tuple(grid), (*grid, *shape), dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         """Read and return the indexed part."""
@@ -86,53 +85,50 @@ class _ItemsOnGrid(BackendArray):
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
         """Return the part at an integer, slice or index array along each axis."""
-        across, within = key[: len(self._grid)], key[len(self._grid) :]
-        places = [np.atleast_1d(np.arange(length)[k]) for length, k in zip(self._grid, across, strict=True)]
-        chosen = np.ravel_multi_index(np.ix_(*places), self._grid).ravel()
-        item = _outer(np.broadcast_to(np.zeros((), self.dtype), (1, *self.shape[len(self._grid) :])), within)
-        found = np.empty((len(chosen), *item.shape[1:]), self.dtype)
-        self._fill(found, chosen, within)
-        found = found.reshape(*map(len, places), *item.shape[1:])
-        return found[tuple(0 if isinstance(k, int | np.integer) else slice(None) for k in across)]
+        axes = len(self._grid)
+        items, within = _part(np.arange(math.prod(self._grid)).reshape(self._grid), key[:axes]), key[axes:]
+        shape = _part(np.broadcast_to(np.zeros((), self.dtype), self.shape[axes:]), within).shape
+        found = np.empty((items.size, *shape), self.dtype)
+        self._fill(found, items.ravel(), within)
+        return found.reshape((*items.shape, *shape))
 
-    @abc.abstractmethod
-    def _fill(self, found: np.ndarray, chosen: np.ndarray, within: tuple[Any, ...]) -> None:
-        """Read parts of items.
-
-        Args:
-            found: array to fill, (n, ...).
-            chosen: flat indices of the items in the grid, int (n,).
-            within: index along each axis of an item.
-        """
+    def _fill(self, found: np.ndarray, items: np.ndarray, within: tuple[Any, ...]) -> None:
+        """Read the same part of several items, given by flat index in the grid, int (n,), into an array, (n, ...)."""
+        raise NotImplementedError
 
 
-class MembersArray(_ItemsOnGrid):
-    """An array of all members of a sweep, as an array for xarray.
+def _part(array: np.ndarray, key: Sequence[Any]) -> np.ndarray:
+    """Return the part of an array at an integer, slice or index array along each axis, independent of the others."""
+    for axis in reversed(range(len(key))):
+        array = array[(slice(None),) * axis + (key[axis],)]
+    return array
 
-    Args:
-        reader: reader of the chunks.
-        stored: the array in the chunks.
-        grid: shape of the members, points and seeds.
-    """
+
+class _MembersArray(_LazyArray):
+    """An array of all members of a sweep, in its chunks."""
 
     def __init__(self, reader: ChunkReader, stored: StoredArray, grid: Sequence[int]) -> None:
-        self._reader, self._stored = reader, stored
         super().__init__(grid, stored.shape, stored.dtype if stored.words is None else stored.words.dtype)
+        self._reader, self._stored = reader, stored
 
-    def _fill(self, found: np.ndarray, chosen: np.ndarray, within: tuple[Any, ...]) -> None:
-        chunks = chosen // self._reader.length
+    def _fill(self, found: np.ndarray, items: np.ndarray, within: tuple[Any, ...]) -> None:
+        chunks, rows = np.divmod(items, self._reader.length)
         for index in np.unique(chunks).tolist():
             here = np.flatnonzero(chunks == index)
-            arrays = self._reader.read(index)
-            part = self._stored.of(arrays[self._stored.name])[chosen[here] - index * self._reader.length]
-            found[here] = _outer(part, within)
+            arrays = self._stored.of(self._reader.read(index)[self._stored.name])
+            found[here] = _part(arrays[rows[here]], (slice(None), *within))
 
 
-def _outer(array: np.ndarray, key: Sequence[Any]) -> np.ndarray:
-    """Return the part of an array at an integer, slice or index array along each axis but the first."""
-    for axis in reversed(range(len(key))):
-        array = array[(slice(None),) * (axis + 1) + (key[axis],)]
-    return array
+class _ConfigurationsArray(_LazyArray):
+    """Lazy arrays of several configurations, all of one shape, as one."""
+
+    def __init__(self, arrays: "Sequence[xarray.DataArray]", grid: Sequence[int]) -> None:
+        super().__init__(grid, arrays[0].shape, arrays[0].dtype)
+        self._arrays = arrays
+
+    def _fill(self, found: np.ndarray, items: np.ndarray, within: tuple[Any, ...]) -> None:
+        for row, index in enumerate(items.tolist()):
+            found[row] = self._arrays[index][within].values
 
 
 def lazy_variable(reader: ChunkReader, stored: StoredArray, grid: Mapping[str, int], dims: Sequence[str]) -> Variable:
@@ -144,26 +140,9 @@ def lazy_variable(reader: ChunkReader, stored: StoredArray, grid: Mapping[str, i
         grid: names and lengths of the axes of points and seeds.
         dims: names of the axes of one member.
     """
-    array = MembersArray(reader, stored, tuple(grid.values()))
-    together = dict(zip(grid, block_lengths(tuple(grid.values()), reader.length), strict=True))
-    return _of_dask(Variable((*grid, *dims), indexing.LazilyIndexedArray(array)), together)
-
-
-class StackedArray(_ItemsOnGrid):
-    """Arrays of several configurations as one, each read when its part is indexed.
-
-    Args:
-        arrays: one array per configuration, all of one shape, the last key varying first.
-        lengths: number of values of each key.
-    """
-
-    def __init__(self, arrays: "Sequence[xarray.DataArray]", lengths: Sequence[int]) -> None:
-        self._arrays = list(arrays)
-        super().__init__(lengths, arrays[0].shape, arrays[0].dtype)
-
-    def _fill(self, found: np.ndarray, chosen: np.ndarray, within: tuple[Any, ...]) -> None:
-        for row, index in enumerate(chosen.tolist()):
-            found[row] = self._arrays[index][within].values
+    lengths = tuple(grid.values())
+    together = dict(zip(grid, block_lengths(lengths, reader.length), strict=True))
+    return _variable((*grid, *dims), _MembersArray(reader, stored, lengths), together)
 
 
 def stacked_variable(arrays: "Sequence[xarray.DataArray]", configs: Mapping[str, int]) -> Variable:
@@ -171,15 +150,16 @@ def stacked_variable(arrays: "Sequence[xarray.DataArray]", configs: Mapping[str,
 
     Args:
         arrays: one array per configuration, made by `lazy_variable`.
-        configs: number of values of each key.
+        configs: number of values of each key, the last of which varies first.
     """
     first = arrays[0]
-    array = indexing.LazilyIndexedArray(StackedArray(arrays, tuple(configs.values())))
     together = dict.fromkeys(configs, 1) | first.encoding["preferred_chunks"]
-    return _of_dask(Variable((*configs, *map(str, first.dims)), array, first.attrs), together)
+    array = _ConfigurationsArray(arrays, tuple(configs.values()))
+    return _variable((*configs, *map(str, first.dims)), array, together, first.attrs)
 
 
-def _of_dask(variable: Variable, together: Mapping[str, int]) -> Variable:
-    """Return a variable as a Dask array, if Dask is installed, in chunks of members that are read together."""
+def _variable(dims: Sequence[str], array: _LazyArray, together: Mapping[str, int], attributes: Any = None) -> Variable:
+    """Return a variable, as a Dask array if Dask is installed, in chunks of members that are read together."""
+    variable = Variable(dims, indexing.LazilyIndexedArray(array), attributes)
     variable.encoding["preferred_chunks"] = dict(together)
     return variable.chunk(together) if importlib.util.find_spec("dask") else variable

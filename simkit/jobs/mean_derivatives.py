@@ -5,8 +5,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from simkit.core import budget, gradient
+from simkit.core.simulation import draws
+from simkit.core.status import CAUTIONS, FAILURES
+from simkit.engine.memory import memory_in_bytes
 from simkit.errors import UserError
 from simkit.jobs.derivatives import (
     Derivative,
@@ -26,7 +32,6 @@ from simkit.scenario.scenario import Scenario
 if TYPE_CHECKING:
     from simkit.core.objective import Measure, Objective
     from simkit.engine.processes import ProcessGroup
-
 
 # Seeds named in a message.
 SHOWN = 5
@@ -71,13 +76,6 @@ def differentiate_mean(
         UserError: if a name is unknown, the derivative does not fit in memory, the initial state does not depend on the
             seed, or the processes do not divide the seeds.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from simkit.core import budget, gradient
-    from simkit.core.simulation import draws
-    from simkit.engine.memory import memory_in_bytes
-
     check_counts(scenario, seeds, None)
     if seeds < 2:
         raise UserError(f"seeds = {seeds} leaves no mean; give at least 2, or leave seeds= out")
@@ -119,8 +117,6 @@ def _gathering(group: "ProcessGroup", objective: "Objective") -> Any:
     Raises:
         UserError: if the simulation has buffers that grow.
     """
-    from simkit.core import gradient
-
     group.check_buffers(objective.simulation)
 
     def jitted(*arguments: Any) -> Any:
@@ -137,8 +133,6 @@ def _standard_error(samples: np.ndarray) -> np.ndarray:
 
 def _worst(scenario: Scenario, statuses: np.ndarray) -> tuple[int, str]:
     """Return the status that limits the derivative, of a failed member if there is one, and its message with seeds."""
-    from simkit.core.status import CAUTIONS, FAILURES
-
     for group in (FAILURES, CAUTIONS):
         (found,) = np.nonzero(np.isin(statuses, [int(each) for each in group]))
         if found.size:

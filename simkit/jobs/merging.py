@@ -1,33 +1,35 @@
-"""Merging of finished sweeps: their members are copied chunk by chunk into one sweep."""
+"""Merging of finished sweeps: the settings that they must share, and the copy of their members, chunk by chunk."""
 
 import dataclasses
+import itertools
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray
 
 from simkit.core.precision import precision
 from simkit.errors import UserError, one_line
 from simkit.jobs.callbacks import Report, Warn
-from simkit.jobs.chunk_size import disk_bytes, is_in_one_file, most_members
+from simkit.jobs.chunk_size import Sizes
 from simkit.jobs.chunks import Chunks
 from simkit.jobs.entrance import enter
 from simkit.jobs.job import Prepared, prepared_of, run_to_dataset
-from simkit.jobs.joined_sweeps import JoinedSweep, joined_sweeps
 from simkit.jobs.lazy_results import ChunkReader
+from simkit.jobs.points import MOST_NUMBERS
 from simkit.jobs.size_checks import check_disk
 from simkit.jobs.stored_arrays import member_axis
+from simkit.jobs.sweep_results import POINT
 from simkit.jobs.sweeps import Sweep
+from simkit.scenario.scenario import Scenario
 from simkit.storage.archives import write_arrays
 from simkit.storage.regular_files import check_regular
 from simkit.storage.run_directory import RunDirectory, check_output, folder_of
 
 if TYPE_CHECKING:
-    import xarray
-
     from simkit.core.simulation import Simulation
 
 
@@ -112,13 +114,13 @@ def merged(
     check_output(folder, overwrite=overwrite)
     if folder.resolve() in [directory.path.resolve() for directory in opened]:
         raise UserError(f"{folder} is one of the sweeps that are merged; choose another with output=")
-    whole = joined_sweeps(opened, sweeps)
+    whole, sources = joined(opened, sweeps)
     for directory in opened:
         directory.warn_of_changes(warn)
-    with precision(whole.sweep.scenario.run.precision):
-        prepared = prepared_of(whole.sweep, new=False)
-        job = _chunked(whole.sweep, prepared)
-        check_disk(disk_bytes(job, prepared), folder, "merge fewer sweeps")
+    with precision(whole.scenario.run.precision):
+        prepared = prepared_of(whole, new=False)
+        job = _chunked(whole, prepared)
+        check_disk(Sizes(job, prepared).files, folder, "merge fewer sweeps")
         request = opened[0].manifest["request"]
         request = {**request, **{name: getattr(job, name) for name in (*job.request_checks, *job.request_added_later)}}
         with RunDirectory.created(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
@@ -131,7 +133,7 @@ def merged(
                 for index in range(chunks.count):
                     file, members = chunks.file(index), np.asarray(chunks.members(index))
                     assert file is not None  # there is a directory
-                    write_arrays(file.path, _gathered(whole, members, readers), file.seal)
+                    write_arrays(file.path, _gathered(sources[members], sweeps, readers), file.seal)
                     report((index + 1) / chunks.count, f"{members[-1] + 1} of {job.members} members")
             except UserError:
                 # Without archives the folder is removed; `resume` would compute the missing chunks of a partial merge.
@@ -143,24 +145,177 @@ def merged(
 
 def _chunked(sweep: Sweep, prepared: Prepared) -> Sweep:
     """Return a joined sweep with chunk size, blocks and storage chosen."""
-    job = dataclasses.replace(sweep, in_one_file=is_in_one_file(sweep, prepared))
-    most = job.members if job.in_one_file else most_members(job, prepared)
+    sizes = Sizes(sweep, prepared)
+    job = dataclasses.replace(sweep, in_one_file=sizes.is_in_one_file)
+    most = job.members if job.in_one_file else sizes.most_members
     if not prepared.simulation.converges:
         return dataclasses.replace(job, chunk=min(job.chunk or job.members, most))
     return dataclasses.replace(job, blocks=-(-job.members // most))
 
 
-def _gathered(whole: JoinedSweep, members: np.ndarray, readers: Sequence[ChunkReader]) -> dict[str, np.ndarray]:
-    """Return the arrays of a chunk, gathered from the chunks of the merged sweeps."""
+def _gathered(numbers: np.ndarray, sweeps: Sequence[Sweep], readers: Sequence[ChunkReader]) -> dict[str, np.ndarray]:
+    """Return the arrays of members, given by their number among those of all sweeps, from the chunks of the sweeps."""
     found: dict[str, np.ndarray] = {}
-    for source, here, numbers in whole.locate(members):
-        reader = readers[source]
-        for index in np.unique(numbers // reader.length).tolist():
-            inside = np.flatnonzero(numbers // reader.length == index)
+    first = 0
+    for sweep, reader in zip(sweeps, readers, strict=True):
+        within = (numbers >= first) & (numbers < first + sweep.members)
+        chunks, rows = np.divmod(numbers - first, reader.length)
+        for index in np.unique(chunks[within]).tolist():
+            here = np.flatnonzero(within & (chunks == index))
             for name, array in reader.read(index).items():
                 axis = member_axis(name)
-                part = np.take(array, numbers[inside] - index * reader.length, axis=axis)
-                shape = (*array.shape[:axis], len(members), *array.shape[axis + 1 :])
+                shape = (*array.shape[:axis], len(numbers), *array.shape[axis + 1 :])
                 target = found.setdefault(name, np.zeros(shape, array.dtype))
-                target[(slice(None),) * axis + (here[inside],)] = part
+                target[(slice(None),) * axis + (here,)] = np.take(array, rows[here], axis=axis)
+        first += sweep.members
     return found
+
+
+def joined(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) -> tuple[Sweep, np.ndarray]:
+    """Join sweeps of the same scenario and settings.
+
+    Grids that differ in the values of one parameter become one grid, grids that differ in their seeds one grid with all
+    seeds, and all others a list of points.
+
+    Args:
+        directories: run directories of the sweeps.
+        sweeps: jobs of the sweeps.
+
+    Returns:
+        The joined sweep, whose chunk size is not chosen yet, and the number of each of its members among the members of
+        all sweeps one after another, int (members,).
+
+    Raises:
+        UserError: naming a difference in their settings, or a point or seed that two of them share.
+    """
+    for directory, sweep in zip(directories[1:], sweeps[1:], strict=True):
+        if found := difference(sweeps[0], sweep, directories[0], directory):
+            raise UserError(
+                f"{directories[0].path} and {directory.path} differ: {found}; merge sweeps of the same scenario and "
+                "settings"
+            )
+    axis = _axis(directories, sweeps)
+    first = min(sweeps, key=lambda sweep: sweep.scenario.run.seed)
+    ends = np.cumsum([sweep.members for sweep in sweeps])
+    numbered = [_numbered(sweep, end - sweep.members, axis) for sweep, end in zip(sweeps, ends.tolist(), strict=True)]
+    whole = xarray.concat(numbered, axis, coords="minimal", compat="override", join="exact")
+    if axis == "seed" or (axis != POINT and all(list(s.over[axis]) == sorted(s.over[axis]) for s in sweeps)):
+        whole = whole.sortby(axis)
+    over = {name: tuple(whole[name].values.tolist()) for name in first.over}
+    job = dataclasses.replace(first, over=over, seeds=whole.sizes["seed"])
+    if axis == POINT:
+        origins = ", ".join(dict.fromkeys(sweep.origin or "grid" for sweep in sweeps))
+        job = dataclasses.replace(job, zip=True, origin=f"merged: {origins}")
+    return job, whole.values.ravel()
+
+
+def _axis(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) -> str:
+    """Return the axis along which sweeps are joined: ``"seed"``, a parameter, or ``"point"``.
+
+    Raises:
+        UserError: naming a point or seed that two of them share, or a gap between seeds.
+    """
+    paths, names = [directory.path for directory in directories], list(sweeps[0].over)
+    if all(sweep.zip == sweeps[0].zip and sweep.over == sweeps[0].over for sweep in sweeps):
+        _check_seeds(paths, sweeps)
+        return "seed"
+    seeds = [(sweep.scenario.run.seed, sweep.seeds) for sweep in sweeps]
+    if other := next((index for index, pair in enumerate(seeds) if pair != seeds[0]), 0):
+        raise UserError(
+            f"{paths[0]} and {paths[other]} differ in points and in seeds ({_range(*seeds[0])} and "
+            f"{_range(*seeds[other])}); merge sweeps that share one of the two"
+        )
+    different = [name for name in names if any(sweep.over[name] != sweeps[0].over[name] for sweep in sweeps)]
+    if len(different) == 1 and not any(sweep.zip for sweep in sweeps):
+        _refuse_shared(paths, [[(value,) for value in sweep.over[different[0]]] for sweep in sweeps], different)
+        return different[0]
+    counts = [sweep.members // sweep.seeds for sweep in sweeps]
+    if sum(counts) * len(names) > MOST_NUMBERS:
+        raise UserError(f"the points of all sweeps are over {MOST_NUMBERS} numbers; merge fewer")
+    values = [sweep.points.values_of(np.arange(count)) for sweep, count in zip(sweeps, counts, strict=True)]
+    _refuse_shared(paths, [list(zip(*(each[name].tolist() for name in names), strict=True)) for each in values], names)
+    return POINT
+
+
+def _numbered(sweep: Sweep, first: int, axis: str) -> "xarray.DataArray":
+    """Return the numbers of a sweep's members, from ``first``, with their points and seeds as coordinates."""
+    seed, count = sweep.scenario.run.seed, sweep.members // sweep.seeds
+    coordinates: dict[str, Any] = {"seed": np.arange(seed, seed + sweep.seeds)}
+    if axis == POINT or sweep.zip:
+        dims, shape = (POINT, "seed"), (count, sweep.seeds)
+        coordinates |= {name: (POINT, array) for name, array in sweep.points.values_of(np.arange(count)).items()}
+    else:
+        dims, shape = sweep.axes, sweep.shape
+        coordinates |= {name: np.asarray(values) for name, values in sweep.over.items()}
+    return xarray.DataArray(np.arange(first, first + sweep.members).reshape(shape), coordinates, dims)
+
+
+def _check_seeds(paths: Sequence[Path], sweeps: Sequence[Sweep]) -> None:
+    """Check that the seeds of sweeps follow each other.
+
+    Raises:
+        UserError: naming two sweeps between which they do not.
+    """
+    order = sorted(range(len(sweeps)), key=lambda index: sweeps[index].scenario.run.seed)
+    for before, after in itertools.pairwise(order):
+        end, begin = sweeps[before].scenario.run.seed + sweeps[before].seeds, sweeps[after].scenario.run.seed
+        if begin != end:
+            have = "the same points and seeds" if begin < end else f"no seeds from {end} to {begin - 1} between them"
+            raise UserError(
+                f"{paths[before]} and {paths[after]} have {have}; merge sweeps whose seeds follow each other"
+            )
+
+
+def difference(one: Sweep, other: Sweep, directory: RunDirectory, other_directory: RunDirectory) -> str | None:
+    """Return the first difference in the settings of two sweeps, in words, or ``None``.
+
+    Args:
+        one: the first sweep.
+        other: the other sweep.
+        directory: run directory of the first.
+        other_directory: run directory of the other.
+    """
+    if (a := list(one.over)) != (b := list(other.over)):
+        return f"one is over {', '.join(a) or 'seeds only'} and the other over {', '.join(b) or 'seeds only'}"
+    settings, other_settings = _settings(one), _settings(other)
+    for name in sorted(settings.keys() | other_settings.keys()):
+        if settings.get(name) != other_settings.get(name):
+            return f"{name} is {settings.get(name)!r:.60} and {other_settings.get(name)!r:.60}"
+    request, other_request = directory.manifest["request"], other_directory.manifest["request"]
+    if any(request[key] != other_request[key] for key in ("arrays", "labels")):
+        return "they store different arrays"
+    if _comparable(one) != _comparable(other):
+        return "their scenarios differ"
+    return None
+
+
+def _settings(sweep: Sweep) -> dict[str, Any]:
+    """Return the settings that decide a member's result, by name, without its point and seed."""
+    scenario = sweep.scenario
+    values = {name: p.default for name, p in scenario.parameters.items() if name not in sweep.over}
+    run = {key: value for key, value in vars(scenario.run).items() if key != "seed"}
+    named = {"scenario": scenario.name, "simulation": scenario.simulation, "final_frames": sweep.final_frames}
+    sections = {"config": scenario.config, "params": values, "run": run}
+    return named | {f"{part}.{key}": value for part, entries in sections.items() for key, value in entries.items()}
+
+
+def _comparable(sweep: Sweep) -> Scenario:
+    """Return the scenario without the fields in which joined sweeps may differ."""
+    scenario = sweep.scenario
+    parameters = {name: dataclasses.replace(p, default=0.0) for name, p in scenario.parameters.items()}
+    run = dataclasses.replace(scenario.run, seed=0)
+    return dataclasses.replace(scenario, source=Path(), parameter_settings={}, known_parameters=parameters, run=run)
+
+
+def _refuse_shared(paths: Sequence[Path], points: Sequence[Sequence[tuple[float, ...]]], names: Sequence[str]) -> None:
+    """Refuse sweeps with a common point, which would then have two results."""
+    seen: dict[tuple[float, ...], int] = {}
+    for index, one in enumerate(points):
+        for point in one:
+            if seen.setdefault(point, index) != index:
+                where = ", ".join(f"{name} = {value:g}" for name, value in zip(names, point, strict=True))
+                raise UserError(f"{paths[seen[point]]} and {paths[index]} both have {where}; leave one of them out")
+
+
+def _range(first: int, count: int) -> str:
+    return f"{first} to {first + count - 1}" if count > 1 else f"{first}"

@@ -1,11 +1,14 @@
-"""Progress bar of a job in a notebook."""
+"""Display of jobs in a notebook, by what the layers above register here."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from simkit.jobs.callbacks import Report
+
+DISPLAYS: dict[str, Callable[..., Any]] = {}
+"""``"progress"``, the class of progress bars, and ``"animation"``, the function that draws the frames of a run."""
 
 
 def in_notebook() -> bool:
@@ -23,13 +26,10 @@ def progress_of(name: str, steps: int | None = None, unit: str = "steps", **opti
         name: name of the job.
         steps: total number of steps.
         unit: name of a step, in the plural.
-        **options: further options of `simkit.cli.progress.Progress`.
+        **options: further options of the progress bar.
     """
     if not in_notebook():
         yield lambda fraction, words="": None
         return
-    import simkit
-
-    # Through the public package, so that this layer does not import the command line above it.
-    with simkit.Progress(name, steps, unit, terminal=True, **options) as progress:
+    with DISPLAYS["progress"](name, steps, unit, terminal=True, **options) as progress:
         yield progress.update

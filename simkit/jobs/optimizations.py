@@ -4,10 +4,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import jax
 import numpy as np
 
+from simkit.core.optimization import optimization
 from simkit.core.optimizers.methods import LEARNING_RATE, METHODS, Method, check_options
 from simkit.core.parameter import POSITIVE, shown_bound
+from simkit.core.status import Status
 from simkit.engine.plan import Plan
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.derivatives import (
@@ -71,8 +74,6 @@ class Optimized(Outcome):
     @property
     def failed(self) -> bool:
         """Whether the objective turned non-finite."""
-        from simkit.core.status import Status
-
         return bool((self.status == Status.NON_FINITE).any())
 
     @property
@@ -100,8 +101,6 @@ class Optimized(Outcome):
     @property
     def message(self) -> str:
         """The status in words."""
-        from simkit.core.status import Status
-
         if self.finished and self.failed:
             return (
                 f"{self.scenario.name}: the objective or a derivative is not finite {self._when()}, with "
@@ -181,7 +180,7 @@ class Optimization(DrivenJob[Optimized]):
         "mode": manifest_schema.value_check("a mode", lambda value: value in ("shortest", "reverse", "forward")),
     }
     result = Optimized
-    report = "simkit.cli.reports.optimization"
+    report = "optimization"
 
     wrt: tuple[str, ...]
     objective: str
@@ -220,10 +219,6 @@ class Optimization(DrivenJob[Optimized]):
 
     def simulation(self, *, new: bool) -> "Simulation":
         """Return the simulation whose steps are updates of the parameters."""
-        import jax
-
-        from simkit.core.optimization import optimization
-
         member, scenario = build(self.scenario), self.scenario
         objective = objective_of(scenario, member, self.objective)
         if member.sized_like is not None and not objective.converges:

@@ -162,7 +162,7 @@ class DrivenJob[Result: Outcome](Job[Result]):
     """A job that runs one simulation from its start, or from its last checkpoint, to its end."""
 
     result: ClassVar[type[Outcome]] = Outcome
-    report = "simkit.cli.reports.run"
+    report = "run"
 
     @property
     def plan(self) -> "Plan":

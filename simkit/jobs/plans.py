@@ -6,13 +6,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from simkit.engine.memory import memory_in_bytes
 from simkit.errors import UserError, one_line
 from simkit.jobs.config_sweeps import ConfigSweep
 from simkit.jobs.entrance import enter
 from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.job import begin, run_to_dataset
 from simkit.jobs.samples import sampled
-from simkit.jobs.sweeps import Sweep
+from simkit.jobs.sweeps import Sweep, SweepJob
 from simkit.jobs.tables import tabulated
 from simkit.scenario import checks
 from simkit.scenario.loading import Source, load
@@ -116,7 +117,7 @@ def planned(
     memory: int | str | None = None,
     overrides: Iterable[str] = (),
     **fields: Any,
-) -> Sweep:
+) -> SweepJob:
     """Return the job of a sweep.
 
     Args:
@@ -133,8 +134,6 @@ def planned(
     Raises:
         UserError: if the arguments exclude each other, or a sample or table is invalid.
     """
-    from simkit.engine.memory import memory_in_bytes
-
     if not isinstance(over, Mapping):
         raise UserError(f"over is of type {type(over).__name__}; give {{name of a parameter: list of values}}")
     configs = {name: values for name, values in over.items() if str(name).startswith(CONFIG)}

@@ -5,9 +5,11 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from simkit.core import paths
+from simkit.core.simulation import draws
 from simkit.errors import UserError, one_line
 from simkit.jobs.sweep_results import POINT, named
 from simkit.scenario import checks
@@ -179,10 +181,6 @@ def check_extremes(simulation: "Simulation", points: Points, seeds: range) -> No
     Raises:
         UserError: naming the member by its index and parameters.
     """
-    import jax
-
-    from simkit.core.simulation import draws
-
     if simulation.check is None and not simulation.parameters:
         return
     drawn = seeds if draws(simulation) else seeds[:1]

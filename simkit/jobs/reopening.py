@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.core.parameter import Numbers
+from simkit.core.simulation import Simulation
 from simkit.errors import UserError, one_line
 from simkit.jobs.entrance import enter
 from simkit.jobs.job import Job, proceed, run_to_dataset, stored
@@ -21,8 +22,6 @@ from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     import xarray
-
-    from simkit.core.simulation import Simulation
 
 
 def resume(
@@ -47,8 +46,6 @@ def resume(
         UserError: if it is not a run directory, cannot be read back, or is of another simulation.
         RunFailedError: if the run turns non-finite.
     """
-    from simkit.core.simulation import Simulation
-
     if simulation is not None and not isinstance(simulation, Simulation):
         raise UserError(f"simulation is of type {type(simulation).__name__}; give a simkit.Simulation")
     enter("resume", simulation)
@@ -96,9 +93,9 @@ def with_executor(
     if workers is None and scheduler is None and deadline is None:
         return job
     from simkit.jobs.executors.choice import executor_of
-    from simkit.jobs.sweeps import Sweep
+    from simkit.jobs.sweeps import SweepJob
 
-    if not isinstance(job, Sweep):
+    if not isinstance(job, SweepJob):
         raise UserError(
             f"workers= and scheduler= distribute the members of a sweep; {job.noun} has no members; leave them out"
         )

@@ -2,6 +2,9 @@
 
 import xarray
 
+from simkit.errors import UserError
+from simkit.jobs.notebook import DISPLAYS
+
 
 class RunDataset(xarray.Dataset):
     """Data set of a run, displayed in a notebook below its animation; selections of it are plain data sets."""
@@ -10,7 +13,7 @@ class RunDataset(xarray.Dataset):
 
     @classmethod
     def of(cls, dataset: xarray.Dataset, outcome: object) -> "RunDataset":
-        """Return the data set with the outcome of its run, which `simkit.animate` draws."""
+        """Return the data set with the outcome of its run, which an animation draws."""
         made = cls(dataset.data_vars, coords=dataset.coords, attrs=dataset.attrs)
         made._outcome, made._html = outcome, None
         return made
@@ -25,10 +28,7 @@ class RunDataset(xarray.Dataset):
 
 
 def _animation(run: RunDataset) -> str:
-    import simkit
-    from simkit.errors import UserError
-
     try:
-        return simkit.animate(run)._repr_html_()
+        return DISPLAYS["animation"](run)._repr_html_()
     except UserError:
         return ""  # frames that cannot be drawn are still data

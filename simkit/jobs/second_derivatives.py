@@ -5,8 +5,11 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
+import xarray
 
+from simkit.core import second
 from simkit.errors import UserError
 from simkit.jobs.derivatives import Mode, objective_name, parameter_names, prepared, selected_parameters, status_note
 from simkit.jobs.entrance import enter
@@ -14,8 +17,6 @@ from simkit.scenario.loading import Source, load
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    import xarray
-
     from simkit.core.differences import Difference
     from simkit.core.objective import Measure
 
@@ -70,8 +71,6 @@ def hessian(
     Raises:
         UserError: if an argument is wrong.
     """
-    import xarray
-
     enter("hessian", scenario, values)
     found = curvature(load(scenario, values), parameter_names(wrt), objective, mode)
     if found.note:
@@ -96,10 +95,6 @@ def curvature(
     Raises:
         UserError: if a name is unknown, or the matrix has too many rows.
     """
-    import jax
-
-    from simkit.core import second
-
     names = selected_parameters(scenario, wrt)
     if not callable(objective):
         objective_name(scenario, objective)

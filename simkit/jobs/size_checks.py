@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
+from simkit.core.pytree import size_in_bytes
+from simkit.engine import memory
+from simkit.engine.memory import SHARE, format_bytes, frame_bytes
 from simkit.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,10 +28,7 @@ def check_frames(state: Any, frame: "Arrays", plan: "Plan", output: Path | None)
     Raises:
         UserError: if they do not fit.
     """
-    from simkit.core.pytree import size_in_bytes
-    from simkit.engine.memory import SHARE, available_bytes, format_bytes, frame_bytes
-
-    kept, limit = (plan.frames + 1) * sum(frame_bytes(frame)), int(SHARE * available_bytes())
+    kept, limit = (plan.frames + 1) * sum(frame_bytes(frame)), int(SHARE * memory.available_bytes())
     # A segment holds the state at its start and the state at its end.
     if (need := 2 * size_in_bytes(state)) > limit:
         raise UserError(
@@ -55,12 +55,10 @@ def check_declared_sizes(simulation: "Simulation", frames: int, remedy: str) -> 
     Raises:
         UserError: if they need more than the free memory.
     """
-    from simkit.engine.memory import available_bytes, format_bytes
-
     lengths = {name: len(values) for name, values in simulation.coordinates.items()}
     shapes = [[lengths.get(name, 0) for name in names] for names in simulation.dimensions.values()]
     each = min((value.dtype.itemsize for value in paths.leaves(simulation.params).values()), default=4)
-    need, free = frames * each * sum(math.prod(shape) for shape in shapes if shape), available_bytes()
+    need, free = frames * each * sum(math.prod(shape) for shape in shapes if shape), memory.available_bytes()
     if need > free:
         kept = "1 frame needs" if frames == 1 else f"{frames} frames need"
         raise UserError(f"{kept} {format_bytes(need)} and {format_bytes(free)} are free; {remedy}")
@@ -87,8 +85,6 @@ def check_disk(needed: int, output: Path | None, remedy: str) -> None:
     Raises:
         UserError: if they do not fit.
     """
-    from simkit.engine.memory import format_bytes
-
     if output is None:
         return
     home = output.resolve()

@@ -45,7 +45,7 @@ class Starts(Sweep):
     kind = "optimize_starts"
     noun = "an optimization from several starts"
     request_checks: ClassVar = {**Sweep.request_checks, **Optimization.request_checks}
-    report = "simkit.cli.reports.starts"
+    report = "starts"
     # As of a single optimization: one that used all its iterations, or got no further, has kept its best values.
     failures = ("non_finite",)
 

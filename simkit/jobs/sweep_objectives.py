@@ -4,14 +4,17 @@ import ast
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+import jax
 import numpy as np
 
+from simkit.core.expressions.measures import measure_of
 from simkit.core.expressions.syntax import dotted, parse
+from simkit.core.reductions import reduced
+from simkit.core.status import checks_every_step, stops
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.sections import ObjectiveSettings
 
 if TYPE_CHECKING:
-    import jax
     import xarray
 
     from simkit.core.simulation import Simulation
@@ -61,8 +64,6 @@ class MemberObjectives:
         observed: Collection[str],
         diagnosed: Collection[str],
     ) -> None:
-        import jax
-
         self._simulation, self._dtype = simulation, np.dtype(scenario.run.precision)
         self._used: dict[str, list[str]] = {}
         self._functions: dict[str, Callable[..., jax.Array]] = {}
@@ -84,8 +85,6 @@ class MemberObjectives:
             diagnosed: diagnostics of each member, (members, frames, ...), held from the frame at which it stopped.
             status: final status codes, int32 (members,).
         """
-        from simkit.core.status import checks_every_step, stops
-
         if not self._functions:
             return {}
         counted = _stored(diagnosed, stops(status)) if diagnosed and checks_every_step(self._simulation) else None
@@ -119,9 +118,6 @@ def objectives_in(result: "xarray.Dataset", scenario: Scenario) -> dict[str, "xa
 
 def _measure(simulation: "Simulation", scenario: Scenario, settings: ObjectiveSettings) -> Callable[..., "jax.Array"]:
     """Return ``(frames, diagnostics, stored) -> number``."""
-    from simkit.core.expressions.measures import measure_of
-    from simkit.core.reductions import reduced
-
     if settings.expression:
         where = f"{scenario.file}: objectives.{settings.name}"
         return cast("Callable[..., jax.Array]", measure_of(simulation, settings.expression, where))

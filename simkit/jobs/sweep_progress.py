@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from simkit.core.status import MESSAGES, Status
 from simkit.jobs.members import Members
 from simkit.jobs.stored_progress import StoredProgress, write_times
 from simkit.jobs.sweep_results import MOST_NAMED, named
-from simkit.jobs.totals import Totals, is_failure
+from simkit.jobs.totals import is_failure, totals
 from simkit.storage import datasets
 from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.files import DamagedFileError
@@ -22,13 +23,11 @@ def chunk_progress(sweep: Members, directory: RunDirectory, repair: str) -> Stor
         directory: its run directory, to which another process may be writing.
         repair: effect of resuming a sweep with a damaged chunk, in words.
     """
-    from simkit.core.status import MESSAGES, Status
-
     # Only converging members are divided into several blocks; a single block begins at member 0 in any case.
     size = sweep.chunk_length(converges=sweep.blocks > 1)
     frames, done, left, under_way = sweep.plan.frames + 1, 0, 0, 0.0
     lines: list[str] = []
-    totals, damaged = Totals(sweep.failures), 0
+    ended, final, damaged = list[np.ndarray](), list[dict[str, np.ndarray]](), 0
     paths = sorted(directory.path.glob("chunk_[0-9]*.npz"))
     for path in paths:
         index = int(path.stem.partition("_")[2])
@@ -40,7 +39,9 @@ def chunk_progress(sweep: Members, directory: RunDirectory, repair: str) -> Stor
             continue
         status = arrays["status"][: sweep.members - index * size]
         done += len(status)
-        totals.add(status, {name: array[-1, : len(status)] for name, array in datasets.split(arrays)[1].items()})
+        ended.append(status)
+        # A copy, so that the other frames of the chunk are freed.
+        final.append({name: array[-1, : len(status)].copy() for name, array in datasets.split(arrays)[1].items()})
         bad = index * size + np.flatnonzero(is_failure(status, sweep.failures))[: max(MOST_NAMED - len(lines), 0)]
         lines += [f"{words} {MESSAGES[Status(int(status[n - index * size]))]}" for n, words in _named(sweep, bad)]
     for folder in sorted(directory.path.glob("chunk_[0-9]*")):
@@ -59,8 +60,9 @@ def chunk_progress(sweep: Members, directory: RunDirectory, repair: str) -> Stor
             under_way += min(size, sweep.members) * max(len(written) - 1, 0) / sweep.plan.segments
     words = f"{done + left} of {sweep.members} members"
     fraction = min((done + left + under_way) / sweep.members, 1.0)
-    shown = totals.plain() if done else {}
-    return StoredProgress(fraction, words, lines, write_times(paths), totals.failed + damaged, done + left, shown)
+    found = totals(ended, final, sweep.failures) if ended else None
+    failed, shown = (found.failed, found.plain()) if found else (0, {})
+    return StoredProgress(fraction, words, lines, write_times(paths), failed + damaged, done + left, shown)
 
 
 def _named(sweep: Members, members: Sequence[int] | np.ndarray) -> Iterator[tuple[int, str]]:

@@ -3,18 +3,18 @@
 import hashlib
 import io
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray
 
+from simkit.core.status import MESSAGES, Status
+from simkit.jobs.outcome import NOT_FINITE
 from simkit.jobs.sweep_objectives import OBJECTIVE
 from simkit.jobs.totals import blocks_of, failures_of, is_failure, objective_arrays, totals_of
 from simkit.storage.files import DamagedFileError, read_bytes, read_sealed_json, write_bytes, write_sealed_json
 from simkit.storage.netcdf import from_netcdf_types, to_netcdf_types
 from simkit.storage.run_directory import SUMMARY, RunDirectory
-
-if TYPE_CHECKING:
-    import xarray
 
 RESULT = "sweep.nc"
 # Maximum number of failed members that are named.
@@ -53,8 +53,6 @@ def read_result(directory: RunDirectory) -> "xarray.Dataset":
     Raises:
         DamagedFileError: if a file is damaged, missing, or from another sweep.
     """
-    import xarray
-
     path = directory.path / RESULT
     data = read_bytes(path)
     if read_sealed_json(directory.path / SUMMARY, directory.identity).get("result") != _digest(data):
@@ -107,8 +105,6 @@ def failures(result: "xarray.Dataset", most: int = MOST_NAMED) -> list[str]:
         result: result of a sweep.
         most: maximum number of named members.
     """
-    from simkit.core.status import MESSAGES, Status
-
     lines = list[str]()
     count = result.attrs.get("failed")
     if count == 0:
@@ -137,8 +133,6 @@ def undefined_objectives(result: "xarray.Dataset") -> list[str]:
     Args:
         result: result of a sweep.
     """
-    from simkit.jobs.outcome import NOT_FINITE
-
     names = list(objective_arrays(result))
     fine, bad = 0, dict.fromkeys(names, 0)
     for _, block in blocks_of(result[["status", *names]]) if names else ():

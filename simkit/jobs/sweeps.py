@@ -1,5 +1,6 @@
 """Sweeps: many members of one scenario as one vmapped program, in chunks that fit in memory."""
 
+import abc
 import contextlib
 import dataclasses
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 from simkit.errors import UserError
 from simkit.jobs.assembly import in_memory, on_disk
 from simkit.jobs.callbacks import Report, Warn
-from simkit.jobs.chunk_size import fitting_chunk, is_in_one_file, most_members
+from simkit.jobs.chunk_size import Sizes
 from simkit.jobs.chunks import Chunks, program_of_chunk
 from simkit.jobs.executors.executor import Executor
 from simkit.jobs.executors.in_this_process import IN_THIS_PROCESS
@@ -47,18 +48,14 @@ BLOCKS_PER_WORKER = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class Sweep(Members, Job["xarray.Dataset"]):
-    """A sweep over members, see `Members`.
+class SweepJob(Members, Job["xarray.Dataset"]):
+    """A job of many members, see `Members`: a sweep in chunks, or the sweeps of several configurations.
 
     Attributes:
         executor: executor of the chunks.
     """
 
-    kind = "sweep"
-    noun = "a sweep"
     keeps_parts = True
-    files = r"sweep\.(nc|png)|objectives\.npz|chunk_\d{4,}\.npz"
-    stores = r"chunk_\d{4,}"
     request_checks: ClassVar = {
         "over": manifest_schema.each(manifest_schema.NUMBERS),
         "seeds": manifest_schema.COUNT,
@@ -71,10 +68,71 @@ class Sweep(Members, Job["xarray.Dataset"]):
         "blocks": manifest_schema.COUNT,
         "in_one_file": manifest_schema.FLAG,
     }
-    report = "simkit.cli.reports.sweep"
+    report = "sweep"
     repair = "make it again"
 
     executor: Executor = IN_THIS_PROCESS
+
+    @property
+    @abc.abstractmethod
+    def parts(self) -> "list[Sweep]":
+        """The sweeps of which it consists: itself, or one for each configuration."""
+
+    @abc.abstractmethod
+    def opened(self, directory: RunDirectory) -> "xarray.Dataset":
+        """Return the finished result that stays in its chunks.
+
+        Raises:
+            DamagedFileError: naming a missing chunk or a damaged summary.
+        """
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Files of a finished sweep, besides its chunks."""
+        return (RESULT, SUMMARY) if self.in_one_file else (SUMMARY,)
+
+    def check_folder(self, output: Path | None) -> None:
+        """Refuse a sweep in other processes without a run directory.
+
+        Args:
+            output: run directory to write, or ``None``.
+
+        Raises:
+            UserError: if there is none and chunks are not computed in this process.
+        """
+        if output is None and not self.executor.in_this_process:
+            raise UserError("workers write their results into a run directory; give output=, or leave workers out")
+
+    @classmethod
+    def read(cls, directory: RunDirectory) -> "xarray.Dataset":
+        """Return the result of a finished sweep."""
+        job = cls.of(directory)
+        if not all(check_regular(directory.path / name) for name in job.results):
+            raise UserError(f"{directory.path} is not finished; finish it with: {directory.resuming}")
+        return read_result(directory) if job.in_one_file else job.opened(directory)
+
+    @staticmethod
+    def dataset(result: "xarray.Dataset") -> "xarray.Dataset":
+        """Return the result itself."""
+        return result
+
+    @staticmethod
+    def warning(result: "xarray.Dataset") -> str:
+        """Return the members that failed."""
+        messages = failures(result)
+        if messages and bool((result["status"] == "non_finite").all()):
+            raise RunFailedError(f"{messages[0]}, and so did every other member")
+        return "; ".join([*messages, *undefined_objectives(result)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep(SweepJob):
+    """A sweep over members of one configuration, in chunks."""
+
+    kind = "sweep"
+    noun = "a sweep"
+    files = r"sweep\.(nc|png)|objectives\.npz|chunk_\d{4,}\.npz"
+    stores = r"chunk_\d{4,}"
 
     def checked(self) -> "Sweep":
         """Return the job with its values as tuples of numbers.
@@ -113,36 +171,28 @@ class Sweep(Members, Job["xarray.Dataset"]):
     @property
     def results(self) -> tuple[str, ...]:
         """Files of a finished sweep, besides its chunks."""
-        if self.in_one_file:
-            return RESULT, SUMMARY
-        return (OBJECTIVES, SUMMARY) if objectives_to_compute(self.objectives) else (SUMMARY,)
+        has_file = not self.in_one_file and objectives_to_compute(self.objectives)
+        return (OBJECTIVES, *super().results) if has_file else super().results
 
-    def fitted(self, prepared: Prepared, output: Path | None) -> "Sweep":
-        """Return the sweep with chunks that fit in memory."""
+    @property
+    def parts(self) -> "list[Sweep]":
+        """The sweep itself."""
+        return [self]
+
+    def fitted(self, prepared: Prepared, output: Path | None, *, compiled: bool = True) -> "Sweep":
+        """Return the sweep with chunks that fit in memory; see `Sizes.fitting_chunk` for ``compiled``."""
         self.check_folder(output)
-        is_small = self.in_one_file and is_in_one_file(self, prepared)
+        is_small, workers = self.in_one_file and Sizes(self, prepared).is_in_one_file, self.executor.concurrency
         job = dataclasses.replace(self, in_one_file=output is None or is_small)
-        chunk, workers = fitting_chunk(job, prepared, output, self.executor), self.executor.concurrency
+        chunk = Sizes(job, prepared).fitting_chunk(output, self.executor, compiled=compiled)
         job = dataclasses.replace(job, chunk=chunk)
         if not prepared.simulation.converges:
             return job
         # Several blocks per worker, since some end early; each large enough to fill its lanes.
         blocks = 1 if workers == 1 else max(min(self.members // chunk, BLOCKS_PER_WORKER * workers), workers)
         if not job.in_one_file:
-            blocks = max(blocks, 2, -(-self.members // most_members(self, prepared)))
+            blocks = max(blocks, 2, -(-self.members // Sizes(self, prepared).most_members))
         return dataclasses.replace(job, blocks=min(blocks, self.members))
-
-    def check_folder(self, output: Path | None) -> None:
-        """Refuse a sweep in other processes without a run directory.
-
-        Args:
-            output: run directory to write, or ``None``.
-
-        Raises:
-            UserError: if there is none and chunks are not computed in this process.
-        """
-        if output is None and not self.executor.in_this_process:
-            raise UserError("workers write their results into a run directory; give output=, or leave workers out")
 
     def execute(
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
@@ -177,14 +227,6 @@ class Sweep(Members, Job["xarray.Dataset"]):
         """Check the files of all chunks."""
         check_chunks(directory, self.members, self.plan.frames + 1)
 
-    @classmethod
-    def read(cls, directory: RunDirectory) -> "xarray.Dataset":
-        """Return the result of a finished sweep."""
-        job = cls.of(directory)
-        if not all(check_regular(directory.path / name) for name in job.results):
-            raise UserError(f"{directory.path} is not finished; finish it with: {directory.resuming}")
-        return read_result(directory) if job.in_one_file else job.opened(directory)
-
     def opened(self, directory: RunDirectory) -> "xarray.Dataset":
         """Return the result that stays in its chunks.
 
@@ -194,16 +236,3 @@ class Sweep(Members, Job["xarray.Dataset"]):
         summary, length = read_summary(directory), self.chunk_length(converges=self.blocks > 1)
         check_chunks_exist(directory, -(-self.members // length))
         return on_disk(self, directory).assign_attrs(failed=summary["failures"])
-
-    @staticmethod
-    def dataset(result: "xarray.Dataset") -> "xarray.Dataset":
-        """Return the result itself."""
-        return result
-
-    @staticmethod
-    def warning(result: "xarray.Dataset") -> str:
-        """Return the members that failed."""
-        messages = failures(result)
-        if messages and bool((result["status"] == "non_finite").all()):
-            raise RunFailedError(f"{messages[0]}, and so did every other member")
-        return "; ".join([*messages, *undefined_objectives(result)])

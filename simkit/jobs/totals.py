@@ -1,15 +1,16 @@
 """Totals of a sweep: number of members by status, and quantiles of their final diagnostics and objectives.
 
-Members are read a block at a time, so that only one block is in memory.
+Members are read a block at a time, so that only their final numbers are in memory.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.jobs.quantiles import Quantiles
+from simkit.core.status import FAILURES, Status, failed
 from simkit.jobs.sweep_objectives import OBJECTIVE
 
 if TYPE_CHECKING:
@@ -22,54 +23,46 @@ FRACTIONS = {"5 %": 0.05, "25 %": 0.25, "50 %": 0.5, "75 %": 0.75, "95 %": 0.95}
 BLOCK = 2**14
 
 
+@dataclasses.dataclass(frozen=True)
 class Totals:
-    """Totals of the members added so far.
+    """Totals of members.
 
     Attributes:
         statuses: number of members by status, in words.
         failed: number of failed members.
-
-    Args:
-        failures: names of the statuses that are failures, in lower case; empty for those of a run.
+        quantiles: quantiles of each array with finite numbers, without those of failed members.
     """
 
-    def __init__(self, failures: Sequence[str] = ()) -> None:
-        self._failures = failures
-        self.statuses: dict[str, int] = {}
-        self.failed = 0
-        self._quantiles: dict[str, Quantiles] = {}
-
-    def add(self, status: np.ndarray, final: Mapping[str, np.ndarray]) -> None:
-        """Add members.
-
-        Args:
-            status: codes of `simkit.core.status.Status`, int32 (members,).
-            final: final diagnostics and objectives by name, (members,); those of failed members and non-finite ones
-                are omitted.
-        """
-        from simkit.core.status import Status
-
-        codes, counts = np.unique(status, return_counts=True)
-        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-            word = Status(code).name.lower()
-            self.statuses[word] = self.statuses.get(word, 0) + count
-        bad = is_failure(status, self._failures)
-        self.failed += int(bad.sum())
-        for name, values in final.items():
-            kept = np.asarray(values, np.float64)[~bad]
-            self._quantiles.setdefault(name, Quantiles()).add(kept[np.isfinite(kept)])
-
-    @property
-    def quantiles(self) -> dict[str, dict[str, float]]:
-        """Quantiles of each array with finite numbers."""
-        known = {name: found for name, found in self._quantiles.items() if found.count}
-        return {
-            name: dict(zip(FRACTIONS, found.at(list(FRACTIONS.values())), strict=True)) for name, found in known.items()
-        }
+    statuses: dict[str, int]
+    failed: int
+    quantiles: dict[str, dict[str, float]]
 
     def plain(self) -> dict[str, Any]:
         """Return the totals as plain data."""
         return {"statuses": dict(sorted(self.statuses.items())), "quantiles": self.quantiles}
+
+
+def totals(
+    status: Sequence[np.ndarray], final: Sequence[Mapping[str, np.ndarray]], failures: Sequence[str] = ()
+) -> Totals:
+    """Return the totals of members.
+
+    Args:
+        status: codes of `simkit.core.status.Status` of some members each, int32 (members,).
+        final: their final diagnostics and objectives by name, each (members,).
+        failures: names of the statuses that are failures, in lower case; empty for those of a run.
+    """
+    ended = np.concatenate(status)
+    codes, counts = np.unique(ended, return_counts=True)
+    statuses = {Status(code).name.lower(): count for code, count in zip(codes.tolist(), counts.tolist(), strict=True)}
+    failed, quantiles = is_failure(ended, failures), {}
+    for name in final[0]:
+        values = np.concatenate([part[name] for part in final]).astype(np.float64)
+        if (fine := np.isfinite(values) & ~failed).any():
+            quantiles[name] = dict(
+                zip(FRACTIONS, np.quantile(values[fine], [*FRACTIONS.values()]).tolist(), strict=True)
+            )
+    return Totals(statuses, int(failed.sum()), quantiles)
 
 
 def is_failure(status: np.ndarray, failures: Sequence[str] = ()) -> np.ndarray:
@@ -79,8 +72,6 @@ def is_failure(status: np.ndarray, failures: Sequence[str] = ()) -> np.ndarray:
         status: codes, or their names as in a result.
         failures: names of the statuses that are failures, in lower case; empty for those of a run.
     """
-    from simkit.core.status import FAILURES, Status, failed
-
     return failed(status, [Status[name.upper()] for name in failures] or FAILURES)
 
 
@@ -99,12 +90,12 @@ def totals_of(result: "xarray.Dataset") -> Totals:
     Args:
         result: result of a sweep.
     """
-    totals = Totals(failures_of(result))
+    status, final = list[np.ndarray](), list[dict[str, np.ndarray]]()
     for _, block in blocks_of(result):
+        status.append(codes_of(block["status"].values).ravel())
         arrays = final_numbers(block) | objective_arrays(block)
-        final = {name: array.values.ravel() for name, array in arrays.items()}
-        totals.add(codes_of(block["status"].values).ravel(), final)
-    return totals
+        final.append({name: array.values.ravel() for name, array in arrays.items()})
+    return totals(status, final, failures_of(result))
 
 
 def final_numbers(result: "xarray.Dataset") -> "dict[str, xarray.DataArray]":
@@ -132,8 +123,6 @@ def codes_of(words: np.ndarray) -> np.ndarray:
     Args:
         words: statuses of a result, such as ``"converged"``.
     """
-    from simkit.core.status import Status
-
     known = {status.name.lower(): status.value for status in Status}
     unique, inverse = np.unique(words, return_inverse=True)
     return np.array([known[str(word)] for word in unique], np.int32)[inverse].reshape(np.shape(words))

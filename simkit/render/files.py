@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from simkit.errors import UserError
-from simkit.storage.regular_files import check_regular, open_new, open_to_lock
+from simkit.storage.regular_files import check_regular, open_regular
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     remove_abandoned(path.parent, glob.escape(path.name))
     try:
-        with open_new(partial) as held:
+        with open_regular(partial, "xb") as held:
             try:
                 # The operating system releases the lock when this process ends, even if it is killed.
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -54,6 +54,6 @@ def remove_abandoned(folder: Path, name: str = "*") -> None:
     """
     for partial in folder.glob(f".{name}.*.partial"):
         # A file that cannot be opened or removed belongs to another user, or has been removed by another process.
-        with suppress(OSError, UserError), open_to_lock(partial) as file:
+        with suppress(OSError, UserError), open_regular(partial, "rb+") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             partial.unlink()

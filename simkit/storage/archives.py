@@ -16,7 +16,7 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.storage.files import DamagedFileError, write_bytes
-from simkit.storage.regular_files import open_to_read
+from simkit.storage.regular_files import open_regular
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +124,7 @@ def read_arrays(path: Path, seal: Seal = UNBOUND, layout: Layout | None = None) 
         UserError: if the path is not a regular file.
     """
     try:
-        with open_to_read(path) as file:
+        with open_regular(path, "rb") as file:
             _verify(file, seal)
             with zipfile.ZipFile(file) as archive:
                 members = archive.infolist()
@@ -152,7 +152,7 @@ def run_of(path: Path) -> str | None:
         UserError: if the path is not a regular file.
     """
     try:
-        with open_to_read(path) as file:
+        with open_regular(path, "rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - 256, 0))
             found = re.search(_COMMENT.pattern + rb"\Z", file.read())
     except OSError:

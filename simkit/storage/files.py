@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.errors import UserError
-from simkit.storage.regular_files import check_regular, open_new, open_to_read
+from simkit.storage.regular_files import check_regular, open_regular
 
 # A manifest lists the coordinates of a grid, rarely more than a megabyte.
 MAX_JSON_BYTES = 64 * 2**20
@@ -37,7 +37,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}{int.from_bytes(os.urandom(4)):010}.tmp")
     try:
         check_regular(path)
-        with open_new(temporary) as file:
+        with open_regular(temporary, "xb") as file:
             try:
                 file.write(data)
                 file.flush()
@@ -95,7 +95,7 @@ def read_bytes(path: Path) -> bytes:
         UserError: if the path is not a regular file.
     """
     try:
-        with open_to_read(path) as file:
+        with open_regular(path, "rb") as file:
             return file.read()
     except OSError as error:
         raise DamagedFileError(f"{path}: {error.strerror or error}") from None
@@ -168,7 +168,7 @@ def read_json(path: Path) -> dict[str, Any]:
         UserError: if the path is not a regular file.
     """
     try:
-        with open_to_read(path) as file:
+        with open_regular(path, "rb") as file:
             data = file.read(MAX_JSON_BYTES + 1)
         if len(data) > MAX_JSON_BYTES:
             raise ValueError("it is over 64 MiB")

@@ -1,21 +1,14 @@
-"""Kinds of jobs, and the class that declares each."""
+"""Kinds of jobs, registered by the layer above, and the class that declares each."""
 
 import importlib
 from typing import Any
 
-# The classes are in a layer above this one, so they are named here as text and imported on demand.
-KINDS = {
-    "run": "simkit.jobs.runs:Run",
-    "sweep": "simkit.jobs.sweeps:Sweep",
-    "config_sweep": "simkit.jobs.config_sweeps:ConfigSweep",
-    "optimize": "simkit.jobs.optimizations:Optimization",
-    "grad": "simkit.jobs.gradients:Gradient",
-    "optimize_starts": "simkit.jobs.starts:Starts",
-}
+KINDS: dict[str, str] = {}
+"""Module and class of each kind, ``"module:Class"``, by its name in manifests; imported when it is first needed."""
 
 
 def kind_of(name: str) -> Any:
-    """Return the class of a kind of job, a subclass of `simkit.jobs.job.Job`.
+    """Return the class of a kind of job.
 
     Args:
         name: a key of `KINDS`, as stored in a manifest.

@@ -17,7 +17,7 @@ def foreign_files(folder: Path, scenario: str, kind: str) -> list[str]:
     Args:
         folder: the run directory.
         scenario: name of its scenario, which is the file name of pictures and exported frames.
-        kind: kind of its job, a key of `simkit.storage.kinds.KINDS`.
+        kind: kind of its job, a key of `KINDS`.
     """
     job = kind_of(kind)
     nested = f"({job.stores})/" if job.stores else ""
@@ -39,7 +39,7 @@ def nested_runs(folder: Path, kind: str) -> list[Path]:
 
     Args:
         folder: the run directory.
-        kind: kind of its job, a key of `simkit.storage.kinds.KINDS`.
+        kind: kind of its job, a key of `KINDS`.
     """
     nested = kind_of(kind).nested
     if nested is None:

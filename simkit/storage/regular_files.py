@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from simkit.errors import UserError
 
@@ -15,15 +15,13 @@ _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
 )
+_FLAGS = {"rb": os.O_RDONLY, "rb+": os.O_RDWR | os.O_CREAT, "xb": os.O_WRONLY | os.O_CREAT | os.O_EXCL}
 # Opening a pipe or device must not block, and a link created after `lstat` must not be followed.
 _GUARDED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def check_regular(path: Path) -> bool:
-    """Return whether a regular file exists.
-
-    Args:
-        path: path of the file; its folder may be missing.
+    """Return whether a regular file exists; its folder may be missing.
 
     Raises:
         UserError: if the path is a link, folder, pipe or device.
@@ -34,62 +32,30 @@ def check_regular(path: Path) -> bool:
 def check_folder(path: Path) -> bool:
     """Return whether a folder exists.
 
-    Args:
-        path: path of the folder.
-
     Raises:
         UserError: if the path is anything else, such as a link to a folder.
     """
     return _exists(path, stat.S_ISDIR, "folder")
 
 
-def open_to_read(path: Path) -> BinaryIO:
-    """Open a regular file for reading.
+def open_regular(path: Path, mode: Literal["rb", "rb+", "xb"]) -> BinaryIO:
+    """Open a regular file; every file of a run directory is opened here.
 
     Args:
         path: path of the file.
+        mode: ``"rb"`` to read it; ``"rb+"`` to lock it without changing its content, creating a missing one; ``"xb"``
+            to write a new file in place of one left by a dead process.
 
     Raises:
         UserError: if the path is not a regular file.
-        OSError: if the file is missing or cannot be read.
+        OSError: if the file cannot be opened.
     """
-    return _opened(path, os.O_RDONLY, "rb")
-
-
-def open_to_lock(path: Path) -> BinaryIO:
-    """Open a file to lock it, without changing its content; a missing file is created.
-
-    Args:
-        path: path of the file.
-
-    Raises:
-        UserError: if the path is not a regular file.
-        OSError: if the file cannot be opened for writing.
-    """
-    return _opened(path, os.O_RDWR | os.O_CREAT, "rb+")
-
-
-def open_new(path: Path) -> BinaryIO:
-    """Open a new file for writing; a file of that name, left by a dead process, is removed first.
-
-    Args:
-        path: path of a temporary file.
-
-    Raises:
-        UserError: if the path exists and is not a regular file.
-        OSError: if the file cannot be created.
-    """
-    if check_regular(path):
+    if check_regular(path) and mode == "xb":
         path.unlink()
-    return _opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "wb")
-
-
-def _opened(path: Path, flags: int, mode: str) -> BinaryIO:
-    check_regular(path)
-    descriptor = os.open(path, flags | _GUARDED, 0o666)
+    descriptor = os.open(path, _FLAGS[mode] | _GUARDED, 0o666)
     try:
         _refuse_unless(stat.S_ISREG, os.fstat(descriptor).st_mode, path, "file")
-        return os.fdopen(descriptor, mode)  # type: ignore[return-value]
+        return os.fdopen(descriptor, mode.replace("x", "w"))  # type: ignore[return-value]
     except BaseException:
         os.close(descriptor)
         raise

@@ -23,7 +23,7 @@ from simkit.storage.archives import Seal, run_of
 from simkit.storage.files import DamagedFileError, read_bytes, read_json, remove_leftovers, write_bytes, write_json
 from simkit.storage.manifest import check_manifest, declared_in, frames_layout, identity_of, is_manifest, manifest_of
 from simkit.storage.own_files import foreign_files, nested_runs
-from simkit.storage.regular_files import open_to_lock, open_to_read
+from simkit.storage.regular_files import open_regular
 from simkit.storage.software import versions
 from simkit.storage.store import Store
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
 SUMMARY = "summary.json"
-# How often a folder that another process keeps replacing is checked again.
-CHECKS = 10
 
 
 def resuming(path: Path, simulation: str) -> str:
@@ -262,7 +260,7 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
     """
     busy = UserError(f"{path} is being written by another process; wait for it to end")
     try:
-        file = open_to_lock(folder / ".lock")
+        file = open_regular(folder / ".lock", "rb+")
     except OSError as error:
         raise UserError(
             f"cannot write {path}: {error.strerror or error}; change its permissions, or copy it to another place"
@@ -304,7 +302,7 @@ def is_locked(folder: Path) -> bool:
         UserError: if the path of the lock is not a regular file.
     """
     try:
-        file = open_to_read(folder / ".lock")
+        file = open_regular(folder / ".lock", "rb")
     except OSError:
         return False
     with file:
@@ -326,32 +324,6 @@ def check_output(path: Path, *, overwrite: bool) -> None:
         UserError: if it exists and may not be replaced, or cannot be written.
     """
     check_characters(str(path))
-    for _ in range(CHECKS):
-        before = _inode(path)
-        try:
-            return _check_output(path, overwrite)
-        except UserError:
-            # What was read of a folder that another process replaced meanwhile may be untrue: it is read again.
-            if _inode(path) == before:
-                raise
-    raise UserError(f"{path} is being written by another process; wait for it to end")
-
-
-def _inode(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of a file or folder, None if there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _check_output(path: Path, overwrite: bool) -> None:
-    """Check an output folder once.
-
-    Raises:
-        UserError: as for `check_output`.
-    """
     try:
         home = path.resolve()
         if home.exists() and not home.is_dir():

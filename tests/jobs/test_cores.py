@@ -1,154 +1,19 @@
 """Sweeps on a CPU whose cores are devices of JAX: the same bytes with any number of them, and stops in order."""
 
-import json
-import os
-import subprocess
-import sys
-
 import jax
-import numpy as np
-import pytest
 
-import simkit
-from simkit.jobs.chunk_size import CPU_CHUNK_BYTES, usual_chunk
-from simkit.jobs.executors.in_this_process import _Clock
+from simkit.jobs.chunk_size import CPU_CHUNK_BYTES, Sizes
+from simkit.jobs.executors.in_this_process import Clock
 from simkit.jobs.job import prepared_of
 from simkit.jobs.sweeps import Sweep
+from tests.every import every
 from tests.toys import toy
-
-OVER = {"frequency": (1.0, 2.0, 3.0, 4.0)}
-
-# Every further device starts as soon as possible, and the threads that computed chunks are counted.
-COUNTED = """
-import json, sys, threading
-import jax, simkit
-from simkit.jobs.chunks import Chunks
-from simkit.jobs.executors import in_this_process
-from simkit.scenario import registry
-from tests.toys import FACTORIES, toy
-registry.FACTORIES.update(FACTORIES)
-in_this_process._Clock.pays = lambda self: True
-compute, threads = Chunks.compute, set()
-def counted(self, index, *rest, **more):
-    threads.add(threading.get_ident())
-    return compute(self, index, *rest, **more)
-Chunks.compute = counted
-folder, action = sys.argv[1:]
-"""
-SWEPT = """
-if action == "sweep":
-    simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, seeds=2, output=folder, chunk=1)
-else:
-    simkit.resume(folder)
-print(json.dumps([len(jax.local_devices()), len(threads)]))
-"""
-INTERRUPTED = """
-from simkit.jobs.job import begin
-from simkit.jobs.sweeps import Sweep
-def report(fraction, words):
-    if fraction > 0.4:
-        raise KeyboardInterrupt
-try:
-    begin(Sweep(toy(), {"frequency": (1.0, 2.0, 3.0, 4.0)}, seeds=2, chunk=1), folder, report=report)
-except KeyboardInterrupt:
-    running = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
-    print(json.dumps(running))
-"""
-FAILING = """
-def counted(self, index, *rest, **more):
-    if index == 5:
-        raise simkit.UserError("chunk 5 has no memory")
-    return compute(self, index, *rest, **more)
-Chunks.compute = counted
-try:
-    simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, seeds=2, output=folder, chunk=1)
-except simkit.UserError as error:
-    print(json.dumps(str(error)))
-"""
-
-
-def ran(script, folder, devices, action="sweep"):
-    environment = os.environ | {"JAX_NUM_CPU_DEVICES": str(devices), "PYTHONPATH": os.getcwd()}
-    command = [sys.executable, "-W", "ignore", "-c", COUNTED + script, str(folder), action]
-    out = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-    return json.loads(out.splitlines()[-1])
-
-
-def files(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".npz", ".nc", ".json")}
-
-
-@pytest.fixture(scope="module")
-def one(tmp_path_factory):
-    """A sweep on one device."""
-    folder = tmp_path_factory.mktemp("one") / "sweep"
-    assert ran(SWEPT, folder, 1) == [1, 1]
-    return folder
-
-
-@pytest.mark.parametrize("devices", [2, 3])
-def test_sweep_has_the_same_bytes_on_any_number_of_devices(one, devices, tmp_path):
-    assert ran(SWEPT, tmp_path / "sweep", devices) == [devices, devices]
-    assert files(tmp_path / "sweep") == files(one)
-
-
-@pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)])
-def test_interrupted_sweep_is_resumed_with_the_same_bytes_on_another_number_of_devices(one, first, second, tmp_path):
-    folder = tmp_path / "sweep"
-    assert ran(INTERRUPTED, folder, first) == []  # no thread computes after the interruption
-    assert 0 < len(list(folder.glob("chunk_*.npz"))) < 8
-    assert ran(SWEPT, folder, second, "resume") == [second, second]
-    assert files(folder) == files(one)
-
-
-def test_settings_of_a_context_hold_in_all_threads(tmp_path):
-    swept = 'simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, seeds=2, output=folder, chunk=1)'
-    within = f'with jax.default_prng_impl("rbg"):\n    {swept}\nprint(json.dumps(len(threads)))'
-    assert (ran(within, tmp_path / "one", 1), ran(within, tmp_path / "two", 2)) == (1, 2)
-    first, second = (simkit.open_run(tmp_path / name) for name in ("one", "two"))
-    np.testing.assert_array_equal(first["energy"].values, second["energy"].values)
-    outside = simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, seeds=2)
-    assert not np.allclose(first["energy"].values, outside["energy"].values)
-
-
-def test_failure_in_a_thread_is_that_of_the_sweep(tmp_path):
-    assert ran(FAILING, tmp_path / "sweep", 2) == "chunk 5 has no memory"
-
-
-COMMAND = """
-import sys
-from simkit.cli.main import main
-assert main(sys.argv[1:]) == 0
-import jax
-print(len(jax.local_devices()))
-"""
-
-
-@pytest.mark.parametrize(
-    ("words", "given", "expected"),
-    [
-        ("sweep bouncing_ball --over launch_speed=3,4 --set steps=6 --set every=3 --no-render", {}, None),
-        ("sweep bouncing_ball --over launch_speed=3,4 --dry-run time", {"JAX_NUM_CPU_DEVICES": "1"}, 1),
-        ("run bouncing_ball --set steps=6 --set every=3 --no-render", {}, 1),
-    ],
-)
-def test_a_sweep_makes_each_core_a_device_unless_the_user_sets_their_number(words, given, expected, tmp_path):
-    cleared = {name: value for name, value in os.environ.items() if name not in ("JAX_NUM_CPU_DEVICES", "XLA_FLAGS")}
-    environment = cleared | {"PYTHONPATH": os.getcwd()} | given
-    command = [sys.executable, "-W", "ignore", "-c", COMMAND, *words.split(), "-o", str(tmp_path / "out")]
-    out = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, cwd=os.getcwd()).stdout
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert int(out.splitlines()[-1]) == (expected or cores)
-    if words.startswith("sweep") and "--dry-run" not in words:
-        command = [*command[:5], "resume", str(tmp_path / "out")]
-        again = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, cwd=os.getcwd())
-        assert int(again.stdout.splitlines()[-1]) == cores
 
 
 def test_further_devices_start_once_the_rest_takes_longer_than_compilation(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("simkit.jobs.executors.in_this_process.time.monotonic", lambda: now[0])
-    clock = _Clock(chunks=4, compilation=10.0)
+    clock = Clock(chunks=4, compilation=10.0)
     clock.advance(0.0)
     assert not clock.pays()
     clock.advance(0.5)
@@ -164,12 +29,12 @@ def test_further_devices_start_once_the_rest_takes_longer_than_compilation(monke
     assert not clock.pays()  # 2 chunks in 4 s
 
 
-@pytest.mark.parametrize(("cores", "members", "chunk"), [(1, 100_000, 100_000), (2, 7, 7), (2, 100_000, 50_000)])
+@every(("cores", "members", "chunk"), [(1, 100_000, 100_000), (2, 7, 7), (2, 100_000, 50_000)])
 def test_a_sweep_is_divided_where_several_cores_compute_it(cores, members, chunk, x64, monkeypatch):
     monkeypatch.setattr("simkit.jobs.chunk_size.cores_for_chunks", lambda: [None] * cores)
     job = Sweep(toy(), {"frequency": (1.0,)}, seeds=members)
     prepared = prepared_of(job, new=False)
-    assert usual_chunk(job, prepared) == chunk
+    assert Sizes(job, prepared).usual_chunk() == chunk
     bytes_of_one = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(prepared.shapes[0]) if leaf.size)
     assert chunk == members or chunk * bytes_of_one >= CPU_CHUNK_BYTES
 
@@ -177,4 +42,4 @@ def test_a_sweep_is_divided_where_several_cores_compute_it(cores, members, chunk
 def test_workers_get_a_chunk_each(x64, monkeypatch):
     monkeypatch.setattr("simkit.jobs.chunk_size.cores_for_chunks", lambda: [None] * 2)
     job = Sweep(toy(), {"frequency": (1.0,)}, seeds=100_000)
-    assert usual_chunk(job, prepared_of(job, new=False), workers=4) == 25_000
+    assert Sizes(job, prepared_of(job, new=False)).usual_chunk(workers=4) == 25_000

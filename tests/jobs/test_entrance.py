@@ -5,6 +5,7 @@ import pytest
 
 import simkit
 from simkit.errors import UserError
+from tests.every import every
 
 CALLS = {
     "run": lambda **more: simkit.run("projectile", steps=2, every=1, **more),
@@ -15,27 +16,27 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("transform", [jax.jit, jax.grad], ids=["jit", "grad"])
-@pytest.mark.parametrize("name", CALLS)
+@every("transform", [jax.jit, jax.grad], ids=["jit", "grad"])
+@every("name", CALLS)
 def test_a_call_with_a_traced_parameter_is_refused_in_one_line(name, transform):
     with pytest.raises(UserError, match=f"^simkit.{name} is called under jax.jit, jax.grad or another .*trajectory"):
         transform(lambda speed: CALLS[name](launch_speed=speed))(7.0)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@every("name", CALLS)
 def test_a_call_while_jit_traces_is_refused_in_one_line(name):
     with pytest.raises(UserError, match=f"^simkit.{name} is called under jax.jit"):
         jax.jit(CALLS[name])()
 
 
-@pytest.mark.parametrize("value", ["no", 1, None, [True]])
-@pytest.mark.parametrize("name", [name for name in CALLS if name != "hessian"])
+@every("value", ["no", 1, None, [True]])
+@every("name", [name for name in CALLS if name != "hessian"])
 def test_overwrite_is_true_or_false(name, value, tmp_path):
     with pytest.raises(UserError, match=r"^overwrite = .*; give True or False$"):
         CALLS[name](overwrite=value, output=tmp_path / "out")
 
 
-@pytest.mark.parametrize("flag", ["zip", "final_frames"])
+@every("flag", ["zip", "final_frames"])
 def test_flags_of_a_sweep_are_true_or_false(flag):
     with pytest.raises(UserError, match=f"^{flag} = 'no' is a string; give True or False$"):
         CALLS["sweep"](**{flag: "no"})

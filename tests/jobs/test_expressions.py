@@ -5,14 +5,10 @@ import json
 import numpy as np
 import pytest
 
-import simkit
 from simkit.cli.main import main
-from simkit.jobs.job import begin
-from simkit.jobs.optimizations import Optimization
 from simkit.scenario.contents import bare_scenario, contents_of
 from simkit.scenario.json_schema import schema_of
-from simkit.scenario.loading import load
-from tests.stopping import StopAfter, Stopped
+from tests.every import every
 
 FILE = """
 name = "eddies"
@@ -92,67 +88,6 @@ def eddies(tmp_path):
     return path
 
 
-def late(run):
-    return float(run["intensity"].values[run["time"].values >= 0.15].mean())
-
-
-def test_expressions_are_recorded_by_runs_and_reduced_by_objectives(eddies):
-    run = simkit.run(eddies)
-    assert run["fluctuation"].attrs["units"] == "U" and run["fluctuation"].dims == run["u"].dims
-    u = run["u"]
-    np.testing.assert_allclose(run["fluctuation"], u - u.mean("x"), atol=1e-14)
-    value, _ = simkit.value_and_grad(eddies, ["reynolds"])
-    assert value == pytest.approx(late(run), rel=1e-12)
-    value, _ = simkit.value_and_grad(eddies, ["reynolds"], objective="largest_fluctuation")
-    assert value == pytest.approx(float(np.abs(run["fluctuation"]).max()), rel=1e-12)
-    text = "time_mean(rms(fluctuation), after=0.15)**2 + final(mean_u)"
-    value, derivative = simkit.value_and_grad(eddies, ["reynolds", "forcing"], objective=text)
-    rms = np.sqrt((run["fluctuation"] ** 2).mean(("x", "y")))
-    expected = float(rms[run["time"] >= 0.15].mean()) ** 2 + float(run["mean_u"][-1])
-    assert value == pytest.approx(expected, rel=1e-12) and set(derivative) == {"reynolds", "forcing"}
-    value, _ = simkit.value_and_grad(eddies, ["reynolds"], objective="largest(at(u, x=2.1, y=0.3)) + mean(final(u*y))")
-    expected = float(u.interp(x=2.1, y=0.3).max()) + float((u[-1] * u["y"]).mean())
-    assert value == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "objective", ["late_intensity", "time_rms(mean_u) + first(max(u)) + final(at(u, x=2.1, y=0.3))"]
-)
-def test_derivatives_equal_central_differences(eddies, objective, capsys):
-    arguments = ["grad", str(eddies), "--wrt", "reynolds,perturbation", "--objective", objective, "--check", "--json"]
-    assert main(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["objective"] == objective
-    for row in found["wrt"].values():
-        assert row["derivative"] == pytest.approx(row["central_difference"], rel=1e-6)
-
-
-def test_expressions_work_in_sweeps_optimizations_and_resumed_jobs(eddies, tmp_path, capsys):
-    swept = simkit.sweep(eddies, {"reynolds": [50.0, 200.0]})
-    for reynolds in (50.0, 200.0):
-        run = simkit.run(eddies, reynolds=reynolds)
-        np.testing.assert_allclose(swept["intensity"].sel(reynolds=reynolds).squeeze(), run["intensity"], rtol=1e-9)
-        assert float(swept["late_intensity"].sel(reynolds=reynolds).squeeze()) == pytest.approx(late(run), rel=1e-9)
-        # A sweep stores only the last frame of a field.
-        last = float(np.abs(run["fluctuation"][-1]).max() + run["intensity"][-1])
-        assert float(swept["last_fluctuation"].sel(reynolds=reynolds).squeeze()) == pytest.approx(last, rel=1e-9)
-    bare = simkit.sweep(eddies, {"reynolds": [50.0, 200.0]}, final_frames=False)
-    assert bare.attrs["objectives_left_out"] == "largest_fluctuation, last_fluctuation"
-    assert bare["late_intensity"].equals(swept["late_intensity"])
-    assert swept.attrs["objectives_left_out"] == "largest_fluctuation" and "largest_fluctuation" not in swept
-    assert main(["sweep", str(eddies), "--over", "reynolds=50,200", "-o", str(tmp_path / "sweep")]) == 0
-    told = capsys.readouterr().out
-    assert "late_intensity" in told.split("\n", 1)[0] and "not shown: largest_fluctuation: " in told
-    text = "(final(mean_u) - 0.004)**2*1e6"
-    job = Optimization(load(eddies), ("forcing",), text, "adam", 4)
-    begin(job, tmp_path / "whole")
-    with pytest.raises(Stopped):
-        begin(job, stopped := tmp_path / "stopped", report=StopAfter(2))
-    assert simkit.resume(stopped).identical(simkit.open_run(tmp_path / "whole"))
-    assert main(["resume", str(stopped)]) == 0
-    assert main(["validate", str(eddies)]) == 0
-
-
 def test_arithmetic_is_accepted_as_a_value_on_the_command_line(eddies, capsys):
     def shown(*settings):
         words = [word for setting in settings for word in ("--set", setting)]
@@ -189,40 +124,7 @@ def test_expressions_are_in_the_schema_of_files():
     assert "expression" in properties["objectives"]["additionalProperties"]["properties"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        ("rms(fluctuation) /", "rms(fluctation) /", "quantities.intensity.expression: column 5 of 'rms(>>>fluctation)"),
-        ("rms(fluctuation) /", "final(fluctuation) /", "reduces frames, and a quantity has one"),
-        (
-            "[quantities.intensity]",
-            "[quantities.speed]",
-            "expression: 'speed' is already a quantity or coordinate",
-        ),
-        ('doc = "how much of the flow fluctuates"', "", "quantities.intensity.doc is missing"),
-        ('unit = "U"', "unit = 3", "quantities.fluctuation.unit"),
-        ('"time_mean(intensity, after=0.15)"', '"fluctuation"', "has one number for each x and y; reduce it by mean"),
-        ('"time_mean(intensity, after=0.15)"', '"intensity +"', "objectives.late_intensity.expression: column 1"),
-        ('"time_mean(intensity, after=0.15)"', '"intensify"', "did you mean 'intensity'?"),
-        ('"time_mean(intensity, after=0.15)"', "3", "is an integer; write an expression in quotes"),
-        ('goal = "maximize"', 'reduce = "sum"', "objectives.largest_fluctuation.reduce has no meaning beside an expr"),
-        (
-            'derivative = "reynolds"',
-            'derivative = "reynolds"\nquantity = "intensity"',
-            "validation[1].quantity = 'intensity' has no meaning beside the expression of objective 'late_intensity'",
-        ),
-        ('quantity = "fluctuation"', 'quantity = "fluctuations"', "did you mean 'fluctuation'?"),
-    ],
-)
-def test_mistakes_in_a_file_are_one_line(eddies, before, after, message, capsys):
-    assert before in FILE
-    eddies.write_text(FILE.replace(before, after))
-    assert main(["run", str(eddies), "--no-render"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "eddies.toml" in error and message in error
-
-
-@pytest.mark.parametrize(
+@every(
     ("objective", "message"),
     [
         ("time_mean(lift)", "objective: column 11 of 'time_mean(>>>lift)': 'lift' is not known here"),

@@ -1,108 +1,15 @@
 """Kinds of jobs: one class each, found by the name in a manifest and imported on demand."""
 
 import dataclasses
-import subprocess
-import sys
-from typing import ClassVar
 
-import jax
-import pytest
-import xarray
-
-import simkit
-from simkit.cli.main import main
-from simkit.jobs.job import Job, begin
-from simkit.jobs.outcome import DrivenJob, Outcome
-from simkit.scenario.build import build
-from simkit.storage import manifest_schema
+from simkit.jobs.job import Job
 from simkit.storage.kinds import KINDS, kind_of
-from tests.stopping import StopAfter, Stopped
-from tests.toys import toy
-
-OF_SWEEPS = (
-    "simkit.core.ensemble",
-    "simkit.engine.lanes",
-    "simkit.engine.lane_checks",
-    "simkit.jobs.chunks",
-    "simkit.jobs.chunk_size",
-    "simkit.jobs.sweep_results",
-    "simkit.jobs.sweeps",
-    "simkit.storage.chunk_files",
-)
-OF_OPTIMIZATIONS = ("optax", "simkit.core.optimization", "simkit.jobs.derivatives", "simkit.jobs.optimizations")
+from tests.every import every
 
 
-@dataclasses.dataclass(frozen=True)
-class LateRun(DrivenJob[Outcome]):
-    """An added kind of job: a run whose first frame is some steps after the start."""
-
-    kind = "late"
-    noun = "a late run"
-    files = r"late\.txt"
-    request_checks: ClassVar = {"skipped": manifest_schema.COUNT}
-
-    skipped: int
-
-    def simulation(self, *, new):
-        simulation = build(self.scenario)
-
-        def init(params, key):
-            step = lambda _, state: simulation.step(state, params)  # noqa: E731
-            return jax.lax.fori_loop(0, self.skipped, step, simulation.init(params, key))
-
-        return dataclasses.replace(simulation, init=init)
-
-
-@pytest.fixture
-def late(monkeypatch):
-    """Register the kind."""
-    monkeypatch.setitem(KINDS, "late", f"{__name__}:LateRun")
-
-
-@pytest.mark.parametrize("name", KINDS)
+@every("name", KINDS)
 def test_every_kind_is_declared_under_its_name(name):
     kind = kind_of(name)
     assert issubclass(kind, Job) and kind.kind == name
     fields = {field.name for field in dataclasses.fields(kind)}
     assert set(kind.request_checks) <= fields
-
-
-def test_a_kind_from_outside_is_stored_resumed_opened_and_reported(late, tmp_path, capsys):
-    job = LateRun(toy(), 6)
-    with pytest.raises(Stopped):
-        begin(job, tmp_path / "stopped", report=StopAfter(4))
-    assert simkit.open_run(tmp_path / "stopped").attrs["status"] == "unfinished"
-    resumed = simkit.resume(tmp_path / "stopped")
-    xarray.testing.assert_identical(resumed, begin(job, None).dataset())
-    # Six steps late, by the same pendulums.
-    run = simkit.run(toy(steps=6, every=6))
-    assert float(resumed["time"][0]) == pytest.approx(float(run["time"][-1]), rel=1e-12)
-    assert main(["resume", str(tmp_path / "stopped"), "--no-render"]) == 0
-    assert "ran all its steps" in capsys.readouterr().out
-    assert main(["render", str(tmp_path / "stopped")]) == 2
-    assert "holds a late run, which has no animation; give a run's directory" in capsys.readouterr().err
-
-
-def test_files_of_another_kind_are_foreign(late, tmp_path):
-    begin(LateRun(toy(), 6), tmp_path / "late")
-    (tmp_path / "late" / "late.txt").write_text("of this kind")
-    begin(LateRun(toy(), 5), tmp_path / "late", overwrite=True)
-    (tmp_path / "late" / "sweep.nc").write_text("of the user")
-    with pytest.raises(simkit.UserError, match=r"holds files that no run wrote \(sweep.nc\)"):
-        begin(LateRun(toy(), 5), tmp_path / "late", overwrite=True)
-
-
-PLAIN_RUN = f"""
-import sys
-from simkit.cli.main import main
-words = ["bouncing_ball", "--set", "steps=2", "--set", "every=1", "--no-render", "--output", sys.argv[1]]
-assert main(["run", *words]) == 0
-assert main(["resume", sys.argv[1], "--no-render"]) == 0
-print([name for name in {OF_SWEEPS + OF_OPTIMIZATIONS} if name in sys.modules])
-"""
-
-
-def test_a_plain_run_imports_nothing_of_sweeps_and_optimizations(tmp_path):
-    command = [sys.executable, "-c", PLAIN_RUN, str(tmp_path / "run")]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert ran.stdout.splitlines()[-1] == "[]"

@@ -4,19 +4,20 @@ import json
 
 import numpy as np
 import pytest
-import xarray
 
 import simkit
-from simkit import Simulation
 from simkit.cli.main import main
 from simkit.errors import UserError
-from simkit.jobs.job import begin
 from simkit.jobs.plans import planned
-from tests.stopping import StopAfter, Stopped
-from tests.toys import PENDULUMS, toy
+from tests.every import every
+from tests.toys import toy
 
 RANGES = {"frequency": (1.0, 4.0), "time_step": (0.001, 0.1, "log")}
+
+
 TABLE = "frequency, time_step\n1.0,0.01\n2.5,0.02\n1.0,0.03\n\n"
+
+
 PLANS = {
     "zipped": lambda folder: {
         "over": {"frequency": [1.0, 2.0, 2.0], "time_step": [0.01, 0.02, 0.03]},
@@ -33,34 +34,15 @@ def written(folder, text, name="members.csv"):
     return folder / name
 
 
-@pytest.mark.parametrize("plan", PLANS)
-def test_each_point_is_the_run_with_its_values(plan, tmp_path):
-    swept = simkit.sweep(toy(), **PLANS[plan](tmp_path), seeds=2)
-    assert swept["energy"].dims == ("point", "seed", "frame")
-    for point in range(swept.sizes["point"]):
-        values = {name: float(swept[name][point]) for name in ("frequency", "time_step")}
-        run = simkit.run(toy(), **values, seed=toy().run.seed + 1)
-        np.testing.assert_allclose(swept["energy"][point, 1], run["energy"], rtol=1e-12)
-
-
-@pytest.mark.parametrize("plan", PLANS)
-def test_an_interrupted_sweep_resumes_and_is_read_back(plan, tmp_path):
-    asked = PLANS[plan](tmp_path)
-    job = planned(toy(), asked.pop("over", {}), **asked, chunk=2)
-    with pytest.raises(Stopped):
-        begin(job, tmp_path / "stopped", report=StopAfter(1))
-    resumed = simkit.resume(tmp_path / "stopped")
-    begin(job, tmp_path / "whole")
-    xarray.testing.assert_identical(resumed, simkit.open_run(tmp_path / "whole"))
-
-
 def test_zipped_values_keep_their_order():
     swept = simkit.sweep(toy(), {"frequency": [3.0, 1.0, 3.0], "time_step": [0.01, 0.02, 0.03]}, zip=True)
     assert swept["frequency"].values.tolist() == [3.0, 1.0, 3.0]
     assert swept["time_step"].values.tolist() == [0.01, 0.02, 0.03]
+    run = simkit.run(toy(), frequency=1.0, time_step=0.02)
+    np.testing.assert_allclose(swept["energy"][1, 0], run["energy"], rtol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["sobol", "latin_hypercube"])
+@every("method", ["sobol", "latin_hypercube"])
 def test_samples_fill_their_ranges_evenly_and_depend_on_the_seed_alone(method):
     def drawn(seed):
         return planned(toy(seed=seed), RANGES, sample=method, members=64).over
@@ -75,27 +57,7 @@ def test_samples_fill_their_ranges_evenly_and_depend_on_the_seed_alone(method):
         assert sorted((unit * 64).astype(int).tolist()) == list(range(64))
 
 
-def test_values_of_the_configuration_are_an_outer_axis(tmp_path):
-    swept = simkit.sweep(toy(), {"config.size": [2, 3], "frequency": [1.0, 2.0]}, seeds=2, output=tmp_path / "sweep")
-    assert swept["energy"].dims == ("config.size", "frequency", "seed", "frame")
-    for place, count in enumerate((2, 3)):
-        run = simkit.run(toy(), **{"config.size": count}, frequency=2.0)
-        np.testing.assert_allclose(swept["energy"][place, 1, 0], run["energy"], rtol=1e-12)
-        part = simkit.open_run(tmp_path / "sweep" / f"config_{place:04d}")
-        assert part.sizes["pendulum"] == count
-    xarray.testing.assert_identical(simkit.open_run(tmp_path / "sweep"), swept)
-    xarray.testing.assert_identical(simkit.resume(tmp_path / "sweep"), swept)
-
-
-def test_an_interrupted_sweep_over_configurations_resumes(tmp_path):
-    job = planned(toy(), {"config.size": [2, 3], "frequency": [1.0, 2.0]}, chunk=1)
-    with pytest.raises(Stopped):
-        begin(job, tmp_path / "stopped", report=StopAfter(3))
-    begin(job, tmp_path / "whole")
-    xarray.testing.assert_identical(simkit.resume(tmp_path / "stopped"), simkit.open_run(tmp_path / "whole"))
-
-
-@pytest.mark.parametrize(
+@every(
     ("asked", "message"),
     [
         (
@@ -125,7 +87,7 @@ def test_invalid_points_give_one_line(asked, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "message"),
     [
         ("frequency\n1.0\nabc\n", "row 3, column 'frequency'"),
@@ -155,21 +117,6 @@ def test_overriding_a_column_of_a_table_is_refused(tmp_path):
         simkit.sweep(toy(), table=written(tmp_path, TABLE), time_step=0.1)
 
 
-def test_a_branch_may_be_set_and_one_of_its_parameters_swept():
-    nested = Simulation(
-        init=lambda params, key: {"x": params["closure"]["scale"] + params["closure"]["offset"]},
-        step=lambda state, params: state,
-        observe=lambda state, params: {},
-        params={"closure": {"scale": 1.0, "offset": 0.5}},
-        diagnose=lambda state, params: {"x": state["x"]},
-    )
-    closure = {"scale": 9.0, "offset": 2.0}
-    swept = simkit.sweep(nested, {"closure.scale": [1.0, 3.0]}, closure=closure, steps=1)
-    assert swept["x"][:, 0, -1].values.tolist() == [3.0, 5.0]
-    with pytest.raises(UserError, match=r"'closure\.scale' is swept"):
-        simkit.sweep(nested, {"closure.scale": [1.0, 3.0]}, **{"closure.scale": 2.0}, steps=1)
-
-
 def test_invalid_table_files_give_one_line(tmp_path):
     for name, message in (
         ("a.txt", "neither .csv nor .parquet"),
@@ -190,14 +137,3 @@ def test_a_forecast_counts_members_chunks_and_compilations(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert (told["members"], told["compilations"], told["chunks"]) == (8, 2, 4)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_forecast_does_not_mind_an_earlier_sweep(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "toy.toml").write_text(PENDULUMS)
-    words = ["sweep", "./toy.toml", "--over", "frequency=1,2"]
-    assert main([*words, "--no-render"]) == 0
-    assert main([*words, "--dry-run"]) == 0
-    capsys.readouterr()
-    assert main([*words, "--dry-run", "--output", "runs/toy_pendulums_sweep"]) == 2
-    assert "already holds" in capsys.readouterr().err

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import qmc
 
 from simkit.jobs.sensitivity import FEWEST, first_order_indices
+from tests.every import every
 
 
 def ishigami(x, a=7.0, b=0.1):
@@ -21,8 +22,8 @@ def sample(method, dimensions, count, seed=0):
     return (getattr(qmc, method)(dimensions, rng=np.random.default_rng(seed)).random(count)).T
 
 
-@pytest.mark.parametrize("method", ["Sobol", "LatinHypercube"])
-@pytest.mark.parametrize("count", [1024, 8192])
+@every("method", ["Sobol", "LatinHypercube"])
+@every("count", [1024, 8192])
 def test_indices_of_the_ishigami_function(method, count):
     x = np.pi * (2 * sample(method, 3, count) - 1)
     found = first_order_indices(dict(zip("abc", x, strict=True)), ishigami(x))

@@ -45,7 +45,7 @@ class Disk:
             (shutil, "rmtree"),
         ]:
             monkeypatch.setattr(owner, name, self._guarded(getattr(owner, name)))
-        opened = files.open_new
+        opened = files.open_regular
         disk = self
 
         class File:
@@ -70,7 +70,7 @@ class Disk:
             def __exit__(self, *unused):
                 self._file.close()
 
-        monkeypatch.setattr(files, "open_new", lambda path: File(opened(path)))
+        monkeypatch.setattr(files, "open_regular", lambda path, mode: File(opened(path, mode)))
 
     def operate(self):
         self.count += 1

@@ -5,21 +5,16 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 import simkit
 from simkit.errors import UserError
-from simkit.jobs.gradients import Gradient
-from simkit.jobs.job import begin
 from simkit.jobs.job import stored as stored_run
 from simkit.storage.files import checksum, read_sealed_json, write_sealed_json
 from simkit.storage.run_directory import RunDirectory
-from tests.toys import NOTHING, REQUESTS, begun, toy
+from tests.every import every
+from tests.toys import NOTHING, REQUESTS, begun, registered, toy
 
 
 @pytest.fixture
@@ -36,26 +31,41 @@ def fifo_alarm():
     signal.signal(signal.SIGALRM, former)
 
 
-@pytest.mark.parametrize("name", [".lock", "manifest.json", "scenario.toml", "summary.json", "checkpoint.npz"])
-@pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_only_regular_files_are_opened_in_a_run_directory(name, kind, tmp_path, fifo_alarm):
-    simkit.run(toy(), output=tmp_path / "run")
-    precious, path = tmp_path / "precious.txt", tmp_path / "run" / name
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a finished run, to be copied."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    with registered():
+        simkit.run(toy(), output=folder)
+    return folder
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    """The folder of a finished run."""
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+@every("name", [".lock", "manifest.json", "scenario.toml", "summary.json", "checkpoint.npz"])
+@every("kind", ["link", "pipe"])
+def test_only_regular_files_are_opened_in_a_run_directory(name, kind, finished, tmp_path, fifo_alarm):
+    precious, folder = tmp_path / "precious.txt", tmp_path / f"{kind}{name}"
+    shutil.copytree(finished, folder)
     precious.write_text("precious")
+    path = folder / name
     path.unlink()
     if kind == "link":
         path.symlink_to(precious)
     else:
         os.mkfifo(path)
     if name == ".lock":
-        (tmp_path / "run" / "checkpoint.npz").unlink()  # so that resuming needs the lock
+        (folder / "checkpoint.npz").unlink()  # so that resuming needs the lock
     with pytest.raises(UserError, match=rf"{re.escape(name)} is a .* remove or rename it"):
-        simkit.resume(tmp_path / "run")
+        simkit.resume(folder)
     assert precious.read_text() == "precious"
 
 
-def test_segments_are_not_written_through_a_link(tmp_path):
-    simkit.run(toy(), output=tmp_path / "run")
+def test_segments_are_not_written_through_a_link(run, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "000001.npz").write_text("precious")
     shutil.rmtree(tmp_path / "run" / "segments")
@@ -65,8 +75,7 @@ def test_segments_are_not_written_through_a_link(tmp_path):
     assert [path.read_text() for path in (tmp_path / "elsewhere").iterdir()] == ["precious"]
 
 
-def test_files_of_other_names_are_not_changed(tmp_path):
-    simkit.run(toy(), output=tmp_path / "run")
+def test_files_of_other_names_are_not_changed(run, tmp_path):
     expected = simkit.open_run(tmp_path / "run")
     strange = [tmp_path / "run" / "segments" / name for name in ("99.npz", "000001.npz.bak", "notes.txt")]
     for path in strange:
@@ -78,8 +87,7 @@ def test_files_of_other_names_are_not_changed(tmp_path):
     assert all(path.read_text() == "precious" for path in strange)
 
 
-def test_overwriting_refuses_to_delete_what_no_run_wrote(tmp_path):
-    simkit.run(toy(), output=tmp_path / "run")
+def test_overwriting_refuses_to_delete_what_no_run_wrote(run, tmp_path):
     for path in ("notes.txt", "photo.jpg", "segments/mine.npz"):
         (tmp_path / "run" / path).write_text("precious")
     held = r"\(notes.txt, photo.jpg, segments/mine.npz\), which overwrite=True would delete"
@@ -95,17 +103,10 @@ def test_overwriting_refuses_to_delete_what_no_run_wrote(tmp_path):
     assert not (tmp_path / "run" / "toy_pendulums.gif").exists()
 
 
-@pytest.mark.parametrize("name", ["\ud800", "a\0b"])
+@every("name", ["\ud800", "a\0b"])
 def test_an_output_that_no_file_may_be_named_is_refused(name):
     with pytest.raises(UserError, match="has characters that no file name may have; leave them out"):
         simkit.run(toy(), output=name)
-
-
-def test_overwriting_removes_all_files_of_sweeps_and_optimizations(tmp_path):
-    simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, chunk=1, output=tmp_path / "run")
-    simkit.optimize(toy(), "frequency", iterations=1, method="adam", output=tmp_path / "run", overwrite=True)
-    simkit.run(toy(), output=tmp_path / "run", overwrite=True)
-    assert RunDirectory.open(tmp_path / "run").kind == "run"
 
 
 def test_a_new_run_is_locked_from_its_creation(tmp_path):
@@ -115,100 +116,6 @@ def test_a_new_run_is_locked_from_its_creation(tmp_path):
         assert RunDirectory.open(tmp_path / "run").manifest == first.manifest
     begun(tmp_path / "run", toy(seed=2), overwrite=True)
     assert RunDirectory.open(tmp_path / "run").scenario().run.seed == 2
-
-
-def test_a_folder_replaced_while_it_is_checked_is_checked_again(tmp_path, monkeypatch):
-    begun(tmp_path / "run", toy(seed=1))
-
-    def meanwhile(folder, mode):
-        monkeypatch.setattr(os, "access", access)
-        Path(folder).rename(tmp_path / "old")
-        begun(tmp_path / "run", toy(seed=2))
-        return False  # what os.access returns for a path without a file
-
-    access = os.access
-    monkeypatch.setattr(os, "access", meanwhile)
-    begun(tmp_path / "run", toy(seed=3), overwrite=True)
-    assert RunDirectory.open(tmp_path / "run").scenario().run.seed == 3
-
-
-def test_a_folder_replaced_at_each_check_is_refused(tmp_path, monkeypatch):
-    begun(tmp_path / "run", toy(seed=1))
-
-    def meanwhile(folder, mode):
-        Path(folder).rename(tmp_path / f"old{len(list(tmp_path.iterdir()))}")
-        shutil.copytree(next(tmp_path.glob("old*")), tmp_path / "run")
-        return False
-
-    monkeypatch.setattr(os, "access", meanwhile)
-    with pytest.raises(UserError, match="being written by another process; wait"):
-        begun(tmp_path / "run", toy(seed=3), overwrite=True)
-
-
-OVERWRITE = """
-import sys
-from pathlib import Path
-
-from simkit.errors import UserError
-from simkit.scenario import registry
-from simkit.storage.run_directory import RunDirectory
-from tests.toys import FACTORIES, NOTHING, toy
-
-registry.FACTORIES.update(FACTORIES)
-own, path = int(sys.argv[1]), sys.argv[2]
-made = refused = 0
-while made < 40:
-    try:
-        with RunDirectory.created(Path(path), "run", toy(seed=own), NOTHING, overwrite=True) as directory:
-            made += 1
-            for _ in range(3):
-                assert directory.scenario().run.seed == own, "another process's run"
-                assert RunDirectory.open(path).manifest == directory.manifest, "another process's manifest"
-            (Path(path) / "summary.json").write_text(str(own))
-            assert (Path(path) / "summary.json").read_text() == str(own)
-    except UserError as error:
-        refused += 1
-        assert "another process" in str(error) or "No such file" in str(error), error
-print(refused)
-"""
-
-
-def test_two_processes_that_overwrite_one_folder_never_share_it(tmp_path):
-    words = [sys.executable, "-c", OVERWRITE]
-    started = [
-        subprocess.Popen([*words, str(own), str(tmp_path / "run")], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for own in (1, 2)
-    ]
-    told = [process.communicate(timeout=300) for process in started]
-    assert [process.returncode for process in started] == [0, 0], told[0][1] + told[1][1]
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
-@pytest.mark.parametrize("kind", ["run", "sweep", "optimize", "grad"])
-@pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_resuming_finished_work_writes_nothing(kind, tmp_path, monkeypatch):
-    work = {
-        "run": lambda: simkit.run(toy(), output=tmp_path / "run"),
-        "sweep": lambda: simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, chunk=1, output=tmp_path / "run"),
-        "optimize": lambda: simkit.optimize(toy(), "frequency", method="adam", iterations=1, output=tmp_path / "run"),
-        "grad": lambda: begin(Gradient(toy(), ("frequency",), "energy"), tmp_path / "run"),
-    }
-    expected = work[kind]()
-    expected = Gradient.dataset(expected) if kind == "grad" else expected
-    opened = os.open
-
-    def only_to_read(path, flags, *more, **options):
-        assert not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT), path
-        return opened(path, flags, *more, **options)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "open", only_to_read)
-        patched.setattr(os, "replace", pytest.fail)
-        patched.setattr(os, "rename", pytest.fail)
-        found = simkit.resume(tmp_path / "run")
-    assert set(found.data_vars) == set(expected.data_vars)
-    for name in found.data_vars:
-        np.testing.assert_array_equal(found[name].values, expected[name].values)
 
 
 def test_run_of_the_first_format_is_refused_with_a_remedy(stored):
@@ -252,7 +159,7 @@ CRAFTED = {
 }
 
 
-@pytest.mark.parametrize("change", CRAFTED.values(), ids=CRAFTED)
+@every("change", CRAFTED.values(), ids=CRAFTED)
 def test_crafted_manifest_with_the_right_checksum_gives_one_line(change, stored):
     manifest = {key: value for key, value in (stored.manifest | change).items() if key != "checksum"}
     text = (stored.path / "scenario.toml").read_text()
@@ -262,8 +169,7 @@ def test_crafted_manifest_with_the_right_checksum_gives_one_line(change, stored)
     assert "\n" not in str(caught.value)
 
 
-def test_crafted_status_and_labels_are_detected(tmp_path):
-    simkit.run(toy(), output=tmp_path / "run")
+def test_crafted_status_and_labels_are_detected(run, tmp_path):
     directory = RunDirectory.open(tmp_path / "run")
     summary = read_sealed_json(tmp_path / "run" / "summary.json", directory.identity)
     write_sealed_json(tmp_path / "run" / "summary.json", summary | {"status_code": 77}, directory.identity)

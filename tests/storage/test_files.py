@@ -1,3 +1,4 @@
+import functools
 import io
 import json
 import os
@@ -12,7 +13,8 @@ import pytest
 from simkit.errors import UserError
 from simkit.storage.archives import UNBOUND, Layout, Seal, read_arrays, sealed, write_arrays
 from simkit.storage.files import DamagedFileError, read_json, remove_leftovers, write_bytes, write_json
-from simkit.storage.regular_files import open_new, open_to_lock
+from simkit.storage.regular_files import open_regular
+from tests.every import every
 
 ARRAYS = {
     "segment": np.asarray(3),
@@ -87,7 +89,7 @@ def test_missing_file_is_detected(tmp_path):
             read_arrays(path)
 
 
-@pytest.mark.parametrize("seal", [Seal("ab", "segment 2"), Seal("ab", "checkpoint"), Seal("cd", "segment 3")])
+@every("seal", [Seal("ab", "segment 2"), Seal("ab", "checkpoint"), Seal("cd", "segment 3")])
 def test_archive_of_another_run_or_file_is_refused(seal, tmp_path):
     path = tmp_path / "a.npz"
     write_arrays(path, ARRAYS, Seal("ab", "segment 3"))
@@ -116,16 +118,19 @@ def test_arrays_of_another_layout_are_refused(tmp_path):
         read_arrays(path, layout=Layout({"x": fitting["x"]}))
 
 
-@pytest.mark.parametrize("make", ODD_FILES.values(), ids=ODD_FILES)
-def test_only_regular_files_are_read_and_replaced(make, tmp_path):
-    path, target = tmp_path / "a.npz", tmp_path / "target"
+@every("kind", ODD_FILES)
+def test_only_regular_files_are_read_and_replaced(kind, tmp_path):
+    folder = tmp_path / kind
+    folder.mkdir()
+    path, target = folder / "a.npz", folder / "target"
     target.write_bytes(b"precious")
-    make(path, target)
-    for operate in (read_arrays, read_json, lambda path: write_bytes(path, b"new"), open_to_lock, open_new):
+    ODD_FILES[kind](path, target)
+    opened = [functools.partial(open_regular, mode=mode) for mode in ("rb", "rb+", "xb")]
+    for operate in (read_arrays, read_json, lambda path: write_bytes(path, b"new"), *opened):
         with pytest.raises(UserError, match=r"a\.npz is a .*, and simkit needs a file there; remove"):
             operate(path)
     assert target.read_bytes() == b"precious"
-    assert sorted(tmp_path.iterdir()) == [path, target]
+    assert sorted(folder.iterdir()) == [path, target]
 
 
 def header(shape: str, dtype: str = "'<f8'") -> bytes:
@@ -167,7 +172,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
+@every("what", HOSTILE)
 def test_hostile_archive_is_refused_without_allocating_memory(what, tmp_path):
     path = tmp_path / "a.npz"
     path.write_bytes(sealed(HOSTILE[what], UNBOUND))
@@ -215,7 +220,7 @@ def test_json_has_null_for_non_finite_numbers(tmp_path):
     assert read_json(tmp_path / "a.json") == strict
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b'"word"', b"[" * 200_000, b'{"a":' * 200_000])
+@every("content", [b"", b"{", b"[1]", b"\xff\xfe", b'"word"', b"[" * 200_000, b'{"a":' * 200_000])
 def test_damaged_json_is_detected(content, tmp_path):
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(DamagedFileError):

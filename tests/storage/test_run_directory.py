@@ -8,6 +8,7 @@ import simkit
 from simkit.errors import UserError
 from simkit.scenario.scenario import Scenario
 from simkit.storage.run_directory import RunDirectory, check_output
+from tests.every import every
 from tests.toys import begun, toy
 
 
@@ -51,10 +52,10 @@ def test_every_change_of_the_request_is_detected(stored):
         path.write_bytes(data)
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[]", "\x00", '{"format": 1, "kind": "run"}', '{"format": 99}'])
+@every("content", ["", "{}", "[]", "\x00", '{"format": 1, "kind": "run"}', '{"format": 99}'])
 def test_folder_with_another_manifest_is_not_replaced(content, tmp_path):
     folder = tmp_path / "site"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "manifest.json").write_text(content)
     (folder / "index.html").write_text("precious")
     with pytest.raises(UserError):

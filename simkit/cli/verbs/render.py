@@ -35,7 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Draw, and print the file."""
     from simkit.export.pictures import draw
     from simkit.jobs.reopening import open_frames
-    from simkit.jobs.sweeps import Sweep
+    from simkit.jobs.sweeps import SweepJob
     from simkit.render.animate import parse_size
     from simkit.storage.kinds import kind_of
     from simkit.storage.run_directory import RunDirectory
@@ -48,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
     if most < 1:
         raise UserError(f"--max-frames = {most} is not allowed; give at least 1")
     directory = RunDirectory.open(arguments.run)
-    if issubclass(kind_of(directory.kind), Sweep):
+    if issubclass(kind_of(directory.kind), SweepJob):
         return _sweep(directory, arguments)
     outcome = open_frames(arguments.run, "animation")
     output = arguments.output or Path(arguments.run) / f"{outcome.scenario.name}.{kind}"

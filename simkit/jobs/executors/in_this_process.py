@@ -9,10 +9,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from simkit.core.precision import precision
-from simkit.jobs.chunk_size import memory_limit, program_cost
+from simkit.jobs.chunk_size import Sizes, memory_limit
 from simkit.jobs.chunks import cores_for_chunks
 from simkit.jobs.executors.executor import Tally
 
@@ -39,10 +40,10 @@ class InThisProcess:
         tally = Tally(chunks, indices, report)
         devices = cores_for_chunks() if len(indices) > 1 else []
         if len(devices) > 1:
-            needed, compilation = program_cost(chunks.sweep, chunks.prepared, chunks.together)
+            needed, compilation = Sizes(chunks.sweep, chunks.prepared).program(chunks.together)
             fitting = max(memory_limit(chunks.sweep) // max(needed, 1), 1)
             devices = devices[: min(len(indices), fitting)]
-            clock = _Clock(len(indices), compilation)
+            clock = Clock(len(indices), compilation)
             computed = _in_threads(devices, clock, chunks, indices, tally.update, warn)
         else:
             computed = _one_after_another(chunks, indices, tally.update, warn)
@@ -64,15 +65,13 @@ def _one_after_another(
 
 def _in_threads(
     devices: Sequence[Any],
-    clock: "_Clock",
+    clock: "Clock",
     chunks: "Chunks",
     indices: Sequence[int],
     update: Callable[[int, float], None],
     warn: "Warn",
 ) -> Generator[tuple[int, dict[str, np.ndarray]], None, None]:
     """Compute chunks in a thread for each device; messages are read in this one."""
-    import jax
-
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     messages: queue.SimpleQueue[tuple[str, Any, Any]] = queue.SimpleQueue()
     stopping, others = threading.Event(), devices[1:]
@@ -131,14 +130,12 @@ def _in_threads(
 
 def _settings() -> list[tuple[Callable[[Any], Any], Any]]:
     """Return the settings of JAX in this thread that change results or errors: context managers and values."""
-    import jax
-
     names = ("default_prng_impl", "default_matmul_precision", "numpy_dtype_promotion", "numpy_rank_promotion")
     found = [(getattr(jax, name), getattr(jax.config, f"jax_{name}")) for name in (*names, "debug_nans", "debug_infs")]
     return [(setting, value) for setting, value in found if value is not None]
 
 
-class _Clock:
+class Clock:
     """Time that the first device needs for the remaining chunks, and that of compilation, repeated for each device.
 
     Args:

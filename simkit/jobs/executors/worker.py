@@ -20,12 +20,16 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from simkit.core.compilation import use_compilation_cache
+from simkit.core.precision import precision
 from simkit.errors import UserError
-
-if TYPE_CHECKING:
-    from simkit.jobs.chunks import Chunks
+from simkit.jobs.chunks import Chunks
+from simkit.jobs.job import prepared_of
+from simkit.storage.kinds import kind_of
+from simkit.storage.run_directory import RunDirectory
+from simkit.storage.software import versions
 
 # A cluster may request several chunks at once from one worker, which has memory for one.
 _ONE_AT_A_TIME = threading.Lock()
@@ -42,13 +46,6 @@ def chunks_of(folder: Path, identity: str) -> "Chunks":
     Raises:
         UserError: if the folder holds another run.
     """
-    from simkit.core.compilation import use_compilation_cache
-    from simkit.core.precision import precision
-    from simkit.jobs.chunks import Chunks
-    from simkit.jobs.job import prepared_of
-    from simkit.storage.kinds import kind_of
-    from simkit.storage.run_directory import RunDirectory
-
     directory = RunDirectory.open(folder)
     if directory.identity != identity:
         raise UserError(f"{folder} holds another run than the one that requests its chunks; run the sweep again")
@@ -82,8 +79,6 @@ def compute(
     Raises:
         UserError: if the folder holds another run, or cannot be written.
     """
-    from simkit.core.precision import precision
-
     with _ONE_AT_A_TIME:
         chunks = chunks_of(folder, identity)
         with precision(chunks.sweep.scenario.run.precision):
@@ -123,8 +118,6 @@ def main(folder: Path, identity: str) -> None:
         for line in sys.stdin:
             requests.put(json.loads(line))
         os._exit(0)
-
-    from simkit.storage.software import versions
 
     send(ready=versions())
     threading.Thread(target=listen, daemon=True).start()
