@@ -14,6 +14,11 @@ def test_the_result_of_a_factory_becomes_a_scenario(name):
 
 
 def test_a_bare_simulation_runs_and_keeps_its_units():
-    simulation = dataclasses.replace(oscillator(2), quantities={"energy": simkit.Quantity("J", "of all")})
+    simulation = dataclasses.replace(
+        oscillator(2),
+        observe=lambda state, params: {"angle": state.position},
+        dimensions={"angle": ("oscillator",)},
+        quantities={"energy": simkit.Quantity("J", "of all"), "angle": simkit.Quantity("rad", "of each")},
+    )
     run = simkit.run(simulation, steps=4, every=2, frequency=2.0)
-    assert run["energy"].attrs["units"] == "J" and run["position"].dims == ("time", "oscillator")
+    assert run["energy"].attrs["units"] == "J" and run["angle"].dims == ("time", "oscillator")
