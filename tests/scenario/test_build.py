@@ -10,7 +10,7 @@ import pytest
 from simkit.core.simulation import Equilibrium
 from simkit.core.status import converged_when
 from simkit.errors import UserError
-from simkit.scenario import registry
+from simkit.scenario import catalog, registry
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import apply_overrides
@@ -46,14 +46,15 @@ def test_the_files_values_become_the_default_parameters():
     assert simulation.init(simulation.params, jax.random.key(0))["height"].shape == (5, 7)
 
 
-def test_a_scenario_may_be_given_by_name_and_by_path(x64, tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text(find_scenario("projectile").text)
-    shapes = {name: value.shape for name, value in build(find_scenario("projectile")).params.items()}
-    for given in ("projectile", path, str(path)):
-        assert {name: value.shape for name, value in build(given).params.items()} == shapes
-    with pytest.raises(UserError, match="did you mean 'projectile'"):
-        build("projectle")
+def test_a_scenario_may_be_given_by_name_and_by_path(tmp_path, monkeypatch):
+    path = tmp_path / "decay" / "toy_decay.toml"
+    path.parent.mkdir()
+    path.write_text(GOOD)
+    monkeypatch.setattr(catalog, "shipped_folder", lambda: tmp_path)
+    for given in ("toy_decay", path, str(path), find_scenario("toy_decay")):
+        assert set(build(given).params) == {"rate", "time_step", "coupling", "offset"}, given
+    with pytest.raises(UserError, match="did you mean 'toy_decay'"):
+        build("toy_decy")
 
 
 def test_a_parameter_not_in_the_file_keeps_the_default_of_the_factory():
