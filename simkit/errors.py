@@ -1,9 +1,28 @@
 """User errors, and helpers for their messages."""
 
 import contextlib
+import dataclasses
 import os
-from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from typing import Any, ClassVar, Literal
+
+
+@dataclasses.dataclass(frozen=True)
+class Remedy:
+    """What removes a mistake, as data.
+
+    Attributes:
+        action: whether the key is removed, gets another name, or another value.
+        value: the new name or value.
+        of_formula: whether the value stands for a wrong formula, so that numbers computed from it mean nothing.
+        unknown: the unknown name in a wrong formula; empty if something else is wrong.
+    """
+
+    action: Literal["remove", "rename", "replace"]
+    value: Any = None
+    of_formula: bool = False
+    unknown: str = ""
 
 
 class UserError(Exception):
@@ -14,48 +33,134 @@ class UserError(Exception):
 
     Attributes:
         is_mistake: whether the input is wrong; otherwise the work ended for another reason, which is exit code 3.
-        others: messages of further mistakes found at the same time; `simkit check` prints all of them.
+        key: dotted path of the wrong key; empty if the mistake is about something else.
+        allowed: what the key may be: words, or the lowest and highest number; ``None`` if that is not a list.
+        remedy: what removes the mistake; ``None`` if there are several ways.
+        further: mistakes found at the same time; `simkit check` prints all of them.
     """
 
     is_mistake: ClassVar[bool] = True
 
-    def __init__(self, message: str = "", *, others: Iterable[str] = ()) -> None:
-        """Store the message and those of further mistakes."""
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        key: str = "",
+        allowed: Iterable[Any] | None = None,
+        remedy: Remedy | None = None,
+        further: "Iterable[UserError]" = (),
+    ) -> None:
+        """Store the message, its data, and the further mistakes."""
         super().__init__(message)
-        self.others = tuple(others)
+        self.key, self.remedy, self.further = key, remedy, tuple(further)
+        self.allowed = None if allowed is None else tuple(allowed)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Messages of the further mistakes."""
+        return tuple(map(str, self.further))
+
+    def within(self, table: str, prefix: str = "", limit: int | None = None) -> "UserError":
+        """Return these mistakes as those of a table that holds the key.
+
+        Args:
+            table: path of the table.
+            prefix: put before the messages.
+            limit: largest number of characters of a message, without the prefix.
+        """
+        first, *others = (
+            UserError(
+                f"{prefix}{one_line(each, limit) if limit else each}",
+                key=table + ("." if each.key and not each.key.startswith("[") else "") + each.key,
+                allowed=each.allowed,
+                remedy=each.remedy,
+            )
+            for each in (self, *self.further)
+        )
+        first.further = tuple(others)
+        return first
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython prints instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 
+# How the caller writes an argument: in Python, unless the command line says otherwise.
+_SPELLED: ContextVar[Callable[[str, str], str]] = ContextVar("spelled", default=lambda name, value: f"{name}={value}")
+
+
+def argument(name: str, value: str = "") -> str:
+    """Return an argument as the caller writes it, for a message: ``output=`` in Python, ``--output`` on a command line.
+
+    Args:
+        name: of the argument.
+        value: as written in Python; empty if the user chooses it.
+    """
+    return _SPELLED.get()(name, value)
+
+
+@contextlib.contextmanager
+def spelled(how: Callable[[str, str], str]) -> Iterator[None]:
+    """Write the arguments in messages in another way, within a block.
+
+    Args:
+        how: ``(name, value) -> text``.
+    """
+    token = _SPELLED.set(how)
+    try:
+        yield
+    finally:
+        _SPELLED.reset(token)
+
+
+@contextlib.contextmanager
+def about(key: str) -> Iterator[None]:
+    """Give the mistakes of a block a key, if they have none.
+
+    Args:
+        key: dotted path.
+    """
+    try:
+        yield
+    except UserError as error:
+        error.key = error.key or key
+        raise
+
+
 class Mistakes:
     """Collector of mistakes: each block ``with mistakes.kept():`` adds its `UserError`, and checks continue after it.
 
     Attributes:
-        found: messages, in order.
+        found: the mistakes, in order.
     """
 
     def __init__(self) -> None:
         """Start with no mistake."""
-        self.found: list[str] = []
+        self.found: list[UserError] = []
 
     @contextlib.contextmanager
-    def kept(self) -> Iterator[None]:
-        """Collect the `UserError` of a block and continue after it."""
+    def kept(self, key: str = "") -> Iterator[None]:
+        """Collect the `UserError` of a block and continue after it.
+
+        Args:
+            key: dotted path of the checked value, for mistakes that have none.
+        """
         try:
-            yield
+            with about(key):
+                yield
         except UserError as error:
-            self.found += [str(error), *error.others]
+            self.found += [error, *error.further]
 
     def raise_if_any(self) -> None:
         """Raise the collected mistakes as one error, if there are any.
 
         Raises:
-            UserError: with the first message, and the rest as ``others``.
+            UserError: the first, with the rest as ``further``.
         """
         if self.found:
-            raise UserError(self.found[0], others=self.found[1:])
+            first, *rest = self.found
+            first.further = tuple(rest)
+            raise first
 
 
 # Characters of an error message, which may quote a name or a command line of any length.

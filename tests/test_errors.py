@@ -2,7 +2,10 @@
 
 import time
 
-from simkit.errors import closest, likeliest, nearest, one_line
+import pytest
+
+from simkit.core import settings
+from simkit.errors import Mistakes, Remedy, UserError, about, argument, closest, likeliest, nearest, one_line, spelled
 
 
 def test_an_unknown_name_where_none_is_known_has_a_remedy():
@@ -32,3 +35,47 @@ def test_what_is_no_text_is_near_no_name():
 
 def test_a_name_in_other_capital_letters_is_nearest():
     assert nearest("mean_U", ["mean_v", "mean_u", "mean_w"]) == "; did you mean 'mean_u'?"
+
+
+PARTS = {"parts": settings.several(settings.table("one", {"method": settings.word("how", ("fire", "lbfgs"))}), "all")}
+
+
+def test_an_error_carries_its_key_what_is_allowed_and_the_remedy():
+    found = {
+        "fyre": ("parts[1].method", ("fire", "lbfgs"), Remedy("replace", "fire")),
+        "newton": ("parts[1].method", ("fire", "lbfgs"), None),
+    }
+    for word, data in found.items():
+        with pytest.raises(UserError) as caught:
+            settings.read({"parts": [{"method": "fire"}, {"method": word}]}, PARTS)
+        assert (caught.value.key, caught.value.allowed, caught.value.remedy) == data, word
+    with pytest.raises(UserError) as caught:
+        settings.read({"parts": [{"metod": "fire"}], "more": 1}, PARTS)
+    unknown, *others = (caught.value, *caught.value.further)
+    assert (unknown.key, unknown.allowed, unknown.remedy) == ("more", ("parts",), Remedy("remove"))
+    assert [(each.key, each.remedy) for each in others] == [
+        ("parts[0].metod", Remedy("rename", "method")),
+        ("parts[0].method", None),
+    ]
+    first = caught.value.within("config", "mine.toml: [config]: ")
+    assert [each.key for each in (first, *first.further)] == ["config.more", *(f"config.{each.key}" for each in others)]
+    assert str(first).startswith("mine.toml: [config]: more is not a known key") and first.remedy == unknown.remedy
+
+
+def test_mistakes_are_collected_in_order_with_the_key_of_their_block():
+    mistakes = Mistakes()
+    with mistakes.kept("outer"):
+        raise UserError("first", further=[UserError("second", key="own")])
+    with mistakes.kept("later"), about("inner"):
+        raise UserError("third")
+    with pytest.raises(UserError, match="first") as caught:
+        mistakes.raise_if_any()
+    assert [each.key for each in (caught.value, *caught.value.further)] == ["outer", "own", "inner"]
+    assert caught.value.others == ("second", "third")
+
+
+def test_an_argument_is_written_as_the_caller_writes_it():
+    assert (argument("output"), argument("overwrite", "True")) == ("output=", "overwrite=True")
+    with spelled(lambda name, value: f"--{name} {value}".strip()):
+        assert (argument("output"), argument("batch", "16")) == ("--output", "--batch 16")
+    assert argument("output") == "output="

@@ -11,6 +11,7 @@ import pytest
 
 from simkit import interop
 from simkit.errors import UserError
+from tests.every import every
 
 
 def aligned(dtype="float32", shift=0):
@@ -60,18 +61,19 @@ def torch(monkeypatch):
     return library
 
 
-@pytest.mark.parametrize("make", [aligned, lambda *args: Foreign(aligned(*args))], ids=["numpy", "other"])
+@every("make", [aligned, lambda *args: Foreign(aligned(*args))], ids=["numpy", "other"])
 def test_aligned_arrays_share_their_memory(make):
     given = make()
     handed = interop.to_jax({"x": given})
-    assert handed.arrays["x"].unsafe_buffer_pointer() == interop._address(given)
+    address = given.data_ptr() if isinstance(given, Foreign) else given.ctypes.data
+    assert handed.arrays["x"].unsafe_buffer_pointer() == address
     assert not handed.copies and not handed.changes and str(handed) == "no array was copied or changed"
     np.testing.assert_array_equal(handed.arrays["x"], np.arange(8))
 
 
-@pytest.mark.parametrize("make", [np.asarray, Foreign], ids=["numpy", "other"])
-@pytest.mark.parametrize(
-    ("values", "reason"),
+@every("make", [np.asarray, Foreign], ids=["numpy", "other"])
+@every(
+    "values, reason",
     [
         (aligned(shift=4), "aligned"),
         (aligned()[::2], "cannot be shared"),
@@ -87,7 +89,7 @@ def test_arrays_that_cannot_be_shared_are_copied_and_reported(make, values, reas
     assert float(handed.arrays[1]) == 2.5 and str(handed).startswith("[0]: copied, ")
 
 
-@pytest.mark.parametrize(("dtype", "narrow"), [("float64", "float32"), ("int64", "int32"), (">f8", "float32")])
+@every("dtype, narrow", [("float64", "float32"), ("int64", "int32"), (">f8", "float32")])
 def test_a_change_of_precision_is_reported_or_refused(dtype, narrow):
     given = {"x": aligned(dtype), "y": aligned(), "z": 2.5}
     assert interop.to_jax(np.dtype(dtype).type(1)).changes == {"": f"{np.dtype(dtype).name} -> {narrow}"}
@@ -114,7 +116,7 @@ OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize(("given", "first", "narrow"), OUTSIDE)
+@every("given, first, narrow", OUTSIDE)
 def test_numbers_that_do_not_fit_in_the_narrower_type_are_refused(given, first, narrow):
     with pytest.raises(UserError, match=rf"^\['n'\] holds {first}, which does not fit in {narrow}, .*; enable 64 bits"):
         interop.to_jax({"n": given})
@@ -173,8 +175,8 @@ def test_torch_both_ways():
     assert interop.to_jax(torch.ones(3, dtype=torch.float64)).changes == {"": "float64 -> float32"}
 
 
-@pytest.mark.parametrize(
-    ("hand", "message"),
+@every(
+    "hand, message",
     [
         (lambda: interop.to_jax({"a": "text"}), r"\['a'\] is a str; give arrays, or numbers"),
         (lambda: interop.from_jax([1.0]), r"\[0\] is a float; give arrays of JAX"),

@@ -1,12 +1,22 @@
-"""The architecture, checked: imports point down the layers only, and modules stay small."""
+"""The architecture, checked: imports and names point down the layers only."""
 
 import ast
+import functools
+import re
 from pathlib import Path
 
-import pytest
+import simkit
 
 ROOT = Path(__file__).parents[1] / "simkit"
 MODULES = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.rglob("*.py"))}
+# `simkit` itself is left out where imports are followed: it imports by name, on first use.
+NAMES = {
+    ".".join(["simkit", *Path(place).with_suffix("").parts]).removesuffix(".__init__"): path
+    for place, path in MODULES.items()
+    if place != "__init__.py"
+}
+# These write a command line of their own, or parse that of simkit.
+OF_THE_COMMAND_LINE = ("cli/", "scenario/over", "export/programs/")
 
 # A package may import those of lower levels and itself; packages of one level never import each other.
 LEVELS = {
@@ -26,54 +36,71 @@ LEVELS = {
     "cli": 8,
     "__main__": 9,
 }
-# The registry names the domains' factories as text, so that scenarios are read without importing physics.
-WITHOUT_ARRAYS = [
-    "schema",
-    "registry",
-    "catalog",
-    "over",
-    "overrides",
-    "scenario",
-    "sections",
-    "declared",
-    "making",
-    "checks",
-    "table",
-    "toml",
-    "loading",
-    "likely_view",
-    "made_in_python",
-]
-# Kernels and the loop that runs them import jax at the top; modules that read scenarios, find files, plan jobs and draw
-# import it inside the functions that need it, so that `import simkit`, `simkit list` and errors in a file are quick.
+# Strings in place of imports of higher layers, which must go: higher layers register themselves with lower ones.
+# This list shrinks and never grows.
+UPWARD_BY_NAME = {
+    *(("jobs", f"simkit.cli.reports.{report}") for report in ("derivative", "optimization", "run", "starts", "sweep")),
+    *(("jobs", name) for name in ("simkit.Progress", "simkit.animate")),
+    *(("scenario", f"simkit.render.{painter}") for painter in ("bodies", "field", "line", "particles")),
+    *(("storage", f"simkit.jobs.{kind}") for kind in ("config_sweeps", "gradients", "optimizations", "runs", "starts")),
+    ("storage", "simkit.jobs.sweeps"),
+}
+# Kernels, and the loop that runs them, import jax at the top. What `import simkit`, `simkit list`, help and completion
+# read imports no array library; jobs and export may do either.
 WITH_JAX = ("core", "molecular", "flow", "rigid", "engine")
-READ_EARLY = ("core/compilation.py", "core/paths.py", "core/precision.py")
-READ_LATE = ("scenario/contents.py", "storage/store.py", "jobs/validation.py")
+READ_EARLY = ("simkit.cli.main", "simkit.cli.verbs.", "simkit.scenario.catalog", "simkit.scenario.overrides")
 ARRAY_LIBRARIES = {"jax", "numpy", "xarray", "matplotlib", "scipy", "optax"}
 PEERS = {"ase", "jax_md", "jax_cfd", "brax", "mujoco"}
 
 
+@functools.cache
+def text_of(path):
+    return path.read_text()
+
+
+@functools.cache
+def tree(path):
+    return ast.parse(text_of(path))
+
+
+@functools.cache
 def imported(path, *, top_level_only=False):
-    """Yield the names of modules that a file imports, without those for type checkers only."""
+    """Return the names of modules that a file imports, without those for type checkers only."""
+    # Few files import inside functions, and walking through all of them takes seconds.
+    top_level_only = top_level_only or not re.search(r"^ +(from|import) ", text_of(path), re.MULTILINE)
+    found, left = [], list(tree(path).body)
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            found.append(node.module)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            left += node.orelse
+        elif isinstance(node, ast.stmt) and not (top_level_only and isinstance(node, ast.FunctionDef)):
+            left += [inner for inner in ast.iter_child_nodes(node) if not isinstance(inner, ast.expr)]
+        elif isinstance(node, ast.ExceptHandler | ast.match_case):
+            left += node.body
+    return found
 
-    def visit(nodes):
-        for node in nodes:
-            if isinstance(node, ast.Import):
-                yield from (alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                assert node.level == 0, f"{path} imports relatively"
-                yield node.module
-            elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-                yield from visit(node.orelse)
-            elif not (top_level_only and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
-                yield from visit(ast.iter_child_nodes(node))
 
-    yield from visit(ast.parse(path.read_text()).body)
+def nodes(path, written):
+    """Return the nodes of a file whose text has a pattern; none of another file."""
+    return list(ast.walk(tree(path))) if re.search(written, text_of(path), re.MULTILINE) else []
+
+
+def strings(path, written):
+    """Return the string literals of a file whose text has a pattern, except docstrings, each with its line."""
+    every = nodes(path, written)
+    bodies = [node.body for node in every if isinstance(getattr(node, "body", None), list)]
+    documents = {id(part.value) for body in bodies for part in body if isinstance(part, ast.Expr)}
+    constants = [node for node in every if isinstance(node, ast.Constant) and id(node) not in documents]
+    return [(each.lineno, each.value) for each in constants if isinstance(each.value, str)]
 
 
 def package_of(path):
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return parts[0]
+    return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
 def top_level_libraries(path):
@@ -95,23 +122,40 @@ def test_imports_point_down_the_layers_only():
     assert not upward
 
 
-def modules_imported(path, known):
-    """Return the known modules that a file imports anywhere: at the top, in functions, for types alone."""
+def test_no_string_names_a_module_of_a_higher_layer():
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for path in MODULES.values():
+        own = package_of(path)
+        if own == "__init__":
+            continue
+        named = {text for _, text in strings(path, "[\"']simkit[.]") if re.fullmatch(r"simkit(\.\w+)+(:\w+)?", text)}
+        # `simkit.animate` is imported by name when it is used.
+        for node in nodes(path, r"^ *import simkit$"):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "simkit":
+                named.add(f"simkit.{node.attr}")
+        for name in named:
+            public = getattr(simkit, name.split(".")[1], None)
+            other = getattr(public, "__module__", name).split(".")[1]
+            if other in LEVELS and other != own and LEVELS[other] >= LEVELS[own]:
+                found.add((own, name.partition(":")[0]))
+    assert not found - UPWARD_BY_NAME
+    assert not UPWARD_BY_NAME - found, "turned around: take them off the list"
+
+
+def modules_imported(path, *, top_level_only=False):
+    """Return the modules of simkit that a file imports: at the top, or anywhere, also for types alone."""
+    found = set()
+    for node in tree(path).body if top_level_only else nodes(path, r"^ +(from|import) ") or tree(path).body:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {name if name in known else node.module for name in inner}
-    return found & known
+            found |= {name if name in NAMES else node.module for name in inner}
+    return found & NAMES.keys()
 
 
 def test_no_module_imports_itself_through_others():
-    # `simkit` itself is excluded: it imports by name, on first use.
-    names = {".".join(["simkit", *Path(place).with_suffix("").parts]): path for place, path in MODULES.items()}
-    names = {name.removesuffix(".__init__"): path for name, path in names.items() if name != "simkit.__init__"}
-    imports = {name: modules_imported(path, names.keys()) - {name} for name, path in names.items()}
+    imports = {name: modules_imported(path) - {name} for name, path in NAMES.items()}
     assert sum(map(len, imports.values())) > len(imports)
     # A module whose imports are all removed is in no cycle.
     while free := {name for name, others in imports.items() if not others}:
@@ -119,35 +163,55 @@ def test_no_module_imports_itself_through_others():
     assert not imports
 
 
-@pytest.mark.parametrize("name", WITHOUT_ARRAYS)
-def test_scenarios_are_read_without_array_libraries(name):
-    path = ROOT / "scenario" / f"{name}.py"
-    assert not top_level_libraries(path) & ARRAY_LIBRARIES
+def read_early():
+    """Return the modules that `import simkit`, `simkit list`, help and errors in a scenario file import."""
+    found, left = set(), {name for name in NAMES if name.startswith(READ_EARLY)}
+    assert len(left) > len(READ_EARLY)
+    while left:
+        found |= left
+        parents = {name.rpartition(".")[0] for name in left} & NAMES.keys()
+        left = (
+            {each for name in left for each in modules_imported(NAMES[name], top_level_only=True)} | parents
+        ) - found
+    return found
 
 
-def test_jax_is_imported_at_the_top_of_kernels_and_nowhere_else():
-    at_the_top = [place for place, path in MODULES.items() if "jax" in top_level_libraries(path)]
+def test_what_is_read_early_imports_no_array_library():
+    assert not [name for name in read_early() if top_level_libraries(NAMES[name]) & ARRAY_LIBRARIES]
+
+
+def test_jax_is_imported_at_the_top_of_kernels():
     inside = [
-        place
-        for place, path in MODULES.items()
-        if place not in at_the_top and "jax" in {module.split(".")[0] for module in imported(path)}
+        name
+        for name, path in NAMES.items()
+        if "jax" not in top_level_libraries(path) and "jax" in {module.split(".")[0] for module in imported(path)}
     ]
-    assert not [place for place in at_the_top if place.split("/")[0] not in WITH_JAX and place not in READ_LATE]
-    assert not [place for place in inside if place.split("/")[0] in WITH_JAX and place not in READ_EARLY]
-    assert not [place for place in (*READ_EARLY, *READ_LATE) if place not in (*at_the_top, *inside)]
+    early = read_early() | {"simkit.core.compilation"}  # sets where programs are stored, before the first array
+    assert not [name for name in inside if name.split(".")[1] in WITH_JAX and name not in early]
 
 
 def test_peer_libraries_are_imported_inside_functions():
     assert not [place for place, path in MODULES.items() if top_level_libraries(path) & PEERS]
 
 
-def test_modules_are_at_most_400_lines():
-    assert not [place for place, path in MODULES.items() if len(path.read_text().splitlines()) > 400]
+def test_a_module_is_a_chapter_of_at_most_900_lines():
+    assert not [place for place, path in MODULES.items() if len(text_of(path).splitlines()) > 900]
+
+
+def test_no_layer_below_the_command_line_names_its_options():
+    found = [
+        f"{place}:{line}: {text}"
+        for place, path in MODULES.items()
+        if not place.startswith(OF_THE_COMMAND_LINE)
+        for line, text in strings(path, r"--[a-z]")
+        if re.search(r"(^|[\s(])--[a-z]", text)
+    ]
+    assert not found
 
 
 def test_only_the_command_line_prints():
     def prints(path):
-        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        calls = [node.func for node in nodes(path, r"\bprint\(") if isinstance(node, ast.Call)]
         return any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
 
     assert not [place for place, path in MODULES.items() if package_of(path) != "cli" and prints(path)]

@@ -9,6 +9,7 @@ import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.scenario.registry import FACTORIES, SIMULATIONS
+from tests.every import every
 from tests.toys import toy, toys  # noqa: F401
 
 
@@ -16,13 +17,15 @@ from tests.toys import toy, toys  # noqa: F401
 def install(tmp_path, monkeypatch):
     """Return a function that installs a distribution with one module and entry points of one of simkit's groups."""
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a module may be written again within a second
     modules = []
 
     def add(distribution: str, module: str, source: str, group: str = "simulations", **entries: str) -> None:
         modules.append(module)
+        sys.modules.pop(module, None)
         (tmp_path / f"{module}.py").write_text(source)
         info = tmp_path / f"{distribution}-1.0.dist-info"
-        info.mkdir()
+        info.mkdir(exist_ok=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
         lines = "".join(f"{name.replace('__', '.')} = {target}\n" for name, target in entries.items())
         (info / "entry_points.txt").write_text(f"[simkit.{group}]\n{lines}")
@@ -73,8 +76,8 @@ def test_two_plugins_with_one_name_are_refused(install):
     assert "package 'second'" in message
 
 
-@pytest.mark.parametrize(
-    ("source", "phrase"),
+@every(
+    "source, phrase",
     [
         ("import no_such_library", "ModuleNotFoundError: No module named 'no_such_library'; install what it needs"),
         ("raise RuntimeError('two\\nlines')", "RuntimeError: two lines; repair or uninstall that package"),
@@ -160,8 +163,8 @@ def test_a_verb_that_lacks_a_function_is_refused_by_name(install, capsys):
     assert "verb 'letters' of package 'letter-kit': letter_kit has no 'add_arguments'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("image", "kind"),
+@every(
+    "image, kind",
     [("None", "NoneType"), ("np.zeros((32, 48), np.uint8)", "uint8[32, 48]"), ("np.zeros((32, 48, 3))", "float64")],
 )
 def test_a_view_that_paints_something_else_is_named(install, tmp_path, image, kind):
@@ -172,7 +175,7 @@ def test_a_view_that_paints_something_else_is_named(install, tmp_path, image, ki
         toy().text.replace('view = "field"\nquantity = "position"', 'view = "stripes"\nquantity = "energy"')
     )
     with pytest.raises(UserError, match=r"stripe_kit\.Stripes paints") as caught:
-        simkit.picture(simkit.run(path, output=tmp_path / "run")).save(tmp_path / "last.png")
+        simkit.picture(simkit.run(path, output=tmp_path / "run", overwrite=True)).save(tmp_path / "last.png")
     assert kind in str(caught.value) and "(height, width, 3) of uint8" in str(caught.value)
 
 

@@ -29,7 +29,21 @@ _FLAGS = {
     "scheduler=": "--scheduler",
     "deadline=": "--deadline",
 }
+# Options that are not spelled like the argument.
+_OPTIONS = {("final_frames", "False"): "--no-frames", ("KEY", 'Path("...")'): "--set KEY=@path"}
 _ARGUMENT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _FLAGS))})(?=[\s,;)]|$)")
+
+
+def option(name: str, value: str) -> str:
+    """Return the option of the command line for a Python argument, for `simkit.errors.spelled`.
+
+    Args:
+        name: such as ``"overwrite"``.
+        value: such as ``"True"``; empty if the user chooses it.
+    """
+    flag = f"--{name.replace('_', '-')}"
+    told = "" if value in ("", "True") else " " + value.strip('"')
+    return _OPTIONS.get((name, value), flag + told)
 
 
 def with_flags(message: str) -> str:

@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from simkit.cli.flags import as_line
+from simkit.cli.flags import as_line, option
 from simkit.cli.interrupt import Stops, Terminated, word_of
-from simkit.errors import UserError, check_characters
+from simkit.errors import UserError, check_characters, spelled
 from simkit.plugins import Registry
 
 VERBS = {
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the terminal's encoding lacks must not raise an error.
         sys.stdout.reconfigure(errors="backslashreplace")
-    with Stops(last=arguments is None) as stops, warnings_as_lines():
+    with Stops(last=arguments is None) as stops, warnings_as_lines(), spelled(option):
         return _guarded(words, stops)
 
 

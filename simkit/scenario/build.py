@@ -62,15 +62,15 @@ def build(
         )
     mistakes = Mistakes()
     simulation = make(scenario)
-    with mistakes.kept():
+    with mistakes.kept("params"):
         simulation = _with_defaults(scenario, simulation)
     if not find_all:
         mistakes.raise_if_any()
     if examine is not None:
         examine(simulation)
-    with mistakes.kept():
+    with mistakes.kept("run.steps"):
         _check_steps(scenario, simulation)
-    with mistakes.kept():
+    with mistakes.kept("params"):
         _check_values(scenario, simulation)
     if not find_all:
         mistakes.raise_if_any()
@@ -126,7 +126,7 @@ def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
         # A message that begins with a key, or with one of several by name, is about the configuration.
         word = re.split(r"\W", str(error), maxsplit=1)[0]
         table = "params" if scenario.config.keys().isdisjoint((word, f"{word}s")) else "config"
-        raise UserError(f"{scenario.file}: [{table}]: {one_line(error, LONGEST_ERROR)}") from error
+        raise error.within(table, f"{scenario.file}: [{table}]: ", LONGEST_ERROR) from error
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:  # from a check that does not expect them
         reason = one_line(error) or type(error).__name__
         given = paths.leaves(simulation.params).items()
@@ -177,7 +177,7 @@ def _with_expressions(scenario: Scenario, simulation: "Simulation", mistakes: Mi
         from simkit.core.expressions.stopping import stopped_when
 
         broken = set(scenario.quantities) - set(simulation.quantities)
-        with mistakes.kept():
+        with mistakes.kept("run.stop"):
             if not _follows(scenario.run.stop, "", broken, is_condition=True):
                 simulation = stopped_when(simulation, scenario.run.stop, f"{scenario.file}: run.stop")
     return simulation
@@ -195,7 +195,7 @@ def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistake
     observed = jax.eval_shape(simulation.observe, state, simulation.params)
     broken = set(scenario.quantities) - set(simulation.quantities)
     for name, objective in scenario.objectives.items():
-        with mistakes.kept():
+        with mistakes.kept(f"objectives.{name}"):
             if _follows(objective.expression, objective.quantity, broken):
                 continue
             if objective.expression:
@@ -214,7 +214,7 @@ def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistake
                     f"{scenario.simulation}, which runs until it converges; use 'final'"
                 )
     for index, validation in enumerate(scenario.validations):
-        with mistakes.kept():
+        with mistakes.kept(f"validation[{index}]"):
             if _follows(validation.expression, validation.quantity, broken):
                 continue
             if validation.expression:
@@ -223,7 +223,7 @@ def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistake
             if validation.quantity:  # not for the derivative of an expression
                 refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
     if scenario.render.quantity not in broken:
-        with mistakes.kept():
+        with mistakes.kept("render.quantity"):
             _check_view(scenario, observed, diagnostics)
 
 
@@ -252,7 +252,8 @@ def _check_view(scenario: Scenario, observed: dict[str, Any], diagnostics: dict[
     if missing:
         raise UserError(
             f"{scenario.file}: render.view = '{render.view}' needs the observed array '{missing[0]}', "
-            f"which {scenario.simulation} does not have; choose another view"
+            f"which {scenario.simulation} does not have; choose another view",
+            key="render.view",
         )
     if render.view == "chart":
         refuse_unknown(scenario, "render.quantity = '{}'", "not a diagnostic of {}", [render.quantity], diagnostics)
@@ -277,7 +278,8 @@ def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
         if name in scenario.parameter_settings and not _is_named(name, scenario.config):
             raise UserError(
                 f"{scenario.file}: params.{name} has no effect: nothing that the simulation does depends on it; "
-                "remove it, or let the simulation use it"
+                "remove it, or let the simulation use it",
+                key=f"params.{name}",
             )
 
 

@@ -6,12 +6,12 @@ Every check takes ``where``, the name of the value in its error, such as ``flow.
 import datetime
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Never
 
 from simkit.core.expressions.syntax import parse
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Numbers, out_of_bounds, shown_interval
-from simkit.errors import UserError, nearest
+from simkit.errors import Remedy, UserError, closest
 
 MAX_DEPTH = 8
 MAX_STEPS = 2**31 - 1  # iteration counters are 32-bit integers
@@ -25,9 +25,11 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _DOTTED = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
 
 
-def refuse(value: Any, where: str, problem: str) -> Never:
-    """Raise the error ``where = value problem``."""
-    raise UserError(f"{where} = {show(value)} {problem}")
+def refuse(
+    value: Any, where: str, problem: str, allowed: Iterable[Any] | None = None, remedy: Remedy | None = None
+) -> Never:
+    """Raise the error ``where = value problem``, with the words or the range that the value may have."""
+    raise UserError(f"{where} = {show(value)} {problem}", allowed=allowed, remedy=remedy)
 
 
 def string(value: Any, where: str, longest: int = LONGEST_TEXT) -> str:
@@ -113,8 +115,9 @@ def choice(value: Any, where: str, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str):
         refuse(value, where, f"is {kind(value)}; choose one of {words}")
     if value not in allowed:
-        hint = nearest(value, allowed)
-        refuse(value, where, f"is not one of {words}{hint if 'did you mean' in hint else '; choose one of them'}")
+        meant = closest(value, allowed)
+        hint = f"did you mean '{meant}'?" if meant else "choose one of them"
+        refuse(value, where, f"is not one of {words}; {hint}", allowed, Remedy("replace", meant) if meant else None)
     return value
 
 
@@ -133,7 +136,7 @@ def integer(value: Any, where: str, low: int = -(2**31), high: int = 2**31 - 1) 
     if isinstance(value, bool) or not isinstance(value, int):
         refuse(value, where, f"is {kind(value)}; write an integer")
     if not low <= value <= high:
-        refuse(value, where, f"is out of range; choose an integer in [{low}, {high}]")
+        refuse(value, where, f"is out of range; choose an integer in [{low}, {high}]", (low, high))
     return value
 
 
@@ -202,12 +205,12 @@ def inside(value: Numbers, where: str, bounds: tuple[float, float]) -> Numbers:
     if low <= value <= high:
         return value
     if bounds in (POSITIVE, NOT_NEGATIVE):
-        refuse(value, where, out_of_bounds(bounds))
+        refuse(value, where, out_of_bounds(bounds), bounds)
     if low == POSITIVE[0]:
         side = f"above its upper bound {show(high)}" if value > high else "not above 0"
-        refuse(value, where, f"is {side}; choose a value in {shown_interval(bounds)}")
+        refuse(value, where, f"is {side}; choose a value in {shown_interval(bounds)}", bounds)
     side = f"below its lower bound {show(low)}" if value < low else f"above its upper bound {show(high)}"
-    refuse(value, where, f"is {side}; choose a value in [{show(low)}, {show(high)}]")
+    refuse(value, where, f"is {side}; choose a value in [{show(low)}, {show(high)}]", bounds)
 
 
 def plain(value: Any, where: str, depth: int = 0) -> Any:

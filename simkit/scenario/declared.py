@@ -71,7 +71,7 @@ def merged(scenario: ScenarioFile, declared: Mapping[str, Parameter]) -> dict[st
     has_own = has_own_parameters(scenario)
     mistakes = Mistakes()
     for name, settings in changes.items():
-        with mistakes.kept():
+        with mistakes.kept(f"params.{name}"):
             if has_own and name not in declared and settings.default is None:
                 raise UserError(
                     f"{scenario.file}: params.{name} has no default, and {scenario.simulation} declares no '{name}'; "
@@ -81,7 +81,7 @@ def merged(scenario: ScenarioFile, declared: Mapping[str, Parameter]) -> dict[st
     parameters = dict(declared)
     for name, settings in changes.items():
         if name in declared:
-            with mistakes.kept():
+            with mistakes.kept(f"params.{name}"):
                 parameters[name] = _changed(scenario, name, declared[name], settings)
     mistakes.raise_if_any()
     return parameters

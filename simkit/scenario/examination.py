@@ -1,52 +1,41 @@
-"""List of all mistakes of a scenario file, found without running it."""
+"""List of all mistakes of a scenario file, found without running it.
+
+A mistake in the configuration hides others. They are found by removing it as its remedy says, and making the simulation
+again.
+"""
 
 import dataclasses
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from simkit.core.precision import precision
-from simkit.errors import Mistakes, UserError
+from simkit.errors import Mistakes, Remedy, UserError
 from simkit.scenario.build import build
 from simkit.scenario.factories import takes_parameters
 from simkit.scenario.registry import SIMULATIONS
-from simkit.scenario.remedies import IN_A_FORMULA, remedied
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import read_scenario
 from simkit.scenario.validations import check_validation
 
-# Beginning of a message about a key: file, table in brackets if a factory or a check refused, path of the key.
-_KEY = re.compile(
-    r"[^:]+: (?:\[(?P<table>\w+)\]: )?(?:the table )?"
-    r"\[?(?P<key>[A-Za-z_][\w-]*(?:\.[\w-]+|\[\d+\])*)(?=\]| =|:| is | has )"
-)
-# An unknown name with a dot, up to the dot.
-_UNKNOWN = re.compile(r": '([^'.]+)\.[^']+' is not known here;")
 # Maximum number of times that a simulation is made to find mistakes behind others.
 MOST_ROUNDS = 8
 # Parts of a scenario without which its simulation cannot be made.
 _DECIDING = ("", "simulation", "config", "files")
+_STEP = re.compile(r"[^.\[\]]+|\[\d+\]")
 
 
-@dataclasses.dataclass(frozen=True)
-class Mistake:
-    """One mistake of a scenario file.
+def part_of(error: UserError) -> str:
+    """Return the part of a scenario file that a mistake is about: its first table or key; empty for the file itself.
 
-    Attributes:
-        part: of the file: its first table or key, such as ``"config"``; empty for the file itself.
-        key: dotted path of the key; empty if the message has none.
-        message: the whole message, in one line.
-        remedy: the end of the message: what to do.
+    Args:
+        error: the mistake.
     """
-
-    part: str
-    key: str
-    message: str
-    remedy: str
+    return re.split(r"[.\[]", error.key)[0]
 
 
-def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
+def mistakes_in(path: Path | str) -> tuple[list[UserError], Scenario | None]:
     """Return all mistakes of a scenario file, and the scenario if it can be read.
 
     Args:
@@ -56,8 +45,8 @@ def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
     scenario = None
     with read.kept():
         scenario = read_scenario(path, read)
-    found = [mistake(message) for message in read.found]
-    if scenario is None or any(each.part in _DECIDING for each in found):
+    found = read.found
+    if scenario is None or any(part_of(each) in _DECIDING for each in found):
         return found, scenario
     if _lost_parameters(scenario, found) and takes_parameters(SIMULATIONS.resolve(scenario.simulation)):
         return found, scenario
@@ -70,27 +59,23 @@ def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
             except UserError as error:
                 # A value of [run] with a mistake does not fit those of a validation either.
                 overridden = {f"validation[{index}].set.{key}" for key in scenario.validations[index].overrides}
-                follows = "run" in {each.part for each in found} and mistake(str(error)).key not in overridden
-                if not follows and not any(str(error) == message for message in built.found):
+                follows = "run" in map(part_of, found) and error.key not in overridden
+                if not follows and str(error) not in map(str, built.found):
                     raise
     # Mistakes of a key with an example in place of a wrong value are dropped.
-    later = [mistake(message) for message in built.found]
-    return found + [each for each in later if each.key not in known], scenario
+    return found + [each for each in built.found if not each.key or each.key not in known], scenario
 
 
-def _lost_parameters(scenario: Scenario, found: Collection[Mistake]) -> bool:
+def _lost_parameters(scenario: Scenario, found: Collection[UserError]) -> bool:
     """Return whether a parameter has a mistake by which it is not declared, so that no formula knows it."""
-    names = [each.key.removeprefix("params.") for each in found if each.part == "params"]
+    names = [each.key.removeprefix("params.") for each in found if part_of(each) == "params"]
     settings = scenario.file_parameter_settings
     declared = [name for name, one in settings.items() if one.default is not None]
     return any(not any(name == one or name.startswith(f"{one}.") for one in declared) for name in names)
 
 
 def _mistakes_of_building(scenario: Scenario, known: Collection[str]) -> Mistakes:
-    """Return the mistakes that are found when a simulation is made.
-
-    A mistake in the configuration hides others. They are found by applying its remedy, or by a number in place of a
-    wrong formula, and making the simulation again.
+    """Return the mistakes that are found when a simulation is made, also those that others hide.
 
     Args:
         scenario: the scenario.
@@ -101,24 +86,19 @@ def _mistakes_of_building(scenario: Scenario, known: Collection[str]) -> Mistake
         built = Mistakes()
         with built.kept(), precision(scenario.run.precision):
             build(scenario, find_all=True)
-        listed = [mistake(message) for message in built.found]
-        new = [each for each in listed if not each.key or each.key not in keys]
+        told = set(map(str, found.found))
+        new = [each for each in built.found if not each.key or each.key not in keys]
         # Values of a changed formula mean nothing: unknown names in other formulas and parts of the file do.
-        if replaced:
-            new = [
-                each
-                for each in new
-                if each.part not in ("", "params", "config") or (each.key and IN_A_FORMULA.search(each.message))
-            ]
-        new = [each for each in new if each.message not in found.found and not _follows_from(wrong, each)]
-        found.found += [each.message for each in new]
+        new = [each for each in new if not replaced or _is_sure(each)]
+        new = [each for each in new if str(each) not in told and not _follows_from(wrong, each)]
+        found.found += new
         keys |= {each.key for each in new if each.key}
-        config: dict[str, Any] | None = scenario.config
-        hiding = [each for each in listed if each.part == "config"]
+        config: Any = scenario.config
+        hiding = [each for each in built.found if part_of(each) == "config"]
         wrong |= {step for each in hiding for step in each.key.split(".")[1:]}
         for each in hiding:
-            replaced = replaced or IN_A_FORMULA.search(each.message) is not None
-            config = None if config is None else remedied(config, each.key, each.message)
+            replaced = replaced or (each.remedy is not None and each.remedy.of_formula)
+            config = None if config is None else repaired(config, each)
         if config is None or config == scenario.config:
             break
         # Parameters of a replaced formula have no effect, which is no mistake of a changed configuration.
@@ -127,20 +107,61 @@ def _mistakes_of_building(scenario: Scenario, known: Collection[str]) -> Mistake
     return found
 
 
-def _follows_from(wrong: Collection[str], one: Mistake) -> bool:
+def _is_sure(error: UserError) -> bool:
+    """Return whether a mistake is one whatever the values of formulas are."""
+    is_formula = error.remedy is not None and error.remedy.of_formula
+    return part_of(error) not in ("", "params", "config") or (error.key != "" and is_formula)
+
+
+def _follows_from(wrong: Collection[str], error: UserError) -> bool:
     """Return whether a mistake is a name such as ``dye.flux_y_lower``, where the configuration of ``dye`` is wrong."""
-    unknown = _UNKNOWN.search(one.message)
-    return unknown is not None and one.part != "config" and unknown[1] in wrong
+    first, dot, _ = (error.remedy.unknown if error.remedy else "").partition(".")
+    return dot != "" and part_of(error) != "config" and first in wrong
 
 
-def mistake(message: str) -> Mistake:
-    """Return a mistake with its key, parsed from the message.
+def repaired(config: Mapping[str, Any], error: UserError) -> dict[str, Any] | None:
+    """Return a configuration without one of its mistakes; ``None`` if there is no remedy that can be applied.
 
     Args:
-        message: one line.
+        config: the configuration.
+        error: the mistake; its key begins with ``config``.
     """
-    match = _KEY.match(message)
-    table, key = (match["table"] or "", match["key"]) if match else ("", "")
-    key = f"{table}.{key}" if table and not key.startswith(table) else key
-    _, separator, remedy = message.rpartition("; ")
-    return Mistake(re.split(r"[.\[]", key)[0], key, message, remedy if separator else "")
+    first, *steps = _STEP.findall(error.key)
+    remedy = error.remedy
+    if first != "config" or not steps or remedy is None:
+        return None
+
+    def change(table: dict[Any, Any], step: Any) -> dict[Any, Any]:
+        if remedy.action == "replace":
+            return {**table, step: remedy.value}
+        others = {key: value for key, value in table.items() if key != step}
+        return {remedy.value: table[step], **others} if remedy.action == "rename" else others
+
+    return _changed(config, steps, change)
+
+
+def _changed(value: Any, steps: list[str], change: Callable[[dict[Any, Any], Any], dict[Any, Any]]) -> Any:
+    """Return nested tables and lists with the entry at a path changed; ``None`` if there is none."""
+    is_list = isinstance(value, tuple)
+    table = dict(enumerate(value)) if is_list else value
+    step: Any = int(steps[0][1:-1]) if steps[0].startswith("[") else steps[0]
+    if not isinstance(table, Mapping) or step not in table:
+        return None
+    if len(steps) > 1:
+        inner = _changed(table[step], steps[1:], change)
+        changed = None if inner is None else {**table, step: inner}
+    else:
+        changed = change(dict(table), step)
+    return tuple(changed.values()) if is_list and changed is not None else changed
+
+
+def as_data(error: UserError) -> dict[str, Any]:
+    """Return a mistake as data for machines: part, key, message, what is allowed, and the remedy.
+
+    Args:
+        error: the mistake.
+    """
+    action: Remedy | None = error.remedy
+    remedy = None if action is None else {"action": action.action, "value": action.value}
+    allowed = None if error.allowed is None else list(error.allowed)
+    return {"part": part_of(error), "key": error.key, "message": str(error), "allowed": allowed, "remedy": remedy}

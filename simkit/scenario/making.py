@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from simkit.errors import LONGEST_ERROR, Mistakes, UserError, nearest, one_line
+from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, closest, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.factories import PARAMETERS, arguments_of, needed_arguments, takes_any, takes_parameters
 from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS
@@ -37,7 +37,7 @@ def make(scenario: ScenarioFile) -> "Simulation":
     try:
         factory = SIMULATIONS.resolve(scenario.simulation)
     except UserError as error:
-        raise UserError(f"{scenario.file}: simulation: {error}") from error
+        raise UserError(f"{scenario.file}: simulation: {error}", key="simulation") from error
     key = _key_of(scenario, factory)
     return _call(scenario, factory) if key is None else _simulations().found(key, lambda: _call(scenario, factory))
 
@@ -80,10 +80,11 @@ def _call(scenario: ScenarioFile, factory: Callable[..., Any]) -> "Simulation":
         config = {name: value for name, value in config.items() if name in known}
     for name in needed:
         if name not in config:
-            mistakes.found.append(
-                f"{scenario.file}: config.{name} is missing; {scenario.simulation} has no default for it: set {name} "
-                "(@PATH takes the text of a file)"
-            )
+            with mistakes.kept(f"config.{name}"):
+                raise UserError(
+                    f"{scenario.file}: config.{name} is missing; {scenario.simulation} has no default for it: set "
+                    f"{name} (@PATH takes the text of a file)"
+                )
             mistakes.raise_if_any()
     own = {}
     if takes_parameters(factory):
@@ -106,10 +107,7 @@ def _made(scenario: ScenarioFile, factory: Callable[..., Any], arguments: dict[s
     try:
         simulation = factory(**arguments)
     except UserError as error:
-        first, *others = (
-            f"{scenario.file}: [config]: {one_line(each, LONGEST_ERROR)}" for each in (error, *error.others)
-        )
-        raise UserError(first, others=others) from error
+        raise error.within("config", f"{scenario.file}: [config]: ", LONGEST_ERROR) from error
     except ImportError as error:
         raise UserError(
             f"{scenario.file}: {scenario.simulation} needs a package that cannot be imported: {one_line(error)}; "
@@ -136,7 +134,8 @@ def refused(scenario: ScenarioFile, error: Exception) -> UserError:
     given = one_line(", ".join(f"{key} = {checks.show(value)}" for key, value in scenario.config.items()))
     return UserError(
         f"{scenario.file}: [config] ({given}) is refused by {scenario.simulation}: {reason}; "
-        f"`simkit show {scenario.simulation}` lists its settings"
+        f"`simkit show {scenario.simulation}` lists its settings",
+        key="config",
     )
 
 
@@ -156,11 +155,13 @@ def refuse_unknown(
         UserError: for the first that is not among ``known``; ``others`` has the rest.
     """
     known, mistakes = list(known), Mistakes()
+    key, _, is_value = label.partition(" = ")
     for name in names:
-        with mistakes.kept():
+        with mistakes.kept(key.format(name)):
             if name not in known:
                 what = f"{scenario.file}: {label.format(one_line(name, 80))}"
                 replaced = REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(name)
-                hint = f"; use {replaced}" if replaced else nearest(name, known)
-                raise UserError(f"{what} is {problem.format(scenario.simulation)}{hint}")
+                hint, meant = f"; use {replaced}" if replaced else nearest(name, known), closest(name, known)
+                remedy = Remedy("replace" if is_value else "rename", meant) if meant else Remedy("remove")
+                raise UserError(f"{what} is {problem.format(scenario.simulation)}{hint}", allowed=known, remedy=remedy)
     mistakes.raise_if_any()

@@ -118,7 +118,7 @@ def parse_scenario(text: str, source: Path | str, mistakes: Mistakes | None = No
 
     settings = {}
     for key in config.entries:
-        with top.mistakes.kept():
+        with config.kept(key):
             settings[checks.name(key, config.where(key))] = config.read(key, setting, None)
 
     scenario = Scenario(
@@ -152,7 +152,7 @@ def _parameter_settings(params: Table, branch: str = "") -> dict[str, ParameterS
     """
     settings: dict[str, ParameterSettings] = {}
     for key, value in params.entries.items():
-        with params.mistakes.kept():
+        with params.kept(key):
             settings |= _entry_settings(params, key, value, checks.path(below(branch, key), params.where(key)))
     return settings
 
@@ -191,7 +191,7 @@ def _run(table: Table) -> RunSettings:
     if [steps, every] != [table.entries.get(key) for key in examples]:
         # An example in place of a refused value need not be a divisor of the other.
         steps = max(nearest_multiples(steps, every))
-    with table.mistakes.kept():
+    with table.kept("steps"):
         if steps % every:
             below, above = nearest_multiples(steps, every)
             choices = f"{below} or {above}" if below else f"{above}"
@@ -217,7 +217,7 @@ def _quantity(name: str, table: Table) -> QuantitySettings:
 def _objective(name: str, table: Table) -> ObjectiveSettings:
     expression = table.read("expression", checks.expression, "")
     for key in ("quantity", "reduce", "square"):
-        with table.mistakes.kept():
+        with table.kept(key):
             if expression and key in table.entries:
                 raise UserError(f"{table.where(key)} has no meaning beside an expression; write it into the expression")
     return ObjectiveSettings(
@@ -262,16 +262,16 @@ def _render(table: Table) -> RenderSettings:
     view = table.read("view", _registered_view, example='view = "field"')
     quantity = table.read("quantity", checks.label, example='quantity = "speed"')
     camera = table.read("camera", partial(checks.choice, allowed=CAMERAS), None)
-    with table.mistakes.kept():
+    with table.kept("colormap"):
         if view == "chart" and "colormap" in table.entries:
             raise UserError(f'{table.where("colormap")} has no meaning with view = "chart", which has lines; remove it')
     for key in CAMERA_KEYS:
-        with table.mistakes.kept():
+        with table.kept(key):
             if key in table.entries and view != "bodies":
                 raise UserError(f'{table.where(key)} goes with view = "bodies" only; remove it')
             if key in table.entries and key != "camera" and camera != "perspective":
                 raise UserError(f'{table.where(key)} needs camera = "perspective" beside it; add that, or remove {key}')
-    with table.mistakes.kept():
+    with table.kept("window"):
         if "window" in table.entries and view in VIEWS.own and view != "field":
             raise UserError(f'{table.where("window")} goes with view = "field" only; remove it')
     window = table.table("window", ("x", "y"))
@@ -301,22 +301,23 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
     with table.mistakes.kept():
         if (derivative is None) != (objective is None):
             given, other = ("derivative", "objective") if objective is None else ("objective", "derivative")
-            raise UserError(f"{table.where(given)} needs {other} beside it; add {other}, or remove {given}")
+            needs = f"{table.where(given)} needs {other} beside it; add {other}, or remove {given}"
+            raise UserError(needs, key=f"{table.path}.{given}")
     quantity = scenario.objectives[objective].quantity if objective else None
     default = [] if quantity is None else [quantity]
     expression = table.read("expression", checks.expression, "")
     default = [""] if "expression" in table.entries else default
     compared = table.read("quantity", checks.measured, *default, example='quantity = "energy"')
-    with table.mistakes.kept():
-        for key in ("quantity", "reduce", "derivative", "objective"):
+    for key in ("quantity", "reduce", "derivative", "objective"):
+        with table.kept(key):
             if expression and key in table.entries:
                 raise UserError(f"{table.where(key)} has no meaning beside an expression; write it into the expression")
-    with table.mistakes.kept():
+    with table.kept("quantity"):
         _check_compared(table, objective, quantity, compared)
     changes = table.table("set", None)
     overrides = {}
     for key, value in changes.entries.items():
-        with table.mistakes.kept():
+        with changes.kept(key):
             overrides[key] = files.resolve(value, changes.where(key))
     return Validation(
         quantity=compared,
@@ -337,7 +338,8 @@ def _check_compared(table: Table, objective: str | None, quantity: str | None, c
         problem = f"is not the quantity {quantity!r}" if quantity else "has no meaning beside the expression"
         checks.refuse(compared, table.where("quantity"), f"{problem} of objective {objective!r}; remove it")
     if objective and "reduce" in table.entries:
-        raise UserError(f"{table.where('reduce')} belongs to objectives.{objective}; write it there, or remove it")
+        belongs = f"{table.where('reduce')} belongs to objectives.{objective}; write it there, or remove it"
+        raise UserError(belongs, key=f"{table.path}.reduce")
 
 
 def _known(value: str, where: str, names: tuple[str, ...]) -> str:

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
-from simkit.errors import Mistakes, UserError, nearest
+from simkit.errors import Mistakes, Remedy, UserError, closest, nearest
 from simkit.scenario import checks
 
 _REQUIRED: Any = object()
@@ -36,14 +37,26 @@ class Table:
         """Collect unknown keys as mistakes."""
         self.entries, self.file, self.path, self.mistakes = entries, file, path, mistakes or Mistakes()
         for key in entries:
-            with self.mistakes.kept():
-                if allowed is not None and key not in allowed:
-                    raise UserError(f"{self.where(key)} is not a known key{nearest(key, allowed)}")
+            if allowed is not None and key not in allowed:
+                meant = closest(key, allowed)
+                self._add(
+                    key,
+                    f"{self.where(key)} is not a known key{nearest(key, allowed)}",
+                    allowed=allowed,
+                    remedy=Remedy("rename", meant) if meant else Remedy("remove"),
+                )
 
     def where(self, key: str) -> str:
         """Return the name of ``key`` in errors: file and dotted path."""
         shown = key if _BARE_KEY.fullmatch(key) else checks.show(key)
         return f"{self.file}: {self.path}.{shown}" if self.path else f"{self.file}: {shown}"
+
+    def kept(self, key: str) -> AbstractContextManager[None]:
+        """Collect the mistake of a block as one of the value of ``key``, and continue after it."""
+        return self.mistakes.kept(self._path(key))
+
+    def _add(self, key: str, message: str, **data: Any) -> None:
+        self.mistakes.found.append(UserError(message, key=self._path(key), **data))
 
     def read[T](self, key: str, check: Callable[[Any, str], T], default: T = _REQUIRED, example: str = "") -> T:
         """Return the checked value of ``key``; the default or the example if that is a mistake.
@@ -54,7 +67,7 @@ class Table:
             default: value of an absent key; without it the key is required.
             example: a TOML line for the error if a required key is missing.
         """
-        with self.mistakes.kept():
+        with self.kept(key):
             if key in self.entries:
                 return check(self.entries[key], self.where(key))
             if default is _REQUIRED:
@@ -68,18 +81,18 @@ class Table:
     def table(self, key: str, allowed: tuple[str, ...] | None, example: str = "") -> "Table":
         """Return the table under ``key``; an empty one if it is absent and ``example`` is not given."""
         if key not in self.entries and example:
-            self.mistakes.found.append(f"{self.file}: the table [{key}] is missing; add [{key}] with {example}")
+            self._add(key, f"{self.file}: the table [{key}] is missing; add [{key}] with {example}")
             return Table({}, self.file, self._path(key), None)
-        return self._inner(self.entries.get(key, {}), self.where(key), self._path(key), allowed)
+        return self._inner(key, self.entries.get(key, {}), self.where(key), self._path(key), allowed)
 
     def tables(self, key: str, allowed: tuple[str, ...]) -> "dict[str, Table]":
         """Return the named tables under ``key``, such as every ``[params.NAME]``."""
         outer = self.table(key, None)
         for inner in outer.entries:
-            with self.mistakes.kept():
+            with outer.kept(inner):
                 checks.path(inner, outer.where(inner))
         return {
-            name: self._inner(value, outer.where(name), outer._path(name), allowed)
+            name: outer._inner(name, value, outer.where(name), outer._path(name), allowed)
             for name, value in outer.entries.items()
         }
 
@@ -87,24 +100,23 @@ class Table:
         """Return the tables of an array written ``[[key]]``."""
         values = self.entries.get(key, [])
         if not isinstance(values, list):
-            self.mistakes.found.append(
-                f"{self.where(key)} is {checks.kind(values)}; write it as [[{key}]] in double brackets"
-            )
+            self._add(key, f"{self.where(key)} is {checks.kind(values)}; write it as [[{key}]] in double brackets")
             return []
-        paths = [f"{self._path(key)}[{index}]" for index in range(len(values))]
+        keys = [f"{key}[{index}]" for index in range(len(values))]
         return [
-            self._inner(value, f"{self.file}: {path}", path, allowed) for value, path in zip(values, paths, strict=True)
+            self._inner(each, value, f"{self.file}: {self._path(each)}", self._path(each), allowed)
+            for value, each in zip(values, keys, strict=True)
         ]
 
     def _path(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else key
 
-    def _inner(self, value: Any, where: str, path: str, allowed: tuple[str, ...] | None) -> "Table":
+    def _inner(self, key: str, value: Any, where: str, path: str, allowed: tuple[str, ...] | None) -> "Table":
         if not isinstance(value, dict):
             shown = checks.show(value)
             holding = (
                 f" with expression = {shown}" if isinstance(value, str) and "expression" in (allowed or ()) else ""
             )
-            self.mistakes.found.append(f"{where} = {shown} is {checks.kind(value)}; write the table [{path}]{holding}")
+            self._add(key, f"{where} = {shown} is {checks.kind(value)}; write the table [{path}]{holding}")
             return Table({}, self.file, path, None)
         return Table(value, self.file, path, allowed, self.mistakes)

@@ -1,6 +1,6 @@
 """Checks of the ``[[validation]]`` entries of a scenario against its simulation."""
 
-from simkit.errors import nearest
+from simkit.errors import about, nearest
 from simkit.scenario import checks
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
@@ -30,11 +30,13 @@ def check_validation(scenario: Scenario, index: int) -> None:
         UserError: for the first of them.
     """
     validation, where = scenario.validations[index], f"{scenario.file}: validation[{index}]"
-    changed = with_values(scenario, validation.overrides, lambda key: f"{where}.set.{key}")
+    with about(f"validation[{index}].set"):
+        changed = with_values(scenario, validation.overrides, lambda key: f"{where}.set.{key}")
     if (name := validation.derivative) is None:
         return
-    if name not in changed.parameters:
-        known = nearest(name, list(changed.parameters))
-        checks.refuse(name, f"{where}.derivative", f"is not a parameter of {scenario.simulation}{known}")
-    if isinstance(changed.parameters[name].default, tuple):
-        checks.refuse(name, f"{where}.derivative", "is an array; name a parameter that is a single number")
+    with about(f"validation[{index}].derivative"):
+        if name not in changed.parameters:
+            known = nearest(name, list(changed.parameters))
+            checks.refuse(name, f"{where}.derivative", f"is not a parameter of {scenario.simulation}{known}")
+        if isinstance(changed.parameters[name].default, tuple):
+            checks.refuse(name, f"{where}.derivative", "is an array; name a parameter that is a single number")

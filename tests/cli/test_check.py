@@ -1,13 +1,12 @@
 """`simkit check`: all mistakes of a scenario file at once, without running it."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from simkit.cli.main import main
+from tests.every import every
 
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
 FILE = """
 name = "throw"
 title = "A throw"
@@ -68,14 +67,6 @@ def test_mistakes_of_every_part_are_reported_together(check):
     ]
 
 
-def test_a_mistake_of_a_parameter_that_is_still_declared_hides_no_formula(tmp_path, capsys):
-    path = tmp_path / "mixture.toml"
-    path.write_text(MIXTURE.replace("[params]", '[params]\nweak = { default = 1.0, unit = "" }'))
-    assert main(["check", str(path), "--json"]) == 2
-    keys = [each["key"] for each in json.loads(capsys.readouterr().out)["mistakes"]]
-    assert {"params.weak.unit", "config.interactions[0].energy", "config.dynamics.method"} <= set(keys)
-
-
 def test_a_mistake_of_the_run_is_not_one_of_a_validation(check):
     validation = """
 [[validation]]
@@ -115,7 +106,7 @@ FOLLOWED = {
 }
 
 
-@pytest.mark.parametrize("case", list(FOLLOWED))
+@every("case", list(FOLLOWED))
 def test_a_mistake_adds_no_line_about_what_follows_from_it(check, case):
     change, message = FOLLOWED[case]
     stop = [("every = 2", 'every = 2\nstop = "rise > 3"')] if "condition" in case else []
@@ -131,12 +122,12 @@ def test_mistakes_are_printed_as_json(check):
     assert code == 2
     first, second = json.loads(told.out)["mistakes"]
     assert first["part"] == "config" and first["key"] == "config.mass"
-    assert first["message"].endswith(first["remedy"])
+    assert first["remedy"] == {"action": "remove", "value": None} and "time_step" not in first["allowed"]
     assert second["part"] == "params" and "gravity.default = -9.8 is negative" in second["message"]
 
 
-@pytest.mark.parametrize(
-    ("change", "phrase"),
+@every(
+    "change, phrase",
     [
         (("[run]", "[run"), "not valid TOML"),
         (("rigid.projectile", "rigid.projectle"), "did you mean 'rigid.projectile'?"),
@@ -189,27 +180,6 @@ def test_a_mistake_with_a_remedy_hides_no_other(tmp_path, capsys):
     marked = {each["key"]: each["message"] for each in found}
     assert "column 10 of 'strength/>>>rr**12'" in marked["config.interactions[0].energy"]
     assert "'heat' is not known here" in marked["config.dynamics.temperature"]
-
-
-def test_diagnostics_that_a_wrong_key_takes_away_are_no_mistakes(tmp_path, capsys):
-    path = tmp_path / "heated_cavity.toml"
-    path.write_text((SCENARIOS / "flow" / "heated_cavity.toml").read_text().replace("sides.x", "sides.z"))
-    assert main(["check", str(path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "scalars.temperature.sides.z is given, and the flow is plane" in line
-
-
-def test_a_mistake_repaired_for_the_search_adds_no_other(tmp_path, capsys):
-    path = tmp_path / "mixture.toml"
-    repairs = [("observd", "observed"), ("rr**", "r**"), ("+ heat", ""), ("bussy", "bussi"), ("every = 3", "every = 5")]
-    repairs += [("enery", "energy"), ("speces", "species"), ('"breadth"', "6.0")]
-    for kept in range(len(repairs)):
-        text = MIXTURE
-        for index, (wrong, right) in enumerate(repairs):
-            text = text if index == kept else text.replace(wrong, right)
-        path.write_text(text)
-        assert main(["check", str(path)]) == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_other_verbs_report_the_first_mistake_and_the_number_of_others(check, tmp_path, capsys):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from simkit.cli.gallery import write_index
-from simkit.cli.main import main
 from simkit.cli.markdown import escaped
 from simkit.scenario.catalog import find_scenario
+from tests.every import every
 
 markdown_it = pytest.importorskip("markdown_it", reason="reads Markdown as GitHub does, but for its links")
 HOSTILE = (
@@ -49,7 +49,7 @@ class Words(html.parser.HTMLParser):
         self.text += data
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@every("text", HOSTILE)
 def test_markdown_shows_a_text_as_it_is(text):
     words = Words(_page(escaped(text)))
     assert words.tags == ["p"]
@@ -101,10 +101,12 @@ def test_scenarios_drawn_before_stay_in_the_index(tmp_path):
     assert not {"script", "a", "s"} & set(Words(_page((tmp_path / "README.md").read_text())).tags)
 
 
-@pytest.mark.parametrize("card", [{**CARD, "name": "../mine"}, {"name": "mine"}, [1], CARD])
+@every("card", [{**CARD, "name": "../mine"}, {"name": "mine"}, [1], CARD])
 def test_a_damaged_card_is_not_shown(card, tmp_path):
-    drawn(tmp_path, "mine", card)
-    assert write_index([], tmp_path).read_text().count("<img") == (card == CARD)
+    folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+    folder.mkdir()
+    drawn(folder, "mine", card)
+    assert write_index([], folder).read_text().count("<img") == (card == CARD)
 
 
 def test_pages_show_texts_of_a_scenario_literally(tmp_path):
@@ -118,56 +120,3 @@ def test_pages_show_texts_of_a_scenario_literally(tmp_path):
     notes = Words(_page((tmp_path / "README.md").read_text()))
     assert notes.tags.count("img") == 1 and not {"script", "a", "s", "em", "strong"} & set(notes.tags)
     assert HOSTILE[0] in notes.text and HOSTILE[1] in notes.text
-
-
-FLOW = """
-name = "lid"
-title = "A lid"
-summary = "A lid slides."
-simulation = "flow.domain"
-config.viscosity = 0.1
-config.courant_number = 0.5
-[config.axes]
-x = { cells = 8, to = 1.0, lower = "wall", upper = "wall" }
-y = { cells = 8, to = 1.0, lower = "wall", upper = { kind = "wall", u = 1 } }
-[params]
-time_step = 0.1
-[run]
-steps = 4
-every = 1
-[render]
-view = "field"
-quantity = "speed"
-"""
-PARTICLES = """
-name = "pair"
-title = "A pair"
-summary = "Two charges repel each other in a trap."
-simulation = "molecular.system"
-[config]
-dimension = 2
-particles.charge = { count = 2, diameter = 0.15 }
-start = { radius = 1.5, separation = 2.0 }
-interactions = [{ energy = "1/r" }]
-fields = [{ energy = "stiffness*(x**2 + y**2)" }]
-relax = { force_tolerance = 1e-3 }
-[params]
-stiffness = 1.0
-[run]
-steps = 100
-every = 1
-[render]
-view = "particles"
-quantity = "species"
-"""
-
-
-def test_flows_and_particles_of_files_are_drawn_one_after_the_other(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for name, text in (("lid", FLOW), ("pair", PARTICLES)):
-        (tmp_path / f"{name}.toml").write_text(text)
-        assert main(["gallery", f"{name}.toml", "-o", "drawn"]) == 0
-        card = json.loads((tmp_path / "drawn" / name / "card.json").read_text())
-        assert card["command"] == f"simkit run {name}.toml" and card["diagnostics"]
-    page = (tmp_path / "drawn" / "index.html").read_text()
-    assert page.count("<img") == 2 and "simkit run lid.toml" in page and "simkit run pair.toml" in page

@@ -6,15 +6,25 @@ import io
 import math
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
+import pytest
+
 from simkit.cli.main import main
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+
+# Pages whose code runs in a few seconds; tests/thorough/docs runs that of the others.
+QUICK = (
+    *("api", "checked_numbers", "compiler", "extending", "jax_cfd", "optimization", "page", "reliability"),
+    *("rigid_models", "simulations", "spectral", "speed"),
+)
 
 # A page shows numbers to a few digits. Rounding differs between machines by about 1e-7 in single precision, which
 # cancellation may magnify; numbers smaller than TINY on both sides are residuals of rounding.
@@ -85,6 +95,20 @@ def run_page(page: Path, folder: Path) -> None:
             assert_shown(block.text, printed, block.tolerance, where)
         elif block.language == "console":
             _run_console(block, where)
+
+
+def run_alone(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a page's blocks in an empty folder, and leave the modules and the precision of this process as they were."""
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    modules, wide = set(sys.modules), jax.config.jax_enable_x64
+    try:
+        run_page(page, folder)
+    finally:
+        jax.config.update("jax_enable_x64", wide)
+        for name in set(sys.modules) - modules:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(folder)):
+                del sys.modules[name]
 
 
 def commands(block: Block) -> Iterator[tuple[list[str], str]]:

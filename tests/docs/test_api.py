@@ -1,38 +1,18 @@
 """The generated pages, docs/api.md and docs/simulations.md, equal docstrings and declarations."""
 
-import importlib.util
-from pathlib import Path
-
-import pytest
-
 from simkit.scenario.registry import FACTORIES
-
-DOCS = Path(__file__).parents[2] / "docs"
-
-
-@pytest.fixture(scope="module")
-def made():
-    """Return a function that loads a program that generates a page."""
-
-    def load(name):
-        spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-        assert spec and spec.loader
-        program = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(program)
-        return program
-
-    return load
+from tests.docs.generated import DOCS, check_section, program
+from tests.every import every
 
 
-def test_the_page_of_the_public_surface_equals_the_docstrings(made):
-    program = made("make_api")
-    assert program.page() == (DOCS / "api.md").read_text(), "write it again: make api"
-    assert program._sentence(program.page) == "Return the text of docs/api.md."
+def test_the_page_of_the_public_surface_equals_the_docstrings():
+    page = program("make_api").page()
+    assert page == (DOCS / "api.md").read_text(), "write it again: make api"
 
 
-@pytest.mark.parametrize("name", sorted(FACTORIES))
-def test_the_page_of_simulations_equals_their_declarations(name, made):
-    assert made("make_simulations").section(name) in (DOCS / "simulations.md").read_text(), "write it again: make api"
+@every("name", ("flow.kolmogorov_turbulence", "molecular.basin_hopping", "rigid.bouncing_ball"))
+def test_the_page_of_simulations_equals_their_declarations(name):
+    check_section(name)
 
 
 def test_the_page_of_simulations_has_no_other_section():
@@ -40,5 +20,6 @@ def test_the_page_of_simulations_has_no_other_section():
     assert [line[3:] for line in lines if line.startswith("## ")] == [*sorted(FACTORIES), "Functions of expressions"]
 
 
-def test_the_functions_of_expressions_equal_their_declarations(made):
-    assert made("make_simulations").functions() in (DOCS / "simulations.md").read_text(), "write it again: make api"
+def test_the_functions_of_expressions_equal_their_declarations():
+    functions = program("make_simulations").functions()
+    assert functions in (DOCS / "simulations.md").read_text(), "write it again: make api"

@@ -1,11 +1,10 @@
 """Documentation pages: their code runs and prints the shown output, their links, names and flags exist."""
 
+import functools
 import importlib
 import re
-import sys
 import tomllib
 
-import jax
 import pytest
 
 from simkit.cli.main import REGISTERED, VERBS, Parser
@@ -13,33 +12,17 @@ from simkit.errors import UserError
 from simkit.scenario import schema
 from simkit.scenario.catalog import list_scenarios
 from simkit.scenario.registry import PAINTERS, SIMULATIONS, VIEWS
-from tests.docs.pages import PAGES, REPOSITORY, assert_shown, blocks, run_page
+from tests.docs.pages import PAGES, QUICK, REPOSITORY, assert_shown, blocks, run_alone, run_page
+from tests.every import every
 
 # Groups of entry points are not Python names.
 GROUPS = {registry.group for registry in (SIMULATIONS, VIEWS, REGISTERED)}
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+every_page = every("page", PAGES, ids=lambda page: page.stem)
 
 
-# The first pages for a newcomer; the code of the others takes minutes in total.
-FIRST = ("README", "concepts", "writing_a_scenario", "writing_a_simulation", "reliability", "structures")
-
-
-@pytest.mark.parametrize(
-    "page",
-    [page if page.stem in FIRST else pytest.param(page, marks=pytest.mark.thorough) for page in PAGES],
-    ids=lambda page: page.stem,
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem in QUICK], ids=lambda page: page.stem)
 def test_every_example_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    modules, wide = set(sys.modules), jax.config.jax_enable_x64
-    try:
-        run_page(page, tmp_path)
-    finally:
-        jax.config.update("jax_enable_x64", wide)
-        for name in set(sys.modules) - modules:
-            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
-                del sys.modules[name]
+    run_alone(page, tmp_path, monkeypatch)
 
 
 @every_page
@@ -140,12 +123,10 @@ def test_every_name_verb_and_flag_that_a_page_mentions_exists(page):
     quoted = " ".join(words)
     for name in set(re.findall(r"\bsimkit(?:\.[A-Za-z_]\w*)+", quoted)) - GROUPS:
         assert resolved(name), f"{page.name}: {name} does not exist"
-    parsers = {verb: parser_of(verb) for verb in VERBS}
     for verb in re.findall(r"^simkit ([a-z]+)", "\n".join(words), re.MULTILINE):
         assert verb in VERBS, f"{page.name}: simkit {verb} is no verb"
-    flags = {flag for parser in parsers.values() for action in parser._actions for flag in action.option_strings}
     for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", quoted):
-        assert flag in flags | {"--version"} or page.stem == "speed", f"{page.name}: {flag} is no flag"
+        assert flag in flags() or page.stem == "speed", f"{page.name}: {flag} is no flag"
 
 
 def resolved(name):
@@ -163,8 +144,13 @@ def resolved(name):
     return True
 
 
-def parser_of(verb):
-    parser = Parser(allow_abbrev=False)
-    importlib.import_module(f"simkit.cli.verbs.{verb}").add_arguments(parser)
-    parser.add_argument("--json")
-    return parser
+@functools.cache
+def flags():
+    """Return the flags of all verbs, as their help shows them."""
+    found = {"--version"}
+    for verb in VERBS:
+        parser = Parser(allow_abbrev=False)
+        importlib.import_module(f"simkit.cli.verbs.{verb}").add_arguments(parser)
+        parser.add_argument("--json")
+        found |= set(re.findall(r"(?<![\w-])--[a-z][\w-]*", parser.format_help()))
+    return found

@@ -242,11 +242,7 @@ MISTAKES = {
         'view = "field"\nwindow = { z = [0, 1] }',
         "toy.toml: render.window.z is not a known key",
     ),
-    "window": (
-        'view = "field"',
-        'view = "field"\nwindow = { x = [1, 0] }',
-        "toy.toml: render.window.x = [1, 0]",
-    ),
+    "window": ('view = "field"', 'view = "field"\nwindow = { x = [1, 0] }', "toy.toml: render.window.x = [1, 0]"),
     "colors of a chart": (
         'view = "field"',
         'view = "chart"',

@@ -1,22 +1,24 @@
-"""Scenarios of simulations without a scenario file, for every registered factory."""
+"""Scenarios of simulations without a scenario file."""
 
-import pytest
+import dataclasses
 
 import simkit
-from simkit.scenario.made_in_python import scenario_of
-from simkit.scenario.registry import FACTORIES, SIMULATIONS
-from tests.flow.plane_channel import plane_channel
-
-NEED_ARGUMENTS = {"flow.domain", "molecular.system", "rigid.mjcf"}
+from tests.core.toys import oscillator
+from tests.every import every
+from tests.scenario.shipped import FEW_FACTORIES, check_that_a_factory_becomes_a_scenario
 
 
-@pytest.mark.parametrize("name", sorted(set(FACTORIES) - NEED_ARGUMENTS))
+@every("name", FEW_FACTORIES)
 def test_the_result_of_a_factory_becomes_a_scenario(name):
-    simulation = SIMULATIONS.resolve(name)()
-    scenario, left = scenario_of(simulation, {"steps": 10})
-    assert scenario.made is simulation and not left
+    check_that_a_factory_becomes_a_scenario(name)
 
 
 def test_a_bare_simulation_runs_and_keeps_its_units():
-    run = simkit.run(plane_channel((6, 4)), steps=4, every=2, perturbation=0.1)
-    assert run["bulk_velocity"].attrs["units"] == "U" and run["speed"].dims == ("time", "y", "x")
+    simulation = dataclasses.replace(
+        oscillator(2),
+        observe=lambda state, params: {"angle": state.position},
+        dimensions={"angle": ("oscillator",)},
+        quantities={"energy": simkit.Quantity("J", "of all"), "angle": simkit.Quantity("rad", "of each")},
+    )
+    run = simkit.run(simulation, steps=4, every=2, frequency=2.0)
+    assert run["energy"].attrs["units"] == "J" and run["angle"].dims == ("time", "oscillator")

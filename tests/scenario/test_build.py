@@ -10,13 +10,15 @@ import pytest
 from simkit.core.simulation import Equilibrium
 from simkit.core.status import converged_when
 from simkit.errors import UserError
-from simkit.scenario import registry
+from simkit.scenario import catalog, registry
 from simkit.scenario.build import build
-from simkit.scenario.catalog import find_scenario, list_scenarios
+from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import apply_overrides
 from simkit.scenario.schema import parse_scenario
+from tests.every import every
 from tests.scenario import examples
 from tests.scenario.examples import GOOD, decay
+from tests.scenario.shipped import FEW, check_that_it_builds
 
 
 def read(text: str = GOOD):
@@ -44,14 +46,15 @@ def test_the_files_values_become_the_default_parameters():
     assert simulation.init(simulation.params, jax.random.key(0))["height"].shape == (5, 7)
 
 
-def test_a_scenario_may_be_given_by_name_and_by_path(tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text(find_scenario("channel_flow").text)
-    shapes = {name: value.shape for name, value in build(find_scenario("channel_flow")).params.items()}
-    for given in ("channel_flow", path, str(path)):
-        assert {name: value.shape for name, value in build(given).params.items()} == shapes
-    with pytest.raises(UserError, match="did you mean 'channel_flow'"):
-        build("chanel_flow")
+def test_a_scenario_may_be_given_by_name_and_by_path(tmp_path, monkeypatch):
+    path = tmp_path / "decay" / "toy_decay.toml"
+    path.parent.mkdir()
+    path.write_text(GOOD)
+    monkeypatch.setattr(catalog, "shipped_folder", lambda: tmp_path)
+    for given in ("toy_decay", path, str(path), find_scenario("toy_decay")):
+        assert set(build(given).params) == {"rate", "time_step", "coupling", "offset"}, given
+    with pytest.raises(UserError, match="did you mean 'toy_decay'"):
+        build("toy_decy")
 
 
 def test_a_parameter_not_in_the_file_keeps_the_default_of_the_factory():
@@ -61,7 +64,7 @@ def test_a_parameter_not_in_the_file_keeps_the_default_of_the_factory():
         build(apply_overrides(read(), ["params.ofset=4"]))
 
 
-@pytest.mark.parametrize("enabled", [False, True])
+@every("enabled", [False, True])
 def test_arrays_follow_the_precision_that_jax_runs_in(enabled):
     with jax.enable_x64(enabled):
         simulation = build(read())
@@ -75,8 +78,8 @@ def test_a_float64_scenario_is_never_built_in_32_bits(x64):
         assert "run.precision = 'float64' but JAX runs in 32 bits" in refusal(scenario)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "phrase"),
+@every(
+    "old, new, phrase",
     [
         ("width = 2.0", "widht = 2.0", "config.widht is not an argument of toy.decay; did you mean 'width'?"),
         ("[params.rate]", "[params.rates]", "params.rates is not a parameter of toy.decay; did you mean 'rate'?"),
@@ -139,8 +142,8 @@ def test_a_reduction_over_time_is_refused_where_the_run_converges(monkeypatch):
     assert "objectives.decayed.reduce = 'mean' has no meaning for toy.decay" in refusal(read(text))
 
 
-@pytest.mark.parametrize(
-    ("factory", "phrase"),
+@every(
+    "factory, phrase",
     [
         (lambda **config: 3, "simulation = 'toy.decay' made int; its factory must return a Simulation"),
         (lambda *, points, **config: 3, "config.points is missing; toy.decay has no default for it: set points"),
@@ -173,10 +176,9 @@ def test_building_computes_nothing(monkeypatch):
     build(read())
 
 
-@pytest.mark.parametrize("scenario", list_scenarios()[0], ids=lambda scenario: scenario.name)
-def test_every_shipped_scenario_builds(scenario):
-    with jax.enable_x64(scenario.run.precision == "float64"):
-        build(scenario)
+@every("name", FEW)
+def test_a_shipped_scenario_of_each_domain_builds(name):
+    check_that_it_builds(name)
 
 
 def test_a_parameter_without_effect_in_a_simulation_of_a_package_is_refused(monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.scenario import catalog
 from simkit.scenario.catalog import find_scenario, list_scenarios, shipped_folder
+from tests.every import every
 from tests.scenario.examples import GOOD
 
 
@@ -74,8 +75,8 @@ def test_a_path_finds_a_file_of_any_name(folder, tmp_path, monkeypatch):
         assert find_scenario(path).name == "slow"
 
 
-@pytest.mark.parametrize(
-    ("name", "phrase"),
+@every(
+    "name, phrase",
     [
         ("slwo", "unknown scenario 'slwo'; did you mean 'slow'? `simkit list` shows every name"),
         ("xyz", "unknown scenario 'xyz'; `simkit list` shows every name"),

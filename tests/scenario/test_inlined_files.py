@@ -10,6 +10,7 @@ from simkit.scenario import inlined, registry
 from simkit.scenario.overrides import apply_overrides, with_values
 from simkit.scenario.schema import MAX_BYTES, parse_scenario, read_scenario
 from simkit.storage.run_directory import RunDirectory
+from tests.every import every
 from tests.scenario.examples import GOOD
 from tests.toys import begun
 
@@ -25,9 +26,14 @@ def any_config(monkeypatch, toy):
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "toy.toml").write_text(NAMING)
-    (tmp_path / "notes.txt").write_text(TEXT)
-    return tmp_path
+    return filled(tmp_path)
+
+
+def filled(folder):
+    (folder / "toy.toml").write_text(NAMING)
+    (folder / "notes.txt").write_text(TEXT)
+    (folder / "link").symlink_to("/etc")
+    return folder
 
 
 def refusal(function, *arguments):
@@ -63,7 +69,7 @@ def test_a_scenario_without_files_keeps_its_text():
     assert parse_scenario(GOOD, "toy.toml").text == GOOD
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         *("", "\n", "\n\n", "no end of line", "'", "''", "'''", "ends in '", '"""\n', "\\", "\\u0041\\", '"\\"\n'),
@@ -117,9 +123,11 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize(("spoil", "phrase"), UNREADABLE.values(), ids=UNREADABLE)
-def test_a_file_that_cannot_be_inlined_is_refused_in_one_line(folder, monkeypatch, spoil, phrase):
-    spoil(folder / "notes.txt")
+@every("spoil, phrase", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_file_that_cannot_be_inlined_is_refused_in_one_line(tmp_path, monkeypatch, spoil, phrase):
+    folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+    folder.mkdir()
+    spoil(filled(folder) / "notes.txt")
     monkeypatch.chdir(folder)
     message = refusal(read_scenario, Path("toy.toml"))
     assert message.startswith("toy.toml: config.method.file: ") and phrase in message
@@ -141,15 +149,14 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("value", "phrase"), MISTAKES.values(), ids=MISTAKES)
+@every("value, phrase", MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_in_the_name_of_a_file_is_refused_in_one_line(folder, value, phrase):
-    (folder / "link").symlink_to("/etc")
     text = NAMING.replace('{ file = "notes.txt" }', value)
     assert phrase in refusal(parse_scenario, text, folder / "toy.toml")
 
 
-@pytest.mark.parametrize(
-    ("table", "phrase"),
+@every(
+    "table, phrase",
     [
         ('"other.txt" = "text"', "config.method.file = 'notes.txt' is not in [files]; add its text there"),
         ('"notes.txt" = "text"\n"other.txt" = "text"', "files.'other.txt' is not named in [config]"),

@@ -12,6 +12,7 @@ from simkit.scenario.loading import load
 from simkit.scenario.over import MAX_COUNT, parse_over
 from simkit.scenario.overrides import apply_overrides, with_values
 from simkit.scenario.schema import parse_scenario
+from tests.every import every
 from tests.scenario.examples import GOOD
 
 
@@ -42,7 +43,7 @@ def test_one_call_changes_params_config_and_run_alike(scenario):
     assert vars(changed.run) == {"steps": 2000, "every": 20, "precision": "float64", "seed": 9, "stop": ""}
 
 
-@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 10**12, 2**63 - 1])
+@every("value", [2**31, -(2**31) - 1, 10**12, 2**63 - 1])
 def test_integers_beyond_32_bits_are_refused(scenario, value):
     for setting in (f"cells=[{value}, 3]", f"config.other={value}"):
         message = refusal(apply_overrides, scenario, [setting])
@@ -59,16 +60,16 @@ def test_the_original_scenario_is_unchanged(scenario):
     assert scenario == parse_scenario(GOOD, "toy.toml")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@every(
+    "text, value",
     [("0.25", 0.25), (" 2 ", 2.0), (".5", 0.5), ("+.5e0", 0.5), ("5.", 5.0), ("1e-1", 0.1), ("0.25 # comment", 0.25)],
 )
 def test_loose_notations_of_numbers_are_read(scenario, text, value):
     assert apply_overrides(scenario, [f"rate={text}"]).parameters["rate"].default == value
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@every(
+    "text, value",
     [
         ("exact", "exact"),
         ('"with space"', "with space"),
@@ -118,8 +119,8 @@ def test_parameters_that_the_file_does_not_mention_are_set_and_swept_like_others
     assert "--set params.offset = 'x' is a string" in refusal(apply_overrides, scenario, ["params.offset=x"])
 
 
-@pytest.mark.parametrize(
-    ("settings", "phrase"),
+@every(
+    "settings, phrase",
     [
         (["rate=-5"], "--set rate = -5 is below its lower bound 0.1; choose a value in [0.1, 10]"),
         (["params.rate=50"], "--set params.rate = 50 is above its upper bound 10; choose a value in [0.1, 10]"),
@@ -175,8 +176,8 @@ def test_a_bad_setting_is_refused_in_one_line(scenario, settings, phrase):
     assert phrase in refusal(apply_overrides, scenario, settings)
 
 
-@pytest.mark.parametrize(
-    ("settings", "phrase"),
+@every(
+    "settings, phrase",
     [
         (
             ["steps=1001"],
@@ -231,7 +232,7 @@ def test_a_geometric_range_has_both_ends_exactly_and_equal_ratios(scenario):
         assert math.isclose(right / left, math.sqrt(10.0), rel_tol=1e-14)
 
 
-@pytest.mark.parametrize("spec", ["0.1:10:99991", "0.1:10:99991:log", "10:0.1:777:log"])
+@every("spec", ["0.1:10:99991", "0.1:10:99991:log", "10:0.1:777:log"])
 def test_rounding_never_moves_a_range_past_the_bounds(scenario, spec):
     _, values = parse_over(scenario, f"rate={spec}")
     assert min(values) == 0.1
@@ -243,8 +244,8 @@ def test_a_list_gives_its_numbers_in_order(scenario):
     assert parse_over(scenario, "rate=1, .5,4e0")[1] == (1.0, 0.5, 4.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "phrase"),
+@every(
+    "text, phrase",
     [
         ("rat=1:2:3", "--over rat is not a parameter of toy_decay; did you mean 'rate'?"),
         ("cells=1:2:3", "--over cells is not a parameter of toy_decay; write --over config.cells=a,b"),
@@ -295,8 +296,8 @@ def test_a_key_inside_an_argument_that_the_file_does_not_mention_is_set_as_in_th
     assert apply_overrides(load("viscosity_from_frames"), ["config.cells.0=12"]).config["cells"] == (12, 32)
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "phrase"),
+@every(
+    "name, key, phrase",
     [
         ("channel_flow", "config.relax.pressure", "'relax' is not an argument of flow.domain; known names: axes, c"),
         ("lennard_jones_fluid", "config.relx.pressure", "did you mean 'config.relax.pressure'?"),
@@ -311,8 +312,8 @@ def test_a_key_inside_an_unknown_argument_names_it_and_the_nearest(name, key, ph
     assert phrase in refusal(apply_overrides, load(name), [f"{key}=1"])
 
 
-@pytest.mark.parametrize(
-    ("scenario", "setting"),
+@every(
+    "scenario, setting",
     [
         ("lid_driven_cavity", {"config.observed": ["u"]}),  # a shorter list than in the file
         ("binary_glass", {"config.task": "relax"}),  # a word in place of a list

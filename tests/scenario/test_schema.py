@@ -14,6 +14,7 @@ from simkit.errors import UserError
 from simkit.scenario.schema import REDUCTIONS, parse_scenario, read_scenario
 from simkit.scenario.sections import ParameterSettings
 from simkit.scenario.validations import check_validations
+from tests.every import every
 from tests.scenario.examples import GOOD
 from tests.scenario.mistakes import MISTAKES, MISTAKES_OF_VALIDATIONS
 
@@ -98,7 +99,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path):
     assert read_scenario(path).title == "Decay"
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@every("mistake", MISTAKES)
 def test_a_mistake_is_refused_in_one_line_with_a_remedy(mistake):
     old, new, phrase = MISTAKES[mistake]
     message = refusal(changed(old, new))
@@ -106,7 +107,7 @@ def test_a_mistake_is_refused_in_one_line_with_a_remedy(mistake):
     assert message.startswith("toy.toml: ")
 
 
-@pytest.mark.parametrize("mistake", MISTAKES_OF_VALIDATIONS)
+@every("mistake", MISTAKES_OF_VALIDATIONS)
 def test_overrides_of_a_validation_are_checked_against_the_simulation(mistake):
     old, new, phrase = MISTAKES_OF_VALIDATIONS[mistake]
     scenario = parse_scenario(changed(old, new), "folder/toy.toml")
@@ -129,8 +130,8 @@ def test_a_file_may_change_parts_of_a_declaration():
     assert found["coupling"].default == ((1.0, 0.0), (0.0, 1.0))
 
 
-@pytest.mark.parametrize(
-    ("line", "phrase"),
+@every(
+    "line, phrase",
     [
         ("rat = 1", "params.rat is not a parameter of toy.decay; did you mean 'rate'?"),
         ("rate = [1, 2]", "params.rate.default has shape (2,); toy.decay expects ()"),
@@ -147,7 +148,7 @@ def test_settings_that_the_declaration_does_not_allow_are_refused(line, phrase):
     assert phrase in str(caught.value) and str(caught.value).startswith("toy.toml: ")
 
 
-@pytest.mark.parametrize("table", ["run", "render"])
+@every("table", ["run", "render"])
 def test_a_missing_table_is_named(table):
     text = "\n".join(line for line in GOOD.split("\n\n") if not line.startswith(f"[{table}]"))
     assert f"toy.toml: the table [{table}] is missing; add [{table}] with" in refusal(text)
@@ -174,8 +175,8 @@ def test_a_refused_number_of_steps_is_one_mistake():
     assert "run.steps = 0 is out of range" in str(refused.value) and not refused.value.others
 
 
-@pytest.mark.parametrize(
-    ("make", "phrase"),
+@every(
+    "make, phrase",
     [
         (lambda path: None, "does not exist; check the path"),
         (lambda path: path.mkdir(), "is a directory; give a .toml file"),
@@ -188,7 +189,8 @@ def test_a_refused_number_of_steps_is_one_mistake():
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path, make, phrase):
-    path = tmp_path / "toy.toml"
+    path = tmp_path / f"{len(list(tmp_path.iterdir()))}" / "toy.toml"
+    path.parent.mkdir()
     make(path)
     with pytest.raises(UserError) as caught:
         read_scenario(path)
@@ -196,7 +198,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path, make, phras
     assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize("name", ["a\nb.toml", "null\0.toml", "x" * 5000 + ".toml"])
+@every("name", ["a\nb.toml", "null\0.toml", "x" * 5000 + ".toml"])
 def test_an_odd_path_is_refused_in_one_line(tmp_path, name):
     with pytest.raises(UserError) as caught:
         read_scenario(tmp_path / name)
@@ -212,27 +214,8 @@ def test_a_file_name_over_two_lines_does_not_break_the_message():
 def test_damaged_files_give_a_scenario_or_one_line_and_nothing_else():
     generator = random.Random(20)
     pieces = [
-        "\n",
-        "[",
-        "]",
-        "=",
-        '"',
-        "'",
-        "#",
-        ".",
-        "{",
-        "}",
-        ",",
-        "-",
-        "0",
-        "1e999",
-        "nan",
-        "true",
-        "\0",
-        "\u2028",
-        "[[",
-        "é",
-        "'''",
+        *("\n", "[", "]", "=", '"', "'", "#", ".", "{", "}", ",", "-", "0", "1e999", "nan", "true", "\0"),
+        *("\u2028", "[[", "é", "'''"),
     ]
     refused = 0
     for _ in range(600):
@@ -261,19 +244,8 @@ def test_damaged_files_give_a_scenario_or_one_line_and_nothing_else():
 
 def test_values_replaced_by_any_other_toml_value_give_one_line():
     values = [
-        "-1",
-        "1e400",
-        "true",
-        "nan",
-        "''",
-        "'word'",
-        "[]",
-        "[[1], 2]",
-        "{}",
-        "{a = {b = [1]}}",
-        "[{}]",
-        "1979-05-27",
-        "07:32:00",
+        *("-1", "1e400", "true", "nan", "''", "'word'", "[]", "[[1], 2]", "{}", "{a = {b = [1]}}", "[{}]"),
+        *("1979-05-27", "07:32:00"),
     ]
     for line in [line for line in GOOD.splitlines() if "=" in line]:
         for value in values:
@@ -283,7 +255,7 @@ def test_values_replaced_by_any_other_toml_value_give_one_line():
                 assert str(error).isprintable()
 
 
-@pytest.mark.parametrize(
+@every(
     "hostile",
     [
         '"' + '\\"' * 400_000,

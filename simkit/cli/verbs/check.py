@@ -1,7 +1,6 @@
 """List all mistakes in a scenario file, without running it."""
 
 import argparse
-import dataclasses
 import sys
 
 from simkit.cli.flags import as_line
@@ -16,22 +15,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Print one line for each mistake; exit code 2 if there is any."""
-    from simkit.errors import UserError
+    from simkit.errors import Mistakes
     from simkit.render.color import check_scenario
     from simkit.scenario.catalog import path_of
-    from simkit.scenario.examination import mistake, mistakes_in
+    from simkit.scenario.examination import as_data, mistakes_in
 
     path, _ = path_of(arguments.scenario)
     found, scenario = mistakes_in(path)
     if scenario is not None:
-        try:
+        colors = Mistakes()
+        with colors.kept("render.colormap"):
             check_scenario(scenario)
-        except UserError as error:
-            found.append(mistake(str(error)))
+        found += colors.found
     if arguments.json:
-        print_json({"file": str(path), "mistakes": [dataclasses.asdict(each) for each in found]})
+        print_json({"file": str(path), "mistakes": list(map(as_data, found))})
     for each in found:
-        print(f"simkit: {as_line(each.message)}", file=sys.stderr)
+        print(f"simkit: {as_line(str(each))}", file=sys.stderr)
     if not found and scenario is not None and not arguments.json:
         print(f"{scenario.name}: no mistake found; run it with: simkit run {arguments.scenario}")
     return WRONG_INPUT if found else FINE

@@ -10,7 +10,6 @@ from simkit.cli.arguments import add_mode, add_scenario, add_wrt, given_of, name
 from simkit.cli.processes import add_processes, follow, group_of, together
 from simkit.cli.progress import Progress
 from simkit.cli.reports.derivative import report
-from simkit.cli.reports.second import report_second
 from simkit.cli.work import carry_out
 from simkit.errors import UserError
 from simkit.scenario.scenario import Scenario
@@ -77,6 +76,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.second:
         if arguments.memory:
             raise UserError("--second has no memory limit; leave --memory out")
+        from simkit.cli.reports.second import report_second
+
         return report_second(scenario, wrt, objective, arguments)
     if arguments.check and arguments.memory:
         raise UserError("--check has no memory limit; leave --memory or --check out")

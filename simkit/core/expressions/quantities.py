@@ -48,7 +48,7 @@ def with_expressions(
     expressions: dict[str, Expression] = {}
     axes: dict[str, tuple[str, ...]] = {}
     for number, (name, one) in enumerate(quantities.items()):
-        with kept.kept():
+        with kept.kept(f"quantities.{name}"):
             wrong = set(list(quantities)[:number]) - set(expressions)
             if not wrong.isdisjoint(parse(one.text, one.where).names):
                 continue  # It cannot be checked; the wrong one is refused.

@@ -54,7 +54,7 @@ class Scope:
                 for inner in value:
                     visit(inner)
             elif isinstance(value, FormulaText):
-                with mistakes.kept():
+                with mistakes.kept(value.where):
                     self._refuse_names(value, names_at(value.where))
 
         visit(settings)

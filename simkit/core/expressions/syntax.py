@@ -8,9 +8,11 @@ from collections.abc import Collection
 from typing import NoReturn
 
 from simkit.core.expressions.names import CONSTANTS, FUNCTIONS, OTHER_NAMES, Function
-from simkit.errors import UserError, nearest, one_line
+from simkit.errors import Remedy, UserError, closest, nearest, one_line
 
 MAX_LENGTH, MAX_DEPTH, MAX_PARTS = 1000, 100, 400
+# In place of a wrong formula or an unknown name, to look for further mistakes.
+STAND_IN = "1"
 
 _NOT_ARITHMETIC = "is not arithmetic; write numbers, names, entries of arrays, + - * / **, comparisons and functions"
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
@@ -56,7 +58,7 @@ def parse(
     if len(text) > MAX_LENGTH:
         raise UserError(f"{where}: an expression of {len(text)} characters; write at most {MAX_LENGTH}")
     if bad := next((column for column, letter in enumerate(text, 1) if not letter.isprintable()), 0):
-        raise UserError(f"{where}: column {bad}: a character that cannot be printed; remove it")
+        raise refusal(text, where, f"column {bad}: a character that cannot be printed; remove it")
     if not text.strip():
         raise UserError(f"{where}: an empty expression; write a number or a formula")
     try:
@@ -66,7 +68,7 @@ def parse(
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         column = (getattr(error, "offset", None) or 1) + len(text) - len(text.lstrip())
         reason = one_line(getattr(error, "msg", "") or "it is nested too deeply")
-        raise UserError(f"{where}: {_marked(text, column)}: not an expression ({reason}); repair it") from None
+        raise refusal(text, where, f"{_marked(text, column)}: not an expression ({reason}); repair it") from None
     return _Checker(text, where, known, of_frames).checked(tree, is_condition)
 
 
@@ -92,12 +94,31 @@ def refuse(text: str, where: str, node: ast.expr, message: str) -> NoReturn:
     Raises:
         UserError: always.
     """
+    column, part = _place(text, node)
+    raise refusal(text, where, f"{_marked(text, column)}: '{part}' {message}")
+
+
+def _place(text: str, node: ast.expr) -> tuple[int, str]:
+    """Return the column of a part of an expression, from 1, and its text."""
     code = text.strip()
     # Columns of ast count bytes of the stripped text.
     before = code.encode()[: node.col_offset].decode(errors="ignore")
     column = len(text) - len(text.lstrip()) + len(before) + 1
-    part = one_line(ast.get_source_segment(code, node) or "", 40)
-    raise UserError(f"{where}: {_marked(text, column)}: '{part}' {message}")
+    return column, one_line(ast.get_source_segment(code, node) or "", 40)
+
+
+def refusal(text: str, where: str, problem: str, repaired: str = STAND_IN, unknown: str = "") -> UserError:
+    """Return the refusal of an expression.
+
+    Args:
+        text: of the expression.
+        where: file and key.
+        problem: message, with the marked column.
+        repaired: expression that is right in this place.
+        unknown: the unknown name in it, if that is the mistake.
+    """
+    remedy = Remedy("replace", repaired, of_formula=True, unknown=unknown)
+    return UserError(f"{where}: {problem}", key=where.rpartition(": ")[2], remedy=remedy)
 
 
 class _Checker:
@@ -166,6 +187,13 @@ class _Checker:
                 self.refuse(node, _NOT_ARITHMETIC)
         return False
 
+    def refuse_unknown(self, node: ast.expr, name: str, hint: str) -> NoReturn:
+        column, part = _place(self.text, node)
+        meant = closest(name, sorted(self.known or ())) or STAND_IN
+        repaired = f"{self.text[: column - 1]}{meant}{self.text[column - 1 + len(name) :]}"
+        problem = f"{_marked(self.text, column)}: '{part}' is not known here{hint}"
+        raise refusal(self.text, self.where, problem, repaired, name)
+
     def number(self, node: ast.expr, depth: int) -> None:
         if self.is_condition(node, depth + 1):
             self.refuse(node, "is a condition where a number is needed; write where(condition, 1, 0)")
@@ -182,7 +210,7 @@ class _Checker:
                 self.refuse(node, f"is a function; write {name}(...)")
             hint = "; did you mean 'time'?" if name == "t" and "time" in self.known else None
             hint = hint if self.known else "; write a plain number, without names"
-            self.refuse(node, f"is not known here{hint or nearest(name, sorted(self.known))}")
+            self.refuse_unknown(node, name, hint or nearest(name, sorted(self.known)))
         self.names[name] = None
 
     def call(self, node: ast.Call, name: str, depth: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from simkit.core.parameter import POSITIVE, UNBOUNDED, out_of_bounds
 from simkit.core.paths import below
 from simkit.core.settings.setting import Form, FormulaText, Setting, Settings, read, schema_of, shown
-from simkit.errors import Mistakes, UserError, nearest, one_line
+from simkit.errors import Mistakes, Remedy, UserError, about, closest, nearest, one_line
 
 _REQUIRED: Any = object()
 # Numbers of entries of a list with one for each axis.
@@ -27,7 +27,7 @@ def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNB
         if not _is_finite(value):
             raise UserError(f"{where} = {shown(value)} is not a finite number; write one")
         if not bounds[0] <= value <= bounds[1]:
-            raise UserError(f"{where} = {value:g} {out_of_bounds(bounds)}")
+            raise UserError(f"{where} = {value:g} {out_of_bounds(bounds)}", key=where, allowed=bounds)
         return float(value)
 
     low, high = bounds
@@ -42,7 +42,7 @@ def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 
     def check(value: Any, where: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             limit = f"at least {low}" if high == 2**31 - 1 else f"{low} to {high}"
-            raise UserError(f"{where} = {shown(value)} is not an integer of {limit}; write one")
+            raise UserError(f"{where} = {shown(value)} is not an integer of {limit}; write one", allowed=(low, high))
         return value
 
     return _setting("an integer", doc, check, default, {"type": "integer", "minimum": low, "maximum": high})
@@ -66,7 +66,9 @@ def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Settin
         if not isinstance(value, str) or value not in allowed:
             hint = nearest(value, allowed) if isinstance(value, str) else ""
             rest = hint if "did you mean" in hint else f"; choose one of {', '.join(allowed)}"
-            raise UserError(f"{where} = {shown(value)} is unknown{rest}")
+            meant = closest(value, allowed) if isinstance(value, str) else None
+            remedy = Remedy("replace", meant) if meant else None
+            raise UserError(f"{where} = {shown(value)} is unknown{rest}", key=where, allowed=allowed, remedy=remedy)
         return value
 
     return _setting(" or ".join(f'"{each}"' for each in allowed), doc, check, default, {"enum": list(allowed)})
@@ -142,7 +144,7 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
         if counts and len(value) not in counts:
             allowed = "2 in the plane, 3 in space" if counts == AXES else " or ".join(map(str, counts))
             raise UserError(f"{where} has {len(value)} entr{'y' if len(value) == 1 else 'ies'}; write {allowed}")
-        return tuple(of.check(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+        return tuple(_entry(of, entry, f"{where}[{index}]") for index, entry in enumerate(value))
 
     many = f" of {' or '.join(map(str, counts))}" if counts else ""
     sizes = {"minItems": min(counts), "maxItems": max(counts)} if counts else {}
@@ -170,7 +172,7 @@ def named(doc: str, one: Setting) -> Setting:
             raise UserError(f"{where} = {shown(value)} is no table; write names and values")
         mistakes, checked = Mistakes(), {}
         for name, entry in value.items():
-            with mistakes.kept():
+            with mistakes.kept(below(where, name)):
                 if not str(name).isidentifier() or len(str(name)) > 64:
                     raise UserError(
                         f"{where}: {one_line(name, 40)!r} is not a name; use up to 64 letters, digits and _"
@@ -229,6 +231,11 @@ def formula_text(value: Any, where: str) -> FormulaText:
         raise UserError(f"{where} = {shown(value)} is neither a finite number nor an expression; write one in quotes")
     parse(value, where, of_frames=False)
     return FormulaText(value, where)
+
+
+def _entry(of: Setting, entry: Any, where: str) -> Any:
+    with about(where):
+        return of.check(entry, where)
 
 
 def _is_finite(value: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from simkit.core.parameter import UNBOUNDED
 from simkit.core.paths import below
-from simkit.errors import Mistakes, UserError, nearest, one_line
+from simkit.errors import Mistakes, Remedy, UserError, closest, nearest, one_line
 
 type Form = Literal["value", "list", "table", "names"]
 
@@ -97,14 +97,15 @@ class Settings(Mapping[str, Any]):
         """Return the path of a key, for messages."""
         return below(self.where, key)
 
-    def refuse(self, key: str, problem: str) -> UserError:
+    def refuse(self, key: str, problem: str, remedy: Remedy | None = None) -> UserError:
         """Return an error about a key.
 
         Args:
             key: name of the key.
             problem: the problem and its remedy.
+            remedy: the remedy as data, where there is one only.
         """
-        return UserError(f"{self.path(key)} {problem}")
+        return UserError(f"{self.path(key)} {problem}", key=self.path(key), remedy=remedy)
 
 
 def read(entries: Any, keys: Mapping[str, Setting], where: str = "") -> Settings:
@@ -123,11 +124,10 @@ def read(entries: Any, keys: Mapping[str, Setting], where: str = "") -> Settings
     mistakes = Mistakes()
     for key in entries:
         if key not in keys:
-            hint = nearest(str(key), tuple(keys))
-            mistakes.found.append(f"{below(where, one_line(key, 64))} is not a known key{hint}")
+            mistakes.found.append(unknown_key(str(key), keys, where))
     values: dict[str, Any] = {}
     for key, setting in keys.items():
-        with mistakes.kept():
+        with mistakes.kept(below(where, key)):
             if key not in entries and setting.is_required:
                 raise UserError(f"{below(where, key)} is missing; give {setting.kind}: {setting.doc}")
             value = entries.get(key, setting.default)
@@ -135,6 +135,20 @@ def read(entries: Any, keys: Mapping[str, Setting], where: str = "") -> Settings
             values[key] = None if is_absent else setting.check(value, below(where, key))
     mistakes.raise_if_any()
     return Settings(values, where, frozenset(map(str, entries)))
+
+
+def unknown_key(key: str, keys: Mapping[str, Setting], where: str) -> UserError:
+    """Return the refusal of an unknown key of a table; its remedy is the closest known name, or to leave it out.
+
+    Args:
+        key: as written in a file.
+        keys: declared keys.
+        where: path of the table.
+    """
+    meant = closest(key, keys)
+    remedy = Remedy("rename", meant) if meant else Remedy("remove")
+    message = f"{below(where, one_line(key, 64))} is not a known key{nearest(key, tuple(keys))}"
+    return UserError(message, key=below(where, key), allowed=keys, remedy=remedy)
 
 
 def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callable[[Factory], Factory]:

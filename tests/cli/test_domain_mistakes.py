@@ -1,9 +1,9 @@
-"""Invalid bodies give one line and exit code 2, and leave no folder."""
+"""Invalid settings of flows and bodies give one line and exit code 2, and leave no folder."""
 
 import re
 from pathlib import Path
 
-import pytest
+from tests.every import every
 
 MODEL = """
 name = "mine"
@@ -25,7 +25,17 @@ view = "bodies"
 quantity = "position"
 """
 WELL_FORMED = '<mujoco><worldbody><body><joint {joint}/><geom size="0.1"/></body></worldbody></mujoco>'
+FACES = "config.axes.y={ faces = [-1.0, -0.5, -0.6, 0.5, 1.0], lower = 'wall', upper = 'wall' }"
 MISTAKES = {
+    "faces that do not increase": (
+        ["couette_poiseuille", "--set", FACES],
+        ["faces[1] = -0.5 is followed by -0.6", "increasing"],
+    ),
+    "stretching": (["couette_poiseuille", "--set", "config.axes.y.stretching=9.0"], ["stretching = 9", "[0, 6]"]),
+    "cells of the cavity": (
+        ["lid_driven_cavity", "--set", "config.axes.x.cells=2"],
+        ["axes.x.cells = 2", "integer of 4 to 16384"],
+    ),
     "moments of inertia": (
         ["asymmetric_top", "--set", "moment_x=1", "--set", "moment_y=1", "--set", "moment_z=3"],
         ["body 0", "1, 1, 3", "triangle inequality", "at most 2"],
@@ -41,7 +51,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("case", MISTAKES)
+@every("case", MISTAKES)
 def test_mistake_is_one_line_and_exit_code_2(case, simkit, tmp_path):
     words, expected = MISTAKES[case]
     ran = simkit("run", *words)
@@ -65,7 +75,7 @@ def test_bodies_that_overlap_at_the_start_are_named(simkit, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
-@pytest.mark.parametrize("case", MODELS)
+@every("case", MODELS)
 def test_mistake_in_a_model_is_one_line_and_exit_code_2(case, simkit, tmp_path):
     model, engine, expected = MODELS[case]
     (tmp_path / "mine.toml").write_text(MODEL.format(model=model, engine=engine))

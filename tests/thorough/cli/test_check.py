@@ -1,0 +1,36 @@
+"""`simkit check` on files whose simulation is made several times, or is large."""
+
+import json
+
+from simkit.cli.main import main
+from simkit.scenario.catalog import find_scenario
+from tests.cli.test_check import MIXTURE
+
+
+def test_a_mistake_repaired_for_the_search_adds_no_other(tmp_path, capsys):
+    path = tmp_path / "mixture.toml"
+    repairs = [("observd", "observed"), ("rr**", "r**"), ("+ heat", ""), ("bussy", "bussi"), ("every = 3", "every = 5")]
+    repairs += [("enery", "energy"), ("speces", "species"), ('"breadth"', "6.0")]
+    for kept in range(len(repairs)):
+        text = MIXTURE
+        for index, (wrong, right) in enumerate(repairs):
+            text = text if index == kept else text.replace(wrong, right)
+        path.write_text(text)
+        assert main(["check", str(path)]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_mistake_of_a_parameter_that_is_still_declared_hides_no_formula(tmp_path, capsys):
+    path = tmp_path / "mixture.toml"
+    path.write_text(MIXTURE.replace("[params]", '[params]\nweak = { default = 1.0, unit = "" }'))
+    assert main(["check", str(path), "--json"]) == 2
+    keys = [each["key"] for each in json.loads(capsys.readouterr().out)["mistakes"]]
+    assert {"params.weak.unit", "config.interactions[0].energy", "config.dynamics.method"} <= set(keys)
+
+
+def test_diagnostics_that_a_wrong_key_takes_away_are_no_mistakes(tmp_path, capsys):
+    path = tmp_path / "heated_cavity.toml"
+    path.write_text(find_scenario("heated_cavity").text.replace("sides.x", "sides.z"))
+    assert main(["check", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "scalars.temperature.sides.z is given, and the flow is plane" in line

@@ -1,0 +1,84 @@
+"""Verbs that need a shipped scenario, or take long."""
+
+import json
+
+import pytest
+
+from simkit import UserError
+
+FLOW = (
+    *("channel_flow", "--set", "config.axes.x.cells=8", "--set", "config.axes.y.cells=8"),
+    *("--set", "steps=40", "--set", "every=10"),
+)
+
+
+def test_show_lists_the_required_arguments_of_a_simulation(simkit, tmp_path):
+    body = '<body><freejoint/><geom type="sphere" size="0.1"/></body>'
+    (tmp_path / "ball.xml").write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
+    shown = json.loads(simkit("show", "rigid.mjcf", "--set", "model=@ball.xml", "--json").out)
+    assert shown["config"]["model"].startswith("<mujoco>") and "gravity" in shown["parameters"]
+    told = simkit("show", "rigid.mjcf", "--set", "engine=mjx")
+    assert told.code == 2 and "config.model is missing" in told.line
+
+
+def test_render_draws_a_stored_run_as_a_film(simkit, tmp_path):
+    simkit("run", *FLOW, "--no-render")
+    ran = simkit("render", "runs/channel_flow", "--format", "mp4", "--size", "256x144")
+    assert ran.code == 0
+    assert b"ftyp" in (tmp_path / ran.out.strip()).read_bytes()[:12]
+
+
+def test_render_draws_another_quantity_within_limits(simkit, tmp_path):
+    simkit("run", *FLOW, "--no-render")
+    file, drawn = tmp_path / "picture.png", []
+    words = ("render", "runs/channel_flow", "-o", "picture.png", "--size", "256x144")
+    changes = ((), ("--limits", "-1", "3"), ("--quantity", "u"), ("--quantity", "divergence"))
+    for options in changes:
+        assert simkit(*words, *options).code == 0
+        drawn.append(file.read_bytes())
+    assert len(set(drawn)) == len(changes)
+    mistakes = {
+        ("--quantity", "sped"): "--quantity = 'sped' is not stored in this run; did you mean 'speed'?",
+        ("--limits", "2", "1"): "--limits = 2 1 is not allowed; give two finite numbers, the smaller first",
+        ("--limits", "0", "inf"): "--limits = 0 inf is not allowed",
+        ("--limits", "low", "1"): "argument --limits: invalid float value: 'low'",
+    }
+    for options, message in mistakes.items():
+        ran = simkit(*words, *options)
+        assert ran.code == 2 and message in ran.err and len(ran.err.strip().splitlines()) == 1
+
+
+def test_optimize_finds_the_throw_and_draws_before_and_after(simkit, tmp_path):
+    words = ("optimize", "bouncing_ball", "--set", "time_step=0.1", "--set", "steps=36", "--set", "every=3")
+    ran = simkit(*words, "--wrt", "launch_speed", "--objective", "miss", "--json")
+    report = json.loads(ran.out)
+    assert ran.code == 0
+    # The motion is exact at any time step, so the solution is that of the scenario's own steps (stated in its file).
+    assert report["best"]["launch_speed"] == pytest.approx(5.134860358, rel=1e-6)
+    assert report["loss"][0] > 1e6 * report["best_loss"]
+    for picture in report["pictures"].values():
+        assert (tmp_path / picture).read_bytes()[1:4] == b"PNG"
+
+
+def test_doctor_shows_versions_devices_and_caches(simkit):
+    report = json.loads(simkit("doctor", "--json").out)
+    assert {"versions", "devices", "precision", "compilation cache", "scenarios", "problems"} <= set(report)
+    assert report["devices"]
+
+
+def test_resume_reports_like_the_optimization_that_began(simkit):
+    ball = ("bouncing_ball", "--set", "steps=30", "--set", "every=10", "--wrt", "launch_speed")
+    simkit("optimize", *ball, "--objective", "final_position", "--iterations", "2", "--no-render")
+    ran = simkit("resume", "runs/bouncing_ball_optimize", "--no-render")
+    assert ran.code == 0 and "best final_position" in ran.out
+
+
+def test_an_optimum_that_no_run_may_start_from_is_reported_with_the_reason(simkit, monkeypatch):
+    def refuse(scenario):
+        raise UserError("bouncing_ball.toml: [params]: too fast")
+
+    monkeypatch.setattr("simkit.jobs.runs.Run", refuse)
+    ball = ("bouncing_ball", "--set", "steps=30", "--set", "every=10", "--wrt", "launch_speed")
+    ran = simkit("optimize", *ball, "--objective", "final_position", "--iterations", "2", "--size", "128x96")
+    assert ran.code == 0 and "best final_position" in ran.out and "loss.png" in ran.out
+    assert "warning: a run with these parameters is refused: bouncing_ball.toml: [params]: too fast" in ran.err

@@ -1,0 +1,17 @@
+"""What tests/docs claims of a few simulations and systems on generated pages, of all of them."""
+
+import pytest
+
+from simkit.scenario.registry import FACTORIES
+from tests.docs.generated import check_section
+from tests.docs.systems import SYSTEMS, check_program
+
+
+@pytest.mark.parametrize("name", sorted(FACTORIES))
+def test_the_page_of_simulations_equals_their_declarations(name):
+    check_section(name)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_system_of_the_page_is_the_program_of_its_file(name):
+    check_program(name)
