@@ -46,7 +46,7 @@ WITHOUT_ARRAYS = [
 ]
 # Kernels and the loop that runs them import jax at the top; modules that read scenarios, find files, plan jobs and draw
 # import it inside the functions that need it, so that `import simkit`, `simkit list` and errors in a file are quick.
-WITH_JAX = ("core", "molecular", "flow", "rigid", "engine")
+WITH_JAX = ("core", "molecular", "flow", "rigid", "engine", "export")
 READ_EARLY = ("core/compilation.py", "core/paths.py", "core/precision.py")
 READ_LATE = ("scenario/contents.py", "storage/store.py", "jobs/validation.py")
 ARRAY_LIBRARIES = {"jax", "numpy", "xarray", "matplotlib", "scipy", "optax"}
