@@ -1,4 +1,4 @@
-"""Write the table of docs/runtimes.md from the lines that tests/export/test_every_scenario_exports.py writes.
+"""Write the table of docs/runtimes.md from the lines that tests/thorough/export/test_every_scenario.py writes.
 
 ``python docs/make_runtimes.py rows.jsonl``; lines of scenarios that the file does not name stay as they are.
 """
@@ -30,8 +30,7 @@ def _error(told: dict) -> str:
         return "refused"
     if not told["passed"]:
         return "differs"
-    error = told["error"]
-    return "rounding" if error is None else "0" if error == 0 else f"{error:.0e}"
+    return "0" if told["error"] == 0 else f"{told['error']:.0e}"
 
 
 def main(rows: Path) -> None:

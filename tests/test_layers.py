@@ -47,7 +47,7 @@ UPWARD_BY_NAME = {
 }
 # Kernels, and the loop that runs them, import jax at the top. What `import simkit`, `simkit list`, help and completion
 # read imports no array library; jobs and export may do either.
-WITH_JAX = ("core", "molecular", "flow", "rigid", "engine")
+WITH_JAX = ("core", "molecular", "flow", "rigid", "engine", "export")
 READ_EARLY = ("simkit.cli.main", "simkit.cli.verbs.", "simkit.scenario.catalog", "simkit.scenario.overrides")
 ARRAY_LIBRARIES = {"jax", "numpy", "xarray", "matplotlib", "scipy", "optax"}
 PEERS = {"ase", "jax_md", "jax_cfd", "brax", "mujoco"}

@@ -1,6 +1,9 @@
 """Pictures and animations of runs, in memory and as files."""
 
+import base64
 import dataclasses
+import html
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -8,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.errors import UserError
 from simkit.export.drawable import drawable_of, parts_of
+from simkit.render.animate import check_size, parse_size, render
+from simkit.render.chart import comparison
+from simkit.storage.files import make_folder, write_bytes
 
 if TYPE_CHECKING:
     from simkit.jobs.outcome import Outcome
@@ -38,8 +44,6 @@ def draw(
     Raises:
         UserError: if the file cannot be written, the frame does not exist, or a changed setting is not allowed.
     """
-    from simkit.render.animate import render
-
     render(
         **drawable_of(outcome, changed),
         output=output,
@@ -75,8 +79,6 @@ class Drawing:
         Raises:
             UserError: if the path has another suffix, or cannot be written.
         """
-        from simkit.storage.files import make_folder, write_bytes
-
         path = Path(path)
         if path.suffix != f".{self.kind}":
             remedy = f"name it {path.stem}.{self.kind}"
@@ -88,9 +90,6 @@ class Drawing:
         return path
 
     def _repr_html_(self) -> str:
-        import base64
-        import html
-
         encoded = base64.b64encode(self.data).decode()
         if self.kind == "mp4":
             return f'<video controls loop src="data:video/mp4;base64,{encoded}"></video>'
@@ -139,9 +138,6 @@ def picture(result: Any, *, frame: int = -1, size: tuple[int, int] | int = 640 *
 
 
 def _drawing(result: Any, kind: str, settings: dict[str, Any], **options: Any) -> Drawing:
-    import tempfile
-
-    from simkit.render.animate import check_size, parse_size, render
 
     options["size"] = parse_size(options["size"]) if isinstance(options["size"], str) else check_size(options["size"])
     drawable = drawable_of(result, settings)
@@ -165,8 +161,6 @@ def draw_before_and_after(
     Raises:
         UserError: if the file cannot be written.
     """
-    from simkit.render.chart import comparison
-
     pair = [parts_of(outcome.arrays, outcome.labels) for outcome in (before, after)]
     scenario = before.scenario
     return comparison(output, pair[0], pair[1], scenario.render, scenario.title, captions, size)

@@ -1,7 +1,10 @@
 """Writer of GIF89a animations with one palette and, per frame, the rectangle that changed.
 
 Pillow's own animation writer maps colors inexactly, repeats the palette in every frame and drops repeated frames; only
-its LZW compression is used.
+its LZW compression is used. ffmpeg's palettegen and paletteuse were measured beside it in November 2026, on 60 frames
+each: equal for clips of few colors (a channel's field 296 kB and a mean error of 0.14 levels against 288 kB and 0.13, 3
+ms a frame), worse where the size of the file is limited (turbulence 1541 kB and 2.5 levels against 1359 kB and 2.2; a
+packing 1126 kB and 0.75 levels against 1174 kB and 0.45), though in 5 to 8 ms a frame instead of 40 to 50.
 
 Reference: Graphics Interchange Format, Version 89a, CompuServe Incorporated, 1990.
 """

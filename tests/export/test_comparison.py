@@ -1,45 +1,62 @@
-"""Comparison of exported programs with JAX: limits, outputs that are not compared, and reports."""
-
-import dataclasses
+"""Comparison of exported programs with JAX: errors, limits and reports."""
 
 import numpy as np
+import pytest
 
-from simkit.export.programs.comparison import differences, not_compared, worst_of
+from simkit.export.programs.comparison import (
+    SMALLEST_SCALES,
+    TOLERANCES,
+    Difference,
+    differences,
+    error_of,
+    worst_of,
+)
 from simkit.export.programs.verification import Report, RuntimeReport, as_plain
 
-NAMES = ["velocity", "divergence", "chaos", "count"]
-EXPECTED = [np.array([1.0, 2.0]), np.array([1e-16, -2e-16]), np.array([0.5, 0.1]), np.array([3])]
-ALLOWED = [1e-5, 94.0, 94.0, 0.0]
+NAMES = ["velocity", "divergence", "count"]
+EXPECTED = [np.array([1.0, 2.0]), np.array([1e-16, -2e-16]), np.array([3])]
 
 
 def found(**changed):
     arrays = [changed.get(name, array) for name, array in zip(NAMES, EXPECTED, strict=True)]
-    return differences(NAMES, EXPECTED, arrays, ALLOWED)
+    return differences(NAMES, EXPECTED, arrays, TOLERANCES["float64"])
 
 
-def test_output_with_a_limit_above_a_tenth_is_not_compared():
-    velocity, divergence, chaos, count = found(chaos=np.array([0.0, 40.0]))
-    assert velocity.compared and count.compared and all(one.passed for one in (velocity, count))
-    assert not chaos.compared and chaos.allowed is None
-    assert not_compared([velocity, divergence, chaos, count]) == ["chaos"]
-    assert worst_of([velocity, divergence, chaos, count]) is not chaos
+def test_errors_are_relative_to_the_largest_number_of_an_output():
+    assert error_of(np.array([1.0, 100.0]), np.array([1.1, 100.0])) == pytest.approx(1e-3)
+    assert error_of(np.array([0.0, np.inf]), np.array([1e-3, np.inf])) == pytest.approx(1e-3)
+    assert error_of(np.array([0.0, np.inf]), np.array([0.0, 1.0])) == np.inf
+    # A number that stands for infinity hides no error of the others.
+    assert error_of(np.array([1.0, 1e308]), np.array([1.1, 1e308])) == pytest.approx(0.1)
+    assert error_of(np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5])) == 0.25
 
 
-def test_round_off_is_compared_relative_to_the_other_outputs():
-    kept = found(divergence=np.array([3e-15, 0.0]))[1]
-    assert kept.beside_others and kept.passed and kept.allowed == 94.0 * 1e-16
-    assert not found(divergence=np.array([1e-3, 0.0]))[1].passed
+def test_small_outputs_are_measured_by_a_share_of_the_largest_output():
+    assert all(one.passed for one in found(divergence=np.array([3e-15, 0.0])))
+    missed = found(divergence=np.array([1e-10, 0.0]))[1]
+    assert missed.error == pytest.approx(1e-10 / (2 * SMALLEST_SCALES["float64"]), rel=1e-3) and not missed.passed
+    # An output above that share is measured by itself.
+    single = [np.float32([1.0]), np.float32([0.5])]
+    assert differences("ab", single, [single[0], np.float32([0.501])], 1.0)[1].error == pytest.approx(0.002, rel=1e-3)
 
 
-def test_infinite_error_is_a_miss_whatever_the_limit():
-    assert not found(chaos=np.array([np.inf, 0.1]))[2].passed
+def test_integers_must_be_equal_and_infinite_errors_are_misses():
+    assert [one.passed for one in found(count=np.array([4]))] == [True, True, False]
+    missed = found(velocity=np.array([np.inf, 2.0]), count=np.array([4]))
+    assert missed[0].error == np.inf and worst_of(missed) is missed[0]
+    assert worst_of(found()) in found() and worst_of([]) is None
 
 
-def test_report_lists_outputs_not_compared_and_fails_without_any_comparison(tmp_path):
-    runtime = RuntimeReport("onnxruntime", "model.onnx", 1, found(), 0.0, 0.0)
-    report = Report(tmp_path, "step", 1e-5, [runtime])
+def test_each_miss_is_reported_once_and_missing_operators_come_first(tmp_path):
+    wrong = [Difference("next.y", 2.0, 0.1), *(Difference("next.x", error, 0.1) for error in (3.0, 7.0, 5.0))]
+    runtime = RuntimeReport("onnxruntime", "model.onnx", 1, [*found(), *wrong], 0.0, 0.0, nodes=1)
+    outside = {"Less": {"count": 5, "lines": ["a:1", "b:2", "c:3", "d:4"], "with": "Greater"}}
+    report = Report(tmp_path, "step", 0.1, [runtime], outside=outside)
+    assert not report.passed and report.misses == [
+        "the target has no Less, 5 of which come from a:1, b:2, c:3, ...; with Greater it may be replaced",
+        f"{tmp_path}/model.onnx: next.y differs from JAX by 2 in onnxruntime; 0.1 is allowed",
+        f"{tmp_path}/model.onnx: next.x differs from JAX by 7 in onnxruntime; 0.1 is allowed",
+    ]
     entry = as_plain(report)["runtimes"][0]
-    assert report.passed and entry["not_compared"] == ["chaos"]
-    assert [one["compared"] for one in entry["differences"]] == [True, True, False, True]
-    empty = dataclasses.replace(report, runtimes=[dataclasses.replace(runtime, differences=[found()[2]])])
-    assert not empty.passed and "no output can be compared" in empty.misses[0]
+    assert entry["largest_error"] == 7.0 and not entry["passed"]
+    assert [one["passed"] for one in entry["differences"]] == [True] * 3 + [False] * 4

@@ -3,16 +3,16 @@
 import io
 
 import ase.io
+import jax
 import numpy as np
 import pytest
 
 import simkit
 from simkit.errors import UserError
 from simkit.export.extended_xyz import export_frames
-from simkit.jobs.job import stored
 from simkit.jobs.outcome import Outcome
 from simkit.scenario.catalog import find_scenario
-from simkit.storage.run_directory import RunDirectory
+from simkit.storage.datasets import labels_of
 
 FRAMES, PARTICLES = 3, 5
 
@@ -145,23 +145,34 @@ def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     assert file.read_text() == OLD and len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.parametrize("periodic", [(True, False), (False, True), (True, True), (False, False)])
-def test_periodic_axes_are_those_of_the_cell(tmp_path, periodic):
-    simulation = simkit.molecular.system(
-        dimension=2,
-        particles={"A": {"count": 2}},
-        start={"positions": [[1, 1], [2.2, 1]]},
-        cell={"lengths": [8, 10], "periodic": list(periodic)},
-        interactions=[{"energy": "4*((1/r)**12 - (1/r)**6)", "cutoff": 2.5}],
-        task="dynamics",
-        dynamics={"method": "velocity_verlet", "time_step": "step", "temperature": 0.0},
-        parameters={"step": 0.005},
-    )
-    simkit.run(simulation, steps=4, every=2, output=tmp_path / "run")
-    export_frames(stored(RunDirectory.open(tmp_path / "run")), tmp_path / "frames.xyz")
-    frames = ase.io.read(tmp_path / "frames.xyz", ":")
-    assert [list(atoms.pbc) for atoms in frames] == [[*periodic, False]] * 3
-    if any(periodic):
-        np.testing.assert_allclose(np.diag(frames[0].cell)[:2], [8, 10])
-    else:
-        assert not frames[0].cell.any()
+def at_start(simulation):
+    """Return the observed arrays of a simulation at its start."""
+
+    @jax.jit
+    def observe(params, key):
+        return simulation.observe(simulation.init(params, key), params)
+
+    return observe(simulation.params, jax.random.key(0))
+
+
+def test_periodic_axes_are_those_of_the_cell(tmp_path):
+    for periodic in ((True, False), (False, True), (True, True), (False, False)):
+        simulation = simkit.molecular.system(
+            dimension=2,
+            particles={"A": {"count": 2}},
+            start={"positions": [[1, 1], [2.2, 1]]},
+            cell={"lengths": [8, 10], "periodic": list(periodic)},
+            interactions=[{"energy": "4*((1/r)**12 - (1/r)**6)", "cutoff": 2.5}],
+            task="dynamics",
+            dynamics={"method": "velocity_verlet", "time_step": "step", "temperature": 0.0},
+            parameters={"step": 0.005},
+        )
+        frames = {f"observed.{name}": np.stack([array] * FRAMES) for name, array in at_start(simulation).items()}
+        frames |= {"diagnosed.time": np.arange(1.0 * FRAMES), "status": np.zeros(FRAMES, np.int32)}
+        scenario = find_scenario("lennard_jones_fluid")
+        kept = Outcome(frames, labels_of(simulation), np.asarray(0), FRAMES - 1, None, scenario)
+        export_frames(kept, tmp_path / "frames.xyz", overwrite=True)
+        for atoms in ase.io.read(tmp_path / "frames.xyz", ":"):
+            assert list(atoms.pbc) == [*periodic, False]
+            cell = [8, 10] if any(periodic) else [0, 0]
+            np.testing.assert_allclose(np.diag(atoms.cell)[:2], cell, err_msg=str(periodic))

@@ -106,7 +106,7 @@ def without_work() -> Iterator[None]:
         patches.enter_context(mock.patch("simkit.export.programs.exporting.references", accepted))
         # The search for installed packages takes most of the time of a short command.
         patches.enter_context(mock.patch.object(Registry, "_entry_points", functools.cache(Registry._entry_points)))
-        patches.enter_context(mock.patch("simkit.export.page.preview.preview_of", accepted))
+        patches.enter_context(mock.patch("simkit.export.page.exporting.preview_of", accepted))
         yield
 
 

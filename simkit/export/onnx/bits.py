@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from simkit.export.onnx.arithmetic import powers_of_two, scalar
 from simkit.export.onnx.comparisons import choose
@@ -171,8 +173,6 @@ def next_after(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor
     """The neighbor of ``x`` toward ``y``, by its bits (positive numbers have the order of their bit patterns)."""
 
     def neighbor(x: Any, y: Any) -> Any:
-        import jax.numpy as jnp
-        from jax import lax
 
         integer = jnp.dtype(f"int{8 * x.dtype.itemsize}")
         bits = lax.bitcast_convert_type(x, integer)

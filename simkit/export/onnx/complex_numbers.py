@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from simkit.export.onnx.convert import inline
@@ -94,7 +95,6 @@ def absolute(graph: Graph, equation: Equation, x: Value) -> list[Value]:
     """The modulus, scaled by the larger part so that no square overflows."""
 
     def modulus(a: Any, b: Any) -> Any:
-        import jax.numpy as jnp
 
         a, b = jnp.abs(a), jnp.abs(b)
         large, small = jnp.maximum(a, b), jnp.minimum(a, b)
@@ -109,7 +109,6 @@ def exp(graph: Graph, equation: Equation, x: Value) -> list[Value]:
     """``exp(a) (cos b + i sin b)``."""
 
     def polar(a: Any, b: Any) -> Any:
-        import jax.numpy as jnp
 
         return jnp.exp(a) * jnp.cos(b), jnp.exp(a) * jnp.sin(b)
 
@@ -122,7 +121,6 @@ def log(graph: Graph, equation: Equation, x: Value) -> list[Value]:
     modulus = absolute(graph, equation, x)[0].parts[0]
 
     def parts(modulus: Any, a: Any, b: Any) -> Any:
-        import jax.numpy as jnp
 
         return jnp.log(modulus), jnp.arctan2(b, a)
 
@@ -135,7 +133,6 @@ def sqrt(graph: Graph, equation: Equation, x: Value) -> list[Value]:
     modulus = absolute(graph, equation, x)[0].parts[0]
 
     def root(modulus: Any, a: Any, b: Any) -> Any:
-        import jax.numpy as jnp
 
         large = jnp.sqrt((modulus + jnp.abs(a)) / 2)
         other = jnp.where(large > 0, jnp.abs(b) / (2 * jnp.where(large > 0, large, 1)), 0)
@@ -215,7 +212,6 @@ def _divided(graph: Graph, x: Value, y: Value) -> Value:
         return Value(tuple(graph.elementwise("Div", part, c) for part in x.parts))
 
     def quotient(a: Any, b: Any, c: Any, d: Any) -> Any:
-        import jax.numpy as jnp
 
         swap = jnp.abs(d) > jnp.abs(c)
         large, small = jnp.where(swap, d, c), jnp.where(swap, c, d)

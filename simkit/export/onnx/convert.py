@@ -2,8 +2,12 @@
 
 import functools
 import importlib
+import pkgutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from simkit.errors import UserError
 from simkit.export.onnx import registry, tracing
@@ -12,26 +16,6 @@ from simkit.export.onnx.equations import Aval, Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.tracing import Program
 from simkit.export.onnx.values import Value, constant, parts_of, real
-
-# Modules that register converters when they are imported.
-FAMILIES = (
-    "arithmetic",
-    "bits",
-    "comparisons",
-    "complex_numbers",
-    "control",
-    "elementary",
-    "fourier",
-    "indexing",
-    "linear",
-    "random",
-    "reductions",
-    "shapes",
-    "sorting",
-    "special",
-    "updates",
-    "windows",
-)
 
 
 def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Value]:
@@ -72,8 +56,6 @@ def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Valu
 
 def value_of(variable: Any, value: Any) -> Any:
     """Return a literal in the type of its variable."""
-    import numpy as np
-
     aval = variable.aval
     return value if hasattr(aval.dtype, "_impl") else np.asarray(value, aval.dtype)
 
@@ -140,8 +122,8 @@ def _listed(result: Any) -> list[Tensor]:
 
 @functools.cache
 def _load() -> None:
-    # Converters that a user registered before this keep precedence.
+    # The modules of this package register converters when they are imported; those of a user keep precedence.
     before = dict(registry.REAL)
-    for family in FAMILIES:
-        importlib.import_module(f"simkit.export.onnx.{family}")
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        importlib.import_module(f"simkit.export.onnx.{module.name}")
     registry.REAL.update(before)

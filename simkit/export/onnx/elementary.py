@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from simkit.export.onnx.convert import inline
@@ -44,24 +45,18 @@ def formula(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 @formula("exp2")
 def exp2(x: Any) -> Any:
     """``2^x``."""
-    import jax.numpy as jnp
-
     return jnp.power(jnp.asarray(2, x.dtype), x)
 
 
 @formula("log2")
 def log2(x: Any) -> Any:
     """``log(x) / log(2)``."""
-    import jax.numpy as jnp
-
     return jnp.log(x) * np.asarray(1 / math.log(2), x.dtype)
 
 
 @formula("log1p")
 def log1p(x: Any) -> Any:
     """``log(u) x / (u - 1)`` with the rounded ``u = 1 + x`` (Kahan; Higham, Accuracy and Stability, section 1.14.1)."""
-    import jax.numpy as jnp
-
     u = 1 + x
     exact = (u == 1) | jnp.isinf(u) | (u <= 0)
     return jnp.where(exact, jnp.where(u == 1, x, jnp.log(u)), jnp.log(u) * (x / jnp.where(exact, 1, u - 1)))
@@ -70,8 +65,6 @@ def log1p(x: Any) -> Any:
 @formula("expm1")
 def expm1(x: Any) -> Any:
     """``(u - 1) x / log(u)`` with the rounded ``u = exp(x)`` (Kahan; Higham, section 1.14.1)."""
-    import jax.numpy as jnp
-
     u = jnp.exp(x)
     plain = (u == 1) | jnp.isinf(u) | (u < 0.1) | (u > 10)
     between = (u - 1) * (x / jnp.log(jnp.where(plain, 2, u)))
@@ -81,24 +74,18 @@ def expm1(x: Any) -> Any:
 @formula("logistic")
 def logistic(x: Any) -> Any:
     """``1 / (1 + exp(-x))``."""
-    import jax.numpy as jnp
-
     return 1 / (1 + jnp.exp(-x))
 
 
 @formula("tan")
 def tan(x: Any) -> Any:
     """``sin(x) / cos(x)``."""
-    import jax.numpy as jnp
-
     return jnp.sin(x) / jnp.cos(x)
 
 
 @formula("sinh")
 def sinh(x: Any) -> Any:
     """``(m + m / (m + 1)) / 2`` with ``m = expm1(|x|)``; for large x ``exp(x / 2)^2 / 2``, which overflows later."""
-    import jax.numpy as jnp
-
     size = jnp.abs(x)
     m = jnp.expm1(jnp.minimum(size, 40))
     half = jnp.exp(size / 2)
@@ -108,8 +95,6 @@ def sinh(x: Any) -> Any:
 @formula("cosh")
 def cosh(x: Any) -> Any:
     """``(exp(x) + exp(-x)) / 2``, by ``exp(x / 2)``, which overflows later."""
-    import jax.numpy as jnp
-
     half = jnp.exp(jnp.abs(x) / 2)
     return half * (half / 2) + 0.5 / (half * half)
 
@@ -117,8 +102,6 @@ def cosh(x: Any) -> Any:
 @formula("asinh")
 def asinh(x: Any) -> Any:
     """``sign(x) log1p(|x| + x^2 / (1 + sqrt(1 + x^2)))``."""
-    import jax.numpy as jnp
-
     size = jnp.abs(x)
     large = size > 1e8
     inner = jnp.where(large, 1, size)
@@ -129,8 +112,6 @@ def asinh(x: Any) -> Any:
 @formula("acosh")
 def acosh(x: Any) -> Any:
     """``log1p(t + sqrt(2 t + t^2))`` with ``t = x - 1``."""
-    import jax.numpy as jnp
-
     large = x > 1e8
     t = jnp.where(large, 1, x) - 1
     return jnp.where(large, jnp.log(x) + math.log(2), jnp.log1p(t + jnp.sqrt(2 * t + t * t)))
@@ -139,8 +120,6 @@ def acosh(x: Any) -> Any:
 @formula("atanh")
 def atanh(x: Any) -> Any:
     """``sign(x) log1p(2 |x| / (1 - |x|)) / 2``."""
-    import jax.numpy as jnp
-
     size = jnp.abs(x)
     return jnp.sign(x) * jnp.log1p(2 * size / (1 - size)) / 2
 
@@ -148,8 +127,6 @@ def atanh(x: Any) -> Any:
 @formula("cbrt")
 def cbrt(x: Any) -> Any:
     """``sign(x) |x|^(1/3)``, corrected by one step of Newton's method."""
-    import jax.numpy as jnp
-
     size = jnp.abs(x)
     plain = (size == 0) | ~jnp.isfinite(size)
     safe = jnp.where(plain, 1, size)
@@ -165,8 +142,6 @@ def atan(x: Any) -> Any:
     For ``|x| > 1``, ``pi / 2 - atan(1 / x)``. The argument of the series is then at most ``tan(pi / 32)``, and the
     terms after the first 9 are below 1e-17 of the result.
     """
-    import jax.numpy as jnp
-
     size = jnp.abs(x)
     beyond = size > 1
     t = jnp.where(beyond, 1 / jnp.where(beyond, size, 1), size)
@@ -182,8 +157,6 @@ def atan(x: Any) -> Any:
 @formula("atan2")
 def atan2(y: Any, x: Any) -> Any:
     """The angle of a point, in the quadrant of the signs of x and y, those of zeros and infinities included."""
-    import jax.numpy as jnp
-
     size, other = jnp.abs(x), jnp.abs(y)
     both = (size == other) & ((size == 0) | jnp.isinf(size))
     ratio = other / jnp.where(both, 1, size)
@@ -199,14 +172,10 @@ def atan2(y: Any, x: Any) -> Any:
 @formula("asin")
 def asin(x: Any) -> Any:
     """``atan2(x, sqrt((1 - x)(1 + x)))``."""
-    import jax.numpy as jnp
-
     return jnp.arctan2(x, jnp.sqrt((1 - x) * (1 + x)))
 
 
 @formula("acos")
 def acos(x: Any) -> Any:
     """``2 atan2(sqrt(1 - x), sqrt(1 + x))``."""
-    import jax.numpy as jnp
-
     return 2 * jnp.arctan2(jnp.sqrt(1 - x), jnp.sqrt(1 + x))

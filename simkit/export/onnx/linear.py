@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from simkit.export.onnx import axis_maps
@@ -67,7 +69,6 @@ def triangular_solve(graph: Graph, equation: Equation, a: Tensor, b: Tensor) -> 
     params = equation.params
 
     def solve(a: Any, b: Any) -> Any:
-        import jax.numpy as jnp
 
         if params["conjugate_a"]:
             a = jnp.conj(a)
@@ -92,9 +93,6 @@ def substituted(a: Any, b: Any, lower: bool, unit: bool) -> Any:
         lower: whether it is the lower triangle.
         unit: whether the diagonal is taken to be one.
     """
-    import jax
-    import jax.numpy as jnp
-
     size = a.shape[-1]
     if b.size == 0:
         return b
@@ -116,8 +114,6 @@ def cholesky(graph: Graph, equation: Equation, a: Tensor) -> Tensor:
     """The lower factor of symmetric matrices, one column per iteration (Golub and Van Loan, 4.2); NaN if indefinite."""
 
     def factor(a: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
 
         size = a.shape[-1]
         if a.size == 0:
@@ -148,8 +144,6 @@ def lu(graph: Graph, equation: Equation, a: Tensor) -> list[Tensor]:
     """
 
     def factor(a: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
 
         rows, columns = a.shape[-2:]
 
@@ -183,8 +177,6 @@ def lu_pivots_to_permutation(graph: Graph, equation: Equation, pivots: Tensor) -
     size = equation.params["permutation_size"]
 
     def permutation(pivots: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
 
         row = jnp.arange(size, dtype=jnp.int32)
 
@@ -206,8 +198,6 @@ def tridiagonal_solve(graph: Graph, equation: Equation, low: Tensor, main: Tenso
     """The Thomas algorithm, two Scans (Golub and Van Loan, section 4.3): diagonals ``(..., n)``, b ``(..., n, m)``."""
 
     def solve(low: Any, main: Any, high: Any, b: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
 
         first = [jnp.moveaxis(each, -1, 0) for each in (low, main, high)]
         b = jnp.moveaxis(b, -2, 0)

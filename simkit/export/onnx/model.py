@@ -98,6 +98,21 @@ def model_of(graph: Graph, outputs: list[Tensor], names: list[str], producer: st
     )
 
 
+def graphs_of(graph: Any) -> list[Any]:
+    """Return a graph of a model, and the bodies of its loops and branches."""
+    found = [graph]
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                found += graphs_of(attribute.g)
+    return found
+
+
+def count_of(model: Any) -> int:
+    """Return the number of nodes of a model, those of all bodies included."""
+    return sum(len(graph.node) for graph in graphs_of(model.graph))
+
+
 def _named(graph: Graph, tensor: Tensor, name: str) -> Tensor:
     """Return a copy of a tensor as an output of the given name."""
     copy = graph.tensor(tensor.shape, tensor.dtype, graph.top)

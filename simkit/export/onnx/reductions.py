@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import jax.numpy as jnp
 import numpy as np
 
 from simkit.errors import UserError
@@ -180,7 +181,6 @@ def cumulative_log_sum_exp(graph: Graph, equation: Equation, x: Tensor) -> Tenso
     """``log(cumsum(exp(x)))`` without overflow, over 2, 4, 8, ... elements in turn."""
 
     def combine(a: Tensor, b: Tensor) -> Tensor:
-        import jax.numpy as jnp
 
         return inline(graph, jnp.logaddexp, a, b)[0]
 

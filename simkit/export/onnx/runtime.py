@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from simkit.errors import UserError, one_line
@@ -72,7 +74,8 @@ def convert(
     Args:
         function: of trees of arrays, returning one; random keys may be among them.
         *arguments: examples, or ``jax.ShapeDtypeStruct``; their shapes and dtypes are those of the model.
-        graph: an empty graph for a target with fewer operators (`simkit.export.targets.graph`), ``None`` for ONNX.
+        graph: an empty graph for a target with fewer operators (`simkit.export.targets.replacements`); ``None`` for
+            ONNX.
         members: whether the model takes a batch of any size: every array has one leading axis more than in the
             function, of size -1 in `Converted`, and the members are computed one after the other.
 
@@ -87,8 +90,6 @@ def _converted(
     function: Callable[..., Any], arguments: Sequence[Any], skipped: int, graph: Graph, *, members: bool = False
 ) -> Converted:
     """Return a function as a model; inputs are named by their paths without the first ``skipped`` steps."""
-    import jax
-
     named = jax.tree_util.tree_flatten_with_path(tuple(arguments))[0]
     _refuse_arrays(named, skipped)
     program, structure = tracing.trace(function, *arguments)
@@ -116,8 +117,6 @@ def _converted(
 
 def _name(prefix: str, path: Sequence[Any], others: list[Port]) -> str:
     """Return a unique name of an array, made of its path among the arguments or results."""
-    import jax
-
     words = "".join(c if c.isascii() and c.isalnum() else "_" for c in jax.tree_util.keystr(tuple(path))).strip("_")
     name = f"{prefix}_{words}" if words else prefix
     return name if name not in {port.name for port in others} else f"{name}_{len(others)}"
@@ -180,8 +179,6 @@ def _refuse_arrays(named: Sequence[tuple[Any, Any]], skipped: int) -> None:
     Raises:
         UserError: if one is a masked array, or its bytes are in the order of another machine.
     """
-    import jax
-
     for path, array in named:
         first, *inner = path[skipped:]
         name = f"argument {getattr(first, 'key', getattr(first, 'idx', ''))!r}{jax.tree_util.keystr(tuple(inner))}"
@@ -214,8 +211,6 @@ class OnnxJitted:
         Raises:
             UserError: see `convert`.
         """
-        import jax
-
         dynamic, static = self._parted(arguments)
         for index, value in static:
             if not isinstance(value, Hashable):
@@ -335,8 +330,6 @@ def _encoded(leaf: Any, aval: Aval, dtype: np.dtype, name: str) -> np.ndarray:
         UserError: if an integer does not fit in the type that JAX gives it.
     """
     if aval.key is not None:
-        import jax
-
         words = np.asarray(jax.random.key_data(leaf))
         return words.reshape(*np.shape(leaf), -1)
     array = np.asarray(leaf)
@@ -356,9 +349,6 @@ def _result_converter(avals: Sequence[Aval]) -> Callable[[list[np.ndarray]], lis
     Args:
         avals: shapes and types of the results.
     """
-    import jax
-    import jax.numpy as jnp
-
     shared = [_is_shared(aval) for aval in avals]
     copied_avals = [aval for aval, large in zip(avals, shared, strict=True) if not large]
 
@@ -378,8 +368,6 @@ def _is_shared(aval: Aval) -> bool:
 
 
 def _decoded(array: Any, aval: Aval) -> Any:
-    import jax
-    import jax.numpy as jnp
 
     if aval.key is not None:
         return jax.random.wrap_key_data(array.reshape(*array.shape[:-1], *aval.key.key_shape), impl=aval.key.name)

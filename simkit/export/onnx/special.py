@@ -4,7 +4,9 @@ import functools
 import math
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from simkit.export.onnx.elementary import formula
 
@@ -35,8 +37,6 @@ def _chebyshev(x: Any, series: tuple[float, ...]) -> Any:
 @formula("erfc")
 def erfc(x: Any) -> Any:
     """``t exp(-z^2 + series)`` for ``z = |x|``, and ``2 -`` that for negative ``x``."""
-    import jax.numpy as jnp
-
     wide = x.astype(jnp.float64)
     z = jnp.abs(wide)
     t = 2 / (2 + jnp.minimum(z, 1e3))
@@ -47,9 +47,6 @@ def erfc(x: Any) -> Any:
 @formula("erf")
 def erf(x: Any) -> Any:
     """``2 x exp(-x^2) / sqrt(pi) sum (2 x^2)^n / (2 n + 1)!!`` for ``|x| < 1`` (Abramowitz and Stegun 7.1.6)."""
-    import jax.numpy as jnp
-    from jax import lax
-
     wide = x.astype(jnp.float64)
     near = jnp.abs(wide) < 1
     z = jnp.where(near, wide, 0)
@@ -66,9 +63,6 @@ def erf_inv(x: Any) -> Any:
 
     There ``1 - |x|`` is exact (Sterbenz), so that its relative error does not limit the result near 1.
     """
-    import jax.numpy as jnp
-    from jax import lax
-
     wide = x.astype(jnp.float64)
     size = jnp.abs(wide)
     inside = size < 1
@@ -111,8 +105,6 @@ _LANCZOS = (
 @formula("lgamma")
 def lgamma(x: Any) -> Any:
     """Lanczos' series, with Euler's reflection formula for ``x < 1/2``."""
-    import jax.numpy as jnp
-
     wide = x.astype(jnp.float64)
     reflected = wide < 0.5
     z = jnp.where(reflected, 1 - wide, wide) - 1
@@ -128,8 +120,6 @@ def lgamma(x: Any) -> Any:
 @formula("digamma")
 def digamma(x: Any) -> Any:
     """Ten steps of ``psi(x) = psi(x + 1) - 1 / x``, then the asymptotic series (Abramowitz and Stegun 6.3.18)."""
-    import jax.numpy as jnp
-
     wide = x.astype(jnp.float64)
     reflected = wide < 0.5
     z = jnp.where(reflected, 1 - wide, wide)

@@ -4,9 +4,13 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from simkit.core.dependence import sizes_of_scan
+from simkit.core.whole_arrays import whole_arrays
 from simkit.errors import UserError
 from simkit.export.onnx.equations import Aval, Equation
 
@@ -125,10 +129,6 @@ def trace(function: Callable[..., Any], *arguments: Any) -> tuple[Program, Any]:
     Raises:
         UserError: if the function uses an array of a surrounding transformation of JAX.
     """
-    import jax
-
-    from simkit.core.whole_arrays import whole_arrays
-
     with whole_arrays():
         closed, result = jax.make_jaxpr(function, return_shape=True)(*arguments)
     program = _without_dead_code(_lowered(closed))
@@ -146,8 +146,6 @@ def refuse_tracers(arrays: Sequence[Any], what: str) -> None:
     Raises:
         UserError: if one is a tracer.
     """
-    from jax.core import Tracer
-
     if any(isinstance(array, Tracer) for array in arrays):
         raise UserError(
             f"{what} is being traced by jax.jit, grad, vmap or another transformation, and onnxruntime runs outside of "
@@ -162,8 +160,6 @@ def program_of(function: Callable[..., Any], avals: Sequence[Aval]) -> Program:
         function: of as many arrays as there are avals; none of random keys.
         avals: shapes and types of its arguments.
     """
-    import jax
-
     # The types of the surrounding program are kept, whatever precision is set now.
     with jax.enable_x64(True):
         shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
@@ -196,9 +192,6 @@ def applies_function(equation: Equation) -> bool:
 
 def _remainder(avals: Sequence[Aval]) -> Any:
     """Return the jaxpr of ``jax.numpy.remainder``."""
-    import jax
-    import jax.numpy as jnp
-
     with jax.enable_x64(True):
         shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
         made = Program(_lowered(jax.make_jaxpr(jnp.remainder)(*shapes)))
@@ -209,8 +202,6 @@ def _remainder(avals: Sequence[Aval]) -> Any:
 
 def defined(equation: Equation) -> Program | None:
     """Return the definition of another library's primitive by other primitives, ``None`` if it has none."""
-    import jax
-
     raw = equation.raw
     # What has an effect, such as printing, would have it while it is traced, and never again.
     if any(aval.key for aval in equation.inputs) or raw.effects:
@@ -277,8 +268,6 @@ def platform(equation: Equation) -> int:
 
 def known_array(value: Any) -> tuple[np.ndarray, Any]:
     """Return a constant of a program as an array, and the generator of random keys (``None`` for other arrays)."""
-    import jax
-
     if hasattr(value, "dtype") and hasattr(value.dtype, "_impl"):
         return np.asarray(jax.random.key_data(value)), value.dtype._impl
     return np.asarray(value), None
@@ -291,8 +280,6 @@ def literal(variable: Any) -> Any:
 
 def aval_of(array: Any) -> Aval:
     """Return shape and type of an array, or of random keys."""
-    import jax
-
     dtype = array.dtype if hasattr(array, "dtype") else jax.dtypes.canonicalize_dtype(np.result_type(array))
     return _sized(np.shape(array), dtype)
 
@@ -304,8 +291,6 @@ def random_program(equation: Equation, generator: Any) -> Program:
         equation: one of ``random_bits``, ``random_split``, ``random_fold_in``, ``random_seed``.
         generator: of the keys.
     """
-    import jax
-
     params = equation.params
     words = generator.key_shape
     functions = {

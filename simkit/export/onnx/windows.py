@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from simkit.export.onnx.convert import inline
 from simkit.export.onnx.equations import Equation
@@ -47,7 +49,6 @@ def conv_general_dilated(graph: Graph, equation: Equation, x: Tensor, kernel: Te
         x = _padded(graph, x, 0, [(0, 0)] * 2 + padding)
 
         def products(x: Any, kernel: Any) -> Any:
-            import jax.numpy as jnp
 
             each = jnp.stack(_windows(x, (1, 1, *size), (1, 1, *strides), (1, 1, *dilation)))
             each = each.reshape(each.shape[0], x.shape[0], groups, kernel.shape[1], -1)
@@ -81,7 +82,6 @@ def reduce_window(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     x = _padded(graph, x, identity(x.dtype), params["padding"], params["base_dilation"])
 
     def reduced(x: Any) -> Any:
-        import jax.numpy as jnp
 
         for axis, size in enumerate(params["window_dimensions"]):
             only = [1] * x.ndim
@@ -102,8 +102,6 @@ def select_and_scatter_add(graph: Graph, equation: Equation, source: Tensor, x: 
     lengths = [n + low + high for n, (low, high) in zip(x.shape, params["padding"], strict=True)]
 
     def scattered(source: Any, x: Any) -> Any:
-        import jax.numpy as jnp
-        from jax import lax
 
         chosen, total = _chosen(x, window, strides), jnp.zeros(lengths, source.dtype)
         for offset, start in enumerate(itertools.product(*map(range, window))):
@@ -126,7 +124,6 @@ def select_and_gather_add(graph: Graph, equation: Equation, tangent: Tensor, x: 
     window, strides = params["window_dimensions"], params["window_strides"]
 
     def gathered(tangent: Any, x: Any) -> Any:
-        import jax.numpy as jnp
 
         chosen = _chosen(x, window, strides)
         parts = enumerate(_windows(tangent, window, strides))
@@ -145,15 +142,11 @@ def _candidates(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 
 def _chosen(x: Any, window: Sequence[int], strides: Sequence[int]) -> Any:
     """Return the flat index of the first largest element in each window."""
-    import jax.numpy as jnp
-
     return jnp.argmax(jnp.stack(_windows(x, window, strides)), axis=0)
 
 
 def _windows(x: Any, window: Sequence[int], strides: Sequence[int], dilation: Sequence[int] | None = None) -> list[Any]:
     """Return, for each offset within a window, the array of the elements at this offset in all windows."""
-    from jax import lax
-
     widths: Sequence[int] = dilation or [1] * x.ndim
     counts = [
         (n - (size - 1) * width - 1) // stride + 1
@@ -175,7 +168,5 @@ def _padded(
     dilation: Sequence[int] | None = None,
 ) -> Tensor:
     """Return an array with ``value`` around it and, where ``dilation`` is above 1, between its elements."""
-    from jax import lax
-
     steps = [(low, high, apart - 1) for (low, high), apart in zip(widths, dilation or [1] * len(x.shape), strict=True)]
     return inline(graph, lambda x: lax.pad(x, np.asarray(value, x.dtype), steps), x)[0]

@@ -16,7 +16,7 @@ _ARRAYS = (
     *("position", "orientation", "radius", "half_lengths", "links", "planes", "target", "disk", "pivots", "trace"),
 )
 # Blank margin around a motion seen from the side, as a fraction of its extent.
-_MARGIN = 0.07
+_BODY_MARGIN = 0.07
 # Most bodies whose paths are drawn, by camera.
 _MOST_PATHS = {"side": 32, "bodies": 8}
 
@@ -68,7 +68,7 @@ def _is_drawn(clip: Clip, name: str) -> bool:
 
 
 def _window(low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
-    margin = _MARGIN * float((high - low)[[0, 2]].max()) or 1.0
+    margin = _BODY_MARGIN * float((high - low)[[0, 2]].max()) or 1.0
     return {"window": [float(end) for axis in (0, 2) for end in (low[axis] - margin, high[axis] + margin)]}
 
 

@@ -7,17 +7,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.core.precision import precision
+from simkit.core.simulation import draws
+from simkit.core.status import MESSAGES, Status, failed, stops
 from simkit.errors import UserError
+from simkit.export.onnx.model import count_of, graphs_of
 from simkit.export.page.document import document
+from simkit.export.page.drawing import clock_of, diagnostics_of, drawing_of
+from simkit.export.page.preview import Preview, preview_of
 from simkit.export.page.runtime import VERSION, runtime_files
+from simkit.export.page.sliders import sliders_of
 from simkit.export.programs import comparison, runtimes
 from simkit.export.programs.comparison import Difference, differences
+from simkit.export.programs.exporting import Request, references
 from simkit.export.programs.functions import PARTS, Program, part_of, program_of
+from simkit.export.programs.onnx_model import to_onnx
 from simkit.export.replacing import check_replaceable
+from simkit.render.color import check_scenario
 from simkit.scenario.build import build
+from simkit.storage.files import make_folder, write_bytes
 
 if TYPE_CHECKING:
-    from simkit.export.page.preview import Preview
     from simkit.scenario.scenario import Scenario
 
 # Largest size of a page, bytes.
@@ -70,11 +79,6 @@ def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None, o
         UserError: if the file exists, the run fails, pages do not draw its view, a program has no ONNX form, or
             onnxruntime-web is not available. Nothing is written then.
     """
-    from simkit.export.page.drawing import drawing_of
-    from simkit.export.page.preview import preview_of
-    from simkit.render.color import check_scenario
-    from simkit.storage.files import make_folder, write_bytes
-
     if file.suffix not in (".html", ".htm"):
         raise UserError(f"{file} cannot hold a page; name it {file.stem}.html")
     check_replaceable(file, overwrite, is_earlier=lambda content: b'name="generator" content="simkit ' in content)
@@ -118,7 +122,7 @@ class _Model:
     differences: list[Difference]
 
 
-def _programs(scenario: "Scenario", preview: "Preview", names: list[str]) -> dict[str, Program]:
+def _programs(scenario: "Scenario", preview: Preview, names: list[str]) -> dict[str, Program]:
     simulation = preview.simulation
     programs = {form: program_of(scenario, simulation, form) for form in PARTS}
     parameters = [port for port in programs["show"].inputs if port.name.startswith("params.")]
@@ -127,37 +131,27 @@ def _programs(scenario: "Scenario", preview: "Preview", names: list[str]) -> dic
 
 def _model(program: Program, scenario: "Scenario") -> _Model:
     """Return the model of a program, compared with JAX at the start of the run and, for steps, at its next frame."""
-    from simkit.export.programs.exporting import Request, references
-    from simkit.export.programs.nested_graphs import count_of, graphs_of
-    from simkit.export.programs.onnx_model import to_onnx
-
     request = Request("onnx", program.form)
-    tolerance = comparison.usual_tolerance(program.form, scenario.run.precision)
-    model, _, _ = to_onnx(program, None)
+    tolerance = comparison.TOLERANCES[scenario.run.precision]
+    model, _ = to_onnx(program, None)
     data = model.SerializeToString()
     outputs = [port.name for port in program.outputs]
     run = runtimes.run_onnx(
         data, ([port.name for port in program.inputs], outputs), f"{scenario.name} ({program.form})"
     )
-    cases, allowed = references(program, scenario, request, tolerance)
     found = [
         difference
-        for name, case in cases.items()
-        for difference in differences(outputs, case.outputs, run(case.inputs), allowed[name])
+        for case in references(program, scenario, request).values()
+        for difference in differences(outputs, case.outputs, run(case.inputs), tolerance)
     ]
     used = {name for graph in graphs_of(model.graph) for node in graph.node for name in node.input}
     return _Model(data, count_of(model), used, found)
 
 
 def _description(
-    scenario: "Scenario", preview: "Preview", programs: dict[str, Program], models: dict[str, _Model]
+    scenario: "Scenario", preview: Preview, programs: dict[str, Program], models: dict[str, _Model]
 ) -> dict[str, Any]:
     """Return the data of the page's script, without the drawing."""
-    from simkit.core.simulation import draws
-    from simkit.core.status import MESSAGES, Status, failed, stops
-    from simkit.export.page.drawing import clock_of, diagnostics_of
-    from simkit.export.page.sliders import sliders_of
-
     start = programs["start"]
     *ports, key = start.inputs
     *values, _ = start.start(scenario.run.seed)

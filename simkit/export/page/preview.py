@@ -3,13 +3,17 @@
 import dataclasses
 from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
 
+from simkit.core.growth import with_room
+from simkit.core.rollout import recorded
+from simkit.core.simulation import Simulation
+from simkit.core.status import MESSAGES, Status, failed
 from simkit.errors import UserError
+from simkit.render.clip import Clip
 
 if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
-    from simkit.render.clip import Clip
     from simkit.scenario.scenario import Scenario
 
 
@@ -22,11 +26,11 @@ class Preview:
         clip: frames, diagnostics and drawing settings.
     """
 
-    simulation: "Simulation"
-    clip: "Clip"
+    simulation: Simulation
+    clip: Clip
 
 
-def preview_of(scenario: "Scenario", simulation: "Simulation") -> Preview:
+def preview_of(scenario: "Scenario", simulation: Simulation) -> Preview:
     """Run a scenario to its end in memory.
 
     Args:
@@ -36,17 +40,10 @@ def preview_of(scenario: "Scenario", simulation: "Simulation") -> Preview:
     Raises:
         UserError: if the run fails, or the simulation has several members.
     """
-    import jax
-
-    from simkit.core.growth import with_room
-    from simkit.core.rollout import recorded
-    from simkit.core.status import MESSAGES, Status, failed
-    from simkit.render.clip import Clip
-
     run, key = scenario.run, jax.random.key(scenario.run.seed)
     simulation.check_values(simulation.params, key)
 
-    def attempt(simulation: "Simulation", _: object) -> tuple:
+    def attempt(simulation: Simulation, _: object) -> tuple:
         state, found = jax.jit(recorded(simulation, run.steps, run.every))(simulation.params, key)
         return state, found.status, (simulation, found)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from simkit.core.compilation import cache_directory
 from simkit.errors import UserError, one_line
+from simkit.storage.files import make_folder, write_bytes
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
 VARIABLE = "SIMKIT_PAGE_RUNTIME"
@@ -140,8 +141,6 @@ def _cache() -> Path | None:
 
 
 def _store(runtime: Runtime, cache: Path) -> None:
-    from simkit.storage.files import make_folder, write_bytes
-
     try:
         make_folder(cache)
         write_bytes(cache / SCRIPT, runtime.script)

@@ -2,7 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import export
 
 from simkit.errors import UserError
 from simkit.export.programs.comparison import Difference, error_of
@@ -36,9 +39,6 @@ def check_derivative(
     """
     if data is None or program.form != "final":
         return None
-    import jax
-    import jax.numpy as jnp
-    from jax import export
 
     is_batched = inputs[0].ndim > len(program.inputs[0].shape)
     function = jax.jit(jax.vmap(program.function) if is_batched else program.function)

@@ -1,27 +1,28 @@
 """Export of a simulation as a program for other runtimes, run from its files and compared with JAX."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from simkit.core.precision import precision
+from simkit.core.status import Status
 from simkit.errors import UserError, nearest
 from simkit.export.programs import comparison, runtimes
 from simkit.export.programs import folder as folders
 from simkit.export.programs.derivative import check_derivative
 from simkit.export.programs.functions import FORMS, Program, program_of
+from simkit.export.programs.onnx_model import to_onnx
 from simkit.export.programs.ports import KEY
-from simkit.export.programs.rounding import perturbed
 from simkit.export.programs.stand_alone import stand_alone
 from simkit.export.programs.verification import Report, RuntimeReport, compared, write_report
-from simkit.export.replacing import check_replaceable
+from simkit.export.targets.operators import Operators
 from simkit.scenario.build import build
 
 if TYPE_CHECKING:
-    from simkit.export.targets.operators import Operators
     from simkit.scenario.scenario import Scenario
 
 TARGETS = ("stablehlo", "onnx", "all")
@@ -29,6 +30,9 @@ TARGETS = ("stablehlo", "onnx", "all")
 LARGEST_BATCH = 2**16
 # Size at which a symbolic batch is verified: small, odd, and not one, which tracing might specialize to.
 VERIFIED_BATCH = 3
+# Effect of the roundings inside of a program, in units of that of moving its inputs by one unit in the last place: up
+# to 3 was measured in steps. A run whose results this would change beyond the tolerance is compared over fewer steps.
+ROUNDINGS = 30.0
 HOW_TO_MAKE_A_KEY = (
     "uint32 words; of a seed below 2^31 they are [0, seed] for threefry2x32, numpy.array([0, seed], numpy.uint32); in "
     "JAX jax.random.key_data(jax.random.key(seed))"
@@ -44,7 +48,7 @@ class Request:
         form: one of `simkit.export.programs.functions.FORMS`.
         batch: size of a leading axis of every array, ``"symbolic"`` for any size, or ``None``.
         objective: name of the objective to differentiate; ``None`` takes the first.
-        tolerance: largest difference relative to the largest number of an output; ``None`` takes the usual one.
+        tolerance: largest error, see `simkit.export.programs.comparison`; ``None`` takes that of the precision.
         operators: ONNX operators of the target; ``None`` allows all.
     """
 
@@ -53,7 +57,7 @@ class Request:
     batch: int | str | None = None
     objective: str | None = None
     tolerance: float | None = None
-    operators: "Operators | None" = None
+    operators: Operators | None = None
 
     def __post_init__(self) -> None:
         """Check the options.
@@ -70,11 +74,11 @@ class Request:
             raise UserError(
                 f"batch = {self.batch!r:.60} is neither a size up to {LARGEST_BATCH} nor 'symbolic'; give one of them"
             )
-        most = comparison.LARGEST_ALLOWED
+        most = comparison.LARGEST_TOLERANCE
         if self.tolerance is not None and not 0 < self.tolerance <= most:
             raise UserError(
-                f"tolerance = {self.tolerance!r:.60} is not above 0 and at most {most}, beyond which "
-                "nothing is compared; give 1e-5 for instance"
+                f"tolerance = {self.tolerance!r:.60} is not above 0 and at most {most}, beyond which a comparison "
+                "means nothing; give 1e-5 for instance"
             )
         if self.operators is not None and self.to == "stablehlo":
             raise UserError('a list of operators is for ONNX models; write to="onnx", or leave it out')
@@ -82,6 +86,9 @@ class Request:
 
 def export_program(scenario: "Scenario", folder: Path, request: Request, overwrite: bool = False) -> Report:
     """Write a program of a scenario, run it from its files, and compare it with JAX.
+
+    Where rounding decides the results of the run, as in a chaotic motion, no two runtimes agree in them: then a program
+    of fewer steps is written beside it, in the folder ``shorter``, and compared instead.
 
     Args:
         scenario: with overrides applied.
@@ -93,74 +100,133 @@ def export_program(scenario: "Scenario", folder: Path, request: Request, overwri
         UserError: if the folder exists, the run has no finite result or derivative, or a primitive has no form in the
             target. Nothing is written then.
     """
-    check_replaceable(folder, overwrite, (folders.CARD,), folders.is_own_file)
+    folders.check_new(folder, overwrite)
     kind = scenario.run.precision
+    tolerance = request.tolerance or comparison.TOLERANCES[kind]
     with precision(kind):
-        simulation = build(scenario)
-        program = program_of(scenario, simulation, request.form, request.objective)
-        tolerance = request.tolerance or comparison.usual_tolerance(request.form, kind)
-        cases, allowed = references(program, scenario, request, tolerance)
-        files, seconds, outside, finite = _files(program, scenario, request)
-        derivative = check_derivative(program, scenario, files.get(runtimes.JAXEXPORT), cases["start"].inputs)
-        card = _card(program, scenario, request, tolerance, allowed)
+        program = program_of(scenario, build(scenario), request.form, request.objective)
+        function = jax.jit(runtimes.batched(program, request.batch))
+        cases = references(program, scenario, request, function)
+        shorter = _comparable(program, scenario, request, cases, function)
+        files, seconds, outside = _files(program, scenario, request)
+        steps, derivative = None, None
+        if shorter is None:
+            derivative = check_derivative(program, scenario, files.get(runtimes.JAXEXPORT), cases["start"].inputs)
+        else:
+            steps = shorter.run.every if request.form == "segment" else shorter.run.steps
+        card = _card(program, scenario, request, tolerance, list(cases), steps)
         extra = {runner: stand_alone(runner, name) for name, runner in folders.STAND_ALONE.items() if name in files}
         text = {folders.SCENARIO: scenario.text.encode()} if scenario.text else {}
         folders.new_folder(folder, overwrite)
         folders.write_program(folder, card, {**files, **extra, **text}, cases)
         found = compared(folder, folders.read_card(folder), cases)
     found = [_completed(report, seconds, derivative) for report in found]
-    report = Report(folder, request.form, tolerance, found, outside, finite)
+    report = Report(folder, request.form, tolerance, found, steps, outside)
+    if shorter is not None:
+        report = report.compared_by(export_program(shorter, folder / folders.SHORTER, request))
     write_report(folder, scenario.name, report)
     return report
 
 
 def _files(
     program: Program, scenario: "Scenario", request: Request
-) -> tuple[dict[str, bytes], dict[str, float], dict[str, Any], list[str]]:
+) -> tuple[dict[str, bytes], dict[str, float], dict[str, Any]]:
     """Return the files by name, the processor time of making each in seconds, and the operators of `to_onnx`."""
     files: dict[str, bytes] = {}
     seconds: dict[str, float] = {}
     outside: dict[str, Any] = {}
-    finite: list[str] = []
     if request.to in ("onnx", "all"):
-        from simkit.export.programs.onnx_model import to_onnx
-
-        (model, outside, finite), spent = runtimes.timed(lambda: to_onnx(program, request.batch, request.operators))
+        (model, outside), spent = runtimes.timed(lambda: to_onnx(program, request.batch, request.operators))
         files[runtimes.ONNX], seconds[runtimes.ONNX] = model.SerializeToString(), spent
     if request.to in ("stablehlo", "all"):
         made, spent = runtimes.timed(lambda: runtimes.to_stablehlo(program, request.batch, scenario.name))
         files |= made
         seconds[runtimes.JAXEXPORT] = spent
-    return files, seconds, outside, finite
+    return files, seconds, outside
 
 
 def references(
-    program: Program, scenario: "Scenario", request: Request, tolerance: float
-) -> tuple[dict[str, folders.Case], dict[str, list[float | None]]]:
-    """Return the inputs and JAX's outputs, and the allowed errors of the outputs, by case."""
-    import jax
-
-    function = jax.jit(runtimes.batched(program, request.batch))
+    program: Program, scenario: "Scenario", request: Request, function: Callable[..., Any] | None = None
+) -> dict[str, folders.Case]:
+    """Return the inputs and JAX's outputs, by case; ``function`` is that of the program, compiled."""
+    function = function or jax.jit(runtimes.batched(program, request.batch))
     inputs = _start(program, scenario.run.seed, request.batch)
-    shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in inputs]
-    inexact = jax.jit(perturbed(runtimes.batched(program, request.batch), *shapes))
-
-    def run(arrays: Any) -> list[np.ndarray]:
-        return [np.asarray(array) for array in function(*arrays)]
-
-    cases, allowed = {}, {}
+    cases = {}
     for name in folders.CASES[: 2 if program.calls else 1]:
-        outputs = run(inputs)
+        outputs = [np.asarray(array) for array in function(*inputs)]
         _refuse_unless_finite(program, scenario, outputs)
         cases[name] = folders.Case(inputs, outputs)
-        allowed[name] = comparison.allowed_errors(
-            lambda sample, inputs=inputs: [np.asarray(array) for array in inexact(np.uint32(sample), *inputs)],
-            outputs,
-            tolerance,
-        )
         for _ in range(program.calls):
-            inputs = program.following(inputs, run(inputs))
-    return cases, allowed
+            inputs = program.following(inputs, [np.asarray(array) for array in function(*inputs)])
+    return cases
+
+
+def _comparable(
+    program: Program,
+    scenario: "Scenario",
+    request: Request,
+    cases: Mapping[str, folders.Case],
+    function: Callable[..., Any],
+) -> "Scenario | None":
+    """Return the scenario with a half, a quarter, ... of the steps, the most at whose end rounding decides nothing.
+
+    Returns:
+        ``None`` if that is all steps; if rounding decides the results of one step, which no fewer steps mend; and for
+        a relaxation, which has no result after fewer steps.
+    """
+    tolerance = request.tolerance or comparison.TOLERANCES[scenario.run.precision]
+
+    def is_settled(scenario: "Scenario") -> bool:
+        program = program_of(scenario, build(scenario), request.form, request.objective)
+        function = jax.jit(runtimes.batched(program, request.batch))
+        return _is_settled(program, references(program, scenario, request, function), function, tolerance)
+
+    if program.converges or program.steps <= 1 or _is_settled(program, cases, function, tolerance):
+        return None
+    if not is_settled(shorter := _with_steps(scenario, request.form, 1)):
+        return None
+    steps = program.steps // 2
+    while steps > 1:
+        if is_settled(longer := _with_steps(scenario, request.form, steps)):
+            return longer
+        steps //= 2
+    return shorter
+
+
+def _is_settled(
+    program: Program, cases: Mapping[str, folders.Case], function: Callable[..., Any], tolerance: float
+) -> bool:
+    """Return whether outputs keep their values when inputs move by `ROUNDINGS` units in the last place, to first order.
+
+    Args:
+        program: of which this is asked.
+        cases: inputs and outputs.
+        function: of the program, compiled.
+        tolerance: of the comparison.
+    """
+    names = [port.name for port in program.outputs]
+    for case in cases.values():
+        outputs = [np.asarray(array) for array in function(*map(_moved, case.inputs))]
+        found = comparison.differences(names, case.outputs, outputs, tolerance / ROUNDINGS)
+        if not all(one.passed for one in found):
+            return False
+    return True
+
+
+def _moved(array: np.ndarray) -> np.ndarray:
+    """Return numbers, each moved by one unit in its last place towards zero; zeros, infinities and integers stay."""
+    if array.dtype.kind != "f":
+        return array
+    return np.where(np.isfinite(array), np.nextafter(array, np.zeros_like(array)), array)
+
+
+def _with_steps(scenario: "Scenario", form: str, steps: int) -> "Scenario":
+    """Return a scenario whose program of a form takes ``steps`` steps, or the next smaller multiple of its frames."""
+    run = scenario.run
+    if form == "segment":
+        return dataclasses.replace(scenario, run=dataclasses.replace(run, steps=steps, every=steps))
+    every = min(run.every, steps)
+    return dataclasses.replace(scenario, run=dataclasses.replace(run, steps=steps - steps % every, every=every))
 
 
 def _start(program: Program, seed: int, batch: "int | str | None") -> list[np.ndarray]:
@@ -188,11 +254,10 @@ def _card(
     scenario: "Scenario",
     request: Request,
     tolerance: float,
-    allowed: Mapping[str, list[float | None]],
+    cases: list[str],
+    compared_steps: int | None,
 ) -> dict[str, Any]:
     """Return the content of ``io.json``."""
-    from simkit.core.status import Status
-
     card = {
         "format": folders.FORMAT,
         "scenario": scenario.name,
@@ -206,8 +271,11 @@ def _card(
         "inputs": [port.described(request.batch) for port in program.inputs],
         "outputs": [port.described(request.batch) for port in program.outputs],
         "tolerance": tolerance,
-        "allowed_errors": allowed,
+        "smallest_scales": comparison.SMALLEST_SCALES,
+        "cases": cases,
     }
+    if compared_steps is not None:
+        card["compared_steps"] = compared_steps
     if any(port.kind == KEY for port in program.inputs):
         card["random_keys"] = HOW_TO_MAKE_A_KEY
     if any(port.name == "status" for port in program.outputs):

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 
 from simkit.errors import UserError, one_line
+from simkit.export.programs.comparison import LARGEST_TOLERANCE
 from simkit.export.programs.ports import KINDS, Port
 from simkit.export.programs.runtimes import JAXEXPORT, MLIR, ONNX, SYMBOLIC
 from simkit.export.replacing import check_replaceable
 from simkit.storage.archives import Layout, read_arrays, write_arrays
 from simkit.storage.files import DamagedFileError, make_folder, read_bytes, read_json, write_bytes, write_json
 
-FORMAT = "simkit program 1"
+FORMAT = "simkit program 2"
 CARD, REFERENCE, REPORT, SCENARIO = "io.json", "reference.npz", "report.json", "scenario.toml"
+# Folder of the program of fewer steps that is compared where rounding decides the results of all steps.
+SHORTER = "shorter"
 STAND_ALONE = {ONNX: "run_onnx.py", JAXEXPORT: "run_jax.py"}
 CASES = ("start", "later")
 # Largest size of a protocol buffer, and so of an ONNX model, bytes.
@@ -38,7 +41,9 @@ class Card:
         batch: size of the leading axis of every array, ``"symbolic"`` for any, ``None`` without one.
         inputs: in order.
         outputs: in order.
-        allowed: by case, for each output the largest error that passes, or ``None`` if it is not compared.
+        cases: names of the cases in ``reference.npz``.
+        tolerance: largest error that passes.
+        compared_steps: number of steps of the program in `SHORTER` that is compared instead; ``None`` without one.
         files: names of the program files that exist.
         content: the whole file as plain data.
     """
@@ -47,7 +52,9 @@ class Card:
     batch: "int | str | None"
     inputs: list[Port]
     outputs: list[Port]
-    allowed: dict[str, list[float | None]]
+    cases: list[str]
+    tolerance: float
+    compared_steps: int | None
     files: list[str]
     content: dict[str, Any]
 
@@ -62,7 +69,22 @@ class Case:
 
 def is_own_file(name: str) -> bool:
     """Return whether a program's folder holds a file of this name."""
-    return name in (CARD, REFERENCE, REPORT, SCENARIO, ONNX, JAXEXPORT, MLIR, *STAND_ALONE.values())
+    return name in (CARD, REFERENCE, REPORT, SCENARIO, SHORTER, ONNX, JAXEXPORT, MLIR, *STAND_ALONE.values())
+
+
+def check_new(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that exists, unless it is that of a program that may be replaced.
+
+    Args:
+        folder: its path.
+        overwrite: whether an earlier program may be replaced.
+
+    Raises:
+        UserError: if something else exists there.
+    """
+    check_replaceable(folder, overwrite, (CARD,), is_own_file)
+    if (inner := folder / SHORTER).exists():
+        check_replaceable(inner, overwrite, (CARD,), is_own_file)
 
 
 def new_folder(folder: Path, overwrite: bool = False) -> None:
@@ -75,7 +97,7 @@ def new_folder(folder: Path, overwrite: bool = False) -> None:
     Raises:
         UserError: if something else exists there, or it cannot be made.
     """
-    check_replaceable(folder, overwrite, (CARD,), is_own_file)
+    check_new(folder, overwrite)
     try:
         if folder.is_dir():
             shutil.rmtree(folder)
@@ -124,14 +146,16 @@ def read_card(folder: Path) -> Card:
         if not (batch is None or batch == SYMBOLIC or _is_size(batch)):
             raise ValueError(f"batch = {batch!r:.60} is neither a size nor 'symbolic'")
         inputs, outputs = (_ports(content, key, batch) for key in ("inputs", "outputs"))
-        allowed = content.get("allowed_errors")
-        if not isinstance(allowed, dict) or not allowed or not set(allowed) <= set(CASES):
-            raise ValueError("allowed_errors does not name the cases of reference.npz")
-        for errors in allowed.values():
-            if not isinstance(errors, list) or len(errors) != len(outputs) or not all(map(_is_error, errors)):
-                raise ValueError("allowed_errors does not have one positive number for each output")
+        cases, tolerance, steps = (content.get(key) for key in ("cases", "tolerance", "compared_steps"))
+        if cases not in [list(CASES[:count]) for count in (1, 2)]:
+            raise ValueError(f"cases = {cases!r:.60} does not name the cases of {REFERENCE}")
+        if not _is_number(tolerance) or not 0 < tolerance <= LARGEST_TOLERANCE:
+            raise ValueError(f"tolerance = {tolerance!r:.60} is not above 0 and at most {LARGEST_TOLERANCE}")
+        if not (steps is None or _is_size(steps)):
+            raise ValueError(f"compared_steps = {steps!r:.60} is not a number of steps")
         files = [name for name in (ONNX, JAXEXPORT, MLIR) if (folder / name).exists() or (folder / name).is_symlink()]
-        return Card(str(content.get("form")), batch, inputs, outputs, allowed, files, content)
+        form = str(content.get("form"))
+        return Card(form, batch, inputs, outputs, cases, tolerance, steps, files, content)
     except DamagedFileError as error:
         raise UserError(f"{one_line(error)}; give the folder of an exported program") from None
     except ValueError as error:
@@ -153,7 +177,7 @@ def read_cases(folder: Path, card: Card) -> dict[str, Case]:
     layout = Layout(
         {
             f"{case}.{kind}.{port.name}": (port.dtype, (*axes, *port.shape))
-            for case in card.allowed
+            for case in card.cases
             for kind, ports in sides.items()
             for port in ports
         }
@@ -162,12 +186,12 @@ def read_cases(folder: Path, card: Card) -> dict[str, Case]:
         arrays = read_arrays(folder / REFERENCE, layout=layout)
     except DamagedFileError as error:
         raise UserError(f"{one_line(error)}; export the program again") from None
-    for case in card.allowed:
+    for case in card.cases:
         for port in card.inputs:
             _check_bounds(folder / REFERENCE, port, arrays[f"{case}.input.{port.name}"])
     return {
         case: Case(*([arrays[f"{case}.{kind}.{port.name}"] for port in ports] for kind, ports in sides.items()))
-        for case in card.allowed
+        for case in card.cases
     }
 
 
@@ -240,7 +264,3 @@ def _is_size(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_error(value: Any) -> bool:
-    return value is None or (_is_number(value) and value >= 0)

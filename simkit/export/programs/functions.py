@@ -4,14 +4,20 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
-from simkit.core import paths
+from simkit.core import gradient, paths
+from simkit.core.converge import converge
+from simkit.core.growth import with_room
+from simkit.core.rollout import frame, segment, trajectory
+from simkit.core.simulation import Params, Simulation
+from simkit.core.status import status_of
 from simkit.errors import UserError, nearest
 from simkit.export.programs.ports import Port, decoded, encoded, ports_of
+from simkit.jobs.derivatives import objective_name, objective_of
 
 if TYPE_CHECKING:
-    from simkit.core.simulation import Params, Simulation
     from simkit.scenario.scenario import Scenario
 
 # Results of each form, in a sentence for io.json and the help.
@@ -42,6 +48,7 @@ class Program:
         start: ``seed -> inputs`` at the start of a run.
         steps: number of time steps in one call.
         calls: number of calls from one frame to the next, of the forms ``step``, ``segment`` and ``advance``; else 0.
+        converges: whether it runs until the simulation converges, of the forms ``final`` and ``gradient``.
     """
 
     form: str
@@ -51,6 +58,7 @@ class Program:
     start: Callable[[int], list[np.ndarray]]
     steps: int
     calls: int
+    converges: bool = False
 
     def following(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the inputs of the next call, in which ``state.NAME`` is ``next.NAME`` of this one.
@@ -66,7 +74,7 @@ class Program:
         ]
 
 
-def program_of(scenario: "Scenario", simulation: "Simulation", form: str, objective: str | None = None) -> Program:
+def program_of(scenario: "Scenario", simulation: Simulation, form: str, objective: str | None = None) -> Program:
     """Return an exported function of a simulation, in JAX's present precision.
 
     Args:
@@ -78,8 +86,6 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
     Raises:
         UserError: if the form or objective is unknown.
     """
-    import jax
-
     if form not in FORMS:
         raise UserError(f"'{form}' is not a form of program{nearest(form, list(FORMS))}")
     if objective is not None and form != "gradient":
@@ -87,12 +93,10 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
     params = simulation.params
     parameters = [_with_declaration(port, scenario) for port in ports_of(params, "params", {})]
     if form in ("step", "segment"):
-        from simkit.core.rollout import frame
-
         steps = scenario.run.every if form == "segment" else 1
         start, advance = jax.jit(simulation.init), frame(simulation, steps)
 
-        def run(state: Any, params: "Params") -> dict[str, Any]:
+        def run(state: Any, params: Params) -> dict[str, Any]:
             state, found = advance(state, params)
             return {
                 "next": state,
@@ -114,11 +118,12 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
     function = _of_runs(scenario, simulation, form, objective)
     program = _flat(form, function, ports, (params, key), lambda seed: (params, jax.random.key(seed)), simulation)
     steps = 0 if form == "start" else scenario.run.steps
-    return dataclasses.replace(program, steps=steps)
+    converges = form in ("final", "gradient") and simulation.equilibrium is not None
+    return dataclasses.replace(program, steps=steps, converges=converges)
 
 
 def part_of(
-    simulation: "Simulation", form: str, parameters: list[Port], calls: int, names: Sequence[str] | None = None
+    simulation: Simulation, form: str, parameters: list[Port], calls: int, names: Sequence[str] | None = None
 ) -> Program:
     """Return the repeated part of an interactive program: ``advance`` or ``show``.
 
@@ -129,15 +134,10 @@ def part_of(
         calls: number of steps from one frame to the next.
         names: of the observed arrays that ``show`` returns; ``None`` returns all.
     """
-    import jax
-
-    from simkit.core.rollout import segment
-    from simkit.core.status import status_of
-
     params, start = simulation.params, jax.jit(simulation.init)
     advance, status = segment(simulation, 1), status_of(simulation)
 
-    def shown(state: Any, params: "Params") -> dict[str, Any]:
+    def shown(state: Any, params: Params) -> dict[str, Any]:
         observed = simulation.observe(state, params)
         return {
             "frame": observed if names is None else {name: observed[name] for name in names if name in observed},
@@ -155,16 +155,9 @@ def part_of(
 
 
 def _of_runs(
-    scenario: "Scenario", simulation: "Simulation", form: str, name: str | None
-) -> "Callable[..., dict[str, Any]]":
+    scenario: "Scenario", simulation: Simulation, form: str, name: str | None
+) -> Callable[..., dict[str, Any]]:
     """Return ``(params, key) -> {group: arrays}`` for a form that begins at the initial state."""
-    import jax
-
-    from simkit.core import gradient
-    from simkit.core.converge import converge
-    from simkit.core.rollout import segment, trajectory
-    from simkit.jobs.derivatives import objective_name, objective_of
-
     params, key, steps = simulation.params, jax.random.key(scenario.run.seed), scenario.run.steps
     if form == "start":
         return lambda params, key: {"state": simulation.init(params, key)}
@@ -174,7 +167,7 @@ def _of_runs(
             objective = objective.with_room(params, key)
         derive = gradient.with_derivative(objective, list(paths.leaves(params)))
 
-        def differentiated(params: "Params", key: Any) -> dict[str, Any]:
+        def differentiated(params: Params, key: Any) -> dict[str, Any]:
             value, derivative = derive(params, key)
             return {"objective": value, "gradient": derivative}
 
@@ -184,7 +177,7 @@ def _of_runs(
         run = trajectory(simulation, steps, scenario.run.every)
         return lambda params, key: dict(zip(("last", "frame", "diagnostic"), run(params, key), strict=True))
 
-    def final(params: "Params", key: Any) -> dict[str, Any]:
+    def final(params: Params, key: Any) -> dict[str, Any]:
         state = simulation.init(params, key)
         if simulation.equilibrium is not None:
             state = converge(simulation, steps)(state, params).state
@@ -195,18 +188,12 @@ def _of_runs(
     return final
 
 
-def _with_room(simulation: "Simulation", steps: int, key: Any) -> "Simulation":
+def _with_room(simulation: Simulation, steps: int, key: Any) -> Simulation:
     """Return a simulation with buffers large enough for its run, since those of an exported program cannot grow."""
-    import jax
-
-    from simkit.core.growth import with_room
-    from simkit.core.rollout import segment
-    from simkit.core.status import status_of
-
     if simulation.sized_like is None:
         return simulation
 
-    def attempt(simulation: "Simulation", _: Any) -> tuple[Any, Any, "Simulation"]:
+    def attempt(simulation: Simulation, _: Any) -> tuple[Any, Any, Simulation]:
         run = segment(simulation, steps)
         state = jax.jit(lambda params, key: run(simulation.init(params, key), params))(simulation.params, key)
         return state, status_of(simulation)(state, simulation.params), simulation
@@ -220,11 +207,9 @@ def _flat(
     inputs: list[list[Port]],
     example: tuple[Any, ...],
     start: Callable[[int], tuple[Any, ...]],
-    simulation: "Simulation",
+    simulation: Simulation,
 ) -> Program:
     """Return a function of trees as a program of plain arrays."""
-    import jax
-
     quantities = dict(simulation.quantities)
     structures = [jax.tree.structure(argument) for argument in example]
 
@@ -249,7 +234,7 @@ def _flat(
     return Program(form, run, [port for ports in inputs for port in ports], outputs, arrays, steps=0, calls=0)
 
 
-def _with_axes(port: Port, form: str, simulation: "Simulation") -> Port:
+def _with_axes(port: Port, form: str, simulation: Simulation) -> Port:
     """Return the port of a frame's array with the names of its axes, in the simulation's own order."""
     group, _, name = port.name.partition(".")
     axes = ("frame",) if form == "trajectory" and group in ("frame", "diagnostic") else ()

@@ -2,21 +2,21 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import simkit
 from simkit.errors import UserError, one_line
+from simkit.export.onnx.model import graphs_of, onnx_package
+from simkit.export.onnx.runtime import convert
 from simkit.export.programs.functions import Program
-from simkit.export.programs.nested_graphs import graphs_of
 from simkit.export.programs.runtimes import SYMBOLIC, batched, shapes_of
-
-if TYPE_CHECKING:
-    from simkit.export.targets.operators import Operators
+from simkit.export.targets.operators import Operators, fit
+from simkit.export.targets.replacements import TargetGraph
 
 
 def to_onnx(
-    program: Program, batch: "int | str | None", operators: "Operators | None" = None
-) -> tuple[Any, dict[str, Any], list[str]]:
+    program: Program, batch: "int | str | None", operators: Operators | None = None
+) -> tuple[Any, dict[str, Any]]:
     """Return a program as an ONNX model whose inputs and outputs have the names of its ports.
 
     Args:
@@ -25,19 +25,12 @@ def to_onnx(
         operators: of the target; ``None`` allows all.
 
     Returns:
-        The model; its operators that the target lacks, see `simkit.export.targets.model.fit`; and the names of those
-        that are replaced by equivalents for finite numbers only.
+        The model, and its operators that the target lacks, see `simkit.export.targets.operators.fit`.
 
     Raises:
         UserError: if a primitive has no ONNX form.
     """
-    from simkit.export.onnx import convert
-
-    graph = None
-    if operators is not None:
-        from simkit.export.targets.graph import TargetGraph
-
-        graph = TargetGraph(operators)
+    graph = None if operators is None else TargetGraph(operators.names, operators.opset)
     members = batch == SYMBOLIC
     size = None if members else batch
     converted = convert(batched(program, size), *shapes_of(program, size), graph=graph, members=members)
@@ -45,11 +38,7 @@ def to_onnx(
     new = [port.name for port in (*program.inputs, *program.outputs)]
     rename(converted.model, old, new)
     _shorten_origins(converted.model.graph)
-    if operators is None or graph is None:
-        return converted.model, {}, []
-    from simkit.export.targets.model import fit
-
-    return converted.model, fit(converted.model, operators), sorted(graph.finite)
+    return converted.model, {} if operators is None else fit(converted.model, operators)
 
 
 def loaded(data: bytes, where: str) -> Any:
@@ -62,8 +51,6 @@ def loaded(data: bytes, where: str) -> Any:
     Raises:
         UserError: if the data is not a model, or the model reads other files or uses foreign operator sets.
     """
-    from simkit.export.onnx.model import onnx_package
-
     try:
         model = onnx_package().load_model_from_string(data)
         if foreign := next(_foreign(model.graph), "it defines functions" if model.functions else ""):

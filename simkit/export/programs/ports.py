@@ -2,12 +2,13 @@
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-if TYPE_CHECKING:
-    from simkit.core.simulation import Quantity
+from simkit.core.simulation import Quantity
 
 NUMBER, COMPLEX, KEY = "number", "complex number", "random key"
 KINDS = (NUMBER, COMPLEX, KEY)
@@ -53,7 +54,7 @@ class Port:
         return {key: value for key, value in entry.items() if value not in (None, "")}
 
 
-def ports_of(tree: Any, prefix: str, quantities: "dict[str, Quantity]") -> list[Port]:
+def ports_of(tree: Any, prefix: str, quantities: dict[str, Quantity]) -> list[Port]:
     """Return the ports of a tree's arrays, in the order of its leaves.
 
     Args:
@@ -61,8 +62,6 @@ def ports_of(tree: Any, prefix: str, quantities: "dict[str, Quantity]") -> list[
         prefix: first word of the names, which are ``PREFIX.PATH``.
         quantities: units and meanings by the last step of a path.
     """
-    import jax
-
     found: list[Port] = []
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
         steps = [_NOT_IN_NAMES.sub("_", _step(key)) for key in path]
@@ -76,9 +75,6 @@ def ports_of(tree: Any, prefix: str, quantities: "dict[str, Quantity]") -> list[
 
 def encoded(leaf: Any) -> Any:
     """Return an array as a plain one: the words of random keys, or real and imaginary parts along a last axis."""
-    import jax
-    import jax.numpy as jnp
-
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.key_data(leaf)
     if jnp.issubdtype(leaf.dtype, jnp.complexfloating):
@@ -93,16 +89,12 @@ def decoded(port: Port, array: Any) -> Any:
         port: of the array.
         array: encoded.
     """
-    import jax
-
     if port.kind == KEY:
         return jax.random.wrap_key_data(array, impl=port.implementation)
     return jax.lax.complex(array[..., 0], array[..., 1]) if port.kind == COMPLEX else array
 
 
 def _port(name: str, leaf: Any, declared: dict[str, Any]) -> Port:
-    import jax
-    import jax.numpy as jnp
 
     shape = jax.eval_shape(encoded, leaf)
     kind, names = NUMBER, [""]

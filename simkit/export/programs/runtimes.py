@@ -5,9 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
+from jax import export
 
 from simkit.errors import UserError, one_line
+from simkit.export.onnx.model import MISSING
 from simkit.export.programs.functions import Program
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -39,8 +42,6 @@ def batched(program: Program, batch: "int | str | None") -> Callable[..., tuple[
         program: to batch.
         batch: size of the batch, ``"symbolic"`` for any, or ``None``.
     """
-    import jax
-
     return program.function if batch is None else jax.vmap(program.function)
 
 
@@ -51,12 +52,8 @@ def shapes_of(program: Program, batch: "int | str | None") -> list[Any]:
         program: with the inputs.
         batch: as for `batched`.
     """
-    import jax
-
     axes: tuple[Any, ...] = () if batch is None else (batch,)
     if batch == SYMBOLIC:
-        from jax import export
-
         axes = tuple(export.symbolic_shape("batch"))
     return [jax.ShapeDtypeStruct((*axes, *port.shape), np.dtype(port.dtype)) for port in program.inputs]
 
@@ -72,9 +69,6 @@ def to_stablehlo(program: Program, batch: "int | str | None", name: str) -> dict
     Raises:
         UserError: if the program calls back to the host.
     """
-    import jax
-    from jax import export
-
     function = jax.jit(batched(program, batch))
     try:
         exported = export.export(function, platforms=PLATFORMS)(*shapes_of(program, batch))
@@ -95,9 +89,6 @@ def run_stablehlo(data: bytes, where: str) -> Run:
     Raises:
         UserError: if the data is not such a program, or calls anything but libraries that come with JAX.
     """
-    import jax
-    from jax import export
-
     try:
         program = export.deserialize(bytearray(data))
         text = program.mlir_module()
@@ -134,7 +125,6 @@ def run_onnx(data: bytes, names: Sequence[Sequence[str]], where: str) -> Run:
         RefusedError: if onnxruntime refuses the model, or fails while it runs it.
     """
     inputs, outputs = names
-    from simkit.export.onnx.model import MISSING
 
     try:
         import onnxruntime

@@ -9,9 +9,11 @@ import numpy as np
 
 from simkit.core.precision import precision
 from simkit.errors import UserError
+from simkit.export.onnx.model import count_of
 from simkit.export.programs import folder as folders
 from simkit.export.programs import runtimes
-from simkit.export.programs.comparison import Difference, differences, not_compared, worst_of
+from simkit.export.programs.comparison import Difference, differences, worst_of
+from simkit.export.programs.onnx_model import loaded
 from simkit.storage.files import write_json
 
 
@@ -53,13 +55,8 @@ class RuntimeReport:
 
     @property
     def largest_error(self) -> float | None:
-        """Largest error of all outputs that are compared."""
-        return max((one.error for one in self.differences if one.compared), default=None)
-
-    @property
-    def not_compared(self) -> list[str]:
-        """Names of outputs that are not compared in at least one case, because rounding alone changes them too much."""
-        return not_compared(self.differences)
+        """Largest error of all outputs."""
+        return max((one.error for one in self.differences), default=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,19 +66,37 @@ class Report:
     Attributes:
         folder: of its files.
         form: of the program, see `simkit.export.programs.functions.FORMS`.
-        tolerance: largest error relative to the largest number of an output.
+        tolerance: largest error relative to the scale of an output.
         runtimes: reports of the runtimes that ran or refused the program.
+        compared_steps: number of steps of the run that is compared in place of the whole one, at whose end rounding
+            decides the results; ``None`` for a comparison of the program itself.
         outside: operators of the ONNX model that the target lacks, ``{operator: {"count": n, "lines": [...], "with":
             name}}`` with the source lines that they come from, and another operator that would suffice.
-        finite: operators that the target lacks and that are replaced by equivalents for finite numbers only.
     """
 
     folder: Path
     form: str
     tolerance: float
     runtimes: list[RuntimeReport]
+    compared_steps: int | None = None
     outside: dict[str, Any] = dataclasses.field(default_factory=dict)
-    finite: list[str] = dataclasses.field(default_factory=list)
+
+    def compared_by(self, shorter: "Report") -> "Report":
+        """Return the report with the differences of a program of fewer steps.
+
+        Args:
+            shorter: its report.
+        """
+        by_file = {one.file: one for one in shorter.runtimes}
+        found = [
+            dataclasses.replace(
+                one,
+                differences=by_file[one.file].differences if one.file in by_file else [],
+                refused=one.refused or (by_file[one.file].refused if one.file in by_file else ""),
+            )
+            for one in self.runtimes
+        ]
+        return dataclasses.replace(self, runtimes=found)
 
     @property
     def misses(self) -> list[str]:
@@ -99,20 +114,10 @@ class Report:
                 known = worst.get((runtime.file, one.output))
                 if not one.passed and (known is None or one.error > known.error):
                     worst[runtime.file, one.output] = one
-        if self.finite and any(file == runtimes.ONNX and one.error == np.inf for (file, _), one in worst.items()):
-            found.append(
-                f"the target has no {', '.join(self.finite)}, whose replacement by products with masks of zeros and "
-                "ones turns infinities into NaN; add those of them that it has to its list of operators"
-            )
         found += [
             f"{self.folder / file}: {output} differs from JAX by {one.error:.2g} in {runtimes.RUNTIMES[file]}; "
             f"{one.allowed:.2g} is allowed"
             for (file, output), one in worst.items()
-        ]
-        found += [
-            f"{self.folder / runtime.file}: no output can be compared: rounding alone changes each of them too much"
-            for runtime in self.runtimes
-            if not runtime.refused and not any(one.compared for one in runtime.differences)
         ]
         return found
 
@@ -122,7 +127,7 @@ class Report:
         return not self.misses
 
 
-def verify(folder: Path) -> Report:
+def verify(folder: Path, shorter: bool = False) -> Report:
     """Run the programs of a folder and compare them with its reference, without running any code in it.
 
     No file is unpickled or imported; names, types, shapes, bounds and sizes are checked before memory is allocated; a
@@ -130,6 +135,7 @@ def verify(folder: Path) -> Report:
 
     Args:
         folder: of an exported program.
+        shorter: whether it is the program of fewer steps in the folder of another, which has no such folder itself.
 
     Raises:
         UserError: if the folder is not one, or a file of it is damaged.
@@ -138,9 +144,10 @@ def verify(folder: Path) -> Report:
     cases = folders.read_cases(folder, card)
     kinds = {port.dtype for port in (*card.inputs, *card.outputs)}
     with precision("float64" if kinds & {"float64", "int64", "uint64"} else "float32"):
-        found = compared(folder, card, cases)
-    tolerance = card.content.get("tolerance")
-    return Report(folder, card.form, tolerance if isinstance(tolerance, float) else 0.0, found)
+        report = Report(folder, card.form, card.tolerance, compared(folder, card, cases), card.compared_steps)
+    if shorter or card.compared_steps is None:
+        return report
+    return report.compared_by(verify(folder / folders.SHORTER, shorter=True))
 
 
 def compared(folder: Path, card: folders.Card, cases: Mapping[str, folders.Case]) -> list[RuntimeReport]:
@@ -165,9 +172,6 @@ def _report(folder: Path, file: str, card: folders.Card, cases: Mapping[str, fol
     names = [port.name for port in card.inputs], [port.name for port in card.outputs]
     data, where, nodes = folders.read_program(folder, file), str(folder / file), None
     if file == runtimes.ONNX:
-        from simkit.export.programs.nested_graphs import count_of
-        from simkit.export.programs.onnx_model import loaded
-
         nodes = count_of(loaded(data, where))
     found: list[Difference] = []
     spent = seconds = 0.0
@@ -177,13 +181,13 @@ def _report(folder: Path, file: str, card: folders.Card, cases: Mapping[str, fol
             run, seconds = runtimes.timed(lambda: runtimes.run_onnx(data, names, where))
         else:
             run, seconds = runtimes.timed(lambda: runtimes.run_stablehlo(data, where))
-        for case, both in cases.items():
+        for both in cases.values():
             # The first call compiles.
             _, first = runtimes.timed(lambda both=both: run(both.inputs))
             outputs, spent = runtimes.timed(lambda both=both: run(both.inputs))
             seconds += max(first - spent, 0.0)
             _check_shapes(where, card, both.outputs, outputs)
-            found += differences(names[1], both.outputs, outputs, card.allowed[case])
+            found += differences(names[1], both.outputs, outputs, card.tolerance)
     except runtimes.RefusedError as error:
         refused = str(error)
     return RuntimeReport(runtimes.RUNTIMES[file], file, len(data), found, seconds, spent, nodes, refused=refused)
@@ -208,18 +212,14 @@ def as_plain(report: Report) -> dict[str, Any]:
         "tolerance": report.tolerance,
         "passed": report.passed,
         "misses": report.misses,
+        "compared_steps": report.compared_steps,
         "operators_outside": report.outside,
-        "operators_for_finite_numbers": report.finite,
         "runtimes": [
             {
                 **dataclasses.asdict(runtime),
                 "passed": runtime.passed,
                 "largest_error": runtime.largest_error,
-                "not_compared": runtime.not_compared,
-                "differences": [
-                    dataclasses.asdict(one) | {"compared": one.compared, "passed": one.passed}
-                    for one in runtime.differences
-                ],
+                "differences": [dataclasses.asdict(one) | {"passed": one.passed} for one in runtime.differences],
             }
             for runtime in report.runtimes
         ],

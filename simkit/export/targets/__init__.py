@@ -1,1 +1,1 @@
-"""Targets with fewer operators than ONNX: replacement of the missing operators, and a list of the remaining ones."""
+"""Targets with fewer operators than ONNX: replacements of missing operators, and a report of the remaining ones."""

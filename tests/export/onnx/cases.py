@@ -218,6 +218,7 @@ FOURIER = {
         lambda x, y: [jnp.fft.rfft2(x), jnp.fft.irfft(y, 128), jnp.fft.irfft(y, 135), jnp.fft.irfft2(y, s=(144, 128))],
         (normal(3, 144, 128), normal(144, 65) + 1j * normal(144, 65, seed=1)),
     ),
+    "derivative": (jax.grad(lambda x: jnp.sum(jnp.abs(jnp.fft.rfft(x)[1:3]) ** 2)), (np.arange(6.0),)),
     # Of a power of two: the runtime's kernel for other lengths is a convolution, with errors of 1e-12.
     "long": (lambda x: [jnp.fft.rfft(x), jnp.fft.irfft(jnp.fft.rfft(x), 1024)], (normal(1024),)),
 }

@@ -1,5 +1,7 @@
 """Loops and branches, each as one Loop, Scan or If, nested and with closures."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -7,8 +9,10 @@ from jax import lax
 
 pytest.importorskip("onnxruntime")
 
+from simkit.core.rollout import segment
 from simkit.export.onnx.runtime import Session, convert
-from tests.export.onnx.agreement import check, relative_error
+from tests.core.toys import oscillator
+from tests.export.onnx.agreement import check, check_all, relative_error
 
 
 def operators(converted):
@@ -33,8 +37,7 @@ def nested(x, n):
     return lax.cond(n > 2, lambda: lax.while_loop(lambda s: s[0] < n, outer, (jnp.int32(0), x)), lambda: (n, 2 * x))
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_one_model_computes_batches_of_any_size(count, x64):
+def test_one_model_computes_batches_of_any_size(x64):
     """Members have loops of different lengths, complex numbers and random keys."""
 
     def function(key, x, n):
@@ -44,45 +47,56 @@ def test_one_model_computes_batches_of_any_size(count, x64):
     key, x, n = jax.random.key(3), jnp.asarray([0.5, -1.0]), jnp.asarray(5, "int32")
     converted = convert(function, key, x, n, members=True)
     assert operators(converted).count("Scan") == 1
-    members = jax.random.split(key, count), jnp.outer(jnp.arange(count) + 1.0, x), jnp.arange(count, dtype="int32") + 2
-    expected = jax.tree.leaves(jax.vmap(function)(*members))
-    assert relative_error(expected, Session(converted)(members)) < 1e-13
+    run, reference = Session(converted), jax.jit(function)
+    for count in (1, 3):
+        members = (
+            jax.random.split(key, count),
+            jnp.outer(jnp.arange(count) + 1.0, x),
+            jnp.arange(2, count + 2, 1, "int32"),
+        )
+        alone = [jax.tree.leaves(reference(*(each[member] for each in members))) for member in range(count)]
+        assert relative_error([jnp.stack(each) for each in zip(*alone, strict=True)], run(members)) < 1e-13, count
 
 
-@pytest.mark.parametrize("n", [0, 3, 5])
-def test_nested_control_flow_agrees(n, x64):
-    converted = check(nested, jnp.asarray([0.5, -1.0]), jnp.asarray(n, "int32"), rtol=1e-13)
+def test_nested_control_flow_agrees(x64):
+    x = jnp.asarray([0.5, -1.0])
+    converted = check(nested, x, jnp.int32(0), rtol=1e-13, also=[(x, jnp.int32(3)), (x, jnp.int32(5))])
     assert operators(converted).count("If") == 1 and "Loop" not in operators(converted)
 
 
-@pytest.mark.parametrize("n", [0, 1, 4])
-def test_while_loop_of_any_length_agrees(n, x64):
+def test_while_loop_of_any_length_agrees(x64):
     def run(n):
         return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 2, ~s[2]), (0, 1.5, True))
 
-    converted = check(run, jnp.asarray(n), rtol=0)
+    converted = check(run, 0, rtol=0, also=[(1,), (4,)])
     assert operators(converted).count("Loop") == 1
 
 
-@pytest.mark.parametrize("length", [0, 1, 5])
-@pytest.mark.parametrize("reverse", [False, True])
-def test_scan_of_any_length_and_direction_agrees(length, reverse, x64):
-    def run(x, y):
+def test_scan_of_any_length_and_direction_agrees(x64):
+    def run(reverse, x, y):
         return lax.scan(lambda c, r: ((c[0] + r[0], c[1]), {"a": c[0], "b": r[1]}), (y, 3), (x, x > 1), reverse=reverse)
 
-    converted = check(run, jnp.arange(1.0 * length), jnp.asarray(2.0), rtol=0)
-    assert operators(converted).count("Scan") == (length > 1) and "Loop" not in operators(converted)
+    table = {
+        f"{length}, reverse = {reverse}": (partial(run, reverse), (jnp.arange(1.0 * length), 2.0))
+        for length in (0, 1, 5)
+        for reverse in (False, True)
+    }
+    kinds = operators(check_all(table, rtol=0))
+    # A scan of no or one row is no loop.
+    assert kinds.count("Scan") == 2 and "Loop" not in kinds
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_scan_without_inputs_agrees(reverse, x64):
-    check(lambda x: lax.scan(lambda c, _: (c * 2, c), x, length=4, reverse=reverse), jnp.asarray(1.5), rtol=0)
+def test_scan_without_inputs_agrees(x64):
+    def run(x):
+        return [lax.scan(lambda c, _: (c * 2, c), x, length=4, reverse=reverse) for reverse in (False, True)]
+
+    check(run, 1.5, rtol=0)
 
 
-@pytest.mark.parametrize("which", [-1, 0, 1, 2, 7])
-def test_switch_clips_its_index(which, x64):
+def test_switch_clips_its_index(x64):
     branches = [lambda x: x, lambda x: 2 * x, lambda x: jnp.cos(x)]
-    check(lambda i, x: lax.switch(i, branches, x), jnp.asarray(which), jnp.arange(3.0), rtol=1e-15)
+    x = jnp.arange(3.0)
+    check(lambda i, x: lax.switch(i, branches, x), -1, x, rtol=1e-15, also=[(i, x) for i in (0, 1, 2, 7)])
 
 
 def test_loop_invariants_are_hoisted(x64):
@@ -98,8 +112,7 @@ def test_derivatives_by_either_mode_agree(x64):
         y = lax.scan(lambda c, r: (jnp.sin(c) * r, c), x[0], x)[0]
         return jax.checkpoint(lambda z: lax.while_loop(lambda s: s < 9, lambda s: s + 1, 5) * jax.nn.softplus(z))(y)
 
-    check(jax.grad(energy), jnp.arange(1.0, 4), rtol=1e-13)
-    check(jax.jacfwd(energy), jnp.arange(1.0, 4), rtol=1e-13)
+    check(lambda x: (jax.grad(energy)(x), jax.jacfwd(energy)(x)), jnp.arange(1.0, 4), rtol=1e-13)
 
 
 def test_custom_derivatives_solves_and_calls_are_converted(x64):
@@ -121,10 +134,13 @@ def test_batched_while_loop_ends_for_each_member_separately(x64):
         return lax.while_loop(lambda s: s[0] > limit, lambda s: (s[0] / 2, s[1] + 1), (x, jnp.int32(0)))
 
     x, limits = jnp.array([0.5, 9.0, 100.0]), jnp.array([1.0, 1.0, 30.0])
-    model = check(jax.vmap(halve), x, limits, rtol=0)
-    assert operators(model).count("Loop") == 1
-    check(jax.vmap(jax.vmap(halve, (0, None)), (None, 0)), x, limits, rtol=0)
-    check(jax.vmap(halve, (0, None)), jnp.array([0.1, 0.2]), jnp.asarray(1.0), rtol=0)
+    assert operators(convert(jax.vmap(halve), x, limits)).count("Loop") == 1
+    table = {
+        "both": (jax.vmap(halve), (x, limits)),
+        "nested": (jax.vmap(jax.vmap(halve, (0, None)), (None, 0)), (x, limits)),
+        "one limit": (jax.vmap(halve, (0, None)), (jnp.array([0.1, 0.2]), 1.0)),
+    }
+    check_all(table, rtol=0)
 
 
 def test_batched_while_loop_keeps_the_keys_of_each_member(x64):
@@ -143,12 +159,18 @@ def test_uninitialized_arrays_are_converted():
     check(lambda x: lax.empty((3,), jnp.float32).at[:].set(x), jnp.arange(3.0), rtol=0)
 
 
-@pytest.mark.parametrize("x", [0.7, -0.7])
-def test_derivative_through_branches_agrees(x, x64):
+def test_derivative_through_branches_agrees(x64):
     """Each branch returns the residuals of the other one's derivative as uninitialized arrays."""
 
     def branched(x):
         return lax.cond(x > 0, lambda x: jnp.sin(x) * jnp.exp(x), lambda x: x**3, x)
 
-    assert "empty" in str(jax.make_jaxpr(jax.grad(branched))(x))
-    check(jax.value_and_grad(branched), x, rtol=1e-14)
+    assert "empty" in str(jax.make_jaxpr(jax.grad(branched))(0.7))
+    check(jax.value_and_grad(branched), 0.7, rtol=1e-14, also=[(-0.7,)])
+
+
+def test_segment_is_one_loop(x64):
+    simulation = oscillator(3)
+    state = simulation.init(simulation.params, jax.random.key(0))
+    kinds = operators(check(segment(simulation, 3), state, simulation.params, rtol=1e-14))
+    assert kinds.count("Loop") == 1 and "Scan" not in kinds

@@ -1,7 +1,6 @@
 """Every family of primitives: onnxruntime against JAX."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
@@ -10,62 +9,65 @@ pytest.importorskip("onnxruntime")
 
 from simkit.export.onnx.runtime import convert
 from tests.export.onnx import cases
-from tests.export.onnx.agreement import check
-
-# A few units in the last place: kernels are accurate to one or two.
-ROUNDING = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-14}
+from tests.export.onnx.agreement import ROUNDING, check, check_all
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint32", "int8"])
-@pytest.mark.parametrize("name", cases.ARITHMETIC)
-def test_arithmetic_has_the_edge_cases_of_xla(name, dtype, x64):
-    dtype = np.dtype(dtype)
-    arguments = cases.floats(dtype) if dtype.kind == "f" else cases.integers(dtype)
-    check(cases.ARITHMETIC[name], *arguments, rtol=ROUNDING.get(dtype, 0))
+def edges(dtype):
+    return cases.floats(dtype) if dtype.kind == "f" else cases.integers(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", cases.FLOATING)
-def test_rounding_and_conversion_agree_with_xla(name, dtype, x64):
-    check(cases.FLOATING[name], *cases.floats(dtype), rtol=ROUNDING[np.dtype(dtype)])
+def of_types(family, *names):
+    """Return the functions of a family with numbers of several types, which hit their edges."""
+    return {f"{function} {name}": (family[function], edges(np.dtype(name))) for function in family for name in names}
 
 
-@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "int8"])
-@pytest.mark.parametrize("name", cases.BITS)
-def test_bitwise_operations_are_equal(name, dtype, x64):
-    check(cases.BITS[name], *cases.integers(dtype), rtol=0)
+def test_arithmetic_has_the_edge_cases_of_xla(x64):
+    table = of_types(cases.ARITHMETIC, "float32", "float64", "int32", "int64", "uint32", "int8")
+    check_all(table, ROUNDING)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", cases.SMOOTH)
-def test_functions_agree_to_a_few_roundings(name, dtype, x64):
+def test_rounding_and_conversion_agree_with_xla(x64):
+    check_all(of_types(cases.FLOATING, "float32", "float64"), ROUNDING)
+
+
+def test_bitwise_operations_are_equal(x64):
+    check_all(of_types(cases.BITS, "int32", "uint32", "int64", "int8"), rtol=0)
+
+
+def smooth(dtype):
     grid = np.concatenate([np.linspace(-9.7, 9.9, 41), [1e-3, -1e-3, 0.0]]).astype(dtype)
-    rtol = 1e-6 if dtype == "float32" else 1e-12
+    return {name: (function, (grid,)) for name, function in cases.SMOOTH.items()}
+
+
+def test_functions_agree_to_a_few_roundings(x64):
+    single, double = smooth("float32"), smooth("float64")
     # JAX's own error in single precision is larger for these; near poles and zeros of gamma the error is absolute.
-    loose = 20 if dtype == "float32" and name in ("gamma", "error function") else 1
-    check(cases.SMOOTH[name], jnp.asarray(grid), rtol=loose * rtol, atol=rtol)
+    loose = {name: single.pop(name) for name in ("gamma", "error function")}
+    check_all(
+        {
+            f"{name} {case}": each
+            for case, names in (("float32", single), ("float64", double))
+            for name, each in names.items()
+        },
+        *({"float32": 1e-6, "float64": 1e-12},) * 2,
+    )
+    check_all(loose, rtol=2e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("family", "name"),
-    [
-        (family, name)
-        for family in ("SHAPES", "REDUCTIONS", "SORTING", "INDEXING", "LINEAR", "FOURIER", "COMPLEX")
-        for name in getattr(cases, family)
-    ],
-)
-def test_array_operations_agree(family, name, x64):
-    function, arguments = getattr(cases, family)[name]
-    check(function, *arguments, rtol=1e-12, atol=1e-13)
+@pytest.mark.parametrize("family", ["SHAPES", "REDUCTIONS", "SORTING", "INDEXING", "LINEAR", "FOURIER", "COMPLEX"])
+def test_array_operations_agree(family, x64):
+    check_all(getattr(cases, family), rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", cases.WINDOWS)
-def test_windows_agree(name, dtype, x64):
-    function, arguments = cases.WINDOWS[name]
+def test_windows_agree(x64):
     # Sums of up to 60 products of numbers up to 4.
-    rounding = {"float32": 2e-5, "float64": 1e-13}[dtype]
-    check(function, *(jnp.asarray(each, dtype) for each in arguments), rtol=rounding, atol=rounding)
+    rounding = {"float32": 2e-5, "float64": 1e-13}
+    table = {
+        f"{name} {dtype}": (function, tuple(np.asarray(each, dtype) for each in arguments))
+        for name, (function, arguments) in cases.WINDOWS.items()
+        for dtype in rounding
+    }
+    check_all(table, rounding, rounding)
 
 
 def test_a_convolution_in_single_precision_is_one_operator():

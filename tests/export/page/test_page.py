@@ -1,9 +1,11 @@
 """Pages that compute: content of the file, escaped texts, sliders, and refusals."""
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import html.parser
+import io
 import json
 import math
 
@@ -21,7 +23,7 @@ from simkit.export.page.labels import plain_text, scale_data
 from simkit.export.page.sliders import sliders_of
 from simkit.export.programs.ports import Port
 from simkit.render.color import color_scale
-from tests.toys import PENDULUMS, toys  # noqa: F401
+from tests.toys import PENDULUMS
 
 CHART = PENDULUMS.replace('view = "field"\nquantity = "position"', 'view = "chart"\nquantity = "energy"')
 BREAKOUT = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)> \" ' & {script} {blocks}"
@@ -50,18 +52,27 @@ class Elements(html.parser.HTMLParser):
             self.titles.append(data)
 
 
-@pytest.fixture
-def carried(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def carried(tmp_path_factory):
     """A folder with what stands for onnxruntime-web, which pages then carry."""
-    folder = tmp_path / "runtime"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("runtime")
     digests = {}
     for name in runtime.SHA256:
         (folder / name).write_bytes(f"// {name}".encode())
         digests[name] = hashlib.sha256(f"// {name}".encode()).hexdigest()
-    monkeypatch.setattr(runtime, "SHA256", digests)
-    monkeypatch.delenv(runtime.VARIABLE, raising=False)
-    return folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runtime, "SHA256", digests)
+        patch.delenv(runtime.VARIABLE, raising=False)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def page(factories, carried, tmp_path_factory):
+    """The file of a page, beside whose folder its scenario is."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        code, file = exported(tmp_path_factory.mktemp("page"), carried)
+    assert code == 0 and "show" in printed.getvalue()
+    return file
 
 
 def exported(tmp_path, carried, text=CHART, *words):
@@ -77,12 +88,10 @@ def unpacked(block):
     return gzip.decompress(base64.b64decode(block))
 
 
-def test_page_is_self_contained(tmp_path, carried, capsys):
+def test_page_is_self_contained(page, carried):
     import onnx
 
-    code, file = exported(tmp_path, carried)
-    assert code == 0 and "show" in capsys.readouterr().out
-    text = file.read_text()
+    text = page.read_text()
     assert "http://" not in text and "https://" not in text and "@import" not in text and "url(" not in text
     page = Elements(text)
     sources = [(tag, name) for tag, given in page.tags for name in given if name in ("src", "srcset", "data", "action")]
@@ -104,34 +113,33 @@ def test_page_is_self_contained(tmp_path, carried, capsys):
     assert state < {port.name for port in models["show"].input}
 
 
-def test_page_describes_parameters_diagnostics_and_pace(tmp_path, carried):
-    _, file = exported(tmp_path, carried)
-    data = json.loads(Elements(file.read_text()).scripts["description"])
+def test_page_describes_parameters_diagnostics_and_pace(page):
+    data = json.loads(Elements(page.read_text()).scripts["description"])
     first, second = data["sliders"]
     assert (first["label"], first["unit"], first["default"]) == ("frequency", "1/s", 1.3)
     assert (first["low"], first["high"], first["first"], first["last"]) == (0.1, 10.0, 0.1, 10.0)
     assert second["logarithmic"] and second["live"]
     assert data["drawing"]["quantity"] == "energy" and data["main"] == "energy"
     assert data["clock"]["name"] == "time" and "energy" in [one["name"] for one in data["diagnostics"]]
-    assert data["steps_per_second"] == 2 * simkit.load(tmp_path / "toy.toml").render.frames_per_second
+    assert data["steps_per_second"] == 2 * simkit.load(page.parents[1] / "toy.toml").render.frames_per_second
     assert data["keyWords"] == 2 and data["statuses"].keys() >= {"1", "3"} and "0" not in data["statuses"]
 
 
-def test_texts_of_a_scenario_are_escaped(tmp_path, carried):
+def test_texts_of_a_scenario_are_escaped(page, tmp_path, carried):
     quoted = json.dumps(BREAKOUT)
     text = CHART.replace('"Pendulums"', quoted).replace('"of small swings"', quoted)
     text = text.replace('"Pendulums that swing from random angles."', quoted)
     _, file = exported(tmp_path, carried, text)
-    plain, page = Elements(exported(tmp_path / "other", carried)[1].read_text()), Elements(file.read_text())
-    assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
-    assert page.scripts[None] == plain.scripts[None]
-    data = json.loads(page.scripts["description"])
+    plain, quoting = Elements(page.read_text()), Elements(file.read_text())
+    assert [tag for tag, _ in quoting.tags] == [tag for tag, _ in plain.tags]
+    assert quoting.scripts[None] == plain.scripts[None]
+    data = json.loads(quoting.scripts["description"])
     assert data["sliders"][0]["doc"] == BREAKOUT
-    assert "".join(page.titles) == 2 * BREAKOUT
+    assert "".join(quoting.titles) == 2 * BREAKOUT
 
 
-def test_same_scenario_gives_the_same_bytes(tmp_path, carried):
-    assert exported(tmp_path, carried)[1].read_bytes() == exported(tmp_path / "again", carried)[1].read_bytes()
+def test_same_scenario_gives_the_same_bytes(page, tmp_path, carried):
+    assert exported(tmp_path, carried)[1].read_bytes() == page.read_bytes()
 
 
 def test_report_has_the_differences_of_the_programs_from_jax(tmp_path, carried):
@@ -159,16 +167,22 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_wrong_option_is_refused_in_one_line_and_writes_nothing(mistake, tmp_path, carried, capsys, monkeypatch):
-    words, text, harm, phrase = MISTAKES[mistake]
+def test_wrong_option_is_refused_in_one_line_and_writes_nothing(tmp_path, carried, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    if harm:
-        harm(carried)
-    code, file = exported(tmp_path, carried, text, *words)
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert code == 2 and len(lines) == 1 and phrase in lines[0]
-    assert not file.exists() and not (tmp_path / "page.txt").exists()
+    whole = {file.name: file.read_bytes() for file in carried.iterdir()}
+    found = {}
+    for mistake, (words, text, harm, phrase) in MISTAKES.items():
+        for name, data in whole.items():
+            (carried / name).write_bytes(data)
+        if harm:
+            harm(carried)
+        code, file = exported(tmp_path, carried, text, *words)
+        lines = capsys.readouterr().err.strip().splitlines()
+        if code != 2 or len(lines) != 1 or phrase not in lines[0] or file.exists() or (tmp_path / "page.txt").exists():
+            found[mistake] = code, lines
+    for name, data in whole.items():
+        (carried / name).write_bytes(data)
+    assert not found
 
 
 def test_existing_file_is_not_overwritten(tmp_path, carried, capsys):
@@ -216,14 +230,13 @@ RANGES = {
 }
 
 
-@pytest.mark.parametrize("kind", RANGES)
-def test_range_of_a_slider_is_the_bounds_or_around_the_default(kind):
-    (default, bounds), (first, last, logarithmic) = RANGES[kind]
-    port = Port("params.x", (), "float64", bounds=bounds)
-    (slider,) = sliders_of([port], [np.float64(default)], {"params.x"})["sliders"]
-    assert (slider["first"], slider["last"]) == pytest.approx((first, last))
-    assert slider["logarithmic"] is logarithmic and first <= default <= last
-    assert [slider["low"], slider["high"]] == [end if math.isfinite(end) else None for end in bounds]
+def test_range_of_a_slider_is_the_bounds_or_around_the_default():
+    for kind, ((default, bounds), (first, last, logarithmic)) in RANGES.items():
+        port = Port("params.x", (), "float64", bounds=bounds)
+        (slider,) = sliders_of([port], [np.float64(default)], {"params.x"})["sliders"]
+        assert (slider["first"], slider["last"]) == pytest.approx((first, last)), kind
+        assert slider["logarithmic"] is logarithmic and first <= default <= last, kind
+        assert [slider["low"], slider["high"]] == [end if math.isfinite(end) else None for end in bounds], kind
 
 
 def test_small_arrays_have_a_slider_for_each_number_and_large_ones_none():

@@ -17,7 +17,7 @@ from simkit.errors import UserError
 from simkit.export.page import runtime
 from simkit.scenario.build import build
 from simkit.scenario.loading import load
-from tests.export.page import browser
+from tests.thorough.export.page import browser
 
 DISKS = {f"config.particles.{name}.count": 250 for name in ("small", "large")}
 # What each is made with, and a parameter that changes what is seen after a few steps.
@@ -52,13 +52,7 @@ def carried(tmp_path_factory):
     return folder
 
 
-# Marked here and not by tests/heavy.txt: a page is made once for all tests of it.
-EACH = [
-    pytest.param(name, marks=pytest.mark.thorough if name == "bouncing_ball" else pytest.mark.slow) for name in PAGES
-]
-
-
-@pytest.fixture(scope="module", params=EACH)
+@pytest.fixture(scope="module", params=list(PAGES))
 def page(request, carried, tmp_path_factory):
     """The name of a scenario, and its page in a browser."""
     name = request.param

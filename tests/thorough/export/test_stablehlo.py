@@ -9,21 +9,15 @@ import numpy as np
 import pytest
 
 from simkit.core import gradient
-from simkit.errors import UserError
 from simkit.export import program
 from simkit.jobs.derivatives import objective_of
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
 from simkit.scenario.build import build
-from tests.scenarios.small import NAMES, small, small_to_the_end
-
-# One scenario of each domain, one of which converges; a program for three platforms and its derivative take a minute.
-SOONEST = ("bouncing_ball", "taylor_green", "soft_sphere_packing")
+from tests.scenarios.small import NAMES, small_to_the_end
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in SOONEST else pytest.param(name, marks=pytest.mark.thorough) for name in NAMES]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_exported_program_runs_and_differentiates_any_batch(name, tmp_path, x64):
     scenario = small_to_the_end(name)
     folder = tmp_path / "deep" / "folder"
@@ -70,9 +64,3 @@ def test_exported_program_runs_and_differentiates_any_batch(name, tmp_path, x64)
             expected = derivative[port["name"].removeprefix("params.")]
             # Conjugate gradients of an implicit derivative end at 2e-12.
             np.testing.assert_allclose(array, [expected] * members, 1e-8, 1e-10 * scale, err_msg=port["name"])
-
-
-def test_run_without_a_derivative_is_not_exported(tmp_path):
-    with pytest.raises(UserError, match="does not converge"):
-        program(small("soft_sphere_packing"), tmp_path / "out", what="final", batch="symbolic")
-    assert not list(tmp_path.iterdir())
