@@ -10,13 +10,14 @@ import pytest
 from simkit.errors import UserError
 from simkit.molecular.analysis.radial_distribution import highest_peak, radial_distribution, shell_centers
 from simkit.molecular.structures import lattices
+from tests.every import every
 
 distribution = functools.partial(jax.jit, static_argnames="bins")(
     lambda position, cell, reach, bins: radial_distribution(position, cell, reach=reach, bins=bins)
 )
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
+@every("dimension", [2, 3])
 def test_ideal_gas_has_one_less_a_particle_at_every_distance(x64, dimension):
     count, bins, copies, side = 101, 10, 200, 3.0
     position = jax.random.uniform(jax.random.key(0), (copies, count, dimension)) * side
@@ -30,7 +31,7 @@ def test_ideal_gas_has_one_less_a_particle_at_every_distance(x64, dimension):
     assert np.abs((found.mean(axis=0) - (1 - 1 / count)) / error).max() < 3.6
 
 
-@pytest.mark.parametrize(
+@every(
     ("build", "repeats", "shells"),
     [
         (lattices.face_centered_cubic, (4, 4, 4), {1.0: 12, 2**0.5: 6, 3**0.5: 24, 2.0: 12, 5**0.5: 24}),
@@ -58,7 +59,7 @@ def test_crystal_has_its_shells(x64, build, repeats, shells):
         np.testing.assert_allclose(neighbors, expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("count", [2, 3, 8, 9])
+@every("count", [2, 3, 8, 9])
 def test_every_pair_is_counted_twice(x64, count):
     position = jax.random.uniform(jax.random.key(2), (count, 3))
     found = np.asarray(distribution(position, jnp.full(3, 10.0), 5.0, 1))

@@ -9,6 +9,7 @@ import pytest
 
 from simkit.molecular.minimizers import Scale, fire, fire2, largest_norm, start, step
 from simkit.molecular.minimizers.fire import DEFAULTS, LEAST, STABLE, longest_time_step
+from tests.every import every
 
 UNITS = Scale(length=1.0, stiffness=1.0)
 
@@ -44,7 +45,7 @@ def test_fire_finds_the_minimum_of_a_well(x64):
     np.testing.assert_allclose(state.position, 0, atol=1e-12 / 0.05)
 
 
-@pytest.mark.parametrize(("length", "energy"), [(2.0**10, 2.0**-30), (2.0**-40, 2.0**-7)])
+@every(("length", "energy"), [(2.0**10, 2.0**-30), (2.0**-40, 2.0**-7)])
 def test_iterates_scale_with_the_units(x64, length, energy):
     # One program for both units: compiled apart, they would round apart.
     @jax.jit
@@ -78,8 +79,8 @@ def test_a_steep_start_does_not_fly_apart(x64):
     assert float(largest_norm(state.position)) == pytest.approx(10 ** (1 / 14), abs=1e-9)
 
 
-@pytest.mark.parametrize("minimizer", [fire(), fire2()], ids=["fire", "fire2"])
-@pytest.mark.parametrize("stiffest", [10.0, 100.0, 1000.0])
+@every("minimizer", [fire(), fire2()], ids=["fire", "fire2"])
+@every("stiffest", [10.0, 100.0, 1000.0])
 def test_a_stiffness_that_the_scale_does_not_know_shortens_the_time_step(x64, stiffest, minimizer):
     """Particles between pairs of the scale's stiffness and walls that are much stiffer."""
     curvatures = jnp.geomspace(0.1, stiffest, 20).reshape(10, 2)
@@ -115,7 +116,7 @@ def test_curvatures_of_opposite_sign_do_not_cancel_to_a_small_bound_on_the_time_
     assert float(longest_time_step(before, -curvatures * move, UNITS, 10.0)) == pytest.approx(STABLE, rel=1e-6)
 
 
-@pytest.mark.parametrize("force", [1e8, 1e20])
+@every("force", [1e8, 1e20])
 def test_the_curvature_of_an_overlap_leaves_the_bound_on_the_time_step(force):
     """Also one whose square overflows in single precision."""
     before = start(fire(), jnp.full((2, 2), 0.01, jnp.float32), evaluation(lambda x: -force * x), UNITS)

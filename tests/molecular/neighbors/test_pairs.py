@@ -8,7 +8,8 @@ import pytest
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.neighbors import pairs
-from simkit.molecular.potentials import mean_diameter, per_pair, soft_sphere
+from simkit.molecular.potentials import mean_diameter, soft_sphere
+from tests.every import every
 
 EXPONENTS = [2.0, 2.5, 2.7, 3.0]
 
@@ -29,19 +30,7 @@ def forces_of(position, space, potential, parameters):
     return pairs.forces(pairs.all_pairs(position, space), potential, **parameters)
 
 
-@pytest.mark.parametrize("exponent", EXPONENTS)
-@pytest.mark.parametrize("dimension", [2, 3])
-def test_force_is_minus_the_gradient_of_the_energy(x64, exponent, dimension):
-    position, space, parameters = overlapping(dimension)
-    potential = soft_sphere(exponent)
-    gradient = jax.grad(energy_of)(position, space, potential, parameters)
-    force = forces_of(position, space, potential, parameters)
-    assert float(jnp.abs(force).max()) > 0.1
-    # Sums of some ten contacts of order one: a few hundred roundings of 2.2e-16 at most.
-    np.testing.assert_allclose(force, -gradient, rtol=1e-12, atol=1e-13)
-
-
-@pytest.mark.parametrize("exponent", EXPONENTS)
+@every("exponent", EXPONENTS)
 def test_force_is_minus_the_central_difference_of_the_energy(x64, exponent):
     position, space, parameters = overlapping(2)
     potential = soft_sphere(exponent)
@@ -53,7 +42,7 @@ def test_force_is_minus_the_central_difference_of_the_energy(x64, exponent):
     assert float(power) == pytest.approx(float((ahead - behind) / (2 * step)), abs=2e-8)
 
 
-@pytest.mark.parametrize("exponent", EXPONENTS)
+@every("exponent", EXPONENTS)
 def test_forces_sum_to_zero(x64, exponent):
     position, space, parameters = overlapping(3)
     force = forces_of(position, space, soft_sphere(exponent), parameters)
@@ -73,19 +62,6 @@ def test_energy_does_not_change_under_translation_or_permutation(x64):
     assert float(energy_of(position[order], space, potential, shuffled)) == pytest.approx(energy, abs=1e-13)
 
 
-def test_particles_that_coincide_give_finite_derivatives(x64):
-    position, space, parameters = overlapping(2)
-    position = position.at[1].set(position[0])
-    potential = soft_sphere(2.0)
-    apart = pairs.all_pairs(position, space)
-    assert float(apart.distance[0, 1]) == 0.0
-    assert float(potential.energy(apart.distance, **parameters)[0, 1]) == pytest.approx(1.3 / 2)
-    assert bool(jnp.isfinite(jax.grad(energy_of)(position, space, potential, parameters)).all())
-    assert bool(jnp.isfinite(forces_of(position, space, potential, parameters)).all())
-    curvature = jax.jacfwd(forces_of)(position, space, potential, parameters)
-    assert bool(jnp.isfinite(curvature).all())
-
-
 def test_no_particle_pushes_itself_when_positions_are_computed_on_the_fly(x64):
     position, space, parameters = overlapping(2)
     potential = soft_sphere(2.0)
@@ -100,23 +76,6 @@ def test_no_particle_pushes_itself_when_positions_are_computed_on_the_fly(x64):
     np.testing.assert_allclose(
         compiled(scale, position / scale), forces_of(position, space, potential, parameters), atol=1e-12
     )
-
-
-def test_species_may_have_a_table_of_parameters(x64):
-    position, space, _ = overlapping(2)
-    species = jnp.arange(len(position)) % 2
-    epsilon = per_pair(jnp.array([[1.0, 0.5], [0.5, 2.0]]), species)
-    sigma = per_pair(jnp.array([[1.0, 1.1], [1.1, 1.4]]), species)
-    found = energy_of(position, space, soft_sphere(2.0), {"epsilon": epsilon, "sigma": sigma})
-    total = 0.0
-    for i in range(len(position)):
-        for j in range(i):
-            r = float(jnp.linalg.norm(spaces.displacement(space, position[i], position[j])))
-            a, b = int(species[i]), int(species[j])
-            e, s = [[1.0, 0.5], [0.5, 2.0]][a][b], [[1.0, 1.1], [1.1, 1.4]][a][b]
-            total += e / 2 * max(1 - r / s, 0) ** 2
-    # 276 pairs of order 0.1, summed in another order.
-    assert float(found) == pytest.approx(total, rel=1e-13)
 
 
 def test_virial_pressure_is_minus_the_volume_derivative_of_the_energy(x64):
@@ -143,8 +102,8 @@ def triangular_lattice(rows, columns):
     return jnp.asarray(position), jnp.array([columns, rows * np.sqrt(3) / 2])
 
 
-@pytest.mark.parametrize("exponent", EXPONENTS)
-@pytest.mark.parametrize("packing_fraction", [0.92, 1.0, 1.2])
+@every("exponent", EXPONENTS)
+@every("packing_fraction", [0.92, 1.0, 1.2])
 def test_triangular_lattice_has_its_analytic_energy_and_pressure(x64, exponent, packing_fraction):
     position, box = triangular_lattice(6, 5)
     # phi = pi sigma^2 / (2 sqrt(3) a^2) with spacing a = 1: six neighbors touch above pi / sqrt(12) = 0.9069, and the

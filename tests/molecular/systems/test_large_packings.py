@@ -1,97 +1,11 @@
 """Packings large enough for neighbor lists, against sums over all pairs at every step."""
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 
-from simkit.core.converge import converge
-from simkit.core.status import Status
-from simkit.engine.plan import Plan
 from simkit.errors import UserError
-from simkit.molecular import jamming, spaces
-from simkit.molecular.composed import crowding
-from simkit.molecular.minimizers import largest_norm
-from simkit.molecular.neighbors import pairs
-from simkit.molecular.neighbors.neighbor_list import NeighborList
-from simkit.molecular.potentials import mean_diameter, soft_sphere
-from tests.driving import drive
+from simkit.molecular import jamming
 from tests.molecular.packings import packing
-
-
-def over_all_pairs(position, diameter, box):
-    """Return energy, forces and contacts per disk of harmonic disks, by looking at every pair."""
-    apart, potential = pairs.all_pairs(position, spaces.periodic(box)), soft_sphere(2.0)
-    touch = {"epsilon": jnp.ones(()), "sigma": mean_diameter(diameter)}
-    energy = pairs.energy_per_particle(apart, potential, **touch).sum()
-    contacts = (apart.is_pair & (apart.distance < touch["sigma"])).sum(axis=1)
-    return energy, pairs.forces(apart, potential, **touch), contacts
-
-
-def followed(simulation):
-    """Return ``key -> (last state, (error of the force, force))`` over the first 150 steps."""
-    params = simulation.params
-
-    def step(state, _):
-        state = simulation.step(state, params)
-        observed = simulation.observe(state, params)
-        _, force, _ = over_all_pairs(state.descent.position, observed["diameter"], observed["box"])
-        return state, (largest_norm(state.descent.force - force), largest_norm(force))
-
-    return lambda key: jax.lax.scan(step, simulation.init(params, key), None, length=150)
-
-
-@pytest.mark.parametrize("minimizer", ["fire", "lbfgs"])
-def test_forces_are_those_of_all_pairs_at_every_step_of_every_member(x64, minimizer):
-    # Two simulations of different sizes in one process, each a batch.
-    for particles in (136, 150):
-        follow = jax.jit(jax.vmap(followed(packing(particles=particles, minimizer=minimizer))))
-        end, (error, force) = follow(jax.random.split(jax.random.key(particles), 3))
-        assert isinstance(end.neighbors, NeighborList)
-        assert not bool(end.neighbors.overflowed.any())
-        # The first collisions wear the list out, and the force falls far.
-        assert int(end.neighbors.builds.min()) > 3
-        assert float((force[:, -1] / force[:, 0]).max()) < 0.1
-        # A force of order one is a sum of a few terms of distances of order 10, rounded at 2e-15.
-        assert float(error.max()) < 1e-13
-
-
-def test_forces_are_those_of_all_pairs_through_an_overflow(x64, monkeypatch):
-    monkeypatch.setattr(crowding, "DEVIATIONS", 0.0)
-    simulation, steps = packing(particles=136), 40
-    pieces = list(drive(simulation, simulation.params, jax.random.key(3), Plan(steps=steps, every=1)))
-    frames = {name: np.concatenate([piece.arrays[name] for piece in pieces]) for name in pieces[0].arrays}
-    assert pieces[-1].state.neighbors.index.shape[0] > 8
-    energy, force, contacts = jax.jit(jax.vmap(over_all_pairs))(
-        *(jnp.asarray(frames[f"observed.{name}"]) for name in ("position", "diameter", "box"))
-    )
-    assert len(energy) == steps + 1
-    # Sums of some 400 contacts in another order; positions were wrapped, which rounds at 2e-15.
-    np.testing.assert_allclose(frames["diagnosed.energy"], energy, rtol=1e-12)
-    np.testing.assert_allclose(frames["diagnosed.max_force"], jax.vmap(largest_norm)(force), rtol=1e-12)
-    np.testing.assert_array_equal(frames["observed.contacts"], contacts)
-
-
-def test_derivative_of_a_listed_packing_equals_the_relaxed_difference(x64):
-    simulation = packing(particles=136, force_tolerance=1e-13)
-
-    @jax.jit
-    def relaxed(params, key):
-        return converge(simulation, 20_000)(simulation.init(params, key), params)
-
-    result = relaxed(simulation.params, jax.random.key(0))
-    assert int(result.status) == Status.CONVERGED
-
-    @jax.jit
-    def pressure(value):
-        params = {**simulation.params, "packing_fraction": value}
-        return simulation.diagnose(converge(simulation, 20_000)(result.state, params).state, params)["pressure"]
-
-    value, step = simulation.params["packing_fraction"], 1e-6
-    difference = (pressure(value + step) - pressure(value - step)) / (2 * step)
-    # Forces left at 1e-13 change the pressure by 1e-15 and the difference by 1e-9 beside 0.4; 1e-5 leaves room for a
-    # contact that opens or closes.
-    assert float(jax.jit(jax.grad(pressure))(value)) == pytest.approx(float(difference), rel=1e-5)
 
 
 def test_a_cell_narrower_than_two_disks_is_refused_in_one_line(x64):
@@ -113,20 +27,3 @@ def test_a_density_with_too_small_a_box_is_refused_in_one_line(x64):
         simulation.check(dense.params, jax.random.key(0))
     with pytest.raises(UserError, match=r"packing_fraction = -1 .* must be positive"):
         simulation.check(simulation.with_params(packing_fraction=-1.0).params, jax.random.key(0))
-
-
-@pytest.mark.slow
-def test_four_thousand_disks_relax_in_single_precision():
-    simulation = packing(particles=4096, force_tolerance=1e-4)
-
-    @jax.jit
-    def run(params, key):
-        result = converge(simulation, 10_000)(simulation.init(params, key), params)
-        return result.status, simulation.diagnose(result.state, params)
-
-    status, end = run(simulation.params, jax.random.key(0))
-    assert int(status) == Status.CONVERGED
-    # The kept force and the one worked out anew differ by round-off, 1e-6.
-    assert float(end["max_force"]) < 1.02e-4
-    # O'Hern et al.: Z = 3.98 + (3.6 +- 0.5) (0.9 - 0.842)^0.5; weak contacts open late, so forces of 1e-4 add little.
-    assert float(end["contact_number"]) == pytest.approx(4.847, abs=0.12)

@@ -16,6 +16,7 @@ from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.rounds import rounds
 from simkit.rigid.collision.slots import FAR
 from simkit.rigid.planes import floor, gather_planes, no_planes, plane
+from tests.every import every
 from tests.rigid.collision.shapes import Shapes, array, nearest
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -93,7 +94,7 @@ def test_plane_contacts_are_ordered_by_plane_then_by_body():
     assert array(plane_contacts(bodies, motion, no_planes()))[2].shape == (4, 0)
 
 
-@pytest.mark.parametrize(("kinds", "slots"), [(("sphere",), 1), (("sphere", "box"), 1), (("capsule", "capsule"), 2)])
+@every(("kinds", "slots"), [(("sphere",), 1), (("sphere", "box"), 1), (("capsule", "capsule"), 2)])
 def test_scenes_have_no_more_slots_than_their_shapes_need(kinds, slots):
     bodies, motion, _ = scene(kinds, 4)
     points = jax.eval_shape(contacts, bodies, motion)

@@ -13,11 +13,12 @@ from simkit.rigid.contact.sweeping.mobility import Velocities, mobility_of
 from simkit.rigid.contact.sweeping.sweeps import Touches, applied
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Setting
+from tests.every import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-@pytest.mark.parametrize("count", [4, 5])
+@every("count", [4, 5])
 def test_impulses_at_all_contacts_add_up_on_each_body(count):
     rng = np.random.default_rng(count)
     bodies = repeat(box(2.0, (0.3, 0.2, 0.1), 0.5), count)

@@ -51,7 +51,6 @@ def energies(order, time_step, steps):
 
 
 @pytest.mark.parametrize(("precision", "limit"), [("float64", 1e-4), ("float32", 3e-4)])
-@pytest.mark.slow
 def test_double_pendulum_keeps_its_energy_for_10_s_at_1_ms(precision, limit):
     # Float32 adds a random walk: some six roundings of a velocity in each of 50,000 stages, v^2 eps / 2 with v^2 about
     # 20 m^2/s^2, in units of g l; that is 7e-5 of standard deviation at the end. Measured: 1.3e-4 and 1.5e-4.

@@ -87,7 +87,7 @@ def test_a_particle_on_a_spring_follows_its_anchor(x64, stiffness, strength):
     np.testing.assert_allclose(jax.jit(jax.jacfwd(place))(0.3), [1, 0], atol=1e-12)
 
 
-@pytest.mark.parametrize("rotations", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("rotations", [False, True])
 def test_a_periodic_substrate_carries_the_particles_along(x64, rotations):
     # E = -sum cos(2 pi (x - c) / a), free along y: the springs between neighbors alone hold y differences.
     def energy(x, cell, p):
@@ -108,7 +108,7 @@ def test_a_periodic_substrate_carries_the_particles_along(x64, rotations):
     np.testing.assert_allclose(slope, np.tile([1.0, 0.0], (3, 1)), atol=1e-10)
 
 
-@pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dimension", [2, 3])
 def test_a_cluster_follows_an_anisotropic_trap(x64, dimension):
     stiffness = np.array([0.3, 0.7, 1.1])[:dimension]
 
@@ -125,7 +125,7 @@ def test_a_cluster_follows_an_anisotropic_trap(x64, dimension):
     check_slopes(simulation, lambda x: x, c=1e-3, turn=1e-3, epsilon=1e-2)
 
 
-@pytest.mark.parametrize("dimension", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("dimension", [2, 3])
 def test_zero_modes_in_an_isotropic_trap_are_rotations_about_its_center(x64, dimension):
     # It holds one particle of the cluster, so the point is not its center: no rotation about the center is free.
     def trap(x, cell, p):
@@ -204,7 +204,6 @@ def test_a_batch_of_traps_in_single_precision():
     np.testing.assert_allclose(slope, [0, 1, 1, 1], atol=1e-3)
 
 
-@pytest.mark.slow
 def test_derivative_in_a_field_with_a_relaxing_cell(x64):
     # A crystal over grooves of the cell's own period, which drag it along.
     def grooves(x, cell, p):

@@ -1,0 +1,53 @@
+"""Pair potentials and their sums over all pairs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.molecular import spaces
+from simkit.molecular.neighbors import pairs
+from simkit.molecular.potentials import per_pair, soft_sphere
+from tests.molecular.neighbors.test_pairs import EXPONENTS, energy_of, forces_of, overlapping
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS)
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_force_is_minus_the_gradient_of_the_energy(x64, exponent, dimension):
+    position, space, parameters = overlapping(dimension)
+    potential = soft_sphere(exponent)
+    gradient = jax.grad(energy_of)(position, space, potential, parameters)
+    force = forces_of(position, space, potential, parameters)
+    assert float(jnp.abs(force).max()) > 0.1
+    # Sums of some ten contacts of order one: a few hundred roundings of 2.2e-16 at most.
+    np.testing.assert_allclose(force, -gradient, rtol=1e-12, atol=1e-13)
+
+
+def test_particles_that_coincide_give_finite_derivatives(x64):
+    position, space, parameters = overlapping(2)
+    position = position.at[1].set(position[0])
+    potential = soft_sphere(2.0)
+    apart = pairs.all_pairs(position, space)
+    assert float(apart.distance[0, 1]) == 0.0
+    assert float(potential.energy(apart.distance, **parameters)[0, 1]) == pytest.approx(1.3 / 2)
+    assert bool(jnp.isfinite(jax.grad(energy_of)(position, space, potential, parameters)).all())
+    assert bool(jnp.isfinite(forces_of(position, space, potential, parameters)).all())
+    curvature = jax.jacfwd(forces_of)(position, space, potential, parameters)
+    assert bool(jnp.isfinite(curvature).all())
+
+
+def test_species_may_have_a_table_of_parameters(x64):
+    position, space, _ = overlapping(2)
+    species = jnp.arange(len(position)) % 2
+    epsilon = per_pair(jnp.array([[1.0, 0.5], [0.5, 2.0]]), species)
+    sigma = per_pair(jnp.array([[1.0, 1.1], [1.1, 1.4]]), species)
+    found = energy_of(position, space, soft_sphere(2.0), {"epsilon": epsilon, "sigma": sigma})
+    total = 0.0
+    for i in range(len(position)):
+        for j in range(i):
+            r = float(jnp.linalg.norm(spaces.displacement(space, position[i], position[j])))
+            a, b = int(species[i]), int(species[j])
+            e, s = [[1.0, 0.5], [0.5, 2.0]][a][b], [[1.0, 1.1], [1.1, 1.4]][a][b]
+            total += e / 2 * max(1 - r / s, 0) ** 2
+    # 276 pairs of order 0.1, summed in another order.
+    assert float(found) == pytest.approx(total, rel=1e-13)

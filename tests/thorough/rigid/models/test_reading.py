@@ -1,0 +1,63 @@
+"""Models are read from files, texts and the brax package; mistakes are refused in one line."""
+
+import warnings
+
+import jax
+import pytest
+
+from simkit.cli.main import main
+from simkit.rigid import mjcf
+from tests.rigid.models.models import PENDULUM
+from tests.rigid.models.test_reading import SCENARIO, refusal
+
+
+def test_a_time_step_too_long_for_the_springs_is_refused():
+    """The ant is unstable at the time step of its file, 0.01 s, and above 0.0096 s."""
+    with pytest.warns(
+        UserWarning,
+        match="ignores what this model says of the damping of joints and the armature of",
+    ):
+        ant = mjcf("brax:ant.xml", engine="brax-spring")
+    assert float(ant.params["time_step"]) == pytest.approx(0.01)
+    message = refusal(ant.check_values, ant.params, jax.random.key(0))
+    assert (
+        "too long for the joint springs of brax-spring, which are unstable above 0.0096 s; choose 0.007 s or" in message
+    )
+    check = ant.check
+    assert check is not None
+    check(ant.with_params(time_step=0.009).params, jax.random.key(0))
+
+
+@pytest.mark.parametrize(("time_step", "explodes"), [(0.0036, False), (0.0039, True)])
+def test_springs_are_unstable_just_above_the_reported_time_step(time_step, explodes):
+    # A tilted hinge, so that the swing moves every spring; its springs are said to explode above 0.0038 s.
+    found = mjcf(PENDULUM.replace('axis="0 1 0"', 'axis="0.3 1 0.3"'), engine="brax-spring")
+    params = found.with_params(initial_position=[0.5], time_step=time_step).params
+    assert found.check is not None
+    if explodes:
+        assert "are unstable above 0.0038 s" in refusal(found.check_values, params, jax.random.key(0))
+    else:
+        found.check_values(params, jax.random.key(0))
+
+    @jax.jit
+    def fastest(params):
+        def body(state, _):
+            state = found.step(state, params)
+            return state, abs(state.memory.xd_i.ang).max()
+
+        return jax.lax.scan(body, found.init(params, jax.random.key(0)), None, length=300)[1].max()
+
+    # Released at 0.5 rad the pendulum turns at 2.4 rad/s at most.
+    assert (float(fastest(params)) > 10) == explodes
+
+
+def test_a_scenario_runs_with_a_model_file_beside_it_in_mujoco(tmp_path, capsys):
+    (tmp_path / "swing.toml").write_text(SCENARIO)
+    (tmp_path / "pendulum.xml").write_text(PENDULUM)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert main(["run", str(tmp_path / "swing.toml"), "-o", str(tmp_path / "run")]) == 0
+        (tmp_path / "pendulum.xml").write_text(PENDULUM.replace("hinge", "hinj"))
+        assert main(["run", str(tmp_path / "swing.toml"), "-o", str(tmp_path / "other")]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "swing.toml: [config]: the model is refused by MuJoCo: XML Error: invalid keyword: 'hinj'" in error
