@@ -25,7 +25,7 @@ from tests.molecular.interactions.test_pair_interaction import (
     spheres,
 )
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 
 
 KINDS = ["free", "orthorhombic", "triclinic"]

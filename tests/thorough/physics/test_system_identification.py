@@ -142,7 +142,6 @@ def test_least_squares_through_the_impacts_find_the_truth_within_their_standard_
     assert (low < square).all() and (square < high).all(), square
 
 
-@pytest.mark.slow
 def test_shipped_optimization_finds_the_truth_within_its_standard_error():
     found = simkit.optimize("system_identification", list(NAMES), iterations=30)
     with jax.enable_x64(True):

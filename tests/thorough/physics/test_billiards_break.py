@@ -9,7 +9,7 @@ from simkit.core.rollout import trajectory
 from simkit.core.status import Status
 from simkit.rigid import billiards_break
 
-pytestmark = [pytest.mark.usefixtures("x64"), pytest.mark.slow]
+pytestmark = pytest.mark.usefixtures("x64")
 KEY = jax.random.key_data(jax.random.key(0))
 
 

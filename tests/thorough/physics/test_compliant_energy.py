@@ -100,11 +100,11 @@ def ratios(*shapes):
     "shapes",
     [
         ("capsule", "capsule"),
-        pytest.param(("capsule", "box"), marks=pytest.mark.slow),
-        pytest.param(("sphere", "box"), marks=pytest.mark.slow),
-        pytest.param(("sphere", "capsule"), marks=pytest.mark.slow),
-        pytest.param(("capsule",), marks=pytest.mark.slow),
-        pytest.param(("box",), marks=pytest.mark.slow),
+        ("capsule", "box"),
+        ("sphere", "box"),
+        ("sphere", "capsule"),
+        ("capsule",),
+        ("box",),
     ],
 )
 def test_collisions_without_dissipation_conserve_energy(shapes):
@@ -113,7 +113,6 @@ def test_collisions_without_dissipation_conserve_energy(shapes):
     assert (statuses == Status.OK).all()
 
 
-@pytest.mark.slow
 def test_boxes_in_contact_are_reported_since_they_do_not_conserve_energy():
     found, statuses = ratios("box", "box")
     assert np.abs(found - 1).max() > 0.01
@@ -247,7 +246,6 @@ def test_capsules_that_cross_at_a_right_angle_push_as_balls_do():
         assert float(force) == pytest.approx(overlap**1.5, rel=tolerance)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["capsule", "box"])
 def test_derivatives_of_the_force_equal_central_differences(kind):
     _, wrench = wrench_of(kind)
