@@ -1,7 +1,6 @@
 """Pair interactions over a list and over all pairs, and against published numbers."""
 
 import dataclasses
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +11,7 @@ from simkit.core.buffers import enlarged, overflow_of, sized_like
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import combined
-from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.neighbors.pair_sums import PerParticle
-from simkit.molecular.potentials import lennard_jones
 from tests.molecular.interactions.test_pair_interaction import (
     CUTOFF,
     PARTICLES,
@@ -25,9 +22,6 @@ from tests.molecular.interactions.test_pair_interaction import (
     spheres,
 )
 
-DATA = Path(__file__).parents[3] / "data"
-
-
 KINDS = ["free", "orthorhombic", "triclinic"]
 
 
@@ -36,19 +30,6 @@ METHODS = ["all_pairs", "neighbor_list"]
 
 def force_of(interaction, position, cell, params):
     return interaction.force(position, cell, params, interaction.prepare(position, cell, params))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_lennard_jones_reference_configuration_of_nist(x64, method):
-    position = jnp.asarray(np.loadtxt(DATA / "nist_lennard_jones_configuration_4.txt"))
-    cell, unit = jnp.full(3, 8.0), {"epsilon": jnp.asarray(1.0), "sigma": jnp.asarray(1.0)}
-    interaction = pair_interaction(lennard_jones(), cutoff=3.0, method=method)
-    neighbors = interaction.prepare(position, cell, unit)
-    # The reference is given to the last digit shown.
-    assert float(interaction.energy(position, cell, unit, neighbors)) == pytest.approx(-16.790321, abs=1e-6)
-    stress = interaction.stress(position, cell, unit, neighbors)
-    # NIST's virial is -sum r dU/dr.
-    assert float(-jnp.trace(stress) * 8**3) == pytest.approx(-46.249197, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,56 +7,7 @@ import pytest
 
 from simkit.molecular import minimizers
 from simkit.molecular.minimizers import Scale, largest_norm
-from tests.molecular.minimizers.test_minimizers import METHODS, STIFFNESS, cluster, overlapping, relax
-
-
-@pytest.mark.parametrize("pair", list(STIFFNESS))
-@pytest.mark.parametrize("method", METHODS)
-def test_every_minimizer_reaches_force_balance_from_overlapping_starts(x64, method, pair):
-    evaluate, scale = cluster(pair)
-    starts = jnp.stack([overlapping(13, seed) for seed in range(8)])
-    states = jax.jit(jax.vmap(lambda x: relax(method, evaluate, scale, x, 1e-10)))(starts)
-    assert float(jax.vmap(largest_norm)(states.force).max()) <= 1e-10
-    energies, forces = jax.vmap(evaluate)(states.position)
-    # The kept force is the force there, to the round-off of another batch of sums over twelve partners.
-    np.testing.assert_allclose(states.force, forces, atol=1e-12)
-    # Nothing evaporated: thirteen bound particles lie deeper than any twelve (LJ12 at most -37.97, Morse 12 -38.40),
-    # and no farther apart than the longest arrangement of bonds.
-    assert float(jnp.abs(states.position - states.position.mean(axis=1, keepdims=True)).max()) < 13
-    assert float(energies.max()) < float(jax.vmap(evaluate)(starts)[0].min())
-
-
-@pytest.mark.parametrize("pair", list(STIFFNESS))
-@pytest.mark.parametrize("method", ["lbfgs", "conjugate_gradient", "gradient_descent"])
-def test_energy_never_increases_with_a_monotone_method(x64, method, pair):
-    evaluate, scale = cluster(pair)
-    minimizer = minimizers.by_name(method)
-    assert minimizer.monotone
-
-    def step(state, _):
-        state = minimizers.step(minimizer, state, evaluate, scale)
-        return state, state.energy
-
-    start = minimizers.start(minimizer, overlapping(13), evaluate, scale)
-    _, energy = jax.jit(lambda state: jax.lax.scan(step, state, None, length=600))(start)
-    energy = np.asarray(energy)
-    # Below the round-off of the sum of 156 terms, 100 eps, the work of the mean force decides.
-    terms = np.maximum(np.abs(energy[1:]), 13 * STIFFNESS[pair] / 10)
-    assert np.all(np.diff(energy) <= 100 * np.finfo(float).eps * terms)
-    assert energy[-1] < energy[0]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_iteration_counts_do_not_depend_on_the_units(x64, method):
-    # Few particles, whose descent does not amplify round-off as that of many would.
-    counts = []
-    for energy_unit, length_unit in [(1.0, 1.0), (1e-3, 1e3), (1e3, 1e-3), (1e-3, 1e-3), (1e3, 1e3)]:
-        evaluate, scale = cluster("lennard_jones", energy_unit, length_unit)
-        start = length_unit * overlapping(7, seed=3)
-        tolerance = 1e-8 * energy_unit / length_unit
-        run = jax.jit(lambda x, e=evaluate, s=scale, t=tolerance: relax(method, e, s, x, t).iteration)
-        counts.append(int(run(start)))
-    assert max(counts) - min(counts) <= 0.01 * max(counts), counts
+from tests.molecular.minimizers.test_minimizers import METHODS, cluster, overlapping, relax
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -9,6 +9,7 @@ from simkit.core.converge import converge
 from simkit.core.rollout import trajectory
 from tests.molecular.packings import packing
 from tests.molecular.systems.test_packing import MAX_STEPS, changed, relaxed
+from tests.physics.test_relaxed_derivatives import check_implicit_derivative
 
 
 @pytest.mark.parametrize("exponent", [2.0, 2.5])
@@ -71,28 +72,6 @@ def test_pressure_is_minus_the_volume_derivative_of_the_relaxed_energy(x64):
     pressure = packing_fraction**2 / area * slope
     # Truncation of the difference, 1e-10 times a third derivative of order 1e3 of an energy of order 0.1.
     assert float(diagnostics["pressure"]) == pytest.approx(float(pressure), rel=1e-6)
-
-
-@pytest.mark.parametrize("name", ["packing_fraction", "diameter_ratio", "stiffness", "small_diameter"])
-@pytest.mark.parametrize("exponent", [2.0, 2.5])
-def test_implicit_derivative_of_the_pressure_equals_the_relaxed_difference(x64, exponent, name):
-    simulation = packing(particles=32, exponent=exponent, force_tolerance=1e-13)
-    state = relaxed(simulation, simulation.params)[0].state
-
-    @jax.jit
-    def pressure(value):
-        params = {**simulation.params, name: value}
-        return simulation.diagnose(converge(simulation, MAX_STEPS)(state, params).state, params)["pressure"]
-
-    value, step = simulation.params[name], 1e-5
-    difference = (pressure(value + step) - pressure(value - step)) / (2 * step)
-    reverse = jax.jit(jax.grad(pressure))(value)
-    forward = jax.jit(lambda value: jax.jvp(pressure, (value,), (jnp.ones_like(value),))[1])(value)
-    # Forces left at 1e-13 change the pressure by less than 1e-14, so the difference by 1e-9 beside a slope of 0.01 and
-    # more: 1e-7. Its truncation is 1e-7 too. 1e-5 leaves room for contacts that open or close within the step.
-    assert float(reverse) == pytest.approx(float(difference), rel=1e-5)
-    # Two conjugate-gradient solutions, each with a residual of 2e-12 at a condition number of 330: 1e-9.
-    assert float(forward) == pytest.approx(float(reverse), rel=1e-8)
 
 
 def test_implicit_derivative_equals_the_dense_solve(x64):
@@ -176,3 +155,9 @@ def test_step_exports_without_custom_calls(x64):
     state = simulation.init(simulation.params, jax.random.key(0))
     text = jax.jit(simulation.step).lower(state, simulation.params).as_text()
     assert "custom_call" not in text
+
+
+@pytest.mark.parametrize("name", ["packing_fraction", "diameter_ratio", "stiffness", "small_diameter"])
+@pytest.mark.parametrize("exponent", [2.0, 2.5])
+def test_implicit_derivative_of_the_pressure_equals_the_relaxed_difference(x64, exponent, name):
+    check_implicit_derivative(exponent, name)

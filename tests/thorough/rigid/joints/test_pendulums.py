@@ -3,12 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy.integrate import solve_ivp
-from scipy.special import ellipk
 
 from simkit.core.gradient import with_derivative
-from simkit.core.rollout import segment, trajectory
+from simkit.core.rollout import segment
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import box, gather
@@ -20,47 +18,11 @@ from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 from simkit.rigid.systems.double_pendulum import double_pendulum
+from tests.physics.test_pendulums import energies
 from tests.rigid.joints.scenes import AXIS, key, moment, params_of, pendulum
 
 # What each precision rounds off in a thousand steps of a few operations each.
 ROUND_OFF = {"float64": 1e-12, "float32": 1e-4}
-
-
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_period_of_a_pendulum_released_at_90_degrees(precision):
-    with jax.enable_x64(precision == "float64"):
-        quarter = np.sqrt(moment() / (9.81 * 0.5)) * ellipk(0.5)
-        steps = round(quarter / 1e-3)
-        simulation = pendulum((gravity(),), angle=np.pi / 2, gravity=9.81, time_step=quarter / steps)
-        start = simulation.init(simulation.params, key())
-        end = jax.jit(segment(simulation, steps))(start, simulation.params)
-        found = simulation.diagnose(end, simulation.params)
-        # It hangs straight down after a quarter; what angle is left tells how late it is. In float32 the sum of 400
-        # steps of time alone rounds by 400 eps / 2.
-        late = -float(found["angle"]) / float(found["rate"])
-        assert abs(late) / quarter < {"float64": 1e-5, "float32": 1e-4}[precision]
-        # A few units of round-off at coordinates of 1 m.
-        limit = 10 * float(jnp.finfo(precision).eps)
-        assert max(float(found["joint_error"]), float(found["joint_tilt"])) < limit
-
-
-def energies(order, time_step, steps):
-    simulation = double_pendulum(order=order).with_params(time_step=time_step)
-    _, _, found = jax.jit(trajectory(simulation, steps, 1))(simulation.params, key())
-    return {name: np.asarray(values) for name, values in found.items()}
-
-
-@pytest.mark.parametrize(("precision", "limit"), [("float64", 1e-4), ("float32", 3e-4)])
-def test_double_pendulum_keeps_its_energy_for_10_s_at_1_ms(precision, limit):
-    # Float32 adds a random walk: some six roundings of a velocity in each of 50,000 stages, v^2 eps / 2 with v^2 about
-    # 20 m^2/s^2, in units of g l; that is 7e-5 of standard deviation at the end. Measured: 1.3e-4 and 1.5e-4.
-    with jax.enable_x64(precision == "float64"):
-        found = energies(4, 1e-3, 10_000)
-        assert np.max(np.abs(found["energy"])) / 9.81 < limit
-        round_off = 10 * float(jnp.finfo(precision).eps)
-        # Coordinates reach 2 m and velocities 8 m/s.
-        assert found["joint_error"].max() < 2 * round_off and found["joint_tilt"].max() < round_off
-        assert found["joint_error_rate"].max() < 8 * round_off
 
 
 def test_energy_error_falls_with_the_fourth_power_of_the_step(x64):
