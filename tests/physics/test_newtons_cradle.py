@@ -1,5 +1,7 @@
 """Rows of balls on a line: as many leave as arrive, whatever the time step."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -11,10 +13,18 @@ from simkit.rigid import newtons_cradle
 KEY = jax.random.key_data(jax.random.key(0))
 
 
+@functools.cache
+def compiled(steps, incoming, wide):
+    """Return the simulation and its compiled run, in double precision or not."""
+    simulation = newtons_cradle(incoming=incoming)
+    return simulation, jax.jit(trajectory(simulation, steps, steps))
+
+
 def final(steps=8, incoming=1, **params):
-    simulation = newtons_cradle(incoming=incoming).with_params(time_step=0.8 / steps, **params)
-    state, frames, diagnostics = jax.jit(trajectory(simulation, steps, steps))(simulation.params, KEY)
-    assert simulation.status(state, simulation.params) == Status.OK
+    simulation, run = compiled(steps, incoming, jax.config.jax_enable_x64)
+    params = simulation.with_params(time_step=0.8 / steps, **params).params
+    state, frames, diagnostics = run(params, KEY)
+    assert simulation.status(state, params) == Status.OK
     return np.asarray(frames["velocity"][-1, :, 0]), jax.tree.map(lambda values: values[-1], diagnostics)
 
 

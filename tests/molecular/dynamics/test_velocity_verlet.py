@@ -17,16 +17,32 @@ KEY = 0
 
 
 @functools.cache
-def run_of(steps):
-    """Return the compiled ``(state, params) -> state`` of the tetramer."""
-    return jax.jit(segment(tetramer(), steps))
+def program():
+    """Return the tetramer and the compiled ``(state, params, steps) -> state`` of any number of steps."""
+    simulation = tetramer()
+
+    def run(state, params, steps):
+        return jax.lax.fori_loop(0, steps, lambda _, state: simulation.step(state, params), state)
+
+    return simulation, jax.jit(simulation.init), jax.jit(run)
+
+
+def test_error_falls_with_the_square_of_the_time_step(x64):
+    (simulation, init, run), ends = program(), []
+    for steps in (100, 200, 400):
+        params = {**simulation.params, "time_step": jnp.asarray(1.0 / steps)}
+        ends.append(run(init(params, jax.random.key(KEY)), params, steps))
+    for name in ("position", "velocity"):
+        coarse, middle, fine = (np.asarray(getattr(end, name)) for end in ends)
+        order = np.log2(np.linalg.norm(coarse - middle) / np.linalg.norm(middle - fine))
+        assert 1.95 < order < 2.05, name
 
 
 def test_motion_is_reversible(x64):
-    simulation, steps = tetramer(), 400
-    start = simulation.init(simulation.params, jax.random.key(KEY))
-    there = run_of(steps)(start, simulation.params)
-    back = run_of(steps)(dataclasses.replace(there, velocity=-there.velocity), simulation.params)
+    simulation, init, run = program()
+    start = init(simulation.params, jax.random.key(KEY))
+    there = run(start, simulation.params, 400)
+    back = run(dataclasses.replace(there, velocity=-there.velocity), simulation.params, 400)
     assert float(jnp.abs(there.position - start.position).max()) > 0.1
     # 800 steps of round-off 1e-16 each, of which neighbors that attract each other multiply some by a few.
     np.testing.assert_allclose(back.position, start.position, rtol=0, atol=1e-12)

@@ -1,15 +1,18 @@
 """Pair interactions over a list and over all pairs, and against published numbers."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from simkit.errors import UserError
+from simkit.molecular import spaces
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import lennard_jones, soft_sphere
 from tests.every import every
 
 PARTICLES = 48
+METHODS = ["all_pairs", "neighbor_list"]
 CUTOFF = 1.4
 SPECIES = np.arange(PARTICLES) % 2
 
@@ -68,3 +71,36 @@ def test_species_must_fit_particles_and_tables(x64):
         energy_of(spheres("all_pairs", species=[0, 1]), position, cell, params())
     with pytest.raises(UserError, match="give species, one index"):
         energy_of(spheres("all_pairs", species=None), position, cell, params())
+
+
+@every("dimension, kind", [(2, "triclinic"), (3, "orthorhombic")])
+def test_lists_equal_all_pairs_and_forces_and_stress_the_derivatives_of_the_energy(x64, dimension, kind):
+    position, cell = configuration(kind, dimension)
+    full = spaces.lattice_vectors(cell)
+
+    @jax.jit
+    def computed(position):
+        found = []
+        for method in METHODS:
+            interaction = spheres(method)
+
+            def energy(position, strain, interaction=interaction):
+                return energy_of(interaction, *(x + x @ strain for x in (position, full)), params())
+
+            slopes = jax.value_and_grad(energy, (0, 1))(position, jnp.zeros((dimension, dimension)))
+            neighbors = interaction.prepare(position, cell, params())
+            stress = interaction.stress(position, cell, params(), neighbors)
+            found.append((*slopes, interaction.force(position, cell, params(), neighbors), stress))
+        return found
+
+    (reference, *_), (energy, (gradient, strained), force, stress) = every_pair, listed = computed(position)
+    assert float(reference) > 0.2
+    # Some tens of terms of order 0.1, added in another order.
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=1e-12), listed, every_pair)
+    assert float(energy) == pytest.approx(float(reference), rel=1e-13)
+    assert float(jnp.abs(force).max()) > 0.1
+    np.testing.assert_allclose(force, -gradient, rtol=1e-8, atol=1e-12)
+    # Newton's third law.
+    np.testing.assert_allclose(force.sum(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(stress, strained / spaces.of_cell(full, dimension).volume, rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(stress, stress.T)

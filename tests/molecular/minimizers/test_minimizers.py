@@ -60,22 +60,6 @@ def relax(method, evaluate, scale, position, tolerance, steps=20_000):
     return jax.lax.while_loop(unfinished, step, start)
 
 
-@every("seed", range(3))
-@every("method", ["lbfgs", "conjugate_gradient"])
-def test_a_minimum_whose_energy_terms_cancel_is_reached(x64, method, seed):
-    evaluate, scale = cluster("morse")
-    lowest = relax("fire", evaluate, scale, overlapping(7, seed), 1e-12 * 72)
-
-    def shifted(position):
-        # The rounding stays that of the terms, of which the energy, 0 at the minimum, shows nothing.
-        energy, force = evaluate(position)
-        return energy - evaluate(lowest.position)[0], force
-
-    away = lowest.position + 0.02 * jax.random.normal(jax.random.key(seed), lowest.position.shape)
-    final = relax(method, shifted, scale, away, 1e-12 * 72, steps=1000)
-    assert largest_norm(final.force) < 1e-12 * 72
-
-
 @every("method", METHODS)
 def test_a_start_at_rest_stays_at_rest(x64, method):
     def well(position):
@@ -118,3 +102,11 @@ def test_unknown_methods_and_settings_are_refused():
         minimizers.conjugate_gradient(maximum_displacement=-1.0)
     with pytest.raises(UserError, match="not positive"):
         minimizers.gradient_descent(maximum_displacement=0.0)
+
+
+# Each with each potential: tests/physics/test_minimizers.py.
+@every("method, pair", [("lbfgs", "lennard_jones"), ("fire", "soft_sphere")])
+def test_overlapping_starts_reach_force_balance(x64, method, pair):
+    evaluate, scale = cluster(pair)
+    state = jax.jit(lambda x: relax(method, evaluate, scale, x, 1e-10))(overlapping(13))
+    assert float(largest_norm(state.force)) <= 1e-10

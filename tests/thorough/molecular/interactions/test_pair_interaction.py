@@ -14,6 +14,7 @@ from simkit.molecular.interactions.interaction import combined
 from simkit.molecular.neighbors.pair_sums import PerParticle
 from tests.molecular.interactions.test_pair_interaction import (
     CUTOFF,
+    METHODS,
     PARTICLES,
     SPECIES,
     configuration,
@@ -23,9 +24,6 @@ from tests.molecular.interactions.test_pair_interaction import (
 )
 
 KINDS = ["free", "orthorhombic", "triclinic"]
-
-
-METHODS = ["all_pairs", "neighbor_list"]
 
 
 def force_of(interaction, position, cell, params):

@@ -1,8 +1,5 @@
 """Stillinger-Weber interaction: sums against the published formula, forces and stress against derivatives."""
 
-import itertools
-import math
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +7,7 @@ import pytest
 
 from simkit.core.buffers import enlarged, sized_like
 from simkit.errors import UserError
-from simkit.molecular.interactions.stillinger_weber import Shape, stillinger_weber
+from simkit.molecular.interactions.stillinger_weber import stillinger_weber
 from simkit.molecular.structures import lattices
 from tests.molecular.interactions.test_stillinger_weber import (
     ENERGY,
@@ -20,6 +17,7 @@ from tests.molecular.interactions.test_stillinger_weber import (
     STRESS,
     cluster,
     neighbors_of,
+    published_energy,
     silicon,
 )
 
@@ -33,28 +31,6 @@ def shaken_crystal(amplitude=0.3, seed=0):
     deformation = jnp.eye(3) + jnp.asarray(rng.uniform(-0.04, 0.04, (3, 3)))
     position = lattice.position @ deformation + jnp.asarray(rng.normal(scale=amplitude, size=(64, 3)))
     return position, lattice.cell @ deformation
-
-
-def published_energy(position, epsilon, sigma, tetrahedral_strength):
-    """Return the energy of a cluster as the paper writes it, triple by triple."""
-    x = np.asarray(position) / sigma
-    shape = Shape()
-
-    def weight(r):
-        return math.exp(shape.angular_decay / (r - shape.reach)) if r < shape.reach else 0.0
-
-    energy = 0.0
-    for i, j in itertools.combinations(range(len(x)), 2):
-        r = np.linalg.norm(x[i] - x[j])
-        if r < shape.reach:
-            repulsion = shape.repulsion * r**-4
-            energy += shape.pair_strength * (repulsion - 1) * math.exp(1 / (r - shape.reach))
-    for i in range(len(x)):
-        for j, k in itertools.combinations([n for n in range(len(x)) if n != i], 2):
-            a, b = x[j] - x[i], x[k] - x[i]
-            r, s = np.linalg.norm(a), np.linalg.norm(b)
-            energy += tetrahedral_strength * weight(r) * weight(s) * (a @ b / (r * s) + 1 / 3) ** 2
-    return epsilon * energy
 
 
 @pytest.mark.parametrize("seed", range(4))

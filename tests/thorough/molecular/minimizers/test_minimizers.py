@@ -80,3 +80,19 @@ def test_conjugate_gradient_and_lbfgs_solve_a_quadratic_well_fast(x64):
     # sqrt(condition number) = 10 e-folds twice per iteration pair: ln(1e11) * 10 / 2, with two evaluations each.
     assert counts["conjugate_gradient"] <= 260
     assert counts["lbfgs"] <= 130
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("method", ["lbfgs", "conjugate_gradient"])
+def test_a_minimum_whose_energy_terms_cancel_is_reached(x64, method, seed):
+    evaluate, scale = cluster("morse")
+    lowest = relax("fire", evaluate, scale, overlapping(7, seed), 1e-12 * 72)
+
+    def shifted(position):
+        # The rounding stays that of the terms, of which the energy, 0 at the minimum, shows nothing.
+        energy, force = evaluate(position)
+        return energy - evaluate(lowest.position)[0], force
+
+    away = lowest.position + 0.02 * jax.random.normal(jax.random.key(seed), lowest.position.shape)
+    final = relax(method, shifted, scale, away, 1e-12 * 72, steps=1000)
+    assert largest_norm(final.force) < 1e-12 * 72

@@ -18,7 +18,7 @@ from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 from simkit.rigid.systems.double_pendulum import double_pendulum
-from tests.physics.test_pendulums import energies
+from tests.physics.test_pendulums import check_energy, check_period, energies
 from tests.rigid.joints.scenes import AXIS, key, moment, params_of, pendulum
 
 # What each precision rounds off in a thousand steps of a few operations each.
@@ -148,3 +148,8 @@ def test_two_welded_halves_equal_one_bar_in_motion_and_derivatives(x64):
     np.testing.assert_allclose(halves, whole, rtol=1e-7)
     for name in expected:
         np.testing.assert_allclose(slopes[name], expected[name], rtol=1e-6, err_msg=name)
+
+
+def test_period_and_energy_in_single_precision():
+    check_period("float32")
+    check_energy("float32", 3e-4)
