@@ -1,23 +1,13 @@
 """Basin hopping: the published global minima from random starts, and the rules of the walk."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.converge import converge
-from simkit.errors import UserError
-from simkit.molecular.search.basin_hopping import basin_hopping
 from simkit.molecular.search.hops import accepts
 from simkit.molecular.search.search_report import search_report
 from tests.every import every
-
-
-@functools.cache
-def small():
-    return basin_hopping(particles=7, hops=20)
 
 
 @every("temperature", [0.5, 2.0])
@@ -36,34 +26,9 @@ def test_at_zero_temperature_no_increase_is_accepted(x64):
     assert not bool(accepts(jnp.asarray(1e-12), zero, chance).any())
 
 
-@functools.cache
-def found():
-    """Return a finished search of 7 atoms and what converges it."""
-    simulation = small()
-    run = jax.jit(lambda state, params: converge(simulation, 5000)(state, params))
-    return run(simulation.init(simulation.params, jax.random.key(0)), simulation.params), run
-
-
 def test_report_counts_the_cost_of_walkers_without_success():
     energy = np.array([[0.0, 0.0, 0.0], [-1.0, -0.5, 0.0], [-1.0, -1.0, -0.9]])
     cost = np.array([[1, 1, 1], [11, 11, 11], [21, 21, 31]])
     found = search_report(energy, cost, lowest=-1.0, tolerance=0.01)
     assert found == (2 / 3, (11 + 21 + 31) / 2)
     assert search_report(energy, cost, lowest=-2.0, tolerance=0.01) == (0.0, np.inf)
-
-
-@every(
-    ("values", "message"),
-    [
-        ({"hops": 0}, "hops = 0 is below 1"),
-        ({"quench_tolerance": 1e-12}, "is not between force_tolerance = 1e-10 and 1"),
-        ({"quench_tolerance": 2.0}, "is not between"),
-        ({"force_tolerance": 0.0}, "force_tolerance = 0.0 is not between 0 and 1"),
-        ({"quench_steps": 0}, "quench_steps = 0 is below 1"),
-        ({"particles": 1}, "at least 2"),
-        ({"potential": "mors"}, "did you mean 'morse'"),
-    ],
-)
-def test_impossible_configuration_is_refused(values, message):
-    with pytest.raises(UserError, match=message):
-        basin_hopping(**values)

@@ -1,12 +1,8 @@
 """Lennard-Jones fluid of molecular.system: averages, with and without a bath."""
 
-import functools
-
 import jax
-import numpy as np
 import pytest
 
-from simkit.core.rollout import trajectory
 from simkit.errors import UserError
 from simkit.molecular import system
 from tests.every import every
@@ -37,20 +33,6 @@ def fluid(repeats=(4, 4, 4), **averages):
         averages=given | averages,
         parameters={"density": 0.86, "temperature": 0.9, "time_step": 0.005},
     )
-
-
-@functools.cache
-def melting():
-    """Return a short run: its simulation, last state, frames and diagnostics."""
-    simulation = fluid()
-    run = jax.jit(trajectory(simulation, 20, 1))
-    return simulation, *run(simulation.params, jax.random.key(0))
-
-
-def test_origins_are_the_initial_positions_along_x(x64):
-    _, _, frames, _ = melting()
-    edge = (256 / 0.86) ** (1 / 3)
-    np.testing.assert_allclose(frames["origin"][-1], frames["position"][0][:, 0] / edge, atol=1e-14)
 
 
 @every(

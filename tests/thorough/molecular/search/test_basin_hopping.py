@@ -1,5 +1,7 @@
 """Basin hopping: the published global minima from random starts, and the rules of the walk."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +11,20 @@ from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.molecular.search.basin_hopping import basin_hopping
 from simkit.molecular.search.hops import hop, is_within
-from tests.molecular.search.test_basin_hopping import found, small
 from tests.physics.test_cluster_minima import LOWEST, report, searched
+
+
+@functools.cache
+def small():
+    return basin_hopping(particles=7, hops=20)
+
+
+@functools.cache
+def found():
+    """Return a finished search of 7 atoms and what converges it."""
+    simulation = small()
+    run = jax.jit(lambda state, params: converge(simulation, 5000)(state, params))
+    return run(simulation.init(simulation.params, jax.random.key(0)), simulation.params), run
 
 
 def test_walkers_from_random_starts_find_the_double_icosahedron_of_19_atoms(x64):

@@ -17,14 +17,23 @@ from simkit.molecular.dynamics import langevin
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import switched
 from simkit.molecular.structures import lattices
-from simkit.molecular.systems.colloid_assembly import colloid_potential
+from simkit.molecular.systems.colloid_assembly import colloid_potential, fixed_forces
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 
+def test_fixed_forces_are_minus_the_gradient_of_their_energy_without_stress():
+    forces = jnp.asarray(np.random.default_rng(1).normal(size=(5, 2)))
+    interaction = fixed_forces(lambda params: params["push"] * forces, lambda params: jnp.ones((5, 2)))
+    params = {"push": jnp.asarray(0.3)}
+    position, cell = jnp.zeros((5, 2)), jnp.ones(2)
+    slope = jax.grad(interaction.energy)(position, cell, params, ())
+    np.testing.assert_allclose(interaction.force(position, cell, params, ()), -slope, rtol=1e-14)
+    assert float(interaction.energy(jnp.ones((5, 2)), cell, params, ())) == 0
+    assert not interaction.stress(position, cell, params, ()).any()
+
+
 KEY = jax.random.key(0)
-
-
 # Rechtsman, Stillinger, Torquato (2005), doi:10.1103/PhysRevLett.95.228301.
 PUBLISHED = {"attraction": 5.89, "repulsion": 17.9, "decay": 2.49, "well_depth": 0.4, "well_distance": 1.823}
 

@@ -1,13 +1,31 @@
 """Lennard-Jones fluid of molecular.system: averages, with and without a bath."""
 
+import functools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.core.rollout import trajectory
 from simkit.core.status import Status
 from simkit.molecular.analysis.radial_distribution import highest_peak, radial_distribution
 from simkit.molecular.potentials import lennard_jones, switched
-from tests.molecular.systems.test_fluid import SKIP, melting
+from tests.molecular.systems.test_fluid import SKIP, fluid
+
+
+@functools.cache
+def melting():
+    """Return a short run: its simulation, last state, frames and diagnostics."""
+    simulation = fluid()
+    run = jax.jit(trajectory(simulation, 20, 1))
+    return simulation, *run(simulation.params, jax.random.key(0))
+
+
+def test_origins_are_the_initial_positions_along_x(x64):
+    _, _, frames, _ = melting()
+    edge = (256 / 0.86) ** (1 / 3)
+    np.testing.assert_allclose(frames["origin"][-1], frames["position"][0][:, 0] / edge, atol=1e-14)
 
 
 def test_energy_is_the_integral_of_the_radial_distribution(x64):
