@@ -219,4 +219,4 @@ def test_step_exports_without_custom_calls(x64):
 @pytest.mark.parametrize("name", ["packing_fraction", "diameter_ratio", "stiffness", "small_diameter"])
 @pytest.mark.parametrize("exponent", [2.0, 2.5])
 def test_implicit_derivative_of_the_pressure_equals_the_relaxed_difference(x64, exponent, name):
-    check_implicit_derivative(exponent, name)
+    check_implicit_derivative(exponent, name, forward_too=True)
