@@ -8,8 +8,19 @@ import pytest
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.neighbors import pairs
+from simkit.molecular.neighbors.cores import split_over_cores
 from simkit.molecular.potentials import mean_diameter, soft_sphere
 from tests.every import every
+
+
+def test_split_over_cores_returns_its_number_under_vmap_too():
+    def total(x):
+        return jax.lax.fori_loop(0, 5, lambda k, sums: sums + split_over_cores(k) * x, jnp.zeros_like(x))
+
+    numbers = jnp.arange(6.0).reshape(3, 2)
+    # 0 + 1 + 2 + 3 + 4, exact in binary.
+    np.testing.assert_array_equal(jax.jit(jax.vmap(total))(numbers), 10 * numbers)
+
 
 EXPONENTS = [2.0, 2.5, 2.7, 3.0]
 
