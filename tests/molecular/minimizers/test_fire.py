@@ -31,7 +31,11 @@ def relax(force, position, *, scale=UNITS, tolerance=1e-12, steps=2000, minimize
     def advance(state):
         return step(minimizer, state, evaluation(force), scale)
 
-    return jax.lax.while_loop(unfinished, advance, start(minimizer, position, evaluation(force), scale))
+    @jax.jit
+    def run(position):
+        return jax.lax.while_loop(unfinished, advance, start(minimizer, position, evaluation(force), scale))
+
+    return run(position)
 
 
 def anisotropic_well(position):
@@ -70,7 +74,7 @@ def test_a_steep_start_does_not_fly_apart(x64):
 
     before = start(fire(), jnp.array([[0.01, 0.0]]), evaluation(steep), UNITS)
     assert float(largest_norm(before.force)) > 1e25
-    first = step(fire(), before, evaluation(steep), UNITS)
+    first = jax.jit(lambda state: step(fire(), state, evaluation(steep), UNITS))(before)
     moved = float(largest_norm(first.position - before.position))
     # The clamp, and one rounding.
     assert moved <= DEFAULTS.maximum_displacement * (1 + 1e-14)
@@ -126,15 +130,16 @@ def test_the_curvature_of_an_overlap_leaves_the_bound_on_the_time_step(force):
 
 def test_a_start_at_rest_stays_at_rest(x64):
     state = relax(anisotropic_well, jnp.zeros((3, 2)))
-    stepped = step(fire(), state, evaluation(anisotropic_well), UNITS)
+    stepped = jax.jit(lambda state: step(fire(), state, evaluation(anisotropic_well), UNITS))(state)
     np.testing.assert_array_equal(stepped.position, 0)
     np.testing.assert_array_equal(stepped.velocity, 0)
 
 
 def test_stored_force_is_that_at_the_stored_position(x64):
     state = start(fire(), jnp.array([[1.0, -2.0]]), evaluation(anisotropic_well), UNITS)
+    advance = jax.jit(lambda state: step(fire(), state, evaluation(anisotropic_well), UNITS))
     for _ in range(20):
-        state = step(fire(), state, evaluation(anisotropic_well), UNITS)
+        state = advance(state)
         np.testing.assert_array_equal(state.force, anisotropic_well(state.position))
 
 
@@ -158,5 +163,6 @@ def test_the_derivative_of_unrolled_iterations_is_that_of_the_minimum(x64):
         return jnp.sum(jax.lax.scan(advance, state, length=400)[0].position ** 2)
 
     # Each of the six coordinates ends at stretch**(-1/2).
-    assert float(reached(0.3)) == pytest.approx(6 / 0.3, rel=1e-10)
-    assert float(jax.grad(reached)(0.3)) == pytest.approx(-6 / 0.3**2, rel=1e-6)
+    value, slope = jax.jit(jax.value_and_grad(reached))(0.3)
+    assert float(value) == pytest.approx(6 / 0.3, rel=1e-10)
+    assert float(slope) == pytest.approx(-6 / 0.3**2, rel=1e-6)

@@ -60,35 +60,42 @@ def relax(method, evaluate, scale, position, tolerance, steps=20_000):
     return jax.lax.while_loop(unfinished, step, start)
 
 
+def well(position):
+    return (position**2).sum() / 2, -position
+
+
 @every("method", METHODS)
 def test_a_start_at_rest_stays_at_rest(x64, method):
-    def well(position):
-        return (position**2).sum() / 2, -position
-
     minimizer, scale = minimizers.by_name(method), Scale(length=1.0, stiffness=1.0)
-    state = minimizers.start(minimizer, jnp.zeros((3, 2)), well, scale)
-    for _ in range(10):
-        state = minimizers.step(minimizer, state, well, scale)
+
+    @jax.jit
+    def run(position):
+        state = minimizers.start(minimizer, position, well, scale)
+        return jax.lax.fori_loop(0, 10, lambda _, state: minimizers.step(minimizer, state, well, scale), state)
+
+    state = run(jnp.zeros((3, 2)))
     np.testing.assert_array_equal(state.position, 0)
     np.testing.assert_array_equal(state.trial, 0)
 
 
 @every("dtype", [jnp.float32, jnp.float64])
 @every("method", METHODS)
-def test_step_keeps_every_dtype(x64, method, dtype):
-    minimizer = minimizers.by_name(method)
-    one = jnp.ones((), dtype)
+def test_every_iteration_is_one_evaluation_and_keeps_every_dtype(x64, method, dtype):
+    minimizer, one, evaluations = minimizers.by_name(method), jnp.ones((), dtype), []
 
-    def well(position):
-        return (position**2).sum() / 2, -position
+    def counted(position):
+        evaluations.append(1)
+        return well(position)
 
-    def signature(tree):
-        return jax.tree.map(lambda a: (a.shape, a.dtype, a.weak_type), tree)
+    def states():
+        state = minimizers.start(minimizer, jnp.ones((3, 2), dtype), counted, Scale(one, one))
+        return state, minimizers.step(minimizer, state, counted, Scale(one, one))
 
-    state = minimizers.start(minimizer, jnp.ones((3, 2), dtype), well, Scale(one, one))
-    stepped = jax.eval_shape(lambda s: minimizers.step(minimizer, s, well, Scale(one, one)), state)
-    assert signature(jax.eval_shape(lambda: state)) == signature(stepped)
-    assert {a.dtype for a in jax.tree.leaves(state)} == {jnp.dtype(dtype), jnp.dtype(jnp.int32)}
+    signatures = [jax.tree.map(lambda a: (a.shape, a.dtype, a.weak_type), tree) for tree in jax.eval_shape(states)]
+    assert signatures[0] == signatures[1]
+    assert {a.dtype for a in jax.tree.leaves(jax.eval_shape(states))} == {jnp.dtype(dtype), jnp.dtype(jnp.int32)}
+    # Two traces of a start and a step each.
+    assert len(evaluations) == 4
 
 
 def test_unknown_methods_and_settings_are_refused():

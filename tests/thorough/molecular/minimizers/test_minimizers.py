@@ -26,21 +26,6 @@ def test_no_particle_moves_further_than_the_limit_even_from_a_near_coincidence(x
     assert bool(jnp.isfinite(state.position).all())
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_iteration_is_one_evaluation(method):
-    evaluations = []
-
-    def well(position):
-        evaluations.append(1)
-        return (position**2).sum() / 2, -position
-
-    minimizer, scale = minimizers.by_name(method), Scale(length=1.0, stiffness=3.0)
-    state = minimizers.start(minimizer, jnp.ones((3, 2)), well, scale)
-    for _ in range(5):
-        state = minimizers.step(minimizer, state, well, scale)
-    assert len(evaluations) == int(state.iteration) + 1 == 6
-
-
 def test_lbfgs_needs_no_more_than_264_evaluations_for_lennard_jones_38(x64):
     # OptBench's criterion, force norm 0.01, where the best published L-BFGS needs 176: at most half again as many.
     evaluate, scale = cluster("lennard_jones")

@@ -2,13 +2,12 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from simkit.molecular import spaces
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import per_pair, soft_sphere
-from tests.molecular.neighbors.test_pairs import EXPONENTS, energy_of, forces_of, overlapping
+from tests.molecular.neighbors.test_pairs import energy_of, forces_of, overlapping
 from tests.molecular.potentials.test_potentials import EVERY
 
 
@@ -25,18 +24,6 @@ def test_second_derivatives_and_those_with_respect_to_parameters_are_finite(x64,
     # No infinity can hide in the sum: one less another is not finite either.
     for derivative in (jax.grad(total, (0, 1)), jax.jacfwd(jax.grad(total, (0, 1)), (0, 1))):
         assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(derivative(distance, given)))
-
-
-@pytest.mark.parametrize("exponent", EXPONENTS)
-@pytest.mark.parametrize("dimension", [2, 3])
-def test_force_is_minus_the_gradient_of_the_energy(x64, exponent, dimension):
-    position, space, parameters = overlapping(dimension)
-    potential = soft_sphere(exponent)
-    gradient = jax.grad(energy_of)(position, space, potential, parameters)
-    force = forces_of(position, space, potential, parameters)
-    assert float(jnp.abs(force).max()) > 0.1
-    # Sums of some ten contacts of order one: a few hundred roundings of 2.2e-16 at most.
-    np.testing.assert_allclose(force, -gradient, rtol=1e-12, atol=1e-13)
 
 
 def test_particles_that_coincide_give_finite_derivatives(x64):
