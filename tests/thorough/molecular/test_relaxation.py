@@ -18,8 +18,6 @@ from simkit.molecular.potentials import force_shifted, lennard_jones, soft_spher
 from simkit.molecular.relaxation import relaxation
 
 MAX_STEPS = 5000
-
-
 CUTOFF = 2.4
 
 

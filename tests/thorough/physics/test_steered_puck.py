@@ -12,14 +12,8 @@ from tests.physics.test_steered_puck import DISTANCE, DURATION, GAP, KNOTS, MASS
 
 # Linear in time along the cushion; away from it the same towards the mirror image, and its reflection after T/2.
 STRAIGHT = 6 * MASS * DISTANCE / DURATION**2 * np.linspace(1, -1, KNOTS)
-
-
 OFF_CUSHION = -12 * MASS * GAP / DURATION**2 * np.abs(np.linspace(1, -1, KNOTS))
-
-
 BANK = np.concatenate([STRAIGHT, OFF_CUSHION])
-
-
 DIRECT = np.concatenate([STRAIGHT, np.zeros(KNOTS)])
 
 

@@ -14,8 +14,6 @@ from simkit.rigid.joints.rattle import Jointed
 from tests.rigid.test_controls import CONTROLS, DECISIONS, DT, HELD, KEY, MASS, pushed
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
 # How far into its step a held force acts at once: half a step is exact, since x = x0 + v0 dt + F dt^2 / 2m.
 METHODS = {
     "Free": (Free(), 0.5),

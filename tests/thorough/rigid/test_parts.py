@@ -17,8 +17,6 @@ from simkit.rigid.simulate import simulate
 from tests.rigid.test_parts import SERVED, SHORT, WHOLE, change, check_collision, check_effect, ends
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
 # Strength of everything that acts, each of which is turned off in turn.
 LOADS = {
     "gravity": 9.81,

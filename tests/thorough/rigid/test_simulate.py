@@ -17,8 +17,6 @@ from simkit.rigid.simulate import simulate
 from tests.rigid.test_simulate import KEY, two_bodies
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
 STEPS = 20
 
 

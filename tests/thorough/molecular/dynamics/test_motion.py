@@ -17,11 +17,7 @@ from tests.driving import drive
 from tests.molecular.dynamics.moving import floats, gas, gas_interaction
 
 PLAN = Plan(steps=120, every=1)
-
-
 ROOM = 40
-
-
 # What the square lattice of the start needs: four neighbors beside, four across. The gas needs more.
 LITTLE_ROOM = 8
 

@@ -17,6 +17,7 @@ from tests.molecular.interactions.test_pair_interaction import (
     METHODS,
     PARTICLES,
     SPECIES,
+    check_derivatives,
     configuration,
     energy_of,
     params,
@@ -28,43 +29,6 @@ KINDS = ["free", "orthorhombic", "triclinic"]
 
 def force_of(interaction, position, cell, params):
     return interaction.force(position, cell, params, interaction.prepare(position, cell, params))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dimension", [2, 3])
-def test_list_and_all_pairs_agree_on_energy_force_and_stress(x64, dimension, kind):
-    position, cell = configuration(kind, dimension)
-    every, some = (spheres(method) for method in METHODS)
-    reference = energy_of(every, position, cell, params())
-    assert float(reference) > 0.2
-    # Some tens of terms of order 0.1, added in another order.
-    assert float(energy_of(some, position, cell, params())) == pytest.approx(float(reference), rel=1e-13)
-    found, expected = (force_of(one, position, cell, params()) for one in (some, every))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
-    # Newton's third law.
-    np.testing.assert_allclose(found.sum(axis=0), 0, atol=1e-12)
-    if cell is not None:
-        found, expected = (
-            one.stress(position, cell, params(), one.prepare(position, cell, params())) for one in (some, every)
-        )
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
-        np.testing.assert_array_equal(found, found.T)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", METHODS)
-def test_force_is_minus_the_gradient_of_the_energy(x64, method, kind):
-    position, cell = configuration(kind, 3)
-    interaction = spheres(method)
-    gradient = jax.jit(jax.grad(lambda x: energy_of(interaction, x, cell, params())))(position)
-    force = force_of(interaction, position, cell, params())
-    assert float(jnp.abs(force).max()) > 0.1
-    np.testing.assert_allclose(force, -gradient, rtol=1e-8, atol=1e-12)
-    direction = jnp.asarray(np.random.default_rng(1).normal(size=position.shape))
-    step = 1e-6
-    ahead, behind = (energy_of(interaction, position + s * direction, cell, params()) for s in (step, -step))
-    # Round-off 20 * 2.2e-16 / 1e-6 = 4e-9 beside a power of order one.
-    assert float(-jnp.sum(force * direction)) == pytest.approx(float(ahead - behind) / (2 * step), abs=4e-8)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,24 +71,10 @@ def test_second_derivatives_through_the_list_equal_those_over_all_pairs(x64, kin
     np.testing.assert_allclose(hessian[0][0], -forward[0], rtol=0, atol=2e-12)
 
 
-@pytest.mark.parametrize("kind", ["orthorhombic", "triclinic"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dimension", [2, 3])
-def test_stress_is_the_strain_derivative_of_the_energy_per_volume(x64, dimension, method, kind):
-    position, cell = configuration(kind, dimension)
-    interaction, full = spheres(method), spaces.lattice_vectors(cell)
-    stress = interaction.stress(position, cell, params(), interaction.prepare(position, cell, params()))
-    step = 1e-6
-    energy = jax.jit(lambda strain: energy_of(interaction, *(x + x @ strain for x in (position, full)), params()))
-    difference = np.zeros((dimension, dimension))
-    for a in range(dimension):
-        for b in range(dimension):
-            strain = np.zeros((dimension, dimension))
-            strain[a, b] = step
-            difference[a, b] = (energy(strain) - energy(-strain)) / (2 * step)
-    assert float(jnp.abs(stress).max()) > 0.02
-    # Round-off 20 * 2.2e-16 / 1e-6 = 4e-9, over a volume of 25 and more.
-    np.testing.assert_allclose(stress, difference / spaces.of_cell(full, dimension).volume, rtol=0, atol=1e-8)
+def test_lists_equal_all_pairs_and_forces_and_stress_the_derivatives_of_the_energy(x64, dimension, kind):
+    check_derivatives(dimension, kind)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -14,8 +14,6 @@ from simkit.core.status import Status
 from simkit.molecular import bubble_raft
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
 KEY = jax.random.key(0)
 
 

@@ -18,8 +18,6 @@ STAYS = {
     "a hit in the plane": {"x": -0.5, "vx": 3.0},
     "a sphere that passes by": {"x": -0.5, "y": 0.3, "vx": 3.0},
 }
-
-
 LEAVES = {
     "a hit along y": {"x": 0.0, "y": -0.5, "vy": 2.0},
     "a hit beside the plane": {"x": -0.5, "y": 0.1, "vx": 3.0},

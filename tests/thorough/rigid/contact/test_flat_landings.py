@@ -12,8 +12,6 @@ from simkit.rigid.planes import floor
 from tests.rigid.contact.test_flat_landings import compiled, scene_of
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
 QUARTER = np.pi / 2
 
 

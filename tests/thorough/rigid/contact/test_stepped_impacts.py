@@ -25,8 +25,6 @@ from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
 KEY = jax.random.key(0)
-
-
 GRAVITY, TIME = 9.81, 0.6
 
 

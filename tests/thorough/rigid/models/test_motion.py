@@ -14,21 +14,13 @@ from tests.rigid.models.models import ENGINES, GRAVITY, INERTIA, LENGTH, MASS, P
 from tests.rigid.models.test_motion import TIME_STEP, check_fall
 
 START = 1.0
-
-
 STEPS = 800
-
-
 # Softness of brax's springs: on its way the rod pulls with up to m g (3 - 2 cos 1) = 1.9 m g at the pivot, whose
 # stiffness is k = 2000 N/m, and so lengthens by up to 9.4 mm of 300, 3 %; the period by at most half of that. brax's
 # positions are pulled together by half the gap in each step: a change of 0.3 %, which we measured. The others
 # integrate the angle itself by the semi-implicit Euler method, whose period is off by (omega dt)^2 / 24 = 4e-6.
 EXACT = dict.fromkeys(("brax-generalized", "mjx", "mujoco"), 1e-5)
-
-
 TOLERANCE = {"brax-spring": 0.015, "brax-positional": 0.005} | EXACT
-
-
 swing = functools.cache(functools.partial(run, PENDULUM, steps=STEPS, every=4, initial_position=(START,)))
 
 
