@@ -24,9 +24,12 @@ def pair(energy, start, time_step, method=velocity_verlet, **params):
 
 
 def after(simulation, steps):
-    state = simulation.init(simulation.params, jax.random.key(0))
-    state = segment(simulation, steps)(state, simulation.params)
-    return int(status_of(simulation)(state, simulation.params)), state
+    def run(params, key):
+        state = segment(simulation, steps)(simulation.init(params, key), params)
+        return status_of(simulation)(state, params), state
+
+    status, state = jax.jit(run)(simulation.params, jax.random.key(0))
+    return int(status), state
 
 
 def lennard_jones(position, cell, params):
@@ -38,7 +41,7 @@ def spring(position, cell, params):
     return jnp.sum(position**2) / 2
 
 
-@every("distance", [0.1, 0.3, 0.6])
+@every("distance", [0.1, 0.6])
 def test_particles_that_separate_in_one_step_are_unresolved(distance):
     status, state = after(pair(lennard_jones, [[0.0, 0.0], [distance, 0.0]], 0.01), 50)
     # A caution: positions of springs are right on average up to the limit of stability, at twice the time step.

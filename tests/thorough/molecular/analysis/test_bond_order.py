@@ -1,5 +1,6 @@
 """Bond order of crystals and of the icosahedron, against published numbers."""
 
+import itertools
 import math
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from simkit.molecular.structures import lattices
+from tests.every import every
 from tests.molecular.analysis.test_bond_order import (
     PUBLISHED,
     bond_order,
@@ -19,6 +21,42 @@ from tests.molecular.analysis.test_bond_order import (
     icosahedron,
     third_order,
 )
+
+
+def cubic(sites, repeats=4):
+    """Return a cubic crystal of unit cells of side 1 with the given sites."""
+    corners = np.array(list(itertools.product(range(repeats), repeat=3)), dtype=float)
+    return (corners[:, None] + np.array(sites)).reshape(-1, 3), jnp.full(3, float(repeats))
+
+
+def crystals():
+    simple, body = cubic([(0, 0, 0)]), cubic([(0, 0, 0), (0.5, 0.5, 0.5)])
+    cubes, hexagons = lattices.face_centered_cubic((3, 3, 3)), lattices.hexagonal_close_packed((4, 3, 3))
+    # The second shell of the body-centered lattice is at 1, the first at 0.866.
+    return {
+        "face_centered_cubic": (cubes.position, cubes.cell, 1.2),
+        "hexagonal_close_packed": (hexagons.position, hexagons.cell, 1.2),
+        "body_centered_cubic_8": (*body, 0.93),
+        "body_centered_cubic_14": (*body, 1.2),
+        "simple_cubic": (*simple, 1.2),
+    }
+
+
+# Steinhardt, Nelson, Ronchetti 1983; Mickel et al., J. Chem. Phys. 138, 044501 (2013). Five digits each.
+PUBLISHED = {
+    "face_centered_cubic": (12, 0.19094, 0.57452, -0.15932, -0.01316),
+    "hexagonal_close_packed": (12, 0.09722, 0.48476, 0.13410, -0.01244),
+    "body_centered_cubic_8": (8, 0.50918, 0.62854, -0.15932, 0.01316),
+    "body_centered_cubic_14": (14, 0.03637, 0.51069, 0.15932, 0.01316),
+    "simple_cubic": (6, 0.76376, 0.35355, 0.15932, 0.01316),
+}
+
+
+@every("name", ["face_centered_cubic", "simple_cubic"])
+def test_global_order_of_a_perfect_crystal_is_that_of_its_particles(x64, name):
+    found = bonds(*crystals()[name])
+    assert float(global_bond_order(found, 4)) == pytest.approx(PUBLISHED[name][1], abs=5.1e-6)
+    assert float(global_bond_order(found, 6)) == pytest.approx(PUBLISHED[name][2], abs=5.1e-6)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

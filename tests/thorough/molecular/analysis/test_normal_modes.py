@@ -10,8 +10,41 @@ import pytest
 from simkit.molecular.analysis.hessian import hessian, hessian_vector_product, mass_weighted
 from simkit.molecular.analysis.normal_modes import normal_modes
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.potentials import lennard_jones
+from simkit.molecular.potentials import energy_shifted, lennard_jones
+from tests.every import every
 from tests.molecular.analysis.test_normal_modes import BOND, PARAMS, scattered, truncated
+
+
+def scattered(dimension, count=10):
+    """Return positions of particles that are not at rest, none closer than 0.7."""
+    side = int(np.ceil(count ** (1 / dimension)))
+    sites = np.stack(np.meshgrid(*[np.arange(side)] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)[:count]
+    return jnp.asarray(sites + np.random.default_rng(0).uniform(-0.15, 0.15, sites.shape))
+
+
+def truncated(method):
+    return pair_interaction(energy_shifted(lennard_jones()), cutoff=2.4, parameters=tables, method=method)
+
+
+def tables(params):
+    return {**params, "cutoff": jnp.asarray(2.4)}
+
+
+@every("inner", [jax.jacfwd, jax.jacrev])
+def test_second_derivatives_of_frequencies_equal_central_differences(x64, inner):
+    position, cell = scattered(2, 4), jnp.full(2, 5.0)
+
+    def frequencies(mass):
+        modes = normal_modes(truncated("all_pairs"), position, cell, PARAMS, mass=mass)
+        return jnp.where(modes.is_zero, 0, modes.frequency)
+
+    mass, h = jnp.array([1.0, 1.7, 2.9, 0.8]), 1e-5
+    derive = jax.jit(inner(frequencies))
+    differences = [(derive(mass + h * e) - derive(mass - h * e)) / (2 * h) for e in jnp.eye(4)]
+    found = jax.jit(jax.jacfwd(inner(frequencies)))(mass)
+    assert np.abs(found).max() > 1
+    # Truncation of h^2 and cancellation of 1e-16 / h in derivatives of up to 100.
+    np.testing.assert_allclose(found, np.stack(differences, axis=-1), rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
