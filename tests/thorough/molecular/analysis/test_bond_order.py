@@ -11,10 +11,8 @@ import pytest
 from simkit.molecular.structures import lattices
 from tests.every import every
 from tests.molecular.analysis.test_bond_order import (
-    PUBLISHED,
     bond_order,
     bonds,
-    crystals,
     disordered,
     global_bond_order,
     hexatic_order,

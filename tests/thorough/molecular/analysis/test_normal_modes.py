@@ -12,7 +12,7 @@ from simkit.molecular.analysis.normal_modes import normal_modes
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import energy_shifted, lennard_jones
 from tests.every import every
-from tests.molecular.analysis.test_normal_modes import BOND, PARAMS, scattered, truncated
+from tests.molecular.analysis.test_normal_modes import BOND, PARAMS
 
 
 def scattered(dimension, count=10):
