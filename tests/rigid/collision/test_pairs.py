@@ -9,15 +9,23 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from simkit.rigid.algebra.quaternion import quaternion
-from simkit.rigid.algebra.vector import vector
+from simkit.rigid.algebra.vector import Vector, vector
 from simkit.rigid.bodies.bodies import box, capsule, disk, gather, sphere
 from simkit.rigid.bodies.motion import motion_of
+from simkit.rigid.collision.nearby import nearby
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.rounds import rounds
 from simkit.rigid.collision.slots import FAR
 from simkit.rigid.planes import floor, gather_planes, no_planes, plane
 from tests.every import every
 from tests.rigid.collision.shapes import Shapes, array, nearest
+
+
+def test_bodies_that_touch_at_rest_are_near(x64):
+    bodies = gather([sphere(1.0, 0.1), sphere(1.0, 0.1)])
+    still = Vector(*jnp.zeros((3, 2)))
+    assert np.all(nearby(bodies, Vector(jnp.asarray([0.1, 0.3]), still.y, still.z), still, jnp.asarray(0.01)))
+
 
 pytestmark = pytest.mark.usefixtures("x64")
 KINDS = ("box", "sphere", "capsule", "box", "disk", "capsule", "box")

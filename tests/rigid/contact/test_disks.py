@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.core.rollout import segment
-from simkit.core.status import MESSAGES, Status, failed
+from simkit.core.status import CAUTIONS, MESSAGES, Status, failed
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, vector, zeros
@@ -18,6 +18,13 @@ from simkit.rigid.free import Free
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
 from tests.every import every
+
+
+def test_cautions_do_not_stop():
+    from simkit.core.status import stops
+
+    assert not any(bool(stops(jnp.int32(code))) for code in (Status.OK, *CAUTIONS))
+
 
 KEY = jax.random.key(0)
 STILL = {"x": 0.5, "y": 0.0, "vx": 0.0, "vy": 0.0, "spin_z": 0.0, "push_y": 0.0, "twist_x": 0.0, "push_x": 0.0}

@@ -1,4 +1,4 @@
-"""Every kind of joint: its constraints, its conserved quantities, and the derivatives of its motion."""
+"""Joints and linkages that cannot exist are refused in one line."""
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,9 @@ from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
+from simkit.rigid.systems.four_bar_linkage import four_bar_linkage
 from tests.every import every
-from tests.rigid.joints.scenes import at_rest, params_of
+from tests.rigid.joints.scenes import at_rest, key, params_of
 
 
 def scene(joints, **changes):
@@ -62,3 +63,35 @@ def test_bad_configuration_of_the_method_is_refused():
         Jointed(iterations=0)
     with pytest.raises(UserError, match="order = 3"):
         Jointed(order=3)
+
+
+@every(
+    ("lengths", "diagonal", "least", "most"),
+    [
+        # The diagonal by the law of cosines: sqrt(0.4^2 + 0.2^2 + 2 0.4 0.2 cos 60).
+        ({"coupler_length": 2.0}, "0.5292", "0.02915", "1.029"),
+        ({"coupler_length": 0.02}, "0.5292", "0.02915", "1.029"),
+        ({"rocker_length": 0.05}, "0.5292", "0.4792", "0.5792"),
+        # Bars on one line: closed, but with a rocker that would turn at an infinite rate.
+        ({"crank_angle": 180.0, "coupler_length": 0.1}, "0.6", "0.1", "1.1"),
+    ],
+)
+def test_bars_that_do_not_close_are_refused_with_the_range_of_lengths_that_close(x64, lengths, diagonal, least, most):
+    simulation = four_bar_linkage()
+    values = {name: jnp.asarray(value) for name, value in lengths.items()}
+    params = {name: value.astype(float) for name, value in {**simulation.params, **values}.items()}
+    told = rf"end of the crank is {diagonal} m .* choose coupler_length between {least} and {most} "
+    with pytest.raises(UserError, match=told):
+        simulation.check(params, key())
+
+
+def test_a_crank_ending_at_the_other_pivot_is_refused(x64):
+    params = {**four_bar_linkage().params, "crank_angle": jnp.asarray(0.0), "ground_length": jnp.asarray(0.2)}
+    with pytest.raises(UserError, match="is 0 m from the pivot of the rocker; choose another crank_angle"):
+        four_bar_linkage().check(params, key())
+
+
+def test_bars_that_just_close_are_not_refused(x64):
+    simulation = four_bar_linkage()
+    params = {name: value.astype(float) for name, value in simulation.params.items()}
+    simulation.check({**params, "coupler_length": jnp.asarray(1.029)}, key())
