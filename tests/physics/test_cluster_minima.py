@@ -1,4 +1,4 @@
-"""Basin hopping: the published global minima from random starts, and the rules of the walk."""
+"""Global minima of clusters by basin hopping from random starts, as in the Cambridge Cluster Database."""
 
 import dataclasses
 import functools

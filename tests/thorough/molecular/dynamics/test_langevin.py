@@ -1,4 +1,4 @@
-"""Langevin dynamics: canonical distribution, diffusion, and velocity Verlet without friction."""
+"""Langevin dynamics: diffusion, velocity Verlet without friction, and derivatives."""
 
 import dataclasses
 
