@@ -19,6 +19,8 @@ def test_every_minimizer_reaches_force_balance_and_monotone_ones_never_climb(x64
     def step(carried):
         state, climb = carried
         after = minimizers.step(minimizer, state, evaluate, scale)
+        if not minimizer.monotone:
+            return after, climb
         # In units of the round-off of the sum of 156 terms, below which the work of the mean force decides.
         terms = jnp.maximum(jnp.abs(after.energy), 13 * STIFFNESS[pair] / 10)
         return after, jnp.maximum(climb, (after.energy - state.energy) / (100 * np.finfo(float).eps * terms))
@@ -32,7 +34,7 @@ def test_every_minimizer_reaches_force_balance_and_monotone_ones_never_climb(x64
     def descend(position):
         start = minimizers.start(minimizer, position, evaluate, scale)
         state, climb = jax.lax.while_loop(unfinished, step, (start, jnp.zeros(())))
-        return start.energy, state, climb, evaluate(state.position)
+        return evaluate(position)[0], state, climb, evaluate(state.position)
 
     before, states, climb, (energies, forces) = descend(jnp.stack([overlapping(13, seed) for seed in range(8)]))
     assert max(float(largest_norm(force)) for force in states.force) <= 1e-10
