@@ -78,17 +78,6 @@ def test_pairs_are_in_the_order_of_the_rounds_with_normals_towards_the_first():
     assert checked > 15
 
 
-def test_members_of_an_ensemble_along_the_last_axis_have_the_same_contacts():
-    runs = [scene(KINDS, seed)[:2] for seed in (1, 2, 3)]
-    members = jax.tree.map(lambda *arrays: jnp.stack(arrays, axis=-1), *runs)
-    together_ = array(compiled(contacts)(*members))
-    for k, run in enumerate(runs):
-        for all_members, single in zip(together_, array(compiled(contacts)(*run)), strict=True):
-            index = (..., k, slice(None)) if all_members.ndim == single.ndim + 1 and single.ndim == 3 else (..., k)
-            # Round-off of other fused loops.
-            assert np.abs(all_members[index] - single).max() < 1e-9
-
-
 def test_plane_contacts_are_ordered_by_plane_then_by_body():
     bodies, motion, shapes = scene(KINDS, 1)
     planes = gather_planes([floor(), plane((0.6, 0.0, -0.8), -2.0)])
