@@ -1,7 +1,5 @@
 """Events between balls and planes: laws, rest, budget, and the points where formulas divide by zero."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from simkit.rigid import billiards_break
 from simkit.rigid.bodies.bodies import box
 from simkit.rigid.contact.events import Events
 from tests.every import every
-from tests.rigid.contact.two_balls import DEFAULTS, KEY, end, two_balls
+from tests.rigid.contact.two_balls import end, two_balls
 
 pytestmark = pytest.mark.usefixtures("x64")
 GRAVITY = 9.81
@@ -114,26 +112,6 @@ def test_a_periodic_force_lifts_a_ball_when_it_exceeds_the_weight():
     # Fourth order: the local error of the force, (w dt)^3 / 100 of 16 m/s^2 over one step, at w dt = 0.1.
     assert error[0] < 1e-6
     assert error[1] < error[0] / 8
-
-
-def test_members_along_the_last_axis_equal_single_runs():
-    simulation = two_balls()
-    members = [
-        {**DEFAULTS, "z0": 0.05 + 0.1 * n, "z1": 0.0, "x1": 0.4, "vx0": 2.0 - n, "gravity": GRAVITY, "friction": 0.2}
-        for n in range(3)
-    ]
-    params = {name: jnp.asarray([float(member[name]) for member in members]) for name in DEFAULTS}
-    params["time_step"] = jnp.full(3, 0.02)
-    states = jax.vmap(lambda params: simulation.init(params, KEY))(params)
-    together = jax.jit(
-        lambda states: jax.lax.fori_loop(0, 40, lambda _, s: simulation.step_members(s, params), states)
-    )(states)
-    for index, member in enumerate(members):
-        alone = end(0.8, 40, **member)
-        assert alone["impacts"] == together.memory.impacts[index]
-        # 40 steps, whose vectorized code may round the last bit differently.
-        np.testing.assert_allclose(together.motion.position.x[index], alone["position"][:, 0], rtol=1e-12)
-        np.testing.assert_allclose(together.motion.velocity.z[index], alone["velocity"][:, 2], atol=1e-12)
 
 
 def test_settings_out_of_range_are_refused_in_one_line():
