@@ -198,26 +198,6 @@ def test_a_pendulum_in_urdf_swings_like_one_in_mjcf(x64):
     assert found[1]["radius"].shape == (2, 1) and (found[1]["radius"] > 0).all()
 
 
-@every("kind", ["sphere", "capsule", "box", "cylinder", "ellipsoid"])
-def test_shapes_are_drawn_with_their_size(x64, kind):
-    size = {"sphere": "0.3", "capsule": "0.1 0.2", "cylinder": "0.1 0.2"}.get(kind, "0.1 0.2 0.3")
-    geom = f'<geom type="{kind}" size="{size}" pos="1 0 0" euler="0 90 0" mass="1"/>'
-    text = f"<mujoco><worldbody><body pos='0 0 2'><freejoint/>{geom}</body></worldbody></mujoco>"
-    _, observed, _ = run(text, "mujoco", 1, 1, time_step=0.001, gravity=0.0)
-    half, radius = observed["half_lengths"][0, 0], observed["radius"][0, 0]
-    expected = {
-        "sphere": ([0, 0, 0], 0.3),
-        "capsule": ([0, 0, 0.2], 0.1),
-        "box": ([0.1, 0.2, 0.3], 0.0),
-        "cylinder": ([0, 0, 0.1], 0.1),
-        "ellipsoid": ([0, 0.1, 0.2], 0.1),
-    }[kind]
-    np.testing.assert_allclose(half, expected[0], atol=1e-12)
-    np.testing.assert_allclose(radius, expected[1], atol=1e-12)
-    np.testing.assert_allclose(observed["position"][0, 0], [1, 0, 2], atol=1e-12)
-    np.testing.assert_allclose(observed["orientation"][0, 0], [np.sqrt(0.5), 0, np.sqrt(0.5), 0], atol=1e-6)
-
-
 SCENARIO = """
 name = "swing"
 title = "A pendulum"
