@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.molecular.dynamics.test_canonical_ensemble import slope
 
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.scenario.build import build
 from simkit.scenario.loading import load
+from tests.molecular.dynamics.baths import slope
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -13,9 +13,8 @@ from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
 from simkit.molecular.dynamics import langevin, stochastic_cell_rescaling
 from simkit.molecular.spaces import lattice_vectors
-from tests.molecular.dynamics.baths import THERMOSTATS, crystal, ideal_gas, liquid
+from tests.molecular.dynamics.baths import THERMOSTATS, crystal, ideal_gas, liquid, slope
 from tests.molecular.dynamics.moving import gas_interaction
-from tests.thorough.molecular.dynamics.test_baths import slope
 
 COUNT, TEMPERATURE, PRESSURE = 8, 0.7, 0.9
 ISOTROPIC = {"barostat": stochastic_cell_rescaling()}

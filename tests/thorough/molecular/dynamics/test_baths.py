@@ -18,26 +18,10 @@ from simkit.molecular.dynamics import bussi, langevin, nose_hoover, stochastic_c
 from simkit.molecular.interactions.user_energy import user_energy
 from simkit.storage.store import Store
 from tests.driving import drive
-from tests.molecular.dynamics.baths import THERMOSTATS, VALUES, ideal_gas, liquid
+from tests.molecular.dynamics.baths import THERMOSTATS, VALUES, ideal_gas, liquid, slope
 from tests.molecular.dynamics.moving import floats
 from tests.molecular.dynamics.test_bath_table import ISOTROPIC
 from tests.physics.test_canonical_ensemble import MEMBERS, TEMPERATURES, sampled
-
-
-def slope(low, high):
-    """Return the slope of ln P_high / P_low over the energy, of greatest likelihood.
-
-    Reference: Shirts, J. Chem. Theory Comput. 9, 909 (2013), doi:10.1021/ct300688p.
-    """
-    energy = np.concatenate([low.ravel(), high.ravel()])
-    energy = energy - energy.mean()
-    is_high = np.repeat([0.0, 1.0], [low.size, high.size])
-    columns, found = np.stack([np.ones_like(energy), energy]), np.zeros(2)
-    for _ in range(20):
-        expected = 1 / (1 + np.exp(-found @ columns))
-        curvature = (columns * (expected * (1 - expected))) @ columns.T
-        found = found + np.linalg.solve(curvature, columns @ (is_high - expected))
-    return found[1]
 
 
 def slope_and_error(energy):
