@@ -18,8 +18,8 @@ from tests.molecular.dynamics.moving import oscillators
 def test_kinetic_energies_of_a_gas_from_a_cold_start_are_chi_squared_distributed(x64, name, freedom):
     cold = {"velocity": lambda params, key: 0.3 * jax.random.normal(key, (8, 2))}
     # Without forces the step may be long.
-    simulation = ideal_gas(THERMOSTATS[name], 8, cell=[4.0, 4.0], options=cold, time_step=0.1)
-    run = jax.jit(trajectory(ensemble(simulation), 20, 20))
+    simulation = ideal_gas(THERMOSTATS[name], 8, cell=[4.0, 4.0], options=cold, time_step=0.25)
+    run = jax.jit(trajectory(ensemble(simulation), 8, 8))
     _, _, found = run(simulation.params, jax.random.split(jax.random.key(0), 4096))
     energies = 2 * np.asarray(found["kinetic_energy"][-1]) / 1.5
     # Of the start exp(-8) or exp(-10) is left. All but Langevin's bath conserve the momentum of the center of mass.
