@@ -9,6 +9,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular.structures import lattices
+from tests.every import every
 
 # Name, repeats (every edge longer than four spacings), particles per unit cell, volume per particle in units of
 # spacing^d, then the first shells as (distance / spacing, neighbors).
@@ -30,7 +31,7 @@ def all_distances(lattice):
     return np.linalg.norm(apart, axis=-1)
 
 
-@pytest.mark.parametrize(("name", "repeats", "sites", "volume", "shells"), CRYSTALS, ids=[c[0] for c in CRYSTALS])
+@every(("name", "repeats", "sites", "volume", "shells"), CRYSTALS, ids=[c[0] for c in CRYSTALS])
 def test_every_particle_has_the_shells_and_density_of_its_crystal(x64, name, repeats, sites, volume, shells):
     spacing = 1.7
     lattice = getattr(lattices, name)(repeats, spacing=spacing)
@@ -80,7 +81,7 @@ def test_precision_follows_the_setting():
             assert lattice.position.dtype == lattice.cell.dtype == jnp.float64
 
 
-@pytest.mark.parametrize("repeats", [(2, 2), (2, 2, 0), (2, 2, 1.5)])
+@every("repeats", [(2, 2), (2, 2, 0), (2, 2, 1.5)])
 def test_repeats_that_make_no_crystal_are_refused(repeats):
     with pytest.raises(UserError, match="repeats"):
         lattices.face_centered_cubic(repeats)

@@ -7,9 +7,10 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular import spaces
+from tests.every import every
 
 
-@pytest.mark.parametrize("box", [(3.0, 5.0), (3.0, 5.0, 4.0)])
+@every("box", [(3.0, 5.0), (3.0, 5.0, 4.0)])
 def test_displacement_is_the_shortest_over_all_images(x64, box):
     box = np.array(box)
     rng = np.random.default_rng(0)
@@ -73,8 +74,8 @@ def cell_of(name, dimension):
     return jnp.asarray(SHAPES[name])[:dimension, :dimension]
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize("name", SHAPES)
+@every("dimension", [2, 3])
+@every("name", SHAPES)
 def test_triclinic_displacement_is_the_shortest_image_up_to_half_the_smallest_width(x64, name, dimension):
     cell = cell_of(name, dimension)
     space = spaces.triclinic(cell)
@@ -92,8 +93,8 @@ def test_triclinic_displacement_is_the_shortest_image_up_to_half_the_smallest_wi
     np.testing.assert_allclose(whole, np.round(whole), atol=1e-13)
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize("name", SHAPES)
+@every("dimension", [2, 3])
+@every("name", SHAPES)
 def test_widths_and_volume_follow_from_the_faces(x64, name, dimension):
     cell = np.asarray(cell_of(name, dimension))
     space = spaces.triclinic(jnp.asarray(cell))
@@ -105,7 +106,7 @@ def test_widths_and_volume_follow_from_the_faces(x64, name, dimension):
     np.testing.assert_allclose(spaces.inverse_of(jnp.asarray(cell)), np.linalg.inv(cell), rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
+@every("dimension", [2, 3])
 def test_a_rectangular_cell_is_the_same_space_either_way(x64, dimension):
     box = jnp.array([3.0, 4.0, 5.0])[:dimension]
     straight, general = spaces.of_cell(box, dimension), spaces.of_cell(jnp.diag(box), dimension)
@@ -150,7 +151,7 @@ def test_free_space_has_no_images(x64):
     assert bool(jnp.isinf(space.volume))
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "message"),
     [
         (lambda: spaces.free(4), "choose 2 or 3"),

@@ -17,6 +17,7 @@ from ase.constraints import FixAtoms
 from simkit.errors import UserError
 from simkit.molecular.structures.extended_xyz import MAX_CHARACTERS, parse_extended_xyz, write_extended_xyz
 from simkit.molecular.structures.structures import MAX_ATOMS, Structure, from_atoms, to_atoms
+from tests.every import every
 
 FOUR = """\
 4
@@ -58,7 +59,7 @@ def assert_equal(one, other):
             np.testing.assert_array_equal(value, second[name])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@every("dtype", [np.float64, np.float32])
 def test_conversion_to_text_preserves_every_bit(dtype):
     structure = glass(dtype=dtype)
     (again,) = parse_extended_xyz(write_extended_xyz([structure]))
@@ -113,7 +114,7 @@ def test_a_cell_that_is_not_periodic_is_preserved():
     assert_equal(parse_extended_xyz(write_extended_xyz([structure]))[0], structure)
 
 
-@pytest.mark.parametrize("flags", [("T", "T", "F"), ("F", "T", "F")])
+@every("flags", [("T", "T", "F"), ("F", "T", "F")])
 def test_a_cell_that_is_periodic_along_some_axes_is_preserved(flags):
     (structure,) = parse_extended_xyz(FOUR.replace("T T T", " ".join(flags)))
     assert structure.periodic == tuple(flag == "T" for flag in flags) == tuple(to_atoms(structure).pbc)
@@ -189,7 +190,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("change", "phrase"), MISTAKES.values(), ids=MISTAKES)
+@every(("change", "phrase"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_in_a_text_is_one_line_with_its_place(change, phrase):
     text = change(FOUR)
     assert text != FOUR
@@ -248,7 +249,7 @@ def test_a_large_structure_is_read_in_a_moment():
     assert time.perf_counter() - began < 10
 
 
-@pytest.mark.parametrize(
+@every(
     ("atoms", "phrase"),
     [
         (ase.Atoms(), "there are no atoms"),
@@ -264,7 +265,7 @@ def test_unsupported_atoms_are_refused(atoms, phrase):
         from_atoms(atoms)
 
 
-@pytest.mark.parametrize(
+@every(
     ("values", "phrase"),
     [
         ({"position": np.zeros((1, 3))}, r"give \(2, 3\)"),

@@ -64,6 +64,23 @@ def test_silicon_is_cubic(x64, silicon):
     expected[np.arange(6), np.arange(6)] = [c11] * 3 + [c44] * 3
     # The solve ends at 2e-12 of its right-hand side, and stiffest over softest mode is about 100.
     np.testing.assert_allclose(silicon.stiffness * GIGAPASCAL, expected, atol=1e-8 * c11)
+    # Stretching along the axes moves the sublattices nowhere: nothing to relax.
+    np.testing.assert_allclose(silicon.born[:3, :3] * GIGAPASCAL, expected[:3, :3], atol=1e-7 * c11)
+
+
+def test_bulk_modulus_of_silicon_is_that_of_its_equation_of_state(x64, silicon):
+    position, cell = lattices.diamond((2, 2, 2), spacing=2 ** (1 / 6) * SILICON["sigma"])
+    interaction, params = stillinger_weber(), {name: jnp.asarray(value) for name, value in SILICON.items()}
+
+    @jax.jit
+    def pressure_at(stretch):
+        at = position * stretch, cell * stretch, params
+        return pressure(interaction.stress(*at, interaction.prepare(*at)))
+
+    step = 1e-4
+    bulk = -float(pressure_at(1 + step) - pressure_at(1 - step)) / (2 * step) / 3
+    # The error of the difference is step^2 times a third derivative of 100 times the first.
+    assert float(bulk_modulus(silicon.stiffness).hill) == pytest.approx(bulk, rel=1e-5)
 
 
 def test_face_centered_cubic_lennard_jones_has_its_published_elastic_constants(x64):

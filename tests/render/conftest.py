@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from simkit.render import sweep_charts
 from simkit.scenario.sections import RenderSettings
 
 
@@ -96,3 +97,24 @@ def rgb():
     from matplotlib.colors import to_rgb
 
     return lambda name: np.rint(np.array(to_rgb(name)) * 255).astype(np.uint8)
+
+
+@pytest.fixture
+def drawn(monkeypatch, tmp_path):
+    """Return a function that draws a chart and returns its axes."""
+    figures = []
+    write = sweep_charts.write
+
+    def keep(path, figure):
+        figures.append(figure)
+        return write(path, figure)
+
+    monkeypatch.setattr(sweep_charts, "write", keep)
+
+    def draw(points, series, failed=None, **more):
+        count, seeds = np.shape(next(iter(series.values())))[:2]
+        bad = np.zeros((count, seeds), bool) if failed is None else np.asarray(failed)
+        sweep_charts.sweep_chart(tmp_path / "a.png", sweep_charts.SweepData(points, series, bad, **more))
+        return figures[-1].axes
+
+    return draw

@@ -3,9 +3,9 @@
 import warnings
 
 import numpy as np
-import pytest
 
 from simkit.render.views import new_painter
+from tests.every import every
 
 
 def blown_up(array, ends):
@@ -18,9 +18,8 @@ def blown_up(array, ends):
     return array
 
 
-@pytest.mark.parametrize("ends", [False, True])
-@pytest.mark.parametrize("limits", [None, (0.0, 1.0)])
-@pytest.mark.parametrize(
+@every("limits, ends", [(None, True), ((0.0, 1.0), False)])
+@every(
     ("view", "name", "quantity"),
     [
         ("field", "field_run", "speed"),

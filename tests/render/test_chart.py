@@ -76,15 +76,3 @@ def test_before_and_after_share_colors_and_window(field_run, body_run, settings,
     picture = np.asarray(Image.open(tmp_path / "b.png"))
     # The lowest rows hold the axis: its numbers agree where the windows do.
     np.testing.assert_array_equal(picture[-30:, :320], picture[-30:, -320:])
-
-
-def test_wide_pictures_are_stacked(field_run, settings, tmp_path):
-    frames, diagnostics, coordinates = field_run(2)
-    run = {"frames": frames, "diagnostics": diagnostics, "coordinates": coordinates}
-    shapes = []
-    for size in ((320, 180), (480, 120)):
-        chart.comparison(tmp_path / "a.png", run, run, settings("field", "speed"), "Title", ("a", "b"), size)
-        with Image.open(tmp_path / "a.png") as picture:
-            shapes.append(picture.size)
-    assert shapes[0][0] > 640 and shapes[0][1] < 360
-    assert shapes[1][0] == 480 and shapes[1][1] > 240

@@ -6,6 +6,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.render.animate import render
 from simkit.render.views import new_painter
+from tests.every import every
 
 
 def run_of(values):
@@ -24,7 +25,7 @@ def test_line_grows_with_the_run(settings):
     np.testing.assert_array_equal(painter.image(10), painter.image(10))
 
 
-@pytest.mark.parametrize("values", [[1.0, np.nan, np.inf, 2.0], [np.nan] * 3, [5.0] * 4, [0.0, 1e300], [3.0]])
+@every("values", [[1.0, np.nan, np.inf, 2.0], [np.nan] * 3, [5.0] * 4, [0.0, 1e300], [3.0]])
 def test_any_numbers_are_drawn(values, settings):
     painter = new_painter(*run_of(values), "Title", settings("chart", "energy"), 160 * 90)
     assert painter.image(len(values) - 1).shape[2] == 3
@@ -53,7 +54,7 @@ def test_the_axis_of_time_has_its_unit(settings):
     assert (painter._axes.get_xlabel(), painter._axes.get_ylabel()) == ("time (s)", "energy (J)")
 
 
-@pytest.mark.parametrize("values", [1e5 + np.sin(np.arange(9.0)), 1e-7 * np.arange(9.0) - 1])
+@every("values", [1e5 + np.sin(np.arange(9.0)), 1e-7 * np.arange(9.0) - 1])
 def test_long_labels_and_numbers_stay_on_the_page(values, settings):
     label = "mean kinetic energy of the particles in the upper half of the channel"
     painter = new_painter(*run_of(values), "Title", settings("chart", "energy", label), (640, 360))

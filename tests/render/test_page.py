@@ -8,6 +8,7 @@ from simkit.errors import UserError
 from simkit.render.figure import DEFAULT_PIXELS
 from simkit.render.style import COLD, HOT, PAPER, WALL
 from simkit.render.views import new_painter
+from tests.every import every
 
 
 def field(width, height, **coordinates):
@@ -17,9 +18,7 @@ def field(width, height, **coordinates):
     return frames, {"time": np.zeros(1)}, {"x": x, "y": y, **coordinates}
 
 
-@pytest.mark.parametrize(
-    ("width", "height", "share"), [(1, 1, 0.55), (2, 1, 0.55), (6, 2, 0.5), (20, 4, 0.45), (1, 2, 0.42)]
-)
+@every(("width", "height", "share"), [(1, 1, 0.55), (2, 1, 0.55), (6, 2, 0.5), (20, 4, 0.45), (1, 2, 0.42)])
 def test_a_field_fills_most_of_its_page(width, height, share, settings):
     sheet = new_painter(*field(width, height), "Field", settings("field", "speed")).sheet
     assert sheet.box.width * sheet.box.height / np.prod(sheet.size) > share

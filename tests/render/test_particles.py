@@ -9,6 +9,7 @@ from simkit.render.color import color_scale
 from simkit.render.particles import periodic_images
 from simkit.render.select import drawn_cell, periodic_box
 from simkit.render.views import new_painter
+from tests.every import every
 
 WHITE = np.array([255, 255, 255])
 
@@ -49,7 +50,7 @@ def test_a_disk_on_a_corner_is_seen_in_all_four(settings, window_of):
     assert covered(painter, window_of) == pytest.approx(np.pi / 64, abs=margin)
 
 
-@pytest.mark.parametrize("periodic", [(True, True), (True, False), (False, True)])
+@every("periodic", [(True, True), (True, False), (False, True)])
 def test_periodic_images_are_exactly_those_that_overlap_the_cell(periodic):
     generator = np.random.default_rng(0)
     position, diameter = generator.uniform(-9, 9, (40, 2)), generator.uniform(0.2, 1.5, 40)
@@ -136,7 +137,7 @@ def test_wrong_shapes_are_named(particle_run, settings):
         new_painter(frames, {"iteration": [0]}, coordinates, "packing", settings("particles", "contacts"))
 
 
-@pytest.mark.parametrize("limits", [None, (-0.5, 1.5), (0.0, 1.0), (-0.4, 1.9)])
+@every("limits", [None, (-0.5, 1.5), (0.0, 1.0), (-0.4, 1.9)])
 def test_each_species_has_one_color_of_the_scale(limits):
     scale = color_scale(np.array([0, 1, 1, 0]), None, limits, default="viridis", whole=True, names=["A", "B"])
     assert scale.levels == (0, 1) and (scale.low, scale.high) == (-0.5, 1.5)

@@ -12,6 +12,7 @@ from simkit.render.bodies import PerspectivePainter, SidePainter
 from simkit.render.bodies.solids import rod
 from simkit.render.style import ACCENT, BODIES
 from simkit.render.views import new_painter
+from tests.every import every
 from tests.render.scenes import STILL, run
 
 SMALL = (160, 120)
@@ -82,7 +83,7 @@ def test_invalid_bodies_are_refused_in_one_line(heap, settings, perspective):
             new_painter(frames | {name: array}, times, {}, "t", perspective())
 
 
-@pytest.mark.parametrize("turn", [0.0, 200.0])
+@every("turn", [0.0, 200.0])
 def test_everything_stays_in_the_picture(heap, perspective, turn):
     for azimuth, elevation in ((None, None), (30.0, 60.0), (-90.0, 0.0)):
         chosen = perspective(azimuth=azimuth, elevation=elevation, turn=turn)
@@ -137,11 +138,10 @@ def test_a_run_that_failed_altogether_still_has_a_picture(perspective):
     assert new_painter(*point, "t", perspective(), SMALL).image(1).shape == (120, 160, 3)
 
 
-@pytest.mark.parametrize("kind", ["gif", "mp4", "png"])
-def test_the_same_run_gives_the_same_bytes(kind, heap, perspective, tmp_path):
-    files = [tmp_path / f"{k}.{kind}" for k in range(2)]
+def test_the_same_run_gives_the_same_bytes(heap, perspective, tmp_path):
+    files = [tmp_path / f"{k}.gif" for k in range(2)]
     for file in files:
-        render(*heap(), "Title", perspective(), file, kind, SMALL)
+        render(*heap(), "Title", perspective(), file, "gif", SMALL)
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
@@ -154,7 +154,7 @@ def test_each_body_has_its_color(heap, perspective, rgb):
         assert alike.sum() > 100
 
 
-@pytest.mark.parametrize("axis", range(3))
+@every("axis", range(3))
 def test_a_ball_that_turns_about_any_axis_shows_it(axis, perspective):
     orientation = np.tile(STILL, (2, 1, 1))
     orientation[1, 0, [0, 1 + axis]] = np.cos(0.3), np.sin(0.3)

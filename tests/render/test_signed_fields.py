@@ -1,9 +1,9 @@
 """Signed fields: a diverging color map with zero in its middle, unless the scenario names another."""
 
 import numpy as np
-import pytest
 
 from simkit.render.color import color_scale
+from tests.every import every
 
 
 def scale(values, colormap=None, limits=None, signed=True):
@@ -15,7 +15,7 @@ def test_zero_is_in_the_middle_of_a_signed_color_scale():
     assert (found.colormap.name, found.low, found.high) == ("RdBu_r", -3.0, 3.0)
 
 
-@pytest.mark.parametrize(
+@every(
     ("values", "more", "name", "limits"),
     [
         ([0.0, 3.0], {}, "inferno", (0.0, 3.0)),

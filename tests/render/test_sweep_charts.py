@@ -10,27 +10,7 @@ from simkit.errors import UserError
 from simkit.render import sweep_charts
 from simkit.render.panels import is_geometric
 from simkit.render.sweep_charts import SweepData, sweep_chart
-
-
-@pytest.fixture
-def drawn(monkeypatch, tmp_path):
-    """Return a function that draws a chart and returns its axes."""
-    figures = []
-    write = sweep_charts.write
-
-    def keep(path, figure):
-        figures.append(figure)
-        return write(path, figure)
-
-    monkeypatch.setattr(sweep_charts, "write", keep)
-
-    def draw(points, series, failed=None, **more):
-        count, seeds = np.shape(next(iter(series.values())))[:2]
-        bad = np.zeros((count, seeds), bool) if failed is None else np.asarray(failed)
-        sweep_chart(tmp_path / "a.png", SweepData(points, series, bad, **more))
-        return figures[-1].axes
-
-    return draw
+from tests.every import every
 
 
 def words_of(axes):
@@ -76,8 +56,7 @@ def test_members_that_failed_are_crosses_left_out_of_the_median(drawn):
     assert "x: failed" in words_of(axes)
 
 
-@pytest.mark.parametrize("span", [3.5, 29, 1e6])
-@pytest.mark.parametrize("least", [3e-5, 50])
+@every("least, span", [(3e-5, 3.5), (50, 29), (3e-5, 1e6)])
 def test_numbers_along_a_geometric_axis_stand_apart(least, span, drawn):
     for axes in drawn({"reynolds": np.geomspace(least, span * least, 9)}, dict.fromkeys("abcd", np.ones((9, 1))))[2:]:
         low, high = axes.get_xlim()
@@ -149,13 +128,6 @@ def test_more_parameters_are_parallel_coordinates_with_shares_of_variance(drawn)
     assert "broken: failed" in words_of(axes) and "S: share of the variance" in words_of(axes)
 
 
-def test_a_parameter_that_does_not_vary_and_a_result_without_values_are_drawn(drawn):
-    points = {"a": np.arange(4.0), "b": np.ones(4), "c": np.geomspace(1, 1000, 4)}
-    for values in (np.full((4, 1), np.nan), np.full((4, 1), 2.0)):
-        drawn(points, {"x": values})
-        drawn(grid([1.0], [2.0, 3.0, 4.0, 5.0]), {"x": values})
-
-
 LONG = "mean_kinetic_energy_of_the_particles_in_the_upper_half_of_the_channel_"
 
 
@@ -171,10 +143,8 @@ def texts_of(figure):
     return [(text, text.get_window_extent()) for text in texts if text.get_visible() and text.get_text()]
 
 
-@pytest.mark.parametrize("parameters", [1, 2, 3, 8])
-@pytest.mark.parametrize("count", [1, 5, 13])
-def test_any_number_of_long_names_is_drawn_without_overlap(count, parameters, drawn):
-    """Also where members failed with a value: their marks made the axes collapse."""
+def check_long_names(count, parameters, drawn):
+    """Draw many long names, also where members failed with a value: their marks made the axes collapse."""
     generator = np.random.default_rng(0)
     names = [f"{LONG}{letter}" for letter in "abcdefgh"[:parameters]]
     points = {name: generator.permutation(np.geomspace(1, 1000, 6)) for name in names}
@@ -195,6 +165,11 @@ def test_any_number_of_long_names_is_drawn_without_overlap(count, parameters, dr
     for text, box in found:
         within = box.x0 > -1 and box.x1 < page.width + 1 and box.y0 > -1 and box.y1 < page.height + 1
         assert within, f"{text.get_text()} leaves the page"
+
+
+@every("count, parameters", [(5, 1), (1, 2), (1, 8)])
+def test_any_number_of_long_names_is_drawn_without_overlap(count, parameters, drawn):
+    check_long_names(count, parameters, drawn)
 
 
 def test_quantities_beyond_the_largest_number_of_panels_are_counted(drawn, monkeypatch):

@@ -9,6 +9,7 @@ from simkit.render.bodies.light import covered, lamp, shadow_of
 from simkit.render.bodies.raster import shaded, visible
 from simkit.render.bodies.solids import depths, solid, surface
 from simkit.render.views import new_painter
+from tests.every import every
 from tests.render.scenes import GREEN, STILL, looking, run
 
 TURNED = np.array([0.5, -0.3, 0.7, 0.2])
@@ -24,7 +25,7 @@ def perspective(settings):
     return dataclasses.replace(settings("bodies", "position"), camera="perspective", azimuth=-90.0, elevation=0.0)
 
 
-@pytest.mark.parametrize("elevation", [0.0, 35.0, 90.0])
+@every("elevation", [0.0, 35.0, 90.0])
 def test_lines_of_sight_end_on_the_disk(elevation):
     body, camera = disk(TURNED), looking(9.0, -60, elevation, size=(60, 45), focal=100.0)
     across, upward = camera.slopes(1)

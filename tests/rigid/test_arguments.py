@@ -20,6 +20,7 @@ from simkit.rigid import (
     steered_puck,
     system_identification,
 )
+from tests.every import every
 
 WRONG = [
     (Impulses, {"sweeps": 2.5}, "sweeps = 2.5 is not an integer of at least 1; choose for example 8"),
@@ -43,7 +44,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("make", "given", "message"), WRONG, ids=[message.split(" is ")[0] for *_, message in WRONG])
+@every(("make", "given", "message"), WRONG, ids=[message.split(" is ")[0] for *_, message in WRONG])
 def test_a_wrong_argument_is_refused_by_name_with_the_allowed_range(make, given, message):
     with pytest.raises(UserError, match=f"^{re.escape(message)}") as refused:
         make(**given)

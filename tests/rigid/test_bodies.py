@@ -17,6 +17,7 @@ from simkit.rigid.bodies.motion import (
     momentum,
     motion_of,
 )
+from tests.every import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -71,7 +72,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@every("name", SHAPES)
 def test_moments_of_inertia_are_integrals_of_the_density(name):
     make, (points, weights) = SHAPES[name]
     weights = 2.0 * weights / weights.sum()
@@ -156,7 +157,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("message", BAD)
+@every("message", BAD)
 def test_bodies_that_cannot_exist_are_refused_in_one_line(message):
     with pytest.raises(UserError) as error:
         check_bodies(gather([good(), BAD[message]()]))

@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from simkit.core.rollout import trajectory
 from simkit.rigid import bouncing_ball
 from simkit.rigid.algebra.vector import norm
+from tests.every import every
 
 KEY = jax.random.key_data(jax.random.key(0))
 
@@ -21,7 +21,7 @@ def last_diagnostics(simulation, steps):
     return run
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
+@every("precision", ["float32", "float64"])
 def test_a_step_keeps_every_dtype_and_shape(precision):
     with jax.enable_x64(precision == "float64"):
         simulation = bouncing_ball()
@@ -86,49 +86,6 @@ def test_scatter_draws_throws_with_the_given_standard_deviation(x64):
         # Four standard errors: 0.1 / sqrt(4000) of the mean, and 0.1 / sqrt(8000) of the standard deviation.
         assert abs(jnp.mean(sample) / mean - 1) < 4 * 0.1 / 4000**0.5
         assert abs(jnp.std(sample) / mean - 0.1) < 4 * 0.1 / 8000**0.5
-
-
-CORNERS = {
-    "a usual throw": {},
-    "a throw from the floor": {"launch_height": 0.0},
-    "a ball laid on the floor": {"launch_height": 0.0, "launch_speed": 0.0, "spin": 0.0},
-    "a ball laid on a smooth floor": {"launch_height": 0.0, "launch_speed": 0.0, "friction": 0.0},
-    "a drop": {"launch_speed": 0.0, "spin": 0.0},
-    "a roll": {"launch_height": 0.0, "launch_angle": 0.0, "spin": 40.0},
-    "a throw downwards": {"launch_angle": -90.0},
-    "no restitution": {"restitution": 0.0},
-    "no restitution, laid down": {"restitution": 0.0, "launch_height": 0.0, "launch_angle": 0.0},
-    "full restitution": {"restitution": 1.0},
-    "full restitution, laid down": {"restitution": 1.0, "launch_height": 0.0, "launch_angle": 0.0},
-    "no friction": {"friction": 0.0},
-    "no friction, no spin": {"friction": 0.0, "spin": 0.0},
-    "long at rest": {"restitution": 0.1, "friction": 5.0},
-    "tiny bounces": {"restitution": 0.99, "launch_height": 1e-6, "launch_speed": 0.0},
-    "tiny elastic bounces": {"restitution": 1.0, "launch_height": 1e-6, "launch_speed": 0.0},
-    "one huge step": {"time_step": 10.0},
-    "on its target": {"target": 0.0, "launch_speed": 0.0, "spin": 0.0},
-}
-
-
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_no_derivative_is_nan_in_any_final_state(precision):
-    with jax.enable_x64(precision == "float64"):
-        simulation = bouncing_ball()
-        run = last_diagnostics(simulation, 300)
-
-        def total(params):  # one NaN anywhere makes this NaN
-            return sum(value for name, value in run(params, KEY).items() if name != "bounces")
-
-        def outcome(params):
-            ones = jax.tree.map(jnp.ones_like, params)
-            return *jax.value_and_grad(total)(params), jax.jvp(total, (params,), (ones,))[1]
-
-        compiled = jax.jit(outcome)
-        for corner, changes in CORNERS.items():
-            value, reverse, forward = jax.tree.map(float, compiled(simulation.with_params(**changes).params))
-            assert np.isfinite(value) and np.isfinite(forward), corner
-            for parameter, derivative in reverse.items():
-                assert np.isfinite(derivative), (corner, parameter)
 
 
 def test_a_step_can_be_exported_without_callbacks():

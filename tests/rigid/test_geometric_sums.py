@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from simkit.rigid.bounces.geometric import ENDLESS, geometric_sum, terms_of
+from tests.every import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 RATIOS = [0.0, 1e-8, 0.3, 0.99, 1 - 1e-4, 1 - 1e-9, 1.0]
 
 
-@pytest.mark.parametrize("ratio", RATIOS)
-@pytest.mark.parametrize("count", [0, 1, 2, 7, 99, 101, 3000])
+@every("ratio", RATIOS)
+@every("count", [0, 1, 2, 7, 99, 101, 3000])
 def test_the_closed_form_equals_the_plain_sum_and_has_its_derivative(ratio, count):
     value, derivative = jax.value_and_grad(geometric_sum)(jnp.array(ratio), jnp.array(float(count)))
     k = np.arange(count)
@@ -25,14 +26,14 @@ def test_the_closed_form_equals_the_plain_sum_and_has_its_derivative(ratio, coun
     np.testing.assert_allclose(derivative, expected_derivative, rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.parametrize("ratio", [0.0, 0.3, 0.99])
+@every("ratio", [0.0, 0.3, 0.99])
 def test_an_infinite_sum_equals_its_limit(ratio):
     value, derivative = jax.value_and_grad(geometric_sum)(jnp.array(ratio), jnp.array(ENDLESS))
     # 1 / (1 - q) and its derivative; the subtraction loses a unit of 1.1e-16 against 1 - q = 0.01.
     np.testing.assert_allclose([value, derivative], [1 / (1 - ratio), 1 / (1 - ratio) ** 2], rtol=1e-13)
 
 
-@pytest.mark.parametrize("ratio", RATIOS[2:])
+@every("ratio", RATIOS[2:])
 def test_the_number_of_terms_inverts_the_sum(ratio):
     for count in (0.0, 1.0, 2.0, 20.0):
         total = geometric_sum(jnp.array(ratio), jnp.array(count))
@@ -47,7 +48,7 @@ def test_a_total_beyond_the_limit_is_never_reached():
     assert terms_of(jnp.array(1.0), jnp.array(1e6)) == 1e6
 
 
-@pytest.mark.parametrize("count", [0.0, 1.0, 2.0, 5.0])
+@every("count", [0.0, 1.0, 2.0, 5.0])
 def test_derivatives_of_every_order_exist_where_the_ratio_is_zero(count):
     def total(ratio):
         return geometric_sum(ratio, jnp.array(count))
@@ -55,6 +56,6 @@ def test_derivatives_of_every_order_exist_where_the_ratio_is_zero(count):
     # S = 1 + q + q^2 + ... has as many of the derivatives 1, 1, 2, 6 at q = 0 as it has terms.
     found, derivatives = total, []
     for _ in range(4):
-        derivatives.append(float(found(jnp.array(0.0))))
+        derivatives.append(float(jax.jit(found)(jnp.array(0.0))))
         found = jax.grad(found)
     np.testing.assert_allclose(derivatives, [1.0 if count else 0.0, *np.where(count > np.arange(1, 4), [1, 2, 6], 0)])

@@ -7,9 +7,10 @@ import pytest
 
 from simkit.rigid.algebra.quaternion import identity
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, stacked, vector, zeros
-from simkit.rigid.bounces.friction import SLIP_PER_IMPULSE, slide
+from simkit.rigid.bounces.friction import SLIP_PER_IMPULSE
 from simkit.rigid.bounces.impact import impact_impulse, time_of_impact
 from simkit.rigid.bounces.sphere import Ball, push, slip_velocity
+from tests.every import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -28,22 +29,26 @@ def sphere(velocity, angular_velocity):
     )
 
 
+@jax.jit
 def after_impact(body, restitution, friction):
     approach = -body.velocity.z
     normal, tangential = impact_impulse(approach, slip_velocity(body, UP, RADIUS), restitution, friction)
     return push(body, normal * UP + tangential, zeros(normal), jnp.array(0.0), UP, RADIUS), normal, tangential
 
 
-@pytest.mark.parametrize(
+@jax.jit
+@jax.value_and_grad
+def gap_at_impact(start):
+    t = time_of_impact(*start)
+    return start[0] + start[1] * t + start[2] * t**2 / 2
+
+
+@every(
     ("gap", "rate", "acceleration"),
     [(1.0, 0.0, -9.81), (1.0, 3.0, -9.81), (0.5, -4.0, -9.81), (0.0, 2.0, -9.81), (0.7, -2.0, 0.0), (0.2, -3.0, 5.0)],
 )
 def test_the_gap_is_zero_at_the_time_of_impact_and_stays_so_when_anything_changes(gap, rate, acceleration):
-    def gap_at_impact(start):
-        t = time_of_impact(*start)
-        return start[0] + start[1] * t + start[2] * t**2 / 2
-
-    value, derivative = jax.value_and_grad(gap_at_impact)(jnp.array([gap, rate, acceleration]))
+    value, derivative = gap_at_impact(jnp.array([gap, rate, acceleration]))
     assert abs(value) < ROUNDING
     np.testing.assert_allclose(derivative, 0, atol=ROUNDING)
 
@@ -58,12 +63,13 @@ def test_the_time_of_impact_has_the_derivative_of_the_quadratic_formula():
     np.testing.assert_allclose(time, formula(start), rtol=ROUNDING)
     np.testing.assert_allclose(derivative, jax.grad(formula)(start), rtol=ROUNDING)
     for second in (jax.hessian, lambda f: jax.jacrev(jax.jacrev(f))):
-        np.testing.assert_allclose(second(lambda s: time_of_impact(*s))(start), second(formula)(start), atol=ROUNDING)
+        found, expected = jax.jit(lambda s, d=second: (d(lambda s: time_of_impact(*s))(s), d(formula)(s)))(start)
+        np.testing.assert_allclose(found, expected, atol=ROUNDING)
 
 
-@pytest.mark.parametrize("start", [(1.0, 2.0, 0.0), (1.0, 0.0, 0.0), (1.0, 2.0, 1.0), (1.0, -1.0, 1.0)])
+@every("start", [(1.0, 2.0, 0.0), (1.0, 0.0, 0.0), (1.0, 2.0, 1.0), (1.0, -1.0, 1.0)])
 def test_a_gap_that_never_closes_has_no_time_of_impact(start):
-    time, derivative = jax.value_and_grad(lambda s: time_of_impact(*s))(jnp.array(start))
+    time, derivative = jax.jit(jax.value_and_grad(lambda s: time_of_impact(*s)))(jnp.array(start))
     assert time == np.inf
     np.testing.assert_array_equal(derivative, 0)
 
@@ -78,8 +84,8 @@ def test_a_gap_that_is_negative_by_rounding_counts_as_contact():
 VELOCITY, SPIN = [2.0, -1.0, -3.0], [4.0, -20.0, 7.0]
 
 
-@pytest.mark.parametrize("friction", [0.0, 0.05, 0.4, 5.0])
-@pytest.mark.parametrize("restitution", [0.0, 0.6, 1.0])
+@every("friction", [0.0, 0.05, 0.4, 5.0])
+@every("restitution", [0.0, 0.6, 1.0])
 def test_an_impact_keeps_the_angular_momentum_about_the_contact_point(restitution, friction):
     def angular_momentum(body):  # per mass, about a point of the floor below the center
         return stacked(0.4 * RADIUS**2 * body.angular_velocity + cross(RADIUS * UP, body.velocity))
@@ -89,7 +95,7 @@ def test_an_impact_keeps_the_angular_momentum_about_the_contact_point(restitutio
     np.testing.assert_allclose(angular_momentum(after), angular_momentum(before), atol=ROUNDING)
 
 
-@pytest.mark.parametrize("restitution", [0.0, 0.6, 1.0])
+@every("restitution", [0.0, 0.6, 1.0])
 def test_an_impact_reverses_the_normal_velocity_by_the_restitution(restitution):
     after, _, _ = after_impact(sphere(VELOCITY, SPIN), restitution, 0.3)
     np.testing.assert_allclose(after.velocity.z, 3.0 * restitution, atol=ROUNDING)
@@ -109,28 +115,3 @@ def test_friction_in_the_cone_ends_the_slip_and_outside_it_is_mu_times_the_norma
             # Against the slip, and without turning or reversing it.
             np.testing.assert_allclose(stacked(cross(slip_after, slip)), 0, atol=10 * ROUNDING)
             assert dot(slip_after, slip) > 0 > dot(tangential, slip)
-
-
-def test_friction_never_adds_energy():
-    def energy(body):
-        return 0.5 * norm(body.velocity) ** 2 + 0.2 * RADIUS**2 * norm(body.angular_velocity) ** 2
-
-    draws = np.random.default_rng(0).normal(size=(50, 6))
-    for draw in draws:
-        before = sphere([*(3 * draw[:2]), -abs(draw[2])], 30 * draw[3:])
-        for friction in (0.0, 0.1, 1.0):
-            after, _, _ = after_impact(before, 1.0, friction)
-            assert energy(after) <= energy(before) * (1 + ROUNDING)
-
-
-def test_friction_has_finite_derivatives_at_no_slip_no_friction_and_no_time():
-    def outcome(slip, duration, friction):
-        impulse, shift = slide(vector(slip), duration, friction, jnp.array(9.81))
-        return jnp.concatenate([stacked(impulse), stacked(shift)])
-
-    for slip in (jnp.zeros(3), jnp.array([1.0, 0.0, 0.0]), jnp.array([1e-200, 0.0, 0.0])):
-        for duration in (0.0, 0.1, 10.0):
-            for friction in (0.0, 0.3):
-                arguments = slip, jnp.array(duration), jnp.array(friction)
-                for jacobian in jax.jacrev(outcome, argnums=(0, 1, 2))(*arguments):
-                    assert np.isfinite(jacobian).all(), arguments

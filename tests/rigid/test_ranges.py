@@ -22,6 +22,7 @@ from simkit.rigid.systems.rolling_ball import rolling_ball
 from simkit.rigid.systems.sliding_block import sliding_block
 from simkit.rigid.systems.steered_puck import steered_puck
 from simkit.rigid.systems.system_identification import system_identification
+from tests.every import every
 
 # What is out of range of each; its time step is added for all.
 WRONG = {
@@ -51,7 +52,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("make", WRONG)
+@every("make", WRONG)
 def test_a_parameter_out_of_its_range_is_named_with_its_value(make):
     simulation = make()
     for name, value in (WRONG[make] | {"time_step": -0.01}).items():

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from simkit.cli.main import main
-from simkit.core.ensemble import ensemble
 from simkit.core.members import in_blocks
-from simkit.core.rollout import trajectory
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, cross, norm, vector
@@ -20,11 +18,11 @@ from simkit.rigid.free import Free
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
+from tests.every import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 KEY = jax.random.key(0)
-STEPS = 20
 
 
 def swirl(motion, bodies, time, params):
@@ -59,49 +57,7 @@ def two_bodies(integrator="velocity_verlet"):
     )
 
 
-@pytest.mark.parametrize("integrator", ["velocity_verlet", "runge_kutta"])
-def test_a_user_defined_load_is_equal_in_single_runs_and_ensembles(integrator):
-    simulation, members = two_bodies(integrator), 5
-    keys = jax.random.split(jax.random.key(3), members)
-    varied = {
-        "mass": jnp.linspace(0.5, 2.0, members),
-        "stiffness": jnp.linspace(0.0, 5.0, members),
-        "wind": jnp.linspace(-1.0, 1.0, 2 * members).reshape(members, 2),
-    }
-    together = ensemble(simulation, varied)
-    _, frames, diagnostics = jax.jit(trajectory(together, STEPS, STEPS))({**simulation.params, **varied}, keys)
-    alone = jax.jit(trajectory(simulation, STEPS, STEPS))
-    for member in range(members):
-        params = {**simulation.params, **{name: values[member] for name, values in varied.items()}}
-        _, one_frames, one_diagnostics = alone(params, keys[member])
-        for name, expected in {**one_frames, **one_diagnostics}.items():
-            many = {**frames, **diagnostics}[name][:, member]
-            # The same sums, perhaps rounded otherwise: a few units of 1e-16 over 20 steps of numbers of order 10.
-            np.testing.assert_allclose(many, expected, rtol=1e-12, atol=1e-13, err_msg=name)
-
-
-def test_a_user_defined_load_can_be_differentiated():
-    simulation = two_bodies()
-
-    def distance(params):
-        return trajectory(simulation, STEPS, STEPS)(params, KEY)[2]["distance"][-1]
-
-    def tangent(name):
-        zeros = {other: jnp.zeros_like(value) for other, value in simulation.params.items()}
-        return {**zeros, name: jnp.ones_like(simulation.params[name])}
-
-    value, push = jax.linearize(jax.jit(distance), simulation.params)
-    step = 1e-5
-    for name in ("stiffness", "spin", "wind"):
-        above, below = (
-            distance({**simulation.params, name: simulation.params[name] + sign * step}) for sign in (1, -1)
-        )
-        # step^2 of third derivatives of order 1, and roundings of 1e-15 over the step.
-        np.testing.assert_allclose(push(tangent(name)), (above - below) / (2 * step), atol=1e-9)
-    assert value > 0
-
-
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 17, 24])
+@every("count", [1, 7, 8, 9, 16, 17, 24])
 def test_blocks_of_members_equal_one_batch(count):
     seen = []
 
@@ -115,26 +71,6 @@ def test_blocks_of_members_equal_one_batch(count):
     np.testing.assert_array_equal(result["a"], 2 * a)
     # The program holds one block, and the rest that does not fill one.
     assert set(seen) == ({count} if count <= 8 else {8} | ({count % 8} - {0}))
-
-
-def test_falling_bodies_conserve_energy_and_gain_momentum_by_their_weight():
-    scene = two_bodies()
-    params = {**scene.params, "stiffness": jnp.array(0.0), "wind": jnp.zeros(2)}
-    simulation = simulate(
-        Scene(
-            params=params,
-            bodies=lambda params: gather([sphere(params["mass"], 0.1), box(2.0, (0.1, 0.2, 0.3))]),
-            start=lambda params, bodies, key: motion_of(bodies, vector(jnp.array([[0.0, 0.0, 1.0], [0.5, 0.0, 2.0]]))),
-            dynamics=Free("velocity_verlet"),
-            loads=(gravity(),),
-        )
-    )
-    _, _, seen = jax.jit(trajectory(simulation, 100, 10))(params, KEY)
-    # A hundred roundings of an energy of 50 J; m g t with 3 kg.
-    np.testing.assert_allclose(seen["energy"], seen["energy"][0], rtol=100 * 1.1e-16 * 2)
-    np.testing.assert_allclose(seen["momentum"], 3 * 9.81 * seen["time"], rtol=1e-13)
-    # Bodies pass through each other unseen, which is not the same as no contact.
-    assert "contacts" not in seen and "penetration" not in seen
 
 
 def test_a_start_that_is_not_finite_is_refused_by_body_and_quantity():

@@ -19,11 +19,8 @@ from simkit.rigid.free import Free
 from simkit.rigid.planes import plane
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from tests.every import every
 
-# Two capsules at random angles, near enough that some of their starts overlap.
-NEAR = {"boxes": 0, "spheres": 0, "capsules": 2, "spacing": 0.17, "tilt": 3.0}
 SEEDS = range(8)
 
 
@@ -63,14 +60,6 @@ def test_a_start_is_refused_for_its_own_key():
         assert refused(simulation.check, simulation.params, key) == (height < 0.2)
 
 
-def test_a_scenario_is_refused_for_its_own_seed():
-    overlaps = [refused(build, load("falling_pile", NEAR | {"seed": seed})) for seed in SEEDS]
-    assert 0 < sum(overlaps) < len(SEEDS)
-    with pytest.raises(UserError, match=rf"member {overlaps.index(True)} \(seed = {overlaps.index(True)}\): bodies 0"):
-        # The scenario's own seed is one that is fine, and so are those before the first that overlaps.
-        simkit.sweep("falling_pile", {}, seeds=len(SEEDS), **NEAR | {"seed": 0}, steps=10, every=10)
-
-
 def test_dependence_of_a_start_on_the_key_is_found_without_computing():
     simulation = scattered()
     assert draws(simulation)
@@ -86,7 +75,7 @@ def test_both_sides_of_a_recording_are_checked():
         pair.check(pair.params | {"height": jnp.asarray(50.0)}, jax.random.key(0))
 
 
-@pytest.mark.parametrize(
+@every(
     "wrong, message",
     [
         (lambda: plane((0, 0, 2)), "plane 0: its normal has length 2"),
@@ -138,7 +127,7 @@ def turned(parts):
     )
 
 
-@pytest.mark.parametrize(("parts", "length"), [((1, 1, 0, 0), "1.41421"), ((2, 0, 0, 0), "2"), ((0, 0, 0, 0), "0")])
+@every(("parts", "length"), [((1, 1, 0, 0), "1.41421"), ((2, 0, 0, 0), "2"), ((0, 0, 0, 0), "0")])
 def test_an_orientation_that_is_no_unit_quaternion_is_refused(parts, length):
     with pytest.raises(UserError, match=f"body 1 has an orientation of length {length} at the start; divide it by"):
         simkit.run(turned(parts), steps=2)

@@ -5,7 +5,6 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from simkit.core.rollout import segment
 from simkit.rigid import bouncing_ball
@@ -16,6 +15,7 @@ from simkit.rigid.free import Free
 from simkit.rigid.models.mjcf import mjcf
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
+from tests.every import every
 from tests.rigid.models.models import PENDULUM
 
 # Of float32, in s. Added to 400 s it is rounded to 33/32768 s, 0.7% more than it is.
@@ -47,7 +47,7 @@ def run(simulation, steps, since=None):
     return simulation.diagnose(jax.jit(segment(simulation, steps))(start, params), params)
 
 
-@pytest.mark.parametrize("make", [swung, bouncing_ball])
+@every("make", [swung, bouncing_ball])
 def test_the_time_is_the_sum_of_400000_steps(make):
     found = run(make(), 400_000)["time"]
     assert found.dtype == jnp.float32
@@ -55,7 +55,7 @@ def test_the_time_is_the_sum_of_400000_steps(make):
     np.testing.assert_allclose(found, 400_000 * float(STEP), rtol=1.2e-7)
 
 
-@pytest.mark.parametrize("substeps", [1, 3])
+@every("substeps", [1, 3])
 def test_the_time_of_a_model_is_the_sum_of_its_steps(substeps):
     found = run(mjcf(PENDULUM, engine="mujoco", substeps=substeps), 100, since=400.0)["time"]
     np.testing.assert_allclose(found, 400 + 100 * substeps * float(STEP), rtol=1.2e-7)

@@ -3,7 +3,7 @@
 import numpy as np
 
 # Lightening of every other quarter of a disk, which makes its spin visible.
-_PALER = 0.45
+_SPOT = 0.45
 
 
 def meet_disk(origin: np.ndarray, line: list[np.ndarray], radius: float, half: float) -> np.ndarray:
@@ -43,4 +43,4 @@ def disk_surface(own: np.ndarray, radius: float, half: float, pixel: float) -> t
     normal = np.where(is_face, np.stack([zero, zero, np.sign(own[2])]), radial)
     # Distance from the nearer of the two lines between the quarters, negative in the dark quarters.
     inside = np.minimum(np.abs(own[0]), np.abs(own[1])) * np.sign(own[0] * own[1])
-    return normal, _PALER * np.clip(0.5 + inside / pixel, 0.0, 1.0)
+    return normal, _SPOT * np.clip(0.5 + inside / pixel, 0.0, 1.0)

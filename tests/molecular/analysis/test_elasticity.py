@@ -1,247 +1,19 @@
 """Elastic constants against finite strains of relaxed systems, also under pressure, and moduli."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.converge import converge
-from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.molecular import spaces
-from simkit.molecular.analysis.contacts import contact_network, load_bearing
-from simkit.molecular.analysis.elasticity import elastic_constants, pressure, stress_correction, to_voigt, voigt_pairs
+from simkit.molecular.analysis.elasticity import elastic_constants, stress_correction
 from simkit.molecular.analysis.moduli import bulk_modulus, directional_shear_modulus, shear_modulus
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.minimizers import Scale
-from simkit.molecular.neighbors import pairs
-from simkit.molecular.potentials import force_shifted, lennard_jones, pair_potential, soft_sphere
-from simkit.molecular.relaxation import relaxation
-from simkit.molecular.structures import lattices
-
-PARTICLES = 64
-LARGE = np.arange(PARTICLES) >= PARTICLES // 2
+from simkit.molecular.potentials import soft_sphere
+from tests.every import every
 
 
 def floats(**values):
     return {name: jnp.asarray(value, dtype=float) for name, value in values.items()}
-
-
-def packing():
-    """Harmonic disks, half of them 1.4 times as large, above jamming, one of them a rattler."""
-
-    def tables(params):
-        small, large = jnp.ones_like(params["ratio"]), params["ratio"]
-        sigma = jnp.stack([jnp.stack([small, (small + large) / 2]), jnp.stack([(small + large) / 2, large])])
-        return {"epsilon": params["epsilon"], "sigma": sigma}
-
-    interaction = pair_interaction(
-        soft_sphere(), cutoff=lambda p: p["ratio"], parameters=tables, species=LARGE.astype(int), method="all_pairs"
-    )
-    return interaction, floats(epsilon=1.0, ratio=1.4), 9.05, 1.0
-
-
-def glass():
-    """Lennard-Jones particles of two sizes, smooth enough for third derivatives."""
-
-    def tables(params):
-        one, ratio = jnp.ones_like(params["ratio"]), params["ratio"]
-        sigma = jnp.stack([jnp.stack([one, (one + ratio) / 2]), jnp.stack([(one + ratio) / 2, ratio])])
-        return {"epsilon": params["epsilon"], "sigma": sigma, "cutoff": jnp.asarray(3.0, sigma.dtype)}
-
-    interaction = pair_interaction(
-        force_shifted(lennard_jones()), cutoff=3.0, parameters=tables, species=LARGE.astype(int), method="all_pairs"
-    )
-    return interaction, floats(epsilon=1.0, ratio=1.2), 8.4, 60.0
-
-
-def straining(interaction, params, side, stiffness, start):
-    """Return the relaxation, in a square cell strained by ``params["strain"]``, of positions strained likewise."""
-
-    def deformation(params):
-        return jnp.eye(2) + params["strain"]
-
-    return relaxation(
-        interaction,
-        lambda params, key: start @ deformation(params),
-        params={**params, "strain": jnp.zeros((2, 2))},
-        scale=lambda p: Scale(length=1.0, stiffness=stiffness * p["epsilon"]),
-        cell=lambda p: side * deformation(p),
-        force_tolerance=1e-13,
-        force_unit=lambda p: stiffness * p["epsilon"],
-    )
-
-
-class Disordered:
-    """A disordered system at rest, and functions that relax it anew."""
-
-    def __init__(self, make, seed):
-        self.interaction, params, side, stiffness = make()
-        start = side * jax.random.uniform(jax.random.key(seed), (PARTICLES, 2))
-        first = straining(self.interaction, params, side, stiffness, start)
-        params = first.params
-        result = jax.jit(lambda p: converge(first, 20000)(first.init(p, jax.random.key(0)), p))(params)
-        assert int(result.status) == Status.CONVERGED
-        self.params, self.cell, self.side = params, side * jnp.eye(2), side
-        self.position = result.state.descent.position
-        again = straining(self.interaction, params, side, stiffness, self.position)
-
-        def rest(params):
-            result = converge(again, 20000)(again.init(params, jax.random.key(0)), params)
-            cell = side * (jnp.eye(2) + params["strain"])
-            return result.state.descent.position, cell, result.status
-
-        def measured(params):
-            position, cell, status = rest(params)
-            energy = self.interaction.energy(position, cell, params, ())
-            return self.interaction.stress(position, cell, params, ()), energy, status
-
-        self.rest = rest
-        self.measured = jax.jit(jax.vmap(measured))
-        self.constants = jax.jit(
-            lambda position, params, rattlers: elastic_constants(
-                self.interaction, position, self.cell, params, rattlers=rattlers
-            )
-        )
-
-    def strained(self, strains):
-        """Return the stress and the energy of the relaxed system after each strain, (n, 2, 2)."""
-        many = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(strains), *x.shape)), self.params)
-        stress, energy, status = self.measured({**many, "strain": jnp.asarray(strains)})
-        assert (status == Status.CONVERGED).all()
-        return stress, energy
-
-
-@pytest.fixture(scope="module")
-def disks():
-    with jax.enable_x64(True):
-        return Disordered(packing, 2)
-
-
-@pytest.fixture(scope="module")
-def glassy():
-    with jax.enable_x64(True):
-        # One that is far from an instability: some starts end in glasses for which strains of 3e-4 are not small.
-        return Disordered(glass, 0)
-
-
-def rattlers(system):
-    sizes = jnp.where(LARGE, 1.4, 1.0)
-    apart = pairs.all_pairs(system.position, spaces.of_cell(system.cell, 2))
-    return ~load_bearing(contact_network(apart, (sizes[:, None] + sizes[None, :]) / 2), 2)
-
-
-def unit_strains():
-    strains = np.zeros((3, 2, 2))
-    for k, (a, b) in enumerate(voigt_pairs(2)):
-        strains[k, a, b] += 0.5
-        strains[k, b, a] += 0.5
-    return strains
-
-
-def difference_of_stress(system, size):
-    strains = size * unit_strains()
-    stress, _ = system.strained(np.concatenate([strains, -strains]))
-    return np.stack([np.asarray(to_voigt((stress[k] - stress[k + 3]) / (2 * size))) for k in range(3)], axis=1)
-
-
-def test_stiffness_of_a_packing_under_pressure_is_that_of_finite_strains(x64, disks):
-    found = disks.constants(disks.position, disks.params, rattlers(disks))
-    assert float(pressure(found.stress)) > 0.01
-    # Forces known to 1e-13, so stresses to 1e-13 over a strain of 1e-6: 1e-7. No contact opens or closes: the least
-    # overlap or gap is 7e-5.
-    expected = difference_of_stress(disks, 1e-6)
-    np.testing.assert_allclose(found.stiffness, expected, rtol=0, atol=1e-6 * expected[0, 0])
-    assert float(found.stiffness[2, 2]) == pytest.approx(expected[2, 2], rel=1e-5)
-    # What the disks take back is no small part.
-    assert float(found.stiffness[2, 2]) < 0.9 * float(found.born[2, 2])
-
-
-def test_energy_stiffness_is_the_second_derivative_with_respect_to_lagrangian_strain(x64, glassy):
-    found = glassy.constants(glassy.position, glassy.params, None)
-    assert abs(float(pressure(found.stress))) > 0.1
-    size, basis = 3e-4, unit_strains()
-    directions = [basis[0], basis[1], basis[2], basis[0] + basis[1], basis[0] + basis[2], basis[1] + basis[2]]
-    lagrangian = size * np.stack([k * d for d in directions for k in (-2, -1, 1, 2)] + [0 * basis[0]])
-    # eta = e + e^2 / 2, so 1 + e is the root of 1 + 2 eta.
-    values, vectors = np.linalg.eigh(np.eye(2) + 2 * lagrangian)
-    strains = np.einsum("kai,ki,kbi->kab", vectors, np.sqrt(values), vectors) - np.eye(2)
-    energy = np.asarray(glassy.strained(strains)[1])
-    far2, far1, next1, next2 = energy[:-1].reshape(6, 4).T
-    second = (16 * (far1 + next1) - (far2 + next2) - 30 * energy[-1]) / (12 * size**2) / glassy.side**2
-    expected = np.diag(second[:3])
-    for value, (a, b) in zip(second[3:], [(0, 1), (0, 2), (1, 2)], strict=True):
-        expected[a, b] = expected[b, a] = (value - second[a] - second[b]) / 2
-    # Fourth order: 3e-4 over the distance to an instability, some 1e-2, to the fourth; round-off is 1e-13 / 1e-7.
-    np.testing.assert_allclose(found.energy_stiffness, expected, rtol=0, atol=1e-6 * expected[0, 0])
-    np.testing.assert_allclose(found.energy_stiffness, found.energy_stiffness.T, rtol=1e-9, atol=1e-9)
-    # The stress makes a difference that this test would see.
-    assert np.abs(found.stiffness - expected).max() > 1e-3 * expected[0, 0]
-
-
-def test_stiffness_of_a_glass_is_that_of_finite_strains(x64, glassy):
-    found = glassy.constants(glassy.position, glassy.params, None)
-    expected = difference_of_stress(glassy, 1e-6)
-    # Forces known to 60 * 1e-13 over a strain of 1e-6, a stiffness of some 50.
-    np.testing.assert_allclose(found.stiffness, expected, rtol=0, atol=1e-6 * expected[0, 0])
-    assert float(found.stiffness[2, 2]) == pytest.approx(expected[2, 2], rel=1e-5)
-
-
-def test_derivative_of_the_shear_modulus_equals_that_of_relaxed_glasses(x64, glassy):
-    def shear(ratio):
-        params = {**glassy.params, "ratio": ratio}
-        position, cell, _ = glassy.rest(params)
-        return elastic_constants(glassy.interaction, position, cell, params).stiffness[2, 2]
-
-    ratio, step = glassy.params["ratio"], 1e-4
-    derivative = float(jax.jit(jax.grad(shear))(ratio))
-    far2, far1, next1, next2 = map(float, jax.vmap(jax.jit(shear))(ratio + step * jnp.array([-2, -1, 1, 2])))
-    expected = (8 * (next1 - far1) - (next2 - far2)) / (12 * step)
-    # Fourth order in 1e-4 times the distance to an instability, some 1e-2; round-off 1e-11 / 1e-4.
-    assert derivative == pytest.approx(expected, rel=1e-5)
-
-
-def test_constants_are_nan_unless_rattlers_are_given(x64, disks):
-    mask = rattlers(disks)
-    assert mask.any()
-    assert np.isfinite(disks.constants(disks.position, disks.params, mask).stiffness).all()
-    assert np.isnan(disks.constants(disks.position, disks.params, jnp.zeros_like(mask)).stiffness).all()
-
-
-def test_constants_are_nan_away_from_equilibrium(x64, disks):
-    nudge = 1e-3 * jax.random.normal(jax.random.key(5), disks.position.shape)
-    mask = rattlers(disks)
-    assert np.isnan(disks.constants(disks.position + nudge, disks.params, mask).stiffness).all()
-    assert np.isfinite(disks.constants(disks.position + 1e-3 * nudge, disks.params, mask).stiffness).all()
-
-
-def springs(lattice, length=1.01):
-    """Return the constants of springs of the given length at rest between neighbors at a distance of one."""
-    spring = pair_potential(lambda distance, length: (distance / length - 1) ** 2 / 2)
-    interaction = pair_interaction(spring, cutoff=1.2, parameters=("length",))
-    return jax.jit(lambda x, c, p: elastic_constants(interaction, x, c, p))(*lattice, floats(length=length))
-
-
-@pytest.mark.parametrize("length", [0.99, 1.0, 1.01])
-def test_stiffness_is_nan_where_rows_slide_freely_or_buckle(x64, length):
-    # Springs between nearest neighbors of a square lattice do not resist when its rows slide: only tension holds them.
-    found = springs(lattices.square((4, 4)), length)
-    assert np.isfinite(found.stiffness).all() == (length < 1)
-
-
-def test_triangular_lattice_has_its_closed_form_constants_under_pressure(x64):
-    found = springs(lattices.triangular((4, 3)))
-    # Springs of stiffness k = U'' and tension t = U' of length a: with six neighbors, sum n_a n_b n_c n_d over three
-    # bonds is 9/8 for xxxx, 3/8 for xxyy and xyxy; the area per particle is sqrt(3) / 2.
-    k, tension, area = 1 / 1.01**2, -(1 - 1 / 1.01) / 1.01, np.sqrt(3) / 2
-    along, across = 9 / 8 * (k - tension) / area, 3 / 8 * (k - tension) / area
-    expected = np.array([[along, across, 0], [across, along, 0], [0, 0, across]])
-    np.testing.assert_allclose(found.energy_stiffness, expected, atol=1e-12)
-    p = -3 / 2 * tension / area
-    assert float(pressure(found.stress)) == pytest.approx(p, rel=1e-12)
-    np.testing.assert_allclose(found.stiffness - expected, [[-p, p, 0], [p, -p, 0], [0, 0, -p]], atol=1e-12)
-    # A Bravais lattice strains affinely.
-    np.testing.assert_allclose(found.nonaffine, 0, atol=1e-12)
 
 
 def isotropic(bulk, shear, dimension):
@@ -251,7 +23,7 @@ def isotropic(bulk, shear, dimension):
     return jnp.asarray(stiffness)
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
+@every("dimension", [2, 3])
 def test_moduli_of_an_isotropic_material_are_those_of_its_stiffness(x64, dimension):
     stiffness = isotropic(5.0, 2.0, dimension)
     np.testing.assert_allclose(bulk_modulus(stiffness), [5, 5], rtol=1e-12)

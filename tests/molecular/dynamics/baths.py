@@ -11,6 +11,23 @@ from simkit.molecular.spaces import lattice_vectors
 from simkit.molecular.structures import lattices
 from tests.molecular.dynamics.moving import floats, gas_interaction
 
+
+def slope(low, high):
+    """Return the slope of ln P_high / P_low over the energy, of greatest likelihood.
+
+    Reference: Shirts, J. Chem. Theory Comput. 9, 909 (2013), doi:10.1021/ct300688p.
+    """
+    energy = np.concatenate([low.ravel(), high.ravel()])
+    energy = energy - energy.mean()
+    is_high = np.repeat([0.0, 1.0], [low.size, high.size])
+    columns, found = np.stack([np.ones_like(energy), energy]), np.zeros(2)
+    for _ in range(20):
+        expected = 1 / (1 + np.exp(-found @ columns))
+        curvature = (columns * (expected * (1 - expected))) @ columns.T
+        found = found + np.linalg.solve(curvature, columns @ (is_high - expected))
+    return found[1]
+
+
 THERMOSTATS = {"langevin": langevin, "nose_hoover": nose_hoover, "bussi": bussi}
 RATES = {"friction": 2.0, "thermostat_time": 0.2, "compressibility": 0.3, "barostat_time": 1.0}
 VALUES = {"epsilon": 1.0, "sigma": 1.0, "mass": 1.0, "temperature": 1.5, "pressure": 1.0, "time_step": 0.005} | RATES

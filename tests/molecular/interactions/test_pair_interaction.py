@@ -1,26 +1,19 @@
 """Pair interactions over a list and over all pairs, and against published numbers."""
 
-import dataclasses
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.buffers import enlarged, overflow_of, sized_like
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.interactions.interaction import combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.potentials import lennard_jones, soft_sphere
+from tests.every import every
 
-DATA = Path(__file__).parents[2] / "data"
 PARTICLES = 48
-CUTOFF = 1.4
-KINDS = ["free", "orthorhombic", "triclinic"]
 METHODS = ["all_pairs", "neighbor_list"]
+CUTOFF = 1.4
 SPECIES = np.arange(PARTICLES) % 2
 
 
@@ -47,164 +40,6 @@ def energy_of(interaction, position, cell, params):
     return interaction.energy(position, cell, params, interaction.prepare(position, cell, params))
 
 
-def force_of(interaction, position, cell, params):
-    return interaction.force(position, cell, params, interaction.prepare(position, cell, params))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_lennard_jones_reference_configuration_of_nist(x64, method):
-    position = jnp.asarray(np.loadtxt(DATA / "nist_lennard_jones_configuration_4.txt"))
-    cell, unit = jnp.full(3, 8.0), {"epsilon": jnp.asarray(1.0), "sigma": jnp.asarray(1.0)}
-    interaction = pair_interaction(lennard_jones(), cutoff=3.0, method=method)
-    neighbors = interaction.prepare(position, cell, unit)
-    # The reference is given to the last digit shown.
-    assert float(interaction.energy(position, cell, unit, neighbors)) == pytest.approx(-16.790321, abs=1e-6)
-    stress = interaction.stress(position, cell, unit, neighbors)
-    # NIST's virial is -sum r dU/dr.
-    assert float(-jnp.trace(stress) * 8**3) == pytest.approx(-46.249197, abs=1e-6)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dimension", [2, 3])
-def test_list_and_all_pairs_agree_on_energy_force_and_stress(x64, dimension, kind):
-    position, cell = configuration(kind, dimension)
-    every, some = (spheres(method) for method in METHODS)
-    reference = energy_of(every, position, cell, params())
-    assert float(reference) > 0.2
-    # Some tens of terms of order 0.1, added in another order.
-    assert float(energy_of(some, position, cell, params())) == pytest.approx(float(reference), rel=1e-13)
-    found, expected = (force_of(one, position, cell, params()) for one in (some, every))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
-    # Newton's third law.
-    np.testing.assert_allclose(found.sum(axis=0), 0, atol=1e-12)
-    if cell is not None:
-        found, expected = (
-            one.stress(position, cell, params(), one.prepare(position, cell, params())) for one in (some, every)
-        )
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
-        np.testing.assert_array_equal(found, found.T)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", METHODS)
-def test_force_is_minus_the_gradient_of_the_energy(x64, method, kind):
-    position, cell = configuration(kind, 3)
-    interaction = spheres(method)
-    gradient = jax.jit(jax.grad(lambda x: energy_of(interaction, x, cell, params())))(position)
-    force = force_of(interaction, position, cell, params())
-    assert float(jnp.abs(force).max()) > 0.1
-    np.testing.assert_allclose(force, -gradient, rtol=1e-8, atol=1e-12)
-    direction = jnp.asarray(np.random.default_rng(1).normal(size=position.shape))
-    step = 1e-6
-    ahead, behind = (energy_of(interaction, position + s * direction, cell, params()) for s in (step, -step))
-    # Round-off 20 * 2.2e-16 / 1e-6 = 4e-9 beside a power of order one.
-    assert float(-jnp.sum(force * direction)) == pytest.approx(float(ahead - behind) / (2 * step), abs=4e-8)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_translation_changes_nothing(x64, kind):
-    position, cell = configuration(kind, 3)
-    interaction, shift = spheres("neighbor_list"), jnp.array([3.1, -7.3, 11.9])
-    energy, force = (f(interaction, position, cell, params()) for f in (energy_of, force_of))
-    # Coordinates of order 15 round by 2e-15.
-    moved = position + shift
-    assert float(energy_of(interaction, moved, cell, params())) == pytest.approx(float(energy), rel=1e-13)
-    np.testing.assert_allclose(force_of(interaction, moved, cell, params()), force, rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("kind", ["free", "triclinic"])
-def test_second_derivatives_through_the_list_equal_those_over_all_pairs(x64, kind):
-    position, cell = configuration(kind, 2)
-    position, half = position[:16], {"species": SPECIES[:16]}
-    every, some = (spheres(method, **half) for method in METHODS)
-
-    def derivatives(interaction):
-        neighbors = interaction.prepare(position, cell, params())
-
-        def energy(x, c, p):
-            return interaction.energy(x, c, p, neighbors)
-
-        def force(x, c, p):
-            return interaction.force(x, c, p, neighbors)
-
-        arguments = (0, 2) if cell is None else (0, 1, 2)
-        hessian = jax.jacfwd(jax.grad(energy, argnums=arguments), argnums=arguments)
-        forward, reverse = jax.jacfwd(force, argnums=arguments), jax.jacrev(force, argnums=arguments)
-        return jax.jit(lambda *at: (hessian(*at), forward(*at), reverse(*at)))(position, cell, params())
-
-    found, expected = derivatives(some), derivatives(every)
-    assert float(jnp.abs(expected[0][0][0]).max()) > 0.1
-    # Sums of some hundred terms of order one.
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=2e-12), found, expected)
-    hessian, forward, reverse = found
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=2e-12), forward, reverse)
-    np.testing.assert_allclose(hessian[0][0], -forward[0], rtol=0, atol=2e-12)
-
-
-@pytest.mark.parametrize("kind", ["orthorhombic", "triclinic"])
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("dimension", [2, 3])
-def test_stress_is_the_strain_derivative_of_the_energy_per_volume(x64, dimension, method, kind):
-    position, cell = configuration(kind, dimension)
-    interaction, full = spheres(method), spaces.lattice_vectors(cell)
-    stress = interaction.stress(position, cell, params(), interaction.prepare(position, cell, params()))
-    step = 1e-6
-    energy = jax.jit(lambda strain: energy_of(interaction, *(x + x @ strain for x in (position, full)), params()))
-    difference = np.zeros((dimension, dimension))
-    for a in range(dimension):
-        for b in range(dimension):
-            strain = np.zeros((dimension, dimension))
-            strain[a, b] = step
-            difference[a, b] = (energy(strain) - energy(-strain)) / (2 * step)
-    assert float(jnp.abs(stress).max()) > 0.02
-    # Round-off 20 * 2.2e-16 / 1e-6 = 4e-9, over a volume of 25 and more.
-    np.testing.assert_allclose(stress, difference / spaces.of_cell(full, dimension).volume, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_sheared_cell_equals_the_rectangular_cell_twice_as_high(x64, method):
-    # Lattice vectors (L, 0) and (L / 2, H): two of the cells make a rectangle L by 2 H.
-    length, height = 4.0, 3.5
-    rng = np.random.default_rng(2)
-    position = rng.uniform(-3, 6, (PARTICLES // 2, 2))
-    sheared = jnp.array([[length, 0.0], [length / 2, height]])
-    twice = jnp.asarray(np.concatenate([position, position + np.array([length / 2, height])]))
-    half, whole = (spheres(method, species=np.zeros(count, int)) for count in (PARTICLES // 2, PARTICLES))
-    rectangle = jnp.array([length, 2 * height])
-    once = energy_of(half, jnp.asarray(position), sheared, params())
-    assert float(once) > 1
-    assert float(energy_of(whole, twice, rectangle, params())) == pytest.approx(2 * float(once), rel=1e-13)
-    force = force_of(half, jnp.asarray(position), sheared, params())
-    doubled = force_of(whole, twice, rectangle, params())
-    np.testing.assert_allclose(doubled, np.concatenate([force, force]), rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_parameter_may_be_computed_from_one_number_per_particle(x64, method):
-    position, cell = configuration("orthorhombic", 2)
-    diameter = jnp.asarray([1.0, 1.3])[SPECIES]
-
-    def by_particle(params):
-        return {"epsilon": params["unused"], "sigma": PerParticle(params["diameter"], lambda a, b: (a + b) / 2)}
-
-    mixed = spheres(method, parameters=by_particle, species=None)
-    tables = {"epsilon": jnp.asarray(1.0), "sigma": jnp.array([[1.0, 1.15], [1.15, 1.3]])}
-    expected = energy_of(spheres(method), position, cell, tables)
-    found = {"unused": jnp.asarray(1.0), "diameter": diameter}
-    assert float(energy_of(mixed, position, cell, found)) == pytest.approx(float(expected), rel=1e-13)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_iterations_do_not_depend_on_units_because_the_cutoff_scales(x64, method):
-    position, cell = configuration("orthorhombic", 2)
-    scale = 2.0**70
-    following = spheres(method, cutoff=lambda p: CUTOFF * p["unused"])
-    scaled = {**params(), "sigma": scale * params()["sigma"], "unused": jnp.asarray(scale)}
-    # Powers of two scale without rounding.
-    expected = force_of(following, position, cell, params())
-    np.testing.assert_array_equal(scale * force_of(following, scale * position, scale * cell, scaled), expected)
-
-
 def test_no_cutoff_counts_every_pair_of_a_cluster(x64):
     position, _ = configuration("free", 3)
     unit = {"epsilon": jnp.asarray(1.0), "sigma": jnp.asarray(1.0)}
@@ -215,49 +50,7 @@ def test_no_cutoff_counts_every_pair_of_a_cluster(x64):
         energy_of(pair_interaction(lennard_jones(), cutoff=None), position, jnp.full(3, 9.0), unit)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_cutoff_beyond_half_the_cell_is_refused_or_gives_nan(x64, method):
-    position, cell = configuration("triclinic", 2)
-    interaction = spheres(method)
-    small = cell * 2 * CUTOFF / spaces.of_cell(cell, 2).widths.min()
-    with pytest.raises(UserError, match="reaches beyond half the cell"):
-        interaction.prepare(position, 0.999 * small, params())
-    energy = jax.jit(lambda cell: energy_of(interaction, position, cell, params()))
-    assert bool(jnp.isfinite(energy(small)))
-    assert bool(jnp.isnan(energy(0.999 * small)))
-
-
-def test_an_overflowed_list_gives_nan_until_it_is_enlarged(x64):
-    position, cell = configuration("orthorhombic", 2)
-    interaction = spheres("neighbor_list", capacity=2)
-    neighbors = interaction.prepare(position, cell, params())
-    assert bool(neighbors.overflowed)
-    for value in (interaction.energy, interaction.force, interaction.stress):
-        assert bool(jnp.isnan(value(position, cell, params(), neighbors)).all())
-    sparse = interaction.prepare(3 * position, 9 * cell, params())
-    example = enlarged(neighbors)
-    larger = interaction.sized_like(example)
-    wider = sized_like(dataclasses.replace(sparse, needed=jnp.int32(0)), example)
-    assert wider.index.shape[0] >= int(neighbors.needed)
-    expected = energy_of(spheres("all_pairs"), position, cell, params())
-    found = larger.energy(position, cell, params(), larger.refresh(wider, position, cell, params()))
-    assert float(found) == pytest.approx(float(expected), rel=1e-13)
-    assert float(energy_of(larger, position, cell, params())) == pytest.approx(float(expected), rel=1e-13)
-
-
-def test_combined_interactions_are_summed_and_their_lists_enlarged(x64):
-    position, cell = configuration("orthorhombic", 2)
-    tight, roomy, every = spheres("neighbor_list", capacity=2), spheres("neighbor_list"), spheres("all_pairs")
-    both = combined(tight, roomy, every)
-    neighbors = both.prepare(position, cell, params())
-    assert bool(overflow_of(neighbors))
-    larger = both.sized_like(enlarged(neighbors))
-    assert not bool(overflow_of(larger.prepare(position, cell, params())))
-    once = energy_of(every, position, cell, params())
-    assert float(energy_of(larger, position, cell, params())) == pytest.approx(3 * float(once), rel=1e-13)
-
-
-@pytest.mark.parametrize(
+@every(
     ("options", "message"),
     [
         ({"method": "verlet"}, "is unknown"),
@@ -278,3 +71,44 @@ def test_species_must_fit_particles_and_tables(x64):
         energy_of(spheres("all_pairs", species=[0, 1]), position, cell, params())
     with pytest.raises(UserError, match="give species, one index"):
         energy_of(spheres("all_pairs", species=None), position, cell, params())
+
+
+def check_derivatives(dimension, kind):
+    """Hold lists against all pairs, and forces and stresses against derivatives of the energy."""
+    position, cell = configuration(kind, dimension)
+    full = None if cell is None else spaces.lattice_vectors(cell)
+
+    @jax.jit
+    def computed(position):
+        found = []
+        for method in METHODS:
+            interaction = spheres(method)
+
+            def energy(position, strain, interaction=interaction):
+                at = position + position @ strain, None if full is None else full + full @ strain
+                return energy_of(interaction, *at, params())
+
+            slopes = jax.value_and_grad(energy, (0, 1))(position, jnp.zeros((dimension, dimension)))
+            neighbors = interaction.prepare(position, cell, params())
+            force = interaction.force(position, cell, params(), neighbors)
+            stress = () if cell is None else (interaction.stress(position, cell, params(), neighbors),)
+            found.append((*slopes, force, *stress))
+        return found
+
+    every_pair, listed = computed(position)
+    # Some tens of terms of order 0.1, added in another order.
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=1e-12), listed, every_pair)
+    energy, (gradient, strained), force, *stress = listed
+    assert float(energy) > 0.2
+    assert float(energy) == pytest.approx(float(every_pair[0]), rel=1e-13)
+    assert float(jnp.abs(force).max()) > 0.1
+    np.testing.assert_allclose(force, -gradient, rtol=1e-8, atol=1e-12)
+    # Newton's third law.
+    np.testing.assert_allclose(force.sum(axis=0), 0, atol=1e-12)
+    if full is not None:
+        np.testing.assert_allclose(stress[0], strained / spaces.of_cell(full, dimension).volume, rtol=0, atol=1e-13)
+        np.testing.assert_array_equal(stress[0], stress[0].T)
+
+
+def test_lists_equal_all_pairs_and_forces_and_stress_the_derivatives_of_the_energy(x64):
+    check_derivatives(3, "triclinic")

@@ -9,6 +9,7 @@ import pytest
 
 from simkit.molecular.minimizers import Scale, fire, fire2, largest_norm, start, step
 from simkit.molecular.minimizers.fire import DEFAULTS, LEAST, STABLE, longest_time_step
+from tests.every import every
 
 UNITS = Scale(length=1.0, stiffness=1.0)
 
@@ -30,7 +31,11 @@ def relax(force, position, *, scale=UNITS, tolerance=1e-12, steps=2000, minimize
     def advance(state):
         return step(minimizer, state, evaluation(force), scale)
 
-    return jax.lax.while_loop(unfinished, advance, start(minimizer, position, evaluation(force), scale))
+    @jax.jit
+    def run(position):
+        return jax.lax.while_loop(unfinished, advance, start(minimizer, position, evaluation(force), scale))
+
+    return run(position)
 
 
 def anisotropic_well(position):
@@ -44,7 +49,7 @@ def test_fire_finds_the_minimum_of_a_well(x64):
     np.testing.assert_allclose(state.position, 0, atol=1e-12 / 0.05)
 
 
-@pytest.mark.parametrize(("length", "energy"), [(2.0**10, 2.0**-30), (2.0**-40, 2.0**-7)])
+@every(("length", "energy"), [(2.0**10, 2.0**-30), (2.0**-40, 2.0**-7)])
 def test_iterates_scale_with_the_units(x64, length, energy):
     # One program for both units: compiled apart, they would round apart.
     @jax.jit
@@ -69,7 +74,7 @@ def test_a_steep_start_does_not_fly_apart(x64):
 
     before = start(fire(), jnp.array([[0.01, 0.0]]), evaluation(steep), UNITS)
     assert float(largest_norm(before.force)) > 1e25
-    first = step(fire(), before, evaluation(steep), UNITS)
+    first = jax.jit(lambda state: step(fire(), state, evaluation(steep), UNITS))(before)
     moved = float(largest_norm(first.position - before.position))
     # The clamp, and one rounding.
     assert moved <= DEFAULTS.maximum_displacement * (1 + 1e-14)
@@ -78,8 +83,8 @@ def test_a_steep_start_does_not_fly_apart(x64):
     assert float(largest_norm(state.position)) == pytest.approx(10 ** (1 / 14), abs=1e-9)
 
 
-@pytest.mark.parametrize("minimizer", [fire(), fire2()], ids=["fire", "fire2"])
-@pytest.mark.parametrize("stiffest", [10.0, 100.0, 1000.0])
+@every("minimizer", [fire(), fire2()], ids=["fire", "fire2"])
+@every("stiffest", [10.0, 100.0, 1000.0])
 def test_a_stiffness_that_the_scale_does_not_know_shortens_the_time_step(x64, stiffest, minimizer):
     """Particles between pairs of the scale's stiffness and walls that are much stiffer."""
     curvatures = jnp.geomspace(0.1, stiffest, 20).reshape(10, 2)
@@ -115,7 +120,7 @@ def test_curvatures_of_opposite_sign_do_not_cancel_to_a_small_bound_on_the_time_
     assert float(longest_time_step(before, -curvatures * move, UNITS, 10.0)) == pytest.approx(STABLE, rel=1e-6)
 
 
-@pytest.mark.parametrize("force", [1e8, 1e20])
+@every("force", [1e8, 1e20])
 def test_the_curvature_of_an_overlap_leaves_the_bound_on_the_time_step(force):
     """Also one whose square overflows in single precision."""
     before = start(fire(), jnp.full((2, 2), 0.01, jnp.float32), evaluation(lambda x: -force * x), UNITS)
@@ -125,15 +130,16 @@ def test_the_curvature_of_an_overlap_leaves_the_bound_on_the_time_step(force):
 
 def test_a_start_at_rest_stays_at_rest(x64):
     state = relax(anisotropic_well, jnp.zeros((3, 2)))
-    stepped = step(fire(), state, evaluation(anisotropic_well), UNITS)
+    stepped = jax.jit(lambda state: step(fire(), state, evaluation(anisotropic_well), UNITS))(state)
     np.testing.assert_array_equal(stepped.position, 0)
     np.testing.assert_array_equal(stepped.velocity, 0)
 
 
 def test_stored_force_is_that_at_the_stored_position(x64):
     state = start(fire(), jnp.array([[1.0, -2.0]]), evaluation(anisotropic_well), UNITS)
+    advance = jax.jit(lambda state: step(fire(), state, evaluation(anisotropic_well), UNITS))
     for _ in range(20):
-        state = step(fire(), state, evaluation(anisotropic_well), UNITS)
+        state = advance(state)
         np.testing.assert_array_equal(state.force, anisotropic_well(state.position))
 
 
@@ -157,5 +163,6 @@ def test_the_derivative_of_unrolled_iterations_is_that_of_the_minimum(x64):
         return jnp.sum(jax.lax.scan(advance, state, length=400)[0].position ** 2)
 
     # Each of the six coordinates ends at stretch**(-1/2).
-    assert float(reached(0.3)) == pytest.approx(6 / 0.3, rel=1e-10)
-    assert float(jax.grad(reached)(0.3)) == pytest.approx(-6 / 0.3**2, rel=1e-6)
+    value, slope = jax.jit(jax.value_and_grad(reached))(0.3)
+    assert float(value) == pytest.approx(6 / 0.3, rel=1e-10)
+    assert float(slope) == pytest.approx(-6 / 0.3**2, rel=1e-6)

@@ -9,6 +9,7 @@ from simkit.errors import UserError
 from simkit.molecular import minimizers
 from simkit.molecular.minimizers import Scale, largest_norm
 from simkit.molecular.potentials import lennard_jones, morse, soft_sphere
+from tests.every import every
 
 METHODS = ["lbfgs", "fire", "fire2", "conjugate_gradient", "gradient_descent"]
 # Curvature of the pair potential at its minimum or contact, in units of energy / length^2.
@@ -59,172 +60,42 @@ def relax(method, evaluate, scale, position, tolerance, steps=20_000):
     return jax.lax.while_loop(unfinished, step, start)
 
 
-@pytest.mark.parametrize("pair", list(STIFFNESS))
-@pytest.mark.parametrize("method", METHODS)
-def test_every_minimizer_reaches_force_balance_from_overlapping_starts(x64, method, pair):
-    evaluate, scale = cluster(pair)
-    starts = jnp.stack([overlapping(13, seed) for seed in range(8)])
-    states = jax.jit(jax.vmap(lambda x: relax(method, evaluate, scale, x, 1e-10)))(starts)
-    assert float(jax.vmap(largest_norm)(states.force).max()) <= 1e-10
-    energies, forces = jax.vmap(evaluate)(states.position)
-    # The kept force is the force there, to the round-off of another batch of sums over twelve partners.
-    np.testing.assert_allclose(states.force, forces, atol=1e-12)
-    # Nothing evaporated: thirteen bound particles lie deeper than any twelve (LJ12 at most -37.97, Morse 12 -38.40),
-    # and no farther apart than the longest arrangement of bonds.
-    assert float(jnp.abs(states.position - states.position.mean(axis=1, keepdims=True)).max()) < 13
-    assert float(energies.max()) < float(jax.vmap(evaluate)(starts)[0].min())
+def well(position):
+    return (position**2).sum() / 2, -position
 
 
-@pytest.mark.parametrize("pair", list(STIFFNESS))
-@pytest.mark.parametrize("method", ["lbfgs", "conjugate_gradient", "gradient_descent"])
-def test_energy_never_increases_with_a_monotone_method(x64, method, pair):
-    evaluate, scale = cluster(pair)
-    minimizer = minimizers.by_name(method)
-    assert minimizer.monotone
-
-    def step(state, _):
-        state = minimizers.step(minimizer, state, evaluate, scale)
-        return state, state.energy
-
-    start = minimizers.start(minimizer, overlapping(13), evaluate, scale)
-    _, energy = jax.jit(lambda state: jax.lax.scan(step, state, None, length=600))(start)
-    energy = np.asarray(energy)
-    # Below the round-off of the sum of 156 terms, 100 eps, the work of the mean force decides.
-    terms = np.maximum(np.abs(energy[1:]), 13 * STIFFNESS[pair] / 10)
-    assert np.all(np.diff(energy) <= 100 * np.finfo(float).eps * terms)
-    assert energy[-1] < energy[0]
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("method", ["lbfgs", "conjugate_gradient"])
-def test_a_minimum_whose_energy_terms_cancel_is_reached(x64, method, seed):
-    evaluate, scale = cluster("morse")
-    lowest = relax("fire", evaluate, scale, overlapping(7, seed), 1e-12 * 72)
-
-    def shifted(position):
-        # The rounding stays that of the terms, of which the energy, 0 at the minimum, shows nothing.
-        energy, force = evaluate(position)
-        return energy - evaluate(lowest.position)[0], force
-
-    away = lowest.position + 0.02 * jax.random.normal(jax.random.key(seed), lowest.position.shape)
-    final = relax(method, shifted, scale, away, 1e-12 * 72, steps=1000)
-    assert largest_norm(final.force) < 1e-12 * 72
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_iteration_counts_do_not_depend_on_the_units(x64, method):
-    # Few particles, whose descent does not amplify round-off as that of many would.
-    counts = []
-    for energy_unit, length_unit in [(1.0, 1.0), (1e-3, 1e3), (1e3, 1e-3), (1e-3, 1e-3), (1e3, 1e3)]:
-        evaluate, scale = cluster("lennard_jones", energy_unit, length_unit)
-        start = length_unit * overlapping(7, seed=3)
-        tolerance = 1e-8 * energy_unit / length_unit
-        run = jax.jit(lambda x, e=evaluate, s=scale, t=tolerance: relax(method, e, s, x, t).iteration)
-        counts.append(int(run(start)))
-    assert max(counts) - min(counts) <= 0.01 * max(counts), counts
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_no_particle_moves_further_than_the_limit_even_from_a_near_coincidence(x64, method):
-    evaluate, scale = cluster("lennard_jones")
-    # Half way into the core, where the force is half the largest there is.
-    position = overlapping(7).at[1].set(overlapping(7)[0] + 0.05 / 3**0.5)
-    minimizer = minimizers.by_name(method)
-    state = minimizers.start(minimizer, position, evaluate, scale)
-    assert float(largest_norm(state.force)) > 1e14
-    step = jax.jit(lambda state: minimizers.step(minimizer, state, evaluate, scale))
-    for _ in range(30):
-        # The largest limit among the methods, and a rounding.
-        assert float(largest_norm(state.trial - state.position)) <= 0.2 * (1 + 1e-12)
-        state = step(state)
-    assert bool(jnp.isfinite(state.position).all())
-
-
-@pytest.mark.parametrize("method", METHODS)
+@every("method", METHODS)
 def test_a_start_at_rest_stays_at_rest(x64, method):
-    def well(position):
-        return (position**2).sum() / 2, -position
-
     minimizer, scale = minimizers.by_name(method), Scale(length=1.0, stiffness=1.0)
-    state = minimizers.start(minimizer, jnp.zeros((3, 2)), well, scale)
-    for _ in range(10):
-        state = minimizers.step(minimizer, state, well, scale)
+
+    @jax.jit
+    def run(position):
+        state = minimizers.start(minimizer, position, well, scale)
+        return jax.lax.fori_loop(0, 10, lambda _, state: minimizers.step(minimizer, state, well, scale), state)
+
+    state = run(jnp.zeros((3, 2)))
     np.testing.assert_array_equal(state.position, 0)
     np.testing.assert_array_equal(state.trial, 0)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_iteration_is_one_evaluation(method):
-    evaluations = []
+@every("dtype", [jnp.float32, jnp.float64])
+@every("method", METHODS)
+def test_every_iteration_is_one_evaluation_and_keeps_every_dtype(x64, method, dtype):
+    minimizer, one, evaluations = minimizers.by_name(method), jnp.ones((), dtype), []
 
-    def well(position):
+    def counted(position):
         evaluations.append(1)
-        return (position**2).sum() / 2, -position
+        return well(position)
 
-    minimizer, scale = minimizers.by_name(method), Scale(length=1.0, stiffness=3.0)
-    state = minimizers.start(minimizer, jnp.ones((3, 2)), well, scale)
-    for _ in range(5):
-        state = minimizers.step(minimizer, state, well, scale)
-    assert len(evaluations) == int(state.iteration) + 1 == 6
+    def states():
+        state = minimizers.start(minimizer, jnp.ones((3, 2), dtype), counted, Scale(one, one))
+        return state, minimizers.step(minimizer, state, counted, Scale(one, one))
 
-
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-@pytest.mark.parametrize("method", METHODS)
-def test_step_keeps_every_dtype(x64, method, dtype):
-    minimizer = minimizers.by_name(method)
-    one = jnp.ones((), dtype)
-
-    def well(position):
-        return (position**2).sum() / 2, -position
-
-    def signature(tree):
-        return jax.tree.map(lambda a: (a.shape, a.dtype, a.weak_type), tree)
-
-    state = minimizers.start(minimizer, jnp.ones((3, 2), dtype), well, Scale(one, one))
-    stepped = jax.eval_shape(lambda s: minimizers.step(minimizer, s, well, Scale(one, one)), state)
-    assert signature(jax.eval_shape(lambda: state)) == signature(stepped)
-    assert {a.dtype for a in jax.tree.leaves(state)} == {jnp.dtype(dtype), jnp.dtype(jnp.int32)}
-
-
-def test_lbfgs_needs_no_more_than_264_evaluations_for_lennard_jones_38(x64):
-    # OptBench's criterion, force norm 0.01, where the best published L-BFGS needs 176: at most half again as many.
-    evaluate, scale = cluster("lennard_jones")
-    minimizer = minimizers.lbfgs()
-    # A ball twice as large as the close-packed one, with particles on top of each other.
-    radius = 2 ** (1 / 6) * (2 * 3 * 38 / (4 * np.pi * 2**0.5)) ** (1 / 3)
-
-    def run(key):
-        direction, distance = jax.random.split(key)
-        heading = jax.random.normal(direction, (38, 3))
-        heading = heading / jnp.linalg.norm(heading, axis=-1, keepdims=True)
-        start = radius * jax.random.uniform(distance, (38, 1)) ** (1 / 3) * heading
-        return jax.lax.while_loop(
-            lambda s: (jnp.linalg.norm(s.force) > 0.01) & (s.iteration < 2000),
-            lambda s: minimizers.step(minimizer, s, evaluate, scale),
-            minimizers.start(minimizer, start, evaluate, scale),
-        )
-
-    states = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), 64))
-    assert bool((jax.vmap(jnp.linalg.norm)(states.force) <= 0.01).all())
-    assert float(states.iteration.mean()) + 1 <= 264
-    # LJ38's global minimum is -173.928427; a start that evaporated would be far above -140.
-    assert -173.93 < float(states.energy.min()) <= float(states.energy.max()) < -140
-
-
-def test_conjugate_gradient_and_lbfgs_solve_a_quadratic_well_fast(x64):
-    curvature = jnp.linspace(0.1, 10, 20)
-
-    def well(position):
-        return (curvature * position[:, 0] ** 2).sum() / 2, -curvature[:, None] * position
-
-    counts = {}
-    for method in METHODS:
-        state = relax(method, well, Scale(length=10.0, stiffness=10.0), jnp.ones((20, 1)), 1e-10)
-        assert float(largest_norm(state.position)) <= 1e-10 / 0.1
-        counts[method] = int(state.iteration)
-    # sqrt(condition number) = 10 e-folds twice per iteration pair: ln(1e11) * 10 / 2, with two evaluations each.
-    assert counts["conjugate_gradient"] <= 260
-    assert counts["lbfgs"] <= 130
+    found = jax.eval_shape(states)
+    before, after = (jax.tree.map(lambda a: (a.shape, a.dtype, a.weak_type), tree) for tree in found)
+    assert before == after
+    assert {a.dtype for a in jax.tree.leaves(found)} == {jnp.dtype(dtype), jnp.dtype(jnp.int32)}
+    assert len(evaluations) == 2
 
 
 def test_unknown_methods_and_settings_are_refused():
@@ -238,3 +109,11 @@ def test_unknown_methods_and_settings_are_refused():
         minimizers.conjugate_gradient(maximum_displacement=-1.0)
     with pytest.raises(UserError, match="not positive"):
         minimizers.gradient_descent(maximum_displacement=0.0)
+
+
+# Each with each potential: tests/physics/test_minimizers.py.
+@every("method, pair", [("lbfgs", "lennard_jones"), ("fire", "soft_sphere")])
+def test_overlapping_starts_reach_force_balance(x64, method, pair):
+    evaluate, scale = cluster(pair)
+    state = jax.jit(lambda x: relax(method, evaluate, scale, x, 1e-10))(overlapping(13))
+    assert float(largest_norm(state.force)) <= 1e-10

@@ -1,5 +1,7 @@
 """Pair potentials: forces against derivatives, positions of minima, smoothness of cut-offs."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +25,7 @@ from simkit.molecular.potentials import (
     truncated,
     weeks_chandler_andersen,
 )
+from tests.every import every
 
 
 def _gaussian(distance, *, epsilon, sigma):
@@ -54,57 +57,59 @@ EVERY = POTENTIALS | {
 }
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_force_is_minus_the_derivative_of_the_energy(x64, name):
-    potential, parameters = EVERY[name]
-    distance = jnp.asarray(np.random.default_rng(0).uniform(0.5, 2.5, 500))
-    slope = jax.vmap(jax.grad(lambda r: potential.energy(r, **parameters)))(distance)
-    force = potential.force(distance, **parameters)
-    assert float(jnp.abs(force).max()) > 0.1
-    # Both are closed expressions: some ten roundings of the largest term, which is at most 1e3 times the force where
-    # attraction and repulsion cancel.
-    np.testing.assert_allclose(force, -slope, rtol=1e-12, atol=1e-12)
+@functools.cache
+def program(wide):
+    """Return the compiled ``distances -> {potential: (energy, force, slope of the energy)}`` of one precision."""
+    kind = jnp.float64 if wide else jnp.float32
+
+    def evaluate(distance):
+        found = {}
+        for name, (potential, parameters) in EVERY.items():
+            energy = functools.partial(potential.energy, **{key: kind(value) for key, value in parameters.items()})
+            force = potential.force(distance, **{key: kind(value) for key, value in parameters.items()})
+            found[name] = energy(distance), force, jax.grad(lambda r, energy=energy: energy(r).sum())(distance)
+        return found
+
+    return jax.jit(evaluate)
 
 
-@pytest.mark.parametrize("name", [*POTENTIALS, *(f"lennard-jones, {ending}" for ending in CUTOFFS)])
-def test_force_is_minus_the_central_difference_of_the_energy(x64, name):
-    potential, parameters = EVERY[name]
+def test_force_is_minus_the_derivative_of_the_energy(x64):
+    found = program(True)(jnp.asarray(np.random.default_rng(0).uniform(0.5, 2.5, 303)))
+    for name, (_, force, slope) in found.items():
+        assert float(jnp.abs(force).max()) > 0.1, name
+        # Both are closed expressions: some ten roundings of the largest term, which is at most 1e3 times the force
+        # where attraction and repulsion cancel.
+        np.testing.assert_allclose(force, -slope, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+def test_force_is_minus_the_central_difference_of_the_energy(x64):
     # Away from the ends, where the truncated energies jump, and from tiny distances, where differences lose digits.
-    distance = jnp.asarray(np.random.default_rng(1).uniform(0.8, 1.99, 200))
-    step = 1e-6
-    ahead, behind = (potential.energy(distance + s, **parameters) for s in (step, -step))
-    # Energies of order ten: round-off 10 * 2.2e-16 / 1e-6 = 2e-9; third derivatives of 1e5: 1e5 * 1e-12 / 6 = 2e-8.
-    np.testing.assert_allclose(potential.force(distance, **parameters), (behind - ahead) / (2 * step), atol=5e-8)
+    distance, step = jnp.asarray(np.random.default_rng(1).uniform(0.8, 1.99, 303)), 1e-6
+    behind, at, ahead = (program(True)(distance + s) for s in (-step, 0, step))
+    for name, (_, force, _) in at.items():
+        difference = (behind[name][0] - ahead[name][0]) / (2 * step)
+        # Energies of order ten: round-off 10 * 2.2e-16 / 1e-6 = 2e-9; third derivatives of 1e5: 1e5 * 1e-12 / 6 = 2e-8.
+        np.testing.assert_allclose(force, difference, atol=5e-8, err_msg=name)
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_second_derivatives_and_those_with_respect_to_parameters_are_finite(x64, name):
-    potential, parameters = EVERY[name]
-    # Distances of every kind: none, overlap, the core's edge, ordinary, beyond every cut-off.
-    distance = jnp.array([0.0, 1e-6, 0.05, 0.09, 0.3, 0.9, 1.0, 1.6, 2.0, 2.4, 50.0])
-
-    def total(distance, parameters):
-        return (potential.energy(distance, **parameters) + potential.force(distance, **parameters)).sum()
-
-    given = {name: jnp.asarray(value) for name, value in parameters.items()}
-    # No infinity can hide in the sum: one less another is not finite either.
-    for derivative in (jax.grad(total, (0, 1)), jax.jacfwd(jax.grad(total, (0, 1)), (0, 1))):
-        assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(derivative(distance, given)))
+def test_overlapping_starts_have_finite_energies_and_forces_in_single_precision():
+    distance = jnp.concatenate([jnp.zeros(2), jnp.logspace(-30, 0, 301)]).astype(jnp.float32)
+    for name, (energy, force, _) in program(False)(distance).items():
+        assert energy.dtype == force.dtype == jnp.float32, name
+        assert bool(jnp.isfinite(energy).all()), name
+        # Minimizers square forces and sum over thousands of particles.
+        assert bool(jnp.isfinite(1e4 * force**2).all()), name
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_overlapping_starts_have_finite_energies_and_forces_in_single_precision(name):
-    potential, parameters = EVERY[name]
-    parameters = {key: jnp.float32(value) for key, value in parameters.items()}
-    distance = jnp.concatenate([jnp.zeros(1), jnp.logspace(-30, 0, 301)]).astype(jnp.float32)
-    energy, force = (of(distance, **parameters) for of in (potential.energy, potential.force))
-    assert energy.dtype == force.dtype == jnp.float32
-    assert bool(jnp.isfinite(energy).all())
-    # Minimizers square forces and sum over thousands of particles.
-    assert bool(jnp.isfinite(1e4 * force**2).all())
+def test_energy_and_force_vanish_beyond_the_cutoff(x64):
+    distance = jnp.linspace(2.0, 40.0, 303)
+    found = program(True)(distance)
+    for name in set(EVERY) - set(POTENTIALS):
+        energy, force, _ = found[name]
+        assert float(jnp.abs(energy).max()) == float(jnp.abs(force).max()) == 0, name
 
 
-@pytest.mark.parametrize(("repulsion", "attraction"), [(12, 6), (9, 6), (14, 7), (36, 12), (10.5, 4.5)])
+@every(("repulsion", "attraction"), [(12, 6), (9, 6), (14, 7), (36, 12), (10.5, 4.5)])
 def test_the_mie_minimum_is_minus_epsilon_where_its_formula_puts_it(x64, repulsion, attraction):
     potential = mie(repulsion, attraction)
     minimum = 0.9 * (repulsion / attraction) ** (1 / (repulsion - attraction))
@@ -180,14 +185,6 @@ def test_cutoffs_are_as_smooth_as_documented(x64):
     assert max(energy, force) < vanishing
     assert stiffness > 0.1
     assert max(_jumps("switched")) < vanishing
-
-
-@pytest.mark.parametrize("name", [name for name in EVERY if name not in POTENTIALS])
-def test_energy_and_force_vanish_beyond_the_cutoff(x64, name):
-    potential, parameters = EVERY[name]
-    distance = jnp.array([2.0, 2.1, 40.0])
-    assert float(jnp.abs(potential.energy(distance, **parameters)).max()) == 0
-    assert float(jnp.abs(potential.force(distance, **parameters)).max()) == 0
 
 
 def test_a_switch_changes_nothing_before_its_shell_and_falls_monotonically_through_it(x64):
@@ -275,7 +272,7 @@ def test_potentials_work_in_single_precision_without_promotion():
             assert not value.weak_type
 
 
-@pytest.mark.parametrize(("repulsion", "attraction"), [(6, 6), (6, 12), (12, 0), (float("nan"), 6)])
+@every(("repulsion", "attraction"), [(6, 6), (6, 12), (12, 0), (float("nan"), 6)])
 def test_exponents_without_a_minimum_are_refused(repulsion, attraction):
     with pytest.raises(UserError, match="attraction"):
         mie(repulsion, attraction)

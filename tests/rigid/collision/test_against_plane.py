@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from simkit.rigid.algebra.vector import vector
 from simkit.rigid.collision.against_plane import SLOTS, against_plane
+from tests.every import every
 from tests.rigid.collision.shapes import COUNT, Shapes, array, random_shapes
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -21,7 +22,7 @@ def touching(kind):
     return jax.jit(lambda placed: against_plane(kind, placed, vector(jnp.asarray(NORMAL[None])), jnp.asarray([OFFSET])))
 
 
-@pytest.mark.parametrize("kind", ["sphere", "capsule", "box"])
+@every("kind", ["sphere", "capsule", "box"])
 def test_least_gap_is_that_of_the_lowest_point(kind):
     shapes = random_shapes(kind, 0, 1.0)
     position, normal, gap = array(touching(kind)(shapes.placed()))

@@ -8,6 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from simkit.rigid.collision.overlay import WIDER
 from simkit.rigid.collision.separation import PREFERENCE
+from tests.every import every
 from tests.rigid.collision.shapes import COUNT, Shapes, array, near_boxes, random_shapes, separation, touching
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -44,7 +45,7 @@ def test_moving_a_box_by_its_depth_along_the_normal_ends_the_overlap():
     assert np.all((after > -1e-12) & (after < 2 * PREFERENCE * smallest))
 
 
-@pytest.mark.parametrize("distance", [None, 0.01])
+@every("distance", [None, 0.01])
 def test_points_of_several_slots_lie_midway_between_the_boxes(distance):
     a, b = overlapping(9)[:2] if distance is None else near_boxes(distance, seed=9)
     position, normal, gap = array(touching("box", "box")(a.placed(), b.placed()))

@@ -6,6 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from simkit.rigid.collision.capsules import CROSSING, FACE_SINE
 from simkit.rigid.collision.separation import PREFERENCE
+from tests.every import every
 from tests.rigid.collision.shapes import ROUNDED, array, near_boxes, nearest_of_all, random_shapes, touching
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -18,7 +19,7 @@ def least(points):
     return position[slot, pair], normal[slot, pair], gap[slot, pair]
 
 
-@pytest.mark.parametrize("pair", ROUNDED, ids="-".join)
+@every("pair", ROUNDED, ids="-".join)
 def test_least_gap_is_the_distance_and_the_normal_its_direction(pair):
     a, b = (random_shapes(kind, seed, 0.7) for seed, kind in enumerate(pair))
     distance, core, direction = nearest_of_all(a, b)
@@ -39,7 +40,7 @@ def test_least_gap_is_the_distance_and_the_normal_its_direction(pair):
         assert exact.all()
 
 
-@pytest.mark.parametrize("pair", [("capsule", "capsule"), ("sphere", "sphere"), ("box", "box")], ids="-".join)
+@every("pair", [("capsule", "capsule"), ("sphere", "sphere"), ("box", "box")], ids="-".join)
 def test_swapping_the_bodies_reverses_the_normal(pair):
     a, b = (random_shapes(kind, seed + 10, 0.9) for seed, kind in enumerate(pair))
     touch = touching(*pair)
@@ -52,7 +53,7 @@ def test_swapping_the_bodies_reverses_the_normal(pair):
     assert np.abs(one[1] + other[1])[same].max() < 1e-9
 
 
-@pytest.mark.parametrize("pair", [*ROUNDED, ("box", "box")], ids="-".join)
+@every("pair", [*ROUNDED, ("box", "box")], ids="-".join)
 def test_points_move_with_the_bodies(pair):
     a, b = (random_shapes(kind, seed + 20, 0.9) for seed, kind in enumerate(pair))
     turning, shift = Rotation.from_rotvec([0.3, -1.1, 0.7]).as_matrix(), np.array([0.5, -2.0, 1.0])
@@ -66,7 +67,7 @@ def test_points_move_with_the_bodies(pair):
     assert np.abs(moved[1] - normal @ turning.T)[used].max() < 1e-9
 
 
-@pytest.mark.parametrize("pair", ROUNDED, ids="-".join)
+@every("pair", ROUNDED, ids="-".join)
 def test_points_lie_midway_between_the_surfaces(pair):
     a, b = (random_shapes(kind, seed + 30, 0.9) for seed, kind in enumerate(pair))
     for position, normal, gap in zip(*array(touching(*pair)(a.placed(), b.placed())), strict=True):
@@ -77,7 +78,7 @@ def test_points_lie_midway_between_the_surfaces(pair):
         assert np.all(b.beyond(position - half) < tolerance)
 
 
-@pytest.mark.parametrize("distance", [0.2, 0.01])
+@every("distance", [0.2, 0.01])
 def test_closing_the_gap_of_separated_boxes_does_not_make_them_overlap(distance):
     a, b = near_boxes(distance, seed=3)
     _, normal, gap = least(touching("box", "box")(a.placed(), b.placed()))

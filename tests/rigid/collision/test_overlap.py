@@ -9,6 +9,7 @@ from simkit.rigid.bodies.bodies import box, gather, sphere
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.planes import floor
+from tests.every import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 # A cube of 0.2 m and two balls of 0.1 m radius on a floor: all of size 0.1 m.
@@ -26,7 +27,7 @@ def test_overlaps_within_a_thousandth_of_the_size_are_accepted():
     check(places=(0.0, 0.2 - 0.9e-4, 0.4), heights=(0.1 - 0.9e-4, 0.1, 0.1))
 
 
-@pytest.mark.parametrize(
+@every(
     ("changes", "message"),
     [
         ({"places": (0.0, 0.2 - 1.2e-4, 0.4)}, r"bodies 0 \(box\) and 1 \(sphere\) overlap by 0.00012 m at the start"),

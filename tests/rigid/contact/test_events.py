@@ -1,22 +1,21 @@
 """Events between balls and planes: laws, rest, budget, and the points where formulas divide by zero."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid import billiards_break
-from simkit.rigid.bodies.bodies import box, disk
+from simkit.rigid.bodies.bodies import box
 from simkit.rigid.contact.events import Events
-from tests.rigid.contact.two_balls import DEFAULTS, KEY, derivatives, end, two_balls, values
+from tests.every import every
+from tests.rigid.contact.two_balls import end, two_balls
 
 pytestmark = pytest.mark.usefixtures("x64")
 GRAVITY = 9.81
 
 
-@pytest.mark.parametrize("time_step", [1e-3, 4e-3, 1e-2])
+@every("time_step", [1e-3, 4e-3, 1e-2])
 def test_apexes_fall_by_the_square_of_the_restitution_at_any_time_step(time_step):
     # After impact n the total energy is that of the apex; the impacts are at (1 + 2 (e + ... + e^(n-1))) 0.4515 s.
     for impacts, time in ((1, 0.8), (2, 1.4), (3, 2.0), (4, 2.5)):
@@ -41,20 +40,7 @@ def test_equal_balls_leave_an_oblique_impact_at_a_right_angle():
     np.testing.assert_allclose([first @ second, seen["energy"]], [0, 0.25], atol=1e-14)
 
 
-@pytest.mark.parametrize("kind", ["sphere", "disk"])
-def test_unequal_balls_with_friction_conserve_momentum_and_angular_momentum(kind):
-    throw = {"x1": 0.7, "z0": 50.0, "z1": 49.9, "vx0": 1.0, "mass1": 1.3, "radius1": 0.15, "spin0": 20.0}
-    kinds = {} if kind == "sphere" else {"kind": disk}
-    before, after = (end(1.0, 100, friction=0.2, **kinds, **throw, x0=x0) for x0 in (-100.0, 0.0))
-    assert (before["impacts"], after["impacts"]) == (0, 1)
-    np.testing.assert_allclose(after["momentum"], 0.5, rtol=1e-15)
-    # About the origin: 25 kg m^2/s of the motion at a height of 50 m, whose rounding is 4e-15.
-    np.testing.assert_allclose(after["angular_momentum"], before["angular_momentum"], atol=2e-13)
-    assert after["energy"] < before["energy"] - 0.01
-    assert np.abs(after["angular_velocity"][1]).max() > 0.1
-
-
-@pytest.mark.parametrize("steps", [20, 400])
+@every("steps", [20, 400])
 def test_a_sliding_sphere_ends_rolling_at_five_sevenths_of_its_speed(steps):
     seen = end(1.0, steps, z0=0.0, z1=0.0, vx0=2.0, friction=0.3, gravity=GRAVITY)
     slipping = 2 * 2.0 / (7 * 0.3 * GRAVITY)
@@ -62,12 +48,6 @@ def test_a_sliding_sphere_ends_rolling_at_five_sevenths_of_its_speed(steps):
     np.testing.assert_allclose(seen["position"][0, 0], 10 / 7 + 0.3 * GRAVITY * slipping**2 / 2, rtol=1e-13)
     np.testing.assert_allclose(seen["angular_velocity"][0], [0, 10 / 7 / 0.1, 0], atol=1e-12)
     assert (seen["contacts"], seen["impacts"], seen["position"][0, 2]) == (2, 0, 0.1)
-
-
-def test_a_sliding_disk_ends_rolling_at_two_thirds_of_its_speed():
-    # I = m r^2 / 2 keeps m v r + I omega = 3/2 m v r.
-    seen = end(1.0, 50, kind=disk, z0=0.0, z1=0.0, vx0=2.0, friction=0.3, gravity=GRAVITY)
-    np.testing.assert_allclose(seen["velocity"][0, 0], 4 / 3, rtol=1e-14)
 
 
 def test_balls_at_rest_on_the_floor_roll_after_an_impact():
@@ -89,7 +69,7 @@ def test_bouncing_ends_in_permanent_rest():
 LOW = {"z0": 0.002, "z1": 0.0, "restitution": 1.0, "gravity": GRAVITY}
 
 
-@pytest.mark.parametrize("time_step", [0.04, 0.05, 0.1])
+@every("time_step", [0.04, 0.05, 0.1])
 def test_an_elastic_ball_never_stops_bouncing_at_any_flight_time(time_step):
     # Flights of 0.0404 s: with e = 1 no endless bounces end in the rest that stands for them.
     time, fall = 2.0, np.sqrt(2 * 0.002 / GRAVITY)
@@ -132,78 +112,6 @@ def test_a_periodic_force_lifts_a_ball_when_it_exceeds_the_weight():
     # Fourth order: the local error of the force, (w dt)^3 / 100 of 16 m/s^2 over one step, at w dt = 0.1.
     assert error[0] < 1e-6
     assert error[1] < error[0] / 8
-
-
-def test_more_impacts_in_a_step_than_the_budget_set_the_status():
-    # Down to the floor, up again, and against a ball ten times as large, all in one step.
-    moves = {"z0": 0.05, "vx0": 1.0, "vz0": -1.0, "x1": 1.5, "z1": 0.0, "radius1": 1.0, "restitution": 1.0}
-    assert end(1.0, 1, **moves)["status"] == Status.OK
-    assert end(1.0, 1, **moves)["impacts"] == 2
-    simulation, params = two_balls(impacts=1), values(1.0, 1, **moves)
-    start = simulation.init(params, KEY)
-    state = jax.jit(simulation.step)(start, params)
-    assert simulation.status(state, params) == Status.IMPACT_OVERFLOW
-    # That step is not taken, and no later one: nothing goes on without contact.
-    jax.tree.map(np.testing.assert_array_equal, (state.motion, state.memory, state.time), held_of(start))
-    # A shorter step could be taken, but what overflowed stays told.
-    again = jax.jit(simulation.step)(state, {**params, "time_step": params["time_step"] / 100})
-    jax.tree.map(np.testing.assert_array_equal, again, state)
-
-
-def held_of(state):
-    return state.motion, state.memory, state.time
-
-
-def test_a_member_that_overflowed_keeps_its_state_while_others_continue():
-    moves = {"z0": 0.05, "vx0": 1.0, "vz0": -1.0, "x1": 1.5, "z1": 0.0, "radius1": 1.0, "restitution": 1.0}
-    simulation, members = two_balls(impacts=1), [values(1.0, 1, **moves), values(1.0, 1)]
-    params = {name: jnp.stack([member[name] for member in members]) for name in members[0]}
-    start = jax.vmap(lambda params: simulation.init(params, KEY))(params)
-    states = jax.jit(simulation.step_members)(start, params)
-    codes = jax.vmap(simulation.status)(states, params)
-    assert codes.tolist() == [Status.IMPACT_OVERFLOW, Status.OK]
-    assert states.time.tolist() == [0.0, 1.0]
-    np.testing.assert_array_equal(states.motion.position.z[0], start.motion.position.z[0])
-
-
-AT_THE_EDGE = {
-    "coincident centers": {"x1": 0.0},
-    "at rest on the floor": {"z0": 0.0, "z1": 0.0, "friction": 0.3, "gravity": GRAVITY},
-    "on a smooth floor": {"z0": 0.0, "z1": 0.0, "gravity": GRAVITY, "vx0": 1.0},
-    "touching a floor without gravity": {"z0": 0.0, "z1": 0.0, "friction": 0.3},
-    "touching each other": {"x1": 0.2, "vx0": 1.0, "friction": 0.3},
-    "falling straight, no slip": {"z0": 0.3, "friction": 0.3, "gravity": GRAVITY},
-    "no restitution": {"z0": 0.3, "restitution": 0.0, "gravity": GRAVITY, "vx0": 1.0, "friction": 0.1},
-}
-
-
-@pytest.mark.parametrize("case", AT_THE_EDGE)
-def test_values_and_derivatives_are_finite(case):
-    found = derivatives(1.0, 50, **AT_THE_EDGE[case])
-    assert all(np.isfinite(derivative).all() for derivative in found.values())
-    seen = end(1.0, 50, **AT_THE_EDGE[case])
-    assert all(np.isfinite(value).all() for value in seen.values())
-    assert seen["status"] == Status.OK
-
-
-def test_members_along_the_last_axis_equal_single_runs():
-    simulation = two_balls()
-    members = [
-        {**DEFAULTS, "z0": 0.05 + 0.1 * n, "z1": 0.0, "x1": 0.4, "vx0": 2.0 - n, "gravity": GRAVITY, "friction": 0.2}
-        for n in range(3)
-    ]
-    params = {name: jnp.asarray([float(member[name]) for member in members]) for name in DEFAULTS}
-    params["time_step"] = jnp.full(3, 0.02)
-    states = jax.vmap(lambda params: simulation.init(params, KEY))(params)
-    together = jax.jit(
-        lambda states: jax.lax.fori_loop(0, 40, lambda _, s: simulation.step_members(s, params), states)
-    )(states)
-    for index, member in enumerate(members):
-        alone = end(0.8, 40, **member)
-        assert alone["impacts"] == together.memory.impacts[index]
-        # 40 steps, whose vectorized code may round the last bit differently.
-        np.testing.assert_allclose(together.motion.position.x[index], alone["position"][:, 0], rtol=1e-12)
-        np.testing.assert_allclose(together.motion.velocity.z[index], alone["velocity"][:, 2], atol=1e-12)
 
 
 def test_settings_out_of_range_are_refused_in_one_line():

@@ -10,6 +10,7 @@ from simkit.rigid.algebra.tensor import rotated
 from simkit.rigid.algebra.vector import dot, stacked, vector
 from simkit.rigid.contact.sweeping.mobility import Mobility
 from simkit.rigid.contact.sweeping.touching import masses, shortened
+from tests.every import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 SAMPLES = 500
@@ -54,8 +55,8 @@ def test_friction_is_iterated_with_a_step_that_converges():
     np.testing.assert_allclose(stacked(answer), np.einsum("kij,kj->ki", matrices, n), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("length", [0.0, 0.5, 2.0])
-@pytest.mark.parametrize("size", [0.0, 1.0])
+@every("length", [0.0, 0.5, 2.0])
+@every("size", [0.0, 1.0])
 def test_friction_within_its_cone_has_finite_and_right_derivatives(size, length):
     direction = jnp.array([0.6, 0.0, 0.8])
 

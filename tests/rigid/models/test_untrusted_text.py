@@ -11,6 +11,7 @@ from simkit.rigid.models.contact_pairs import most_pairs
 from simkit.rigid.models.mjcf import from_text
 from simkit.rigid.models.model_text import checked
 from simkit.rigid.models.source import compiled, read_spec
+from tests.every import every
 
 BALL = "<body><freejoint/><geom size='.1'/></body>"
 
@@ -66,7 +67,7 @@ def test_every_attribute_of_mujoco_that_names_a_file_is_refused():
     assert "the model's <mesh> names the file 'c.stl'" in refusal(urdf)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "phrase"),
     [
         ("<mujoco><?xml-stylesheet href='a'?></mujoco>", "the processing instruction 'xml-stylesheet'"),
@@ -117,7 +118,7 @@ TOO_MUCH = {
 }
 
 
-@pytest.mark.parametrize(("text", "phrase"), TOO_MUCH.values(), ids=TOO_MUCH)
+@every(("text", "phrase"), TOO_MUCH.values(), ids=TOO_MUCH)
 def test_a_text_that_requests_too_much_is_refused_before_expansion(text, phrase):
     tracemalloc.start()
     try:

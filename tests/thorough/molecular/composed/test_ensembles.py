@@ -12,7 +12,7 @@ from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.scenario.build import build
 from simkit.scenario.loading import load
-from tests.molecular.dynamics.test_canonical_ensemble import slope
+from tests.molecular.dynamics.baths import slope
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -1,0 +1,36 @@
+"""Radial distribution function of an ideal gas and of crystals."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.molecular.structures import lattices
+from tests.every import every
+from tests.molecular.analysis.test_radial_distribution import distribution
+
+
+@every(
+    ("build", "repeats", "shells"),
+    [
+        (lattices.face_centered_cubic, (4, 4, 4), {1.0: 12, 2**0.5: 6, 3**0.5: 24, 2.0: 12, 5**0.5: 24}),
+        (lattices.diamond, (3, 3, 3), {1.0: 4, (8 / 3) ** 0.5: 12, (11 / 3) ** 0.5: 12}),
+        (lattices.triangular, (7, 4), {1.0: 6, 3**0.5: 6, 2.0: 6, 7**0.5: 12}),
+        (lattices.square, (7, 7), {1.0: 4, 2**0.5: 4, 2.0: 4, 5**0.5: 8}),
+    ],
+)
+def test_crystal_has_its_shells(x64, build, repeats, shells):
+    lattice = build(repeats)
+    count, dimension = lattice.position.shape
+    reach, bins = float(max(shells)) * 1.02, 80
+    volume = float(jnp.diagonal(lattice.cell).prod())
+    for cell in (lattice.cell, jnp.diagonal(lattice.cell)):
+        # Where the origin is makes no difference, nor how many cells away an atom is.
+        moved = lattice.position + 0.123 + jnp.asarray(np.random.default_rng(1).integers(-2, 3, (count, 1))) * cell[0]
+        found = np.asarray(distribution(moved if cell.ndim == 2 else lattice.position, cell, reach, bins))
+        ball = np.pi if dimension == 2 else 4 / 3 * np.pi
+        edges = reach * np.arange(bins + 1) / bins
+        neighbors = found * count / volume * ball * np.diff(edges**dimension)
+        expected = np.zeros(bins)
+        for distance, number in shells.items():
+            expected[int(distance / reach * bins)] += number
+        # Whole numbers up to the round-off of their normalization.
+        np.testing.assert_allclose(neighbors, expected, rtol=0, atol=1e-10)

@@ -1,0 +1,3 @@
+"""Fixtures of the quick comparisons."""
+
+from tests.reference.conftest import jax_md  # noqa: F401

@@ -1,0 +1,85 @@
+"""Models are read from files, texts and the brax package; mistakes are refused in one line."""
+
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+from simkit.cli.main import main
+from simkit.rigid import mjcf
+from tests.every import every
+from tests.rigid.models.models import PENDULUM, run
+from tests.rigid.models.test_reading import SCENARIO, refusal
+
+
+@every("kind", ["sphere", "capsule", "box", "cylinder", "ellipsoid"])
+def test_shapes_are_drawn_with_their_size(x64, kind):
+    size = {"sphere": "0.3", "capsule": "0.1 0.2", "cylinder": "0.1 0.2"}.get(kind, "0.1 0.2 0.3")
+    geom = f'<geom type="{kind}" size="{size}" pos="1 0 0" euler="0 90 0" mass="1"/>'
+    text = f"<mujoco><worldbody><body pos='0 0 2'><freejoint/>{geom}</body></worldbody></mujoco>"
+    _, observed, _ = run(text, "mujoco", 1, 1, time_step=0.001, gravity=0.0)
+    half, radius = observed["half_lengths"][0, 0], observed["radius"][0, 0]
+    expected = {
+        "sphere": ([0, 0, 0], 0.3),
+        "capsule": ([0, 0, 0.2], 0.1),
+        "box": ([0.1, 0.2, 0.3], 0.0),
+        "cylinder": ([0, 0, 0.1], 0.1),
+        "ellipsoid": ([0, 0.1, 0.2], 0.1),
+    }[kind]
+    np.testing.assert_allclose(half, expected[0], atol=1e-12)
+    np.testing.assert_allclose(radius, expected[1], atol=1e-12)
+    np.testing.assert_allclose(observed["position"][0, 0], [1, 0, 2], atol=1e-12)
+    np.testing.assert_allclose(observed["orientation"][0, 0], [np.sqrt(0.5), 0, np.sqrt(0.5), 0], atol=1e-6)
+
+
+def test_a_time_step_too_long_for_the_springs_is_refused():
+    """The ant is unstable at the time step of its file, 0.01 s, and above 0.0096 s."""
+    with pytest.warns(
+        UserWarning,
+        match="ignores what this model says of the damping of joints and the armature of",
+    ):
+        ant = mjcf("brax:ant.xml", engine="brax-spring")
+    assert float(ant.params["time_step"]) == pytest.approx(0.01)
+    message = refusal(ant.check_values, ant.params, jax.random.key(0))
+    assert (
+        "too long for the joint springs of brax-spring, which are unstable above 0.0096 s; choose 0.007 s or" in message
+    )
+    check = ant.check
+    assert check is not None
+    check(ant.with_params(time_step=0.009).params, jax.random.key(0))
+
+
+@pytest.mark.parametrize(("time_step", "explodes"), [(0.0036, False), (0.0039, True)])
+def test_springs_are_unstable_just_above_the_reported_time_step(time_step, explodes):
+    # A tilted hinge, so that the swing moves every spring; its springs are said to explode above 0.0038 s.
+    found = mjcf(PENDULUM.replace('axis="0 1 0"', 'axis="0.3 1 0.3"'), engine="brax-spring")
+    params = found.with_params(initial_position=[0.5], time_step=time_step).params
+    assert found.check is not None
+    if explodes:
+        assert "are unstable above 0.0038 s" in refusal(found.check_values, params, jax.random.key(0))
+    else:
+        found.check_values(params, jax.random.key(0))
+
+    @jax.jit
+    def fastest(params):
+        def body(state, _):
+            state = found.step(state, params)
+            return state, abs(state.memory.xd_i.ang).max()
+
+        return jax.lax.scan(body, found.init(params, jax.random.key(0)), None, length=300)[1].max()
+
+    # Released at 0.5 rad the pendulum turns at 2.4 rad/s at most.
+    assert (float(fastest(params)) > 10) == explodes
+
+
+def test_a_scenario_runs_with_a_model_file_beside_it_in_mujoco(tmp_path, capsys):
+    (tmp_path / "swing.toml").write_text(SCENARIO)
+    (tmp_path / "pendulum.xml").write_text(PENDULUM)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert main(["run", str(tmp_path / "swing.toml"), "-o", str(tmp_path / "run")]) == 0
+        (tmp_path / "pendulum.xml").write_text(PENDULUM.replace("hinge", "hinj"))
+        assert main(["run", str(tmp_path / "swing.toml"), "-o", str(tmp_path / "other")]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "swing.toml: [config]: the model is refused by MuJoCo: XML Error: invalid keyword: 'hinj'" in error

@@ -1,0 +1,51 @@
+"""The bouncing ball as a record: dtypes, mapping, random throws, export, and derivatives without NaN."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.rigid import bouncing_ball
+from tests.rigid.test_bouncing_ball import KEY, last_diagnostics
+
+CORNERS = {
+    "a usual throw": {},
+    "a throw from the floor": {"launch_height": 0.0},
+    "a ball laid on the floor": {"launch_height": 0.0, "launch_speed": 0.0, "spin": 0.0},
+    "a ball laid on a smooth floor": {"launch_height": 0.0, "launch_speed": 0.0, "friction": 0.0},
+    "a drop": {"launch_speed": 0.0, "spin": 0.0},
+    "a roll": {"launch_height": 0.0, "launch_angle": 0.0, "spin": 40.0},
+    "a throw downwards": {"launch_angle": -90.0},
+    "no restitution": {"restitution": 0.0},
+    "no restitution, laid down": {"restitution": 0.0, "launch_height": 0.0, "launch_angle": 0.0},
+    "full restitution": {"restitution": 1.0},
+    "full restitution, laid down": {"restitution": 1.0, "launch_height": 0.0, "launch_angle": 0.0},
+    "no friction": {"friction": 0.0},
+    "no friction, no spin": {"friction": 0.0, "spin": 0.0},
+    "long at rest": {"restitution": 0.1, "friction": 5.0},
+    "tiny bounces": {"restitution": 0.99, "launch_height": 1e-6, "launch_speed": 0.0},
+    "tiny elastic bounces": {"restitution": 1.0, "launch_height": 1e-6, "launch_speed": 0.0},
+    "one huge step": {"time_step": 10.0},
+    "on its target": {"target": 0.0, "launch_speed": 0.0, "spin": 0.0},
+}
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_no_derivative_is_nan_in_any_final_state(precision):
+    with jax.enable_x64(precision == "float64"):
+        simulation = bouncing_ball()
+        run = last_diagnostics(simulation, 300)
+
+        def total(params):  # one NaN anywhere makes this NaN
+            return sum(value for name, value in run(params, KEY).items() if name != "bounces")
+
+        def outcome(params):
+            ones = jax.tree.map(jnp.ones_like, params)
+            return *jax.value_and_grad(total)(params), jax.jvp(total, (params,), (ones,))[1]
+
+        compiled = jax.jit(outcome)
+        for corner, changes in CORNERS.items():
+            value, reverse, forward = jax.tree.map(float, compiled(simulation.with_params(**changes).params))
+            assert np.isfinite(value) and np.isfinite(forward), corner
+            for parameter, derivative in reverse.items():
+                assert np.isfinite(derivative), (corner, parameter)
