@@ -2,8 +2,6 @@
 
 import io
 import random
-import subprocess
-import sys
 import time
 
 import ase
@@ -292,13 +290,3 @@ def test_a_word_with_a_blank_is_not_written():
         write_extended_xyz([structure])
     with pytest.raises(UserError, match="no structure to write"):
         write_extended_xyz([])
-
-
-def test_ase_is_imported_only_where_a_structure_is():
-    program = (
-        "import sys, simkit.molecular, simkit.molecular.structures.structures, simkit.export.extended_xyz\n"
-        "from simkit.cli.main import main\n"
-        "main(['show', 'soft_sphere_packing', '--json'])\n"
-        "assert not [name for name in sys.modules if name.split('.')[0] == 'ase']"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)

@@ -11,6 +11,15 @@ from tests.molecular.dynamics.moving import gas, tetramer
 from tests.molecular.dynamics.test_velocity_verlet import KEY
 
 
+def test_derivative_with_respect_to_each_mass_equals_central_differences(x64):
+    simulation = tetramer()
+    objective = Objective(simulation, "potential_energy", steps=100)
+    found = gradient.check_gradient(objective, simulation.params, jax.random.key(KEY), ["mass"])
+    assert found.derivative["mass"].shape == (4,)
+    assert np.abs(found.derivative["mass"]).min() > 1e-3
+    assert found.relative_difference["mass"] < 1e-6
+
+
 def test_liquid_conserves_momentum_and_energy_and_starts_at_its_temperature(x64):
     simulation = gas()
     _, _, found = jax.jit(trajectory(simulation, 400, 10))(simulation.params, jax.random.key(KEY))
