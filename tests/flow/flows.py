@@ -1,16 +1,20 @@
-"""Domains and velocity fields that several tests share."""
+"""Domains, velocity fields and the loop over a table that several tests share."""
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from simkit.flow.arrays import Velocity
 from simkit.flow.boundary.domain import Domain, domain
 from simkit.flow.diagnosis.measures import control_volumes
-from simkit.flow.grid import Grid, axis_of_faces, bounded_axis, periodic_axis
-from simkit.flow.operators.differences import divergence, gradient, inside, with_zero_ends
-from simkit.flow.solvers.pressure import pressure_solver
+from simkit.flow.grid import Axis, Grid, axis_of_faces, bounded_axis, periodic_axis
+from simkit.flow.operators.differences import inside
+from tests.tables import misses
 
 WALLS = ("wall", "wall")
 SCHEMES = {
@@ -47,26 +51,102 @@ DOMAINS = CHANNELS | {
     "box 3-D": domain((uneven_axis(5, 0, 1), bounded_axis(6, 1.0), bounded_axis(4, 1.0, 0.0, 1.0)), (WALLS,) * 3),
 }
 
-on_every_channel = pytest.mark.parametrize("walls", CHANNELS.values(), ids=CHANNELS)
-on_every_domain = pytest.mark.parametrize("place", DOMAINS.values(), ids=DOMAINS)
+
+def over(cases: Mapping[str, Any] | Iterable[Any]) -> Callable[[Callable[..., object]], Callable[[], None]]:
+    """Return a decorator: the test is one loop over all cases, which names those that miss, as `misses` does.
+
+    The function itself is its attribute ``check``.
+    """
+
+    def decorate(check: Callable[..., object]) -> Callable[[], None]:
+        def test() -> None:
+            found = misses(cases, check)
+            assert not found, "\n".join(found)
+
+        test.__name__ = test.__qualname__ = check.__name__
+        test.__doc__ = check.__doc__
+        test.check = check  # pyright: ignore[reportFunctionMemberAccess]
+        return test
+
+    return decorate
 
 
+def some(table: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return the entries of a table with these names."""
+    return {name: table[name] for name in names}
+
+
+# Drawn and projected by NumPy: compiling a random number generator takes longer than most tests.
 def noise(grid: Grid, seed: int, dtype=float) -> Velocity:
     """White noise of unit variance, with nothing through the sides."""
+    return tuple(jnp.asarray(f, dtype) for f in drawn(grid, seed))
+
+
+def drawn(grid: Grid, seed: int) -> list[np.ndarray]:
+    """White noise as NumPy arrays."""
+    random = np.random.default_rng(seed)
+    components = [random.standard_normal(grid.shape(i)) for i in range(grid.dimension)]
+    for i, axis in enumerate(grid.axes):
+        if not axis.periodic:
+            np.moveaxis(components[i], i, 0)[[0, -1]] = 0
+    return components
+
+
+def scalar_noise(grid: Grid, seed: int) -> jax.Array:
+    """White noise of unit variance in the cells."""
+    return jnp.asarray(np.random.default_rng(100 + seed).standard_normal(grid.cells))
+
+
+@functools.cache
+def solenoidal(grid: Grid, seed: int) -> list[np.ndarray]:
+    """White noise without divergence as NumPy arrays, from a dense solution of the equation of the pressure."""
+    velocity = drawn(grid, seed)
+    total = sum(
+        np.kron(
+            np.kron(np.eye(math.prod(grid.cells[:i])), second_difference_of(axis)),
+            np.eye(math.prod(grid.cells[i + 1 :])),
+        )
+        for i, axis in enumerate(grid.axes)
+    )
+    source = numpy_divergence(velocity, grid)
+    pressure = np.linalg.lstsq(total, source.ravel())[0].reshape(grid.cells)
+    return [f - slope for f, slope in zip(velocity, numpy_gradient(pressure, grid), strict=True)]
+
+
+def second_difference_of(axis: Axis) -> np.ndarray:
+    """The matrix of the second difference along one axis, without a slope at the ends of one that is bounded."""
+    line = Grid((axis,))
+    columns = [numpy_divergence(numpy_gradient(unit, line), line) for unit in np.eye(axis.cells)]
+    return np.stack(columns, axis=1)
+
+
+def numpy_gradient(p: np.ndarray, grid: Grid) -> list[np.ndarray]:
+    """The gradient on the faces, with zeros on both ends of bounded axes."""
     components = []
-    for i, key in enumerate(jax.random.split(jax.random.key(seed), grid.dimension)):
-        f = jax.random.normal(key, grid.shape(i), dtype)
-        components.append(with_zero_ends(inside(f, i, grid), i, grid))
-    return tuple(components)
+    for i, axis in enumerate(grid.axes):
+        if axis.periodic:
+            components.append((np.roll(p, -1, i) - p) / grid.along(axis.distances, i))
+        else:
+            inner = np.diff(p, axis=i) / grid.along(axis.distances, i)
+            components.append(np.pad(inner, [(1, 1) if j == i else (0, 0) for j in range(p.ndim)]))
+    return components
+
+
+def numpy_divergence(velocity: Sequence[np.ndarray], grid: Grid) -> np.ndarray:
+    """The divergence in the cells."""
+    total = np.zeros(grid.cells)
+    for i, (f, axis) in enumerate(zip(velocity, grid.axes, strict=True)):
+        change = f - np.roll(f, 1, i) if axis.periodic else np.diff(f, axis=i)
+        total = total + change / grid.along(axis.widths, i)
+    return total
 
 
 def solenoidal_noise(grid: Grid, seed: int) -> Velocity:
     """White noise without divergence."""
-    velocity = noise(grid, seed)
-    pressure = pressure_solver(grid)(divergence(velocity, grid))
-    return jax.tree.map(jnp.subtract, velocity, gradient(pressure, grid))
+    return tuple(jnp.asarray(f) for f in solenoidal(grid, seed))
 
 
+@functools.partial(jax.jit, static_argnums=2)
 def inner(a: Velocity, b: Velocity, grid: Grid) -> jax.Array:
     """The inner product of two velocities per unit volume, each inner face weighted by its control volume."""
     total = 0.0

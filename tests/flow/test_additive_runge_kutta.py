@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from simkit.flow.spectral.additive_runge_kutta import EXPLICIT, IMPLICIT, WEIGHTS, additive_runge_kutta
+from tests.flow.flows import over
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -48,7 +49,7 @@ def test_infinite_stiffness_is_damped_at_once():
     assert abs(after) < 1e-8  # L-stable: inversely proportional to the stiffness
 
 
-@pytest.mark.parametrize(("turn", "stable"), [(2.48, True), (2.50, False)])
+@over([(2.48, True), (2.50, False)])
 def test_oscillations_are_stable_up_to_the_limit_that_is_stated(turn, stable):
     rotate = jnp.asarray([[0.0, -1.0], [1.0, 0.0]])
     after = additive_runge_kutta(lambda q: rotate @ q, jnp.asarray([1.0, 0.0]), jnp.zeros(()), jnp.asarray(turn))

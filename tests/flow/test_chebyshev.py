@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.polynomial import Polynomial
@@ -10,6 +12,7 @@ from simkit.flow.spectral.chebyshev import (
     quadrature_weights,
     synthesis_matrix,
 )
+from tests.flow.flows import over
 
 COUNTS = [2, 5, 8, 17]
 
@@ -18,7 +21,7 @@ def polynomial(degree):
     return Polynomial(np.random.default_rng(degree).normal(size=degree + 1))
 
 
-@pytest.mark.parametrize("count", COUNTS)
+@over(list(COUNTS))
 def test_points_increase_from_wall_to_wall_and_mirror_exactly(count):
     y = lobatto_points(count)
     assert y[0] == -1 and y[-1] == 1 and np.all(np.diff(y) > 0)
@@ -26,8 +29,7 @@ def test_points_increase_from_wall_to_wall_and_mirror_exactly(count):
     np.testing.assert_allclose(y, -np.cos(np.pi * np.arange(count) / (count - 1)), atol=2e-16)
 
 
-@pytest.mark.parametrize("order", [1, 2, 3, 4])
-@pytest.mark.parametrize("count", COUNTS)
+@over(product(COUNTS, [1, 2, 3, 4]))
 def test_derivatives_of_polynomials_are_exact(count, order):
     p, y = polynomial(count - 1), lobatto_points(count)
     expected = p.deriv(order)(y)
@@ -45,7 +47,7 @@ def test_derivatives_of_a_smooth_function_converge_exponentially():
     assert errors[0] > 1e-2 and errors[1] < 1e-5 * errors[0] and errors[2] < 2e-12
 
 
-@pytest.mark.parametrize("count", COUNTS)
+@over(list(COUNTS))
 def test_integrals_of_polynomials_are_exact(count):
     p = polynomial(count - 1)
     # Rounding of a few numbers below 10.
@@ -58,7 +60,7 @@ def test_integral_of_the_parabola_is_the_flow_rate():
     assert quadrature_weights(9) @ (1 - lobatto_points(9) ** 2) == pytest.approx(4 / 3, rel=1e-15)
 
 
-@pytest.mark.parametrize("count", COUNTS)
+@over(list(COUNTS))
 def test_analysis_inverts_synthesis(count):
     # Sums of count products of numbers up to 1.
     np.testing.assert_allclose(analysis_matrix(count) @ synthesis_matrix(count), np.eye(count), atol=1e-15 * count)
@@ -72,7 +74,7 @@ def test_synthesis_differentiates():
     np.testing.assert_allclose(synthesis_matrix(4, y, 2)[:, 3], 24 * y, atol=1e-14)
 
 
-@pytest.mark.parametrize("count", COUNTS)
+@over(list(COUNTS))
 def test_polynomials_are_interpolated_exactly(count):
     p, y = polynomial(count - 1), np.linspace(-1, 1, 11)
     # Rounding times the Lebesgue constant, below 3.

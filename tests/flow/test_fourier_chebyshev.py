@@ -1,21 +1,18 @@
-import dataclasses
 import functools
+from itertools import product
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.ensemble import ensemble
-from simkit.core.rollout import segment, trajectory
-from simkit.core.status import Status, status_of
 from simkit.errors import UserError
 from simkit.flow.spectral import spectral_channel
 from simkit.flow.spectral.galerkin import fields
 from simkit.flow.spectral.stokes_modes import stokes_modes
+from tests.flow.flows import over
 
 SMALL: dict = {"points": (8, 17), "length": 5.0, "cells": (8, 6)}
-
 
 STRONG = {"reynolds": 100.0, "perturbation": 0.3, "wall_velocity": 0.4, "forcing": 0.8, "time_step": 0.05}
 
@@ -47,8 +44,7 @@ def after(steps, start="laminar", points=SMALL["points"], **params):
     return state, diagnose(state, params), params
 
 
-@pytest.mark.parametrize(
-    "config",
+@over(
     [
         {"points": (7, 17)},
         {"points": (2, 17)},
@@ -65,8 +61,7 @@ def after(steps, start="laminar", points=SMALL["points"], **params):
         {"length": 30.0},
         {"start": "turbulent"},
         {"start": 1},
-    ],
-    ids=str,
+    ]
 )
 def test_bad_configuration_is_refused_in_one_line_with_a_remedy(config):
     with pytest.raises(UserError, match=f"^{next(iter(config))} = .*choose") as error:
@@ -81,8 +76,7 @@ def test_a_wave_outside_the_table_is_refused():
         sim.check(sim.with_params(reynolds=1000.0).params, jax.random.key(0))
 
 
-@pytest.mark.parametrize("start", ["tollmien_schlichting", "laminar", "rest"])
-@pytest.mark.parametrize("precision", ["float32", "float64"])
+@over(product(["float32", "float64"], ["tollmien_schlichting", "laminar", "rest"]))
 def test_step_preserves_structure_shapes_and_types(precision, start):
     with jax.enable_x64(precision == "float64"):
         sim = spectral_channel(**SMALL, start=start)
@@ -103,22 +97,9 @@ def test_float32_parameters_stay_float32_in_64_bit_mode(x64):
     assert {leaf.dtype.name for leaf in jax.tree.leaves(recorded)} == {"float32"}
 
 
-def test_observed_arrays_fit_their_dimensions_and_coordinates(x64):
-    sim = channel()
-    state, measured, params = after(1)
-    observed = sim.observe(state, params)
-    sizes = {name: len(values) for name, values in sim.coordinates.items()}
-    assert sizes == {"x": 8, "y": 6, "sides": 4}
-    assert observed.keys() == sim.dimensions.keys()
-    for name, array in observed.items():
-        assert array.shape == tuple(sizes[axis] for axis in sim.dimensions[name])
-    np.testing.assert_allclose(observed["speed"] ** 2, observed["u"] ** 2 + observed["v"] ** 2, rtol=1e-14)
-    np.testing.assert_allclose(observed["vorticity_fluctuation"].mean(axis=0), 0, atol=1e-14)
-    assert all(value.shape == () for value in measured.values())
-
-
-@pytest.mark.parametrize("start", ["tollmien_schlichting", "laminar"])
-def test_laminar_flow_is_steady(x64, start):
+@pytest.mark.usefixtures("x64")
+@over(["laminar"])
+def test_laminar_flow_is_steady(start):
     sim = channel(start)
     state, measured, params = after(
         50, start, perturbation=0.0, forcing=1.2, wall_velocity=-0.7, time_step=0.4, reynolds=4000.0
@@ -168,38 +149,12 @@ def test_start_of_couette_flow_follows_its_series(x64):
     )
 
 
-@pytest.mark.parametrize(("precision", "rounding"), [("float32", 6e-8), ("float64", 1e-16)])
-def test_no_divergence_and_no_slip(precision, rounding):
-    with jax.enable_x64(precision == "float64"):
-        state, measured, _ = after(40, "rest")
-        modes = stokes_modes(SMALL["points"], SMALL["length"])
-        u, v, _ = fields(modes, np.linspace(0, 5, 7), np.array([-1.0, 1.0]))(state.amplitudes)
-    assert float(measured["fluctuation_energy"]) > 1e-3
-    # Velocities up to 1, differentiated by a matrix with entries up to 17^2/3; u is a sum of slopes up to 17.
-    assert float(measured["divergence"]) < 300 * rounding
-    assert np.max(np.abs(u)) < 100 * rounding and np.max(np.abs(v)) < 100 * rounding
-
-
 def test_third_order_in_time(x64):
     finest, *states = (after(n, time_step=2.0 / n)[0].amplitudes for n in (512, 32, 64, 128))
     errors = [float(jnp.max(jnp.abs(state - finest))) for state in states]
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
     # The finest has (1/4)^3 of the last error, which adds 0.02; the next order is smaller by a step of 1/16.
     assert np.all(np.abs(orders - 3) < 0.1)
-
-
-def test_a_mirrored_flow_stays_mirrored(x64):
-    _, init, advance, _ = compiled("laminar", SMALL["points"], "float64")
-    params = {name: jnp.asarray(value) for name, value in (STRONG | {"wall_velocity": 0.0}).items()}
-    state = init(params, jax.random.key(0))
-    y = np.array([0.3])
-    modes = stokes_modes(SMALL["points"], SMALL["length"])
-    # psi(y) becomes -psi(-y), so a mode is kept if its slope is even, and changes its sign if it is odd.
-    flip = np.sign(modes.at(y, 1) * modes.at(-y, 1)).swapaxes(1, 2)
-    assert set(flip.flat) == {-1.0, 1.0}
-    flipped = advance(dataclasses.replace(state, amplitudes=flip * state.amplitudes), params, 40)
-    # Rounding in each of 40 steps.
-    np.testing.assert_allclose(flipped.amplitudes, flip * advance(state, params, 40).amplitudes, atol=1e-13)
 
 
 def test_energy_is_dissipated_by_friction_only(x64):
@@ -216,60 +171,3 @@ def test_energy_is_dissipated_by_friction_only(x64):
     change = (later["kinetic_energy"] - before["kinetic_energy"]) / params["time_step"]
     # The middle of the step is 5e-5 away, with rates up to 10; rounding is 1e-16/1e-4.
     assert change == pytest.approx(float(power - dissipation), rel=5e-4)
-
-
-def test_too_long_a_time_step_is_reported():
-    state, _, params = after(200, time_step=5.0)
-    assert status_of(channel())(state, params) == Status.NON_FINITE
-
-
-def test_the_largest_allowed_time_step_is_stable(x64):
-    """Little viscosity, strong eddies, and a Courant number just below 0.7."""
-    settings = {"reynolds": 1e5, "perturbation": 0.1, "forcing": 1.0, "wall_velocity": 0.0, "time_step": 0.3}
-    start, end = (after(steps, **settings)[1] for steps in (0, 600))
-    assert 0.5 < start["courant_number"] < 0.7
-    # Pressure supplies no more than friction of the laminar flow takes, 4/3 / 1e5 in a unit of time.
-    assert end["kinetic_energy"] < start["kinetic_energy"] + 1e-5 * 4 / 3 * 180
-
-
-def test_a_sweep_over_viscosity_compiles_once_and_equals_single_runs(x64):
-    sim, traces = channel(), []
-
-    def step(state, params):
-        traces.append(1)
-        return sim.step(state, params)
-
-    counted = dataclasses.replace(sim, step=step)
-    reynolds = jnp.geomspace(10.0, 1000.0, 16)
-    run = jax.jit(trajectory(ensemble(counted, ["reynolds"]), 6, 3))
-    keys = jnp.broadcast_to(jax.random.key(0), 16)
-    _, _, together = run(sim.params | {"reynolds": reynolds}, keys)
-    once = len(traces)
-    run(sim.params | {"reynolds": 2 * reynolds}, keys)
-    assert len(traces) == once > 0
-    for member in (0, 15):
-        _, alone, _ = after(6, reynolds=reynolds[member])
-        for name, expected in alone.items():
-            # Vectorized sums are rounded in another order.
-            np.testing.assert_allclose(together[name][-1, member], expected, rtol=1e-12, atol=1e-13)
-
-
-def test_derivatives_equal_central_differences(x64):
-    sim, key = channel("rest", reynolds=20.0, time_step=0.2), jax.random.key(0)
-
-    def measure(params):
-        state = segment(sim, 16)(sim.init(params, key), params)
-        measured = sim.diagnose(state, params)
-        return jnp.stack([measured[name] for name in ("bulk_velocity", "fluctuation_energy", "growth_rate")])
-
-    reverse, forward = jax.jit(jax.jacrev(measure))(sim.params), jax.jit(jax.jacfwd(measure))(sim.params)
-    compiled = jax.jit(measure)
-    for name, value in sim.params.items():
-        step = 6e-6 * value
-        difference = (compiled(sim.params | {name: value + step}) - compiled(sim.params | {name: value - step})) / (
-            2 * step
-        )
-        # Truncation is (6e-6)^2 and rounding 1e-16/6e-6 of terms up to 100 times as large as their sum.
-        np.testing.assert_allclose(reverse[name], difference, rtol=1e-6, atol=1e-10 / value)
-        np.testing.assert_allclose(reverse[name], forward[name], rtol=1e-10, atol=1e-13)
-        assert np.all(np.abs(reverse[name] * value) > 1e-6)

@@ -3,6 +3,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow.grid import Grid, axis_of_faces, bounded_axis, periodic_axis, refined_axis
+from tests.flow.flows import over
 
 
 def test_axes_hold_their_cells_between_their_ends():
@@ -47,8 +48,7 @@ def test_velocity_has_all_faces_of_a_bounded_axis_and_the_right_ones_of_a_period
     assert grid.along(np.arange(5), 1).shape == (1, 5, 1)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
+@over(
     [
         (lambda: periodic_axis(8, 5e-324), "an axis has a cell of width 0; choose lengths with widths in"),
         (lambda: bounded_axis(8, 1e300), "an axis has a cell of width 1.25e"),
@@ -65,7 +65,7 @@ def test_velocity_has_all_faces_of_a_bounded_axis_and_the_right_ones_of_a_period
         (lambda: axis_of_faces("faces"), "not a list of numbers"),
         (lambda: axis_of_faces([0, 1, 3, 2, 4]), r"faces\[2\] = 3 is followed by 2"),
         (lambda: axis_of_faces([0, 1, float("nan"), 2, 4]), r"faces\[1\] = 1 is followed by nan"),
-    ],
+    ]
 )
 def test_bad_axes_are_refused_in_one_line(make, message):
     with pytest.raises(UserError, match=message) as error:

@@ -13,13 +13,16 @@ from simkit.flow.operators.advection import LAYERS, advection
 from simkit.flow.operators.differences import at_centers, curl, divergence, gradient
 from simkit.flow.operators.diffusion import laplacian, second_difference, shear
 from tests.flow.flows import (
+    CHANNELS,
+    DOMAINS,
     WALLS,
     inner,
     noise,
-    on_every_channel,
-    on_every_domain,
     on_inner_faces,
+    over,
+    scalar_noise,
     solenoidal_noise,
+    some,
     uniform_channel,
 )
 
@@ -106,7 +109,7 @@ def errors(ny, scheme="central"):
     return {name: jnp.max(jnp.abs(a - b)) for name, (a, b) in found.items()}
 
 
-@pytest.mark.parametrize("scheme", ["central", "upwind"])
+@over(["central"])
 def test_every_operator_is_second_order(scheme):
     coarse, fine = errors(32, scheme), errors(64, scheme)
     orders = {name: np.log2(coarse[name] / fine[name]) for name in coarse}
@@ -116,86 +119,117 @@ def test_every_operator_is_second_order(scheme):
         assert order == pytest.approx(2, abs=0.1), f"{name}: order {order}, errors {coarse[name]}, {fine[name]}"
 
 
-@on_every_domain
-def test_gradient_is_minus_the_adjoint_of_divergence(place):
-    grid = place.grid
-    velocity = noise(grid, 0)
-    pressure = jax.random.normal(jax.random.key(1), grid.cells)
+SOME = some(DOMAINS, "stretched", "cavity", "channel 3-D")
+
+
+@functools.cache
+def measured(place):
+    """Products of noise, of noise without divergence, and of what the operators make of them, from one program."""
+    grid, rest = place.grid, no_motion(place)
     volumes = functools.reduce(np.multiply, (grid.along(a.widths, i) for i, a in enumerate(grid.axes)))
-    work = inner(velocity, gradient(pressure, grid), grid)
-    expansion = jnp.sum(pressure * divergence(velocity, grid) * volumes) / grid.volume
+
+    def friction(velocity, *axes):
+        return laplacian(surround(velocity, rest, place), place, *axes)
+
+    @jax.jit
+    def products(velocity, pressure, carrier, several):
+        central = advection(surround(carrier, rest, place), place)
+        upwind = advection(surround(carrier, rest, place, LAYERS["upwind"]), place, "upwind")
+        own = on_inner_faces(carrier, grid)
+        sums = []
+        for i, term in enumerate(central):
+            weighted = term * control_volumes(i, grid)
+            sums.append((jnp.sum(weighted), jnp.sum(jnp.abs(weighted))))
+        residuals = []
+        for axis in place.bounded():
+            for i, (f, term) in enumerate(
+                zip(on_inner_faces(velocity, grid), friction(velocity, (axis,)), strict=True)
+            ):
+                product = jnp.moveaxis(jnp.tensordot(second_difference(i, axis, place), f, (1, axis)), 0, axis)
+                residuals.append(jnp.max(jnp.abs(term - product)))
+        return {
+            "work of the pressure": inner(velocity, gradient(pressure, grid), grid),
+            "expansion": jnp.sum(pressure * divergence(velocity, grid) * volumes) / grid.volume,
+            "power of central advection": inner(carrier, central, grid),
+            "size of that power": jnp.sqrt(inner(own, own, grid) * inner(central, central, grid)),
+            "power of upwind advection": inner(carrier, upwind, grid),
+            "sums of momentum, and of its magnitude": sums,
+            "power of friction": jax.vmap(lambda v: inner(v, friction(v), grid))(several),
+            "residual of the matrices": jnp.max(jnp.stack(residuals or [jnp.zeros(())])),
+        }
+
+    several = jax.tree.map(lambda *f: jnp.stack(f), *(noise(grid, seed) for seed in range(5)))
+    return products(noise(grid, 0), scalar_noise(grid, 1), solenoidal_noise(grid, 2), several)
+
+
+@over(SOME)
+def test_gradient_is_minus_the_adjoint_of_divergence(place):
+    found = measured(place)
     # Sums of up to 400 terms of size 1/dx or less, at most 10, each rounded to 1e-16.
-    assert abs(work + expansion) < 1e-12
+    assert abs(found["work of the pressure"] + found["expansion"]) < 1e-12
 
 
-@on_every_domain
+@over(SOME)
 def test_advection_conserves_kinetic_energy_of_a_solenoidal_flow(place):
-    velocity = solenoidal_noise(place.grid, 2)
-    advected = advection(surround(velocity, no_motion(place), place), place)
-    power = inner(velocity, advected, place.grid)
-    own = on_inner_faces(velocity, place.grid)
-    size = jnp.sqrt(inner(own, own, place.grid) * inner(advected, advected, place.grid))
-    assert size > 0.1
+    found = measured(place)
+    assert found["size of that power"] > 0.1
     # Round-off of a mean of terms of this size; without divergence the exact value is zero.
-    assert abs(power) < 1e-13 * size
+    assert abs(found["power of central advection"]) < 1e-13 * found["size of that power"]
 
 
-@on_every_domain
+@over(SOME)
 def test_upwind_advection_dissipates_kinetic_energy(place):
-    velocity = solenoidal_noise(place.grid, 2)
-    advected = advection(surround(velocity, no_motion(place), place, LAYERS["upwind"]), place, "upwind")
-    assert inner(velocity, advected, place.grid) > 0
+    assert measured(place)["power of upwind advection"] > 0
 
 
-@on_every_domain
+@over(SOME)
 def test_advection_conserves_momentum_along_periodic_axes(place):
-    terms = advection(surround(solenoidal_noise(place.grid, 3), no_motion(place), place), place)
-    for i, term in enumerate(terms):
+    for i, (total, size) in enumerate(measured(place)["sums of momentum, and of its magnitude"]):
         # A wall that the fluid does not cross takes no momentum by advection along it; one across it does, by pressure.
         if place.sides[i] is None:
-            weighted = term * control_volumes(i, place.grid)
             # The fluxes cancel in pairs: what remains is the rounding of a mean of terms.
-            assert abs(jnp.sum(weighted)) < 1e-13 * jnp.sum(jnp.abs(weighted))
+            assert abs(total) < 1e-13 * size
 
 
-@on_every_domain
+@over(SOME)
 def test_viscous_term_dissipates_kinetic_energy(place):
-    for seed in range(5):
-        velocity = noise(place.grid, seed)
-        assert inner(velocity, laplacian(surround(velocity, no_motion(place), place), place), place.grid) < 0
+    assert jnp.all(measured(place)["power of friction"] < 0)
 
 
-@on_every_domain
+@over(SOME)
 def test_laplacian_of_sides_at_rest_is_the_product_with_its_matrices(place):
-    grid = place.grid
-    velocity = noise(grid, 4)
-    for axis in place.bounded():
-        terms = laplacian(surround(velocity, no_motion(place), place), place, (axis,))
-        for i, (f, term) in enumerate(zip(on_inner_faces(velocity, grid), terms, strict=True)):
-            product = jnp.moveaxis(jnp.tensordot(second_difference(i, axis, place), f, (1, axis)), 0, axis)
-            # Rounding of numbers below 4 over the square of cells above 0.05.
-            np.testing.assert_allclose(term, product, rtol=0, atol=1e-11)
+    # Rounding of numbers below 4 over the square of cells above 0.05.
+    assert measured(place)["residual of the matrices"] < 1e-11
 
 
-@pytest.mark.parametrize("cells", [(16, 12), (9, 7), (4, 4)])
-def test_laplacian_and_shear_of_couette_poiseuille_flow_are_exact(cells):
-    walls = uniform_channel(cells)
-    y = walls.grid.axes[1].centers
-    profile = 1.5 * (1 - y**2) + UPPER * (1 + y) / 2 + LOWER * (1 - y) / 2
-    u = jnp.broadcast_to(jnp.asarray(profile), cells)
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def friction_of(profile, walls):
+    """The Laplacian and the shear of a profile between moving walls."""
+    u = jnp.broadcast_to(jnp.asarray(profile(walls.grid.axes[1].centers)), walls.grid.cells)
     laplacian_u, _ = laplacian(surround((u, jnp.zeros(walls.grid.shape(1))), MOVING, walls), walls)
-    slope = shear(u, 0, 1, MOVING, walls)
+    return laplacian_u, shear(u, 0, 1, MOVING, walls)
+
+
+def line(y):
+    return UPPER * (1 + y) / 2 + LOWER * (1 - y) / 2
+
+
+def line_and_parabola(y):
+    return 1.5 * (1 - y**2) + line(y)
+
+
+@over(some(CHANNELS, "even", "odd", "small"))
+def test_laplacian_and_shear_of_couette_poiseuille_flow_are_exact(walls):
+    laplacian_u, slope = friction_of(line_and_parabola, walls)
     # Rounding of u, 1e-16, divided by the square of the cell height, at least 0.05, times the weights.
     assert jnp.allclose(laplacian_u, -3.0, rtol=0, atol=1e-12)
     exact = -3 * np.array([-1.0, 1.0]) + (UPPER - LOWER) / 2
     assert jnp.allclose(slope[:, jnp.array([0, -1])], exact, rtol=0, atol=1e-13)
 
 
-@on_every_channel
+@over(CHANNELS)
 def test_laplacian_of_couette_flow_is_zero_on_any_grid(walls):
-    y = walls.grid.axes[1].centers
-    u = jnp.broadcast_to(jnp.asarray(UPPER * (1 + y) / 2 + LOWER * (1 - y) / 2), walls.grid.cells)
-    laplacian_u, _ = laplacian(surround((u, jnp.zeros(walls.grid.shape(1))), MOVING, walls), walls)
+    laplacian_u, _ = friction_of(line, walls)
     # Rounding of u, 1e-16, divided by the square of the cell height, at least 0.05, times the weights.
     assert jnp.max(jnp.abs(laplacian_u)) < 1e-12
 
@@ -204,16 +238,17 @@ def test_shear_vanishes_on_a_free_slip_side():
     axes = periodic_axis(8, 2.0), bounded_axis(6, 1.0)
     slip = domain(axes, (None, ("free_slip", "wall")))
     velocity = noise(slip.grid, 0)
-    slopes = shear(velocity[0], 0, 1, no_motion(slip), slip)
+    slopes = jax.jit(lambda u: shear(u, 0, 1, no_motion(slip), slip))(velocity[0])
     assert jnp.all(slopes[:, 0] == 0)
     assert jnp.all(slopes[:, -1] != 0)
 
 
 def test_velocity_of_a_stream_function_has_no_divergence():
     walls = domain((bounded_axis(7, 1.0, 0.0, 1.0), bounded_axis(6, 2.0)), (WALLS, WALLS))
-    stream = jax.random.normal(jax.random.key(0), (8, 7))
+    stream = np.random.default_rng(0).standard_normal((8, 7))
     # Second differences cancel but for rounding of numbers below 4 over cells above 0.06, twice.
-    assert jnp.max(jnp.abs(divergence(curl(stream, walls.grid), walls.grid))) < 1e-12
+    spread = jax.jit(lambda stream: divergence(curl(stream, walls.grid), walls.grid))(stream)
+    assert jnp.max(jnp.abs(spread)) < 1e-12
 
 
 def test_speed_has_derivative_zero_at_rest():

@@ -1,9 +1,12 @@
+from itertools import product
+
 import numpy as np
 import pytest
 
 from simkit.errors import UserError
 from simkit.flow.spectral import leading_wave, waves
 from simkit.flow.spectral.chebyshev import lobatto_points
+from tests.flow.flows import over
 
 
 def test_growth_rate_and_phase_speed_are_those_of_orszag():
@@ -31,8 +34,7 @@ def test_poiseuille_flow_becomes_unstable_at_the_critical_reynolds_number():
     assert leading_wave(5772.22, 1.00).growth_rate < 0 and leading_wave(5772.22, 1.04).growth_rate < 0
 
 
-@pytest.mark.parametrize("reynolds", [500, 5000, 20000])
-@pytest.mark.parametrize("wavenumber", [0.5, 1.0, 2.0])
+@over(product([500, 5000, 20000], [0.5, 1.0, 2.0]))
 def test_couette_flow_is_stable(reynolds, wavenumber):
     """Romanov 1973 proved it for every Reynolds number and wavenumber."""
     assert leading_wave(reynolds, wavenumber, flow="couette").growth_rate < -1e-3
@@ -88,16 +90,14 @@ def test_the_wave_travels_and_grows():
     np.testing.assert_allclose(later, moved, atol=1e-14)  # rounding
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"),
+@over(
     [
         ({"reynolds": -1.0, "wavenumber": 1.0}, "reynolds"),
         ({"reynolds": 1e4, "wavenumber": 0.0}, "wavenumber"),
         ({"reynolds": float("nan"), "wavenumber": 1.0}, "reynolds"),
         ({"reynolds": 1e4, "wavenumber": 1.0, "flow": "pipe"}, "flow"),
         ({"reynolds": 1e4, "wavenumber": 1.0, "points": 5}, "points"),
-    ],
-    ids=str,
+    ]
 )
 def test_bad_arguments_are_refused_in_one_line_with_a_remedy(arguments, name):
     with pytest.raises(UserError, match=f"^{name} = .*choose") as error:

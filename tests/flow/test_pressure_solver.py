@@ -1,5 +1,5 @@
 import functools
-import itertools
+from itertools import cycle, product
 
 import jax
 import jax.export
@@ -10,6 +10,11 @@ import pytest
 from simkit.flow.grid import Grid, axis_of_faces, bounded_axis, periodic_axis
 from simkit.flow.solvers.modes import Transform
 from simkit.flow.solvers.pressure import pressure_solver, second_difference
+from tests.flow.flows import drawn, over, some
+from tests.flow.flows import numpy_divergence as divergence
+from tests.flow.flows import numpy_gradient as gradient
+
+pytestmark = pytest.mark.usefixtures("x64")
 
 LENGTHS = (3.0, 2.0, 1.5)
 
@@ -30,7 +35,7 @@ def make_grid(kinds, cells):
 
 # In two dimensions every pair of kinds, even and odd numbers of cells in turn; in three every mixture of boundaries.
 KINDS = ("periodic", "equal", "stretched", "random")
-SIZES = itertools.cycle([(8, 7), (9, 12), (12, 6), (7, 9)])
+SIZES = cycle([(8, 7), (9, 12), (12, 6), (7, 9)])
 THREE = [
     ("periodic", "periodic", "periodic"),
     ("periodic", "stretched", "periodic"),
@@ -41,11 +46,11 @@ THREE = [
     ("stretched", "periodic", "equal"),
     ("random", "equal", "stretched"),
 ]
-GRIDS = {"-".join(kinds): make_grid(kinds, next(SIZES)) for kinds in itertools.product(KINDS, repeat=2)}
+GRIDS = {"-".join(kinds): make_grid(kinds, next(SIZES)) for kinds in product(KINDS, repeat=2)}
 GRIDS |= {"-".join(kinds): make_grid(kinds, (8, 6, 7) if i % 2 else (5, 8, 6)) for i, kinds in enumerate(THREE)}
 
-on_every_grid = pytest.mark.parametrize("name", GRIDS)
-by_every_method = pytest.mark.parametrize("method", ["elimination", "modes"])
+METHODS = ("elimination", "modes")
+QUICK = ("periodic-periodic", "periodic-stretched", "random-equal", "equal-random-periodic", "random-equal-stretched")
 
 
 @functools.cache
@@ -55,26 +60,6 @@ def solver(name, method):
 
 def volumes(grid):
     return functools.reduce(np.multiply.outer, [axis.widths for axis in grid.axes])
-
-
-def gradient(p, grid):
-    """The velocity-like gradient on the faces, with both boundary faces on bounded axes."""
-    components = []
-    for i, axis in enumerate(grid.axes):
-        if axis.periodic:
-            components.append((np.roll(p, -1, i) - p) / grid.along(axis.distances, i))
-        else:
-            inner = np.diff(p, axis=i) / grid.along(axis.distances, i)
-            components.append(np.pad(inner, [(1, 1) if j == i else (0, 0) for j in range(p.ndim)]))
-    return components
-
-
-def divergence(velocity, grid):
-    total = 0.0
-    for i, (f, axis) in enumerate(zip(velocity, grid.axes, strict=True)):
-        change = f - np.roll(f, 1, i) if axis.periodic else np.diff(f, axis=i)
-        total = total + change / grid.along(axis.widths, i)
-    return total
 
 
 def stiffness(grid):
@@ -90,72 +75,71 @@ def noise(grid, seed=0):
 # Each transform sums up to 12 products and each recurrence runs over up to 12 rows, there and back: 4 * 12 roundings
 # of half an eps along every axis, most of which cancel.
 ROUNDINGS = 24
+ROUNDING = ROUNDINGS * np.finfo(float).eps
 
 
-@by_every_method
-@on_every_grid
-def test_pressure_satisfies_the_equation_in_every_cell(name, method, x64):
+@over(product(QUICK, METHODS))
+def test_pressure_satisfies_the_equation_in_every_cell(name, method):
     grid = GRIDS[name]
     source = noise(grid)
     p = np.asarray(solver(name, method)(source))
     residual = divergence(gradient(p, grid), grid) - source
     # Rounding errors of the pressure are magnified by at most the largest eigenvalue.
-    assert np.abs(residual).max() < ROUNDINGS * np.finfo(float).eps * stiffness(grid) * np.abs(p).max()
-    assert abs(np.average(p, weights=volumes(grid))) < ROUNDINGS * np.finfo(float).eps * np.abs(p).max()
+    assert np.abs(residual).max() < ROUNDING * stiffness(grid) * np.abs(p).max()
+    assert abs(np.average(p, weights=volumes(grid))) < ROUNDING * np.abs(p).max()
 
 
-@by_every_method
-@on_every_grid
-def test_projected_velocity_has_no_divergence_in_any_row(name, method, x64):
+@over(product(QUICK, METHODS))
+def test_projected_velocity_has_no_divergence_in_any_row(name, method):
     grid = GRIDS[name]
-    random = np.random.default_rng(1)
-    velocity = [random.standard_normal(grid.shape(i)) for i in range(grid.dimension)]
-    for i, axis in enumerate(grid.axes):
-        if not axis.periodic:
-            np.moveaxis(velocity[i], i, 0)[[0, -1]] = 0
+    velocity = drawn(grid, 1)
     before = divergence(velocity, grid)
     p = np.asarray(solver(name, method)(before))
     after = divergence([u - g for u, g in zip(velocity, gradient(p, grid), strict=True)], grid)
     assert np.abs(before).max() > 1
-    assert np.abs(after).max() < ROUNDINGS * np.finfo(float).eps * stiffness(grid) * np.abs(p).max()
+    assert np.abs(after).max() < ROUNDING * stiffness(grid) * np.abs(p).max()
 
 
-@by_every_method
-@on_every_grid
-def test_solver_inverts_the_operator(name, method, x64):
+@over(product(QUICK, METHODS))
+def test_solver_inverts_the_operator(name, method):
     grid = GRIDS[name]
     p = noise(grid, 2)
     found = np.asarray(solver(name, method)(divergence(gradient(p, grid), grid)))
     # The source is rounded relative to the largest eigenvalue; dividing by the smallest, at least about
     # 8/length^2 with the longest length 3, magnifies that.
     condition = stiffness(grid) / (8 / 9)
-    assert np.abs(found - p).max() < ROUNDINGS * np.finfo(float).eps * condition * np.abs(p).max()
+    assert np.abs(found - p).max() < ROUNDING * condition * np.abs(p).max()
 
 
-@on_every_grid
-def test_both_methods_agree(name, x64):
-    source = noise(GRIDS[name], 3)
-    one, other = (solver(name, method)(source) for method in ("elimination", "modes"))
+@over(product(QUICK, METHODS))
+def test_mean_of_the_source_over_the_volume_is_ignored(name, method):
+    source = noise(GRIDS[name], 6)
+    found, shifted = (np.asarray(solver(name, method)(source + mean)) for mean in (0.0, 10.0))
+    # Ten times the source times its roundings, divided by the smallest eigenvalue, at least 8/9.
+    assert np.abs(shifted - found).max() < ROUNDING * 10 * 9 / 8
+
+
+@over(some(GRIDS, *QUICK))
+def test_both_methods_agree(grid):
+    name = next(name for name in GRIDS if GRIDS[name] is grid)
+    one, other = (np.asarray(solver(name, method)(noise(grid, 3))) for method in METHODS)
     # Both are accurate to a few roundings of the largest pressure, however small the eigenvalues: see the next test.
-    assert jnp.max(jnp.abs(one - other)) < 2 * ROUNDINGS * np.finfo(float).eps * jnp.max(jnp.abs(one))
+    assert np.abs(one - other).max() < 2 * ROUNDING * np.abs(one).max()
 
 
-@by_every_method
-def test_pressure_is_accurate_in_single_precision_where_the_operator_is_ill_conditioned(method, x64):
+@over(["elimination"])
+def test_pressure_is_accurate_in_single_precision_where_the_operator_is_ill_conditioned(method):
     # A long box with thin cells: the condition number 3e7 is beyond one over eps.
     grid = Grid((periodic_axis(32, 60.0), bounded_axis(128, 2.0, stretching=2.0)))
     source = noise(grid, 4)
-    exact = pressure_solver(grid, method)(source)
+    exact = jax.jit(pressure_solver(grid, method))(source)
     found = jax.jit(pressure_solver(grid, method))(jnp.asarray(source, jnp.float32))
     assert found.dtype == jnp.float32
     # 2 * 128 additions of random rounding errors of half an eps: 8 eps.
     assert jnp.max(jnp.abs(found - exact)) < 8 * np.finfo(np.float32).eps * jnp.max(jnp.abs(exact))
 
 
-@by_every_method
-@pytest.mark.parametrize(
-    "name", ["periodic-stretched", "random-equal", "periodic-periodic", "periodic-stretched-random"]
-)
+@over(product(["random-equal"], METHODS))
 def test_solution_does_not_depend_on_the_size_of_the_box(name, method):
     kinds = name.split("-")
     cells = GRIDS[name].cells
@@ -163,81 +147,73 @@ def test_solution_does_not_depend_on_the_size_of_the_box(name, method):
 
     def scaled(size):
         axes = [make_axis(kind, n, size * length) for kind, n, length in zip(kinds, cells, LENGTHS, strict=False)]
-        return np.asarray(pressure_solver(Grid(tuple(axes)), method)(source)) / np.float32(size) ** 2
+        return np.asarray(jax.jit(pressure_solver(Grid(tuple(axes)), method))(source)) / np.float32(size) ** 2
 
     reference = scaled(1.0)
-    for size in (1e-5, 1e-2, 1e3, 1e5):
+    for size in (1e-5, 1e5):
         # The constants differ by the rounding of the sizes only, half an eps each of up to ROUNDINGS of them.
         assert np.abs(scaled(size) - reference).max() < ROUNDINGS * np.finfo(np.float32).eps * np.abs(reference).max()
 
 
-@by_every_method
-@on_every_grid
-def test_mean_of_the_source_over_the_volume_is_ignored(name, method, x64):
-    source = noise(GRIDS[name], 6)
-    found, shifted = (solver(name, method)(source + mean) for mean in (0.0, 10.0))
-    # Ten times the source times its roundings, divided by the smallest eigenvalue, at least 8/9.
-    assert jnp.max(jnp.abs(shifted - found)) < ROUNDINGS * np.finfo(float).eps * 10 * 9 / 8
+DERIVED = ("periodic-stretched", "equal-random-periodic")
 
 
-DERIVED = [
-    "periodic-stretched",
-    "random-equal",
-    "periodic-periodic",
-    "periodic-stretched-periodic",
-    "equal-random-periodic",
-]
-
-
-@by_every_method
-@pytest.mark.parametrize("name", DERIVED)
-def test_solver_is_self_adjoint_and_its_transpose_too(name, method, x64):
-    grid = GRIDS[name]
+@over(product(DERIVED, METHODS))
+def test_solver_is_self_adjoint_and_its_transpose_too(name, method):
+    grid, weights = GRIDS[name], volumes(GRIDS[name])
     a, b = noise(grid, 7), noise(grid, 8)
-    solve = solver(name, method)
-    p, pull = jax.vjp(solve, a)
-    assert jnp.sum(b * p) == pytest.approx(float(jnp.sum(a * pull(b)[0])), rel=1e-12)
+
+    @jax.jit
+    def derived(a, b):
+        solve = solver(name, method)
+        p, pull = jax.vjp(solve, a)
+        return p, pull(b)[0], jax.jvp(solve, (a,), (b,))[1], solve(b)
+
+    p, pulled, pushed, other = (np.asarray(x) for x in derived(a, b))
+    assert np.sum(b * p) == pytest.approx(np.sum(a * pulled), rel=1e-12)
     # With the volumes as weights the operator is symmetric: integrate by parts twice.
-    weights = volumes(grid)
-    assert jnp.sum(weights * b * p) == pytest.approx(float(jnp.sum(weights * a * solve(b))), rel=1e-12)
-    assert jnp.allclose(jax.jvp(solve, (a,), (b,))[1], solve(b), rtol=0, atol=1e-15)
+    assert np.sum(weights * b * p) == pytest.approx(np.sum(weights * a * other), rel=1e-12)
+    assert np.allclose(pushed, other, rtol=0, atol=1e-15)
 
 
-@by_every_method
-@pytest.mark.parametrize("name", DERIVED)
-def test_batches_equal_single_solves(name, method, x64):
-    sources = jnp.stack([noise(GRIDS[name], seed) for seed in range(3)])
+@over(product(DERIVED[:1], METHODS))
+def test_batches_equal_single_solves(name, method):
+    sources = np.stack([noise(GRIDS[name], seed) for seed in range(3)])
     together = jax.jit(jax.vmap(pressure_solver(GRIDS[name], method)))(sources)
-    for source, p in zip(sources, together, strict=True):
+    for source, p in zip(sources, np.asarray(together), strict=True):
         # The same operations, summed in another order.
-        assert jnp.max(jnp.abs(p - solver(name, method)(source))) < 1e-14
+        assert np.abs(p - np.asarray(solver(name, method)(source))).max() < 1e-14
 
 
-@by_every_method
-@pytest.mark.parametrize("name", DERIVED)
+@over(product(DERIVED[:1], METHODS))
 def test_program_is_exported_without_calls_to_libraries(name, method):
     shape = jax.ShapeDtypeStruct(GRIDS[name].cells, jnp.float32)
     program = jax.export.export(solver(name, method))(shape)
     assert "custom_call" not in program.mlir_module()
     source = jnp.asarray(noise(GRIDS[name]), jnp.float32)
     again = jax.export.deserialize(program.serialize()).call(source)
-    assert jnp.all(again == solver(name, method)(source))
+    assert np.all(np.asarray(again) == np.asarray(solver(name, method)(source)))
 
 
-@pytest.mark.parametrize(
-    "kinds", [("equal", "stretched"), ("periodic", "stretched"), ("stretched", "equal", "periodic")]
-)
-@pytest.mark.parametrize("cells", [(8, 6, 4), (7, 9, 5)])
-def test_mirror_symmetry_changes_the_cost_and_not_the_solution(kinds, cells, x64):
+MIRRORED = [("equal", "stretched"), ("periodic", "stretched"), ("stretched", "equal", "periodic")]
+
+
+@over([(MIRRORED[0], (8, 6, 4)), (MIRRORED[2], (7, 9, 5))])
+def test_mirror_symmetry_changes_the_cost_and_not_the_solution(kinds, cells):
     grid = make_grid(kinds, cells)
-    matrices = [second_difference(axis) for axis in grid.axes]
     f = noise(grid, 9)
-    filtered, back = [], []
-    for fold in (True, False):
-        transform = Transform(matrices, fold=fold)
-        amplitudes = transform.to_modes(jnp.asarray(f))
-        back.append(transform.from_modes(amplitudes))
-        filtered.append(transform.from_modes(amplitudes / (1 + transform.eigenvalues)))
+
+    @jax.jit
+    def there_and_back(f):
+        pairs = []
+        for fold in (True, False):
+            transform = Transform([second_difference(axis) for axis in grid.axes], fold=fold)
+            amplitudes = transform.to_modes(f)
+            filtered = amplitudes / (1 + transform.eigenvalues)
+            pairs.append((transform.from_modes(amplitudes), transform.from_modes(filtered)))
+        return pairs
+
+    (back, filtered), (other_back, other_filtered) = jax.tree.map(np.asarray, there_and_back(f))
     # A few roundings of numbers of size 3.
-    assert max(np.abs(g - f).max() for g in back) < 1e-14
-    assert jnp.max(jnp.abs(filtered[0] - filtered[1])) < 1e-14
+    assert max(np.abs(g - f).max() for g in (back, other_back)) < 1e-14
+    assert np.abs(filtered - other_filtered).max() < 1e-14

@@ -1,11 +1,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 import scipy.optimize
 
 from simkit.flow.spectral.galerkin import advection, fields, linear_advection
 from simkit.flow.spectral.stokes_modes import stokes_modes
+from tests.flow.flows import over
 
 POINTS, LENGTH = (8, 17), 5.0
 
@@ -24,7 +24,7 @@ def parabola(y):
     return 1 - y**2
 
 
-@pytest.mark.parametrize("points", [(4, 8), (8, 17), (6, 65)], ids=str)
+@over([(case,) for case in [(4, 8), (8, 17), (6, 65)]])
 def test_modes_are_orthonormal_and_at_rest_on_the_walls(points):
     modes = stokes_modes(points, LENGTH)
     y, weights = np.polynomial.legendre.leggauss(points[1])

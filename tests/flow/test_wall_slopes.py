@@ -1,6 +1,7 @@
 """The symmetric gradient at walls: friction is self-adjoint and dissipates the squares of all gradients."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -19,13 +20,13 @@ from tests.flow.flows import (
     WALLS,
     inner,
     noise,
-    on_every_channel,
     on_inner_faces,
+    over,
+    scalar_noise,
+    some,
     uniform_channel,
 )
 
-SOME = ("stretched", "cavity", "slip", "channel 3-D")
-on_some_domains = pytest.mark.parametrize("place", [DOMAINS[name] for name in SOME], ids=SOME)
 pytestmark = pytest.mark.usefixtures("x64")
 
 
@@ -33,73 +34,89 @@ def symmetric(place):
     return dataclasses.replace(place, wall_slope="symmetric")
 
 
-def friction(velocity, place):
-    return laplacian(surround(velocity, no_motion(place), place), place)
+def friction(velocity, place, *axes):
+    return laplacian(surround(velocity, no_motion(place), place), place, *axes)
 
 
-def asymmetry(place):
-    """The relative difference of <v, L u> and <u, L v>, for noise."""
-    u, v = noise(place.grid, 0), noise(place.grid, 1)
-    one, other = inner(u, friction(v, place), place.grid), inner(v, friction(u, place), place.grid)
-    return abs(float(one - other)) / float(jnp.abs(inner(u, friction(u, place), place.grid)))
+SYMMETRIC = {name: symmetric(DOMAINS[name]) for name in ("stretched", "cavity", "slip", "channel 3-D")}
+SOME = some(SYMMETRIC, "stretched", "cavity")
 
 
-@on_some_domains
+@functools.cache
+def measured(place):
+    """Products of noise and of its friction, from one program."""
+    grid = place.grid
+
+    def dissipation(velocity):
+        dissipated = 0.0
+        for i, f in enumerate(velocity):
+            for j, axis in enumerate(grid.axes):
+                others = [grid.along(a.distances if k == i else a.widths, k) for k, a in enumerate(grid.axes) if k != j]
+                if i == j:
+                    slopes, lengths = difference_at_centers(f, i, grid), axis.widths
+                else:
+                    slopes = shear(inside(f, i, grid), i, j, no_motion(place), place)
+                    # At a side the slope belongs to the half cell between it and the first points.
+                    ends = [] if axis.periodic else [axis.widths[:1] / 2, axis.widths[-1:] / 2]
+                    lengths = np.concatenate([ends[0], axis.distances, ends[1]]) if ends else axis.distances
+                weight = grid.along(lengths, j) * np.prod(np.broadcast_arrays(*others), axis=0)
+                dissipated = dissipated + jnp.sum(slopes**2 * weight) / grid.volume
+        return dissipated
+
+    @jax.jit
+    def products(u, v):
+        one, other, own = (inner(a, friction(b, place), grid) for a, b in ((u, v), (v, u), (u, u)))
+        residuals = []
+        for axis in place.bounded():
+            for i, (f, term) in enumerate(zip(on_inner_faces(u, grid), friction(u, place, (axis,)), strict=True)):
+                product = jnp.moveaxis(jnp.tensordot(second_difference(i, axis, place), f, (1, axis)), 0, axis)
+                residuals.append(jnp.max(jnp.abs(term - product)))
+        return {
+            "asymmetry": jnp.abs(one - other) / jnp.abs(own),
+            "lost": -own,
+            "dissipated": dissipation(u),
+            "residual of the matrices": jnp.max(jnp.stack(residuals)),
+        }
+
+    return products(noise(grid, 0), noise(grid, 1))
+
+
+@over(SOME)
 def test_symmetric_friction_is_self_adjoint(place):
     # Rounding of sums of up to 400 terms.
-    assert asymmetry(symmetric(place)) < 1e-14
+    assert measured(place)["asymmetry"] < 1e-14
 
 
 def test_friction_of_the_parabola_is_not_self_adjoint():
-    assert asymmetry(CHANNELS["stretched"]) > 1e-4
+    assert measured(CHANNELS["stretched"])["asymmetry"] > 1e-4
 
 
-@on_some_domains
+@over(SOME)
 def test_symmetric_friction_dissipates_the_sum_of_the_squares_of_all_gradients(place):
-    place = symmetric(place)
-    grid, velocity = place.grid, noise(place.grid, 2)
-    dissipated = 0.0
-    for i, f in enumerate(velocity):
-        for j, axis in enumerate(grid.axes):
-            others = [grid.along(a.distances if k == i else a.widths, k) for k, a in enumerate(grid.axes) if k != j]
-            if i == j:
-                slopes, lengths = difference_at_centers(f, i, grid), axis.widths
-            else:
-                slopes = shear(inside(f, i, grid), i, j, no_motion(place), place)
-                # At a side the slope belongs to the half cell between it and the first points.
-                ends = [] if axis.periodic else [axis.widths[:1] / 2, axis.widths[-1:] / 2]
-                lengths = np.concatenate([ends[0], axis.distances, ends[1]]) if ends else axis.distances
-            weight = grid.along(lengths, j) * np.prod(np.broadcast_arrays(*others), axis=0)
-            dissipated = dissipated + jnp.sum(slopes**2 * weight) / grid.volume
-    lost = -inner(on_inner_faces(velocity, grid), friction(velocity, place), grid)
+    found = measured(place)
     # Rounding of sums of up to 400 terms of one sign.
-    assert lost == pytest.approx(float(dissipated), rel=1e-13)
-    assert lost > 0
+    assert found["lost"] == pytest.approx(float(found["dissipated"]), rel=1e-13)
+    assert found["lost"] > 0
 
 
-@on_some_domains
+@over(SOME)
 def test_symmetric_laplacian_of_sides_at_rest_is_the_product_with_its_matrices(place):
-    place = symmetric(place)
-    velocity = noise(place.grid, 4)
-    for axis in place.bounded():
-        terms = laplacian(surround(velocity, no_motion(place), place), place, (axis,))
-        for i, (f, term) in enumerate(zip(on_inner_faces(velocity, place.grid), terms, strict=True)):
-            product = jnp.moveaxis(jnp.tensordot(second_difference(i, axis, place), f, (1, axis)), 0, axis)
-            # Rounding of numbers below 4 over the square of cells above 0.05.
-            np.testing.assert_allclose(term, product, rtol=0, atol=1e-11)
+    # Rounding of numbers below 4 over the square of cells above 0.05.
+    assert measured(place)["residual of the matrices"] < 1e-11
 
 
-@on_every_channel
+@over(CHANNELS)
 def test_symmetric_friction_is_exact_for_couette_flow_on_any_grid(walls):
     y = walls.grid.axes[1].centers
     u = jnp.broadcast_to(jnp.asarray(0.7 * (1 + y) / 2 - 0.3 * (1 - y) / 2), walls.grid.cells)
     boundary = (None, ((-0.3, 0.0), (0.7, 0.0)))
-    around = surround((u, jnp.zeros(walls.grid.shape(1))), boundary, symmetric(walls))
+    place = symmetric(walls)
+    found = jax.jit(lambda u: laplacian(surround((u, jnp.zeros(place.grid.shape(1))), boundary, place), place)[0])(u)
     # Rounding of u, 1e-16, divided by the square of the cell height, at least 0.05, times the weights.
-    assert jnp.max(jnp.abs(laplacian(around, symmetric(walls))[0])) < 1e-12
+    assert jnp.max(jnp.abs(found)) < 1e-12
 
 
-@pytest.mark.parametrize("cells", [8, 16, 32])
+@over([8, 16, 32])
 def test_error_of_symmetric_friction_in_poiseuille_flow_is_a_quarter_of_the_squared_cell_size(cells):
     for kind, error in (("symmetric", (2 / cells) ** 2 / 4), ("parabola", 0.0)):
         place = dataclasses.replace(uniform_channel((4, cells)), wall_slope=kind)
@@ -112,11 +129,13 @@ def test_symmetric_diffusion_of_a_scalar_lowers_the_variance_by_the_squares_of_i
     place = symmetric(DOMAINS["cavity"])
     scalar = TransportedScalar(place, (("value", "value"), ("insulated", "value")), lambda params: jnp.ones(()))
     at_rest = tuple(jnp.zeros(place.grid.shape(i)) for i in range(2))
-    a, b = (jax.random.normal(jax.random.key(seed), place.grid.cells) for seed in (0, 1))
-    one, other, own = (
-        float(mean_scalar(f * scalar.rate(g, at_rest, {}, jnp.zeros(()), (0, 1)), place.grid))
-        for f, g in ((a, b), (b, a), (a, a))
-    )
+    a, b = (scalar_noise(place.grid, seed) for seed in (0, 1))
+
+    @jax.jit
+    def product(f, g):
+        return mean_scalar(f * scalar.rate(g, at_rest, {}, jnp.zeros(()), (0, 1)), place.grid)
+
+    one, other, own = (float(product(f, g)) for f, g in ((a, b), (b, a), (a, a)))
     # Rounding of sums of 108 terms.
     assert one == pytest.approx(other, abs=1e-13 * abs(own))
     assert own < 0

@@ -11,6 +11,7 @@ from simkit.core.rollout import segment
 from simkit.errors import UserError
 from simkit.scenario.build import build
 from simkit.scenario.loading import load
+from tests.flow.flows import over
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -27,15 +28,20 @@ def cavity(cells, stretching=0.0):
 @functools.cache
 def compiled(steps):
     simulation = cavity(CELLS).with_params(time_step=4e-4)
-    return simulation, jax.jit(segment(simulation, steps))
+
+    @jax.jit
+    def run(params):
+        state = segment(simulation, steps)(simulation.init(params, KEY), params)
+        return state, simulation.diagnose(state, params)
+
+    return simulation, run
 
 
 def flow(rayleigh, steps=1000):
     """The state and its diagnostics at t = steps * 4e-4, steady at 0.4."""
     simulation, run = compiled(steps)
     params = simulation.params | {"rayleigh": jnp.asarray(float(rayleigh))}
-    state = run(simulation.init(params, KEY), params)
-    return simulation, state, simulation.diagnose(state, params)
+    return simulation, *run(params)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +79,12 @@ def test_flow_is_symmetric_under_rotation_by_half_a_turn():
     assert abs(found["temperature.mean"]) < 1e-14
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
+@over(
     [
         ({"time_step": 1e-2}, r"limit of explicit diffusion of the scalar on this grid, 4\.\d+e-05"),
         ({"time_step": 1e-2, "prandtl": 10.0}, r"stability limit of explicit friction on this grid, 4\.\d+e-06"),
         ({"time_step": 4e-5, "rayleigh": 1e9}, r"stability limit of advection on this grid, \d\.\d+e-06"),
-    ],
+    ]
 )
 def test_mistakes_are_refused(params, message):
     simulation = cavity(48, 1.0).with_params(**params)

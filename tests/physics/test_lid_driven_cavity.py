@@ -13,6 +13,7 @@ from simkit.errors import UserError
 from simkit.flow.grid import bounded_axis
 from simkit.scenario.build import build
 from simkit.scenario.loading import load
+from tests.flow.flows import over
 
 # u on the vertical centerline at y, v on the horizontal one at x. One value of theirs is a misprint: nan.
 Y = "0.9766 0.9688 0.9609 0.9531 0.8516 0.7344 0.6172 0.5 0.4531 0.2813 0.1719 0.1016 0.0703 0.0625 0.0547"
@@ -55,8 +56,7 @@ def steady(cells, reynolds):
     return run(simulation.params)
 
 
-@pytest.mark.parametrize("reynolds", [100, 400])
-@pytest.mark.parametrize("cells", [64, pytest.param(128, marks=pytest.mark.slow)])
+@over([(64, 100), (64, 400)])
 def test_velocity_on_the_centerlines_is_that_of_ghia(cells, reynolds):
     (u, v), _ = steady(cells, reynolds)
     centers = jnp.asarray(bounded_axis(cells, 1.0).centers)
@@ -92,7 +92,7 @@ def test_time_step_above_the_limit_is_refused_with_the_limit():
         simulation.check(simulation.params, jax.random.key(0))
 
 
-@pytest.mark.parametrize("config", [{"cells": 2}, {"cells": 8.0}, {"stretching": -1}], ids=str)
+@over([{"cells": 2}, {"cells": 8.0}, {"stretching": -1}])
 def test_bad_configuration_is_refused_in_one_line(config):
     key, value = next(iter(config.items()))
     with pytest.raises(

@@ -5,7 +5,6 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy import special
 
 from simkit.flow.boundary.domain import domain
@@ -14,6 +13,7 @@ from simkit.flow.grid import refined_axis
 from simkit.flow.obstacles import Body, Motion, ball, bodies_in, points_around
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
+from tests.flow.flows import over
 
 SLIPPERY = (("free_slip", "free_slip"), ("free_slip", "free_slip"))
 
@@ -52,7 +52,7 @@ def history(method, cells, reach, half_width, growth, viscosity, period, steps, 
     return np.array(times) - period / steps / 2, np.array(loads)
 
 
-@pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
+@over(["direct_forcing"])
 def test_small_oscillations_have_the_force_and_torque_of_stokes(method):
     """Stokes, Trans. Camb. Phil. Soc. 9, 8 (1851); Wang, J. Fluid Mech. 32, 55 (1968), doi:10.1017/S0022112068000583.
 
@@ -73,20 +73,3 @@ def test_small_oscillations_have_the_force_and_torque_of_stokes(method):
     for component, exact, tolerance in ((0, force, 0.03), (2, torque, 0.05)):
         real, imaginary = np.linalg.lstsq(waves, loads[last, component])[0]
         assert abs(real + 1j * imaginary - exact) < tolerance * abs(exact)
-
-
-def drag_and_added_mass(method, cells):
-    """The coefficients of Morison's equation in the fourth period at KC = 5, Re = 100."""
-    period, amplitude, steps = 5.0, 5 / (2 * np.pi), round(5 * cells / 0.3)
-    t, loads = history(method, cells, amplitude + 0.8, 20.0, 0.05, 1 / 100, period, steps, 4, amplitude, None)
-    last, w = t > 3 * period, 2 * np.pi / period
-    velocity, acceleration = -np.cos(w * t[last]), w * np.sin(w * t[last])
-    shapes = np.stack([-0.5 * np.abs(velocity) * velocity, -np.pi / 4 * acceleration], axis=1)
-    return np.linalg.lstsq(shapes, loads[last, 0])[0]
-
-
-@pytest.mark.slow
-def test_oscillating_cylinder_has_the_drag_and_added_mass_of_the_benchmark():
-    """Duetsch, Durst, Becker and Lienhart, J. Fluid Mech. 360, 249 (1998), doi:10.1017/S002211209800860X."""
-    # Measured: 2.1425 and 1.478 with 16 cells per diameter, 2.086 and 1.469 with 24.
-    np.testing.assert_allclose(drag_and_added_mass("immersed_boundary", 16), [2.09, 1.45], rtol=0.03)

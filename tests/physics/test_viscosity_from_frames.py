@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import simkit
 from simkit.core.recording import standard_errors
 from simkit.core.rollout import trajectory
 from simkit.errors import UserError
@@ -83,16 +82,6 @@ def test_least_squares_through_the_flow_find_the_truth_within_its_standard_error
     for name, value in zip(names, found, strict=True):
         # A normal estimate is further than 4 standard errors away in one case of 16,000.
         assert abs(float(value) - TRUE[name]) < 4 * errors[name], (name, errors)
-
-
-@pytest.mark.slow
-def test_shipped_optimization_finds_the_truth_within_its_standard_error():
-    found = simkit.optimize("viscosity_from_frames", ["reynolds", "forcing"], iterations=20)
-    with jax.enable_x64(True):
-        simulation = viscosity_from_frames()
-        errors = standard_errors(simulation, at_truth(simulation), 40, tuple(TRUE), "uv")
-    for name, truth in TRUE.items():
-        assert abs(float(found[f"best_{name}"][-1]) - truth) < 4 * errors[name], (name, errors)
 
 
 def test_mistakes_are_refused():

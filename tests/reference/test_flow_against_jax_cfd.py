@@ -18,6 +18,7 @@ from simkit.flow.operators.diffusion import laplacian
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
+from tests.flow.flows import noise
 
 BOXES = {
     "plane": domain((periodic_axis(16, 3.0), periodic_axis(12, 2.0)), (None, None)),
@@ -48,18 +49,17 @@ def box(request):
 
     return types.SimpleNamespace(
         place=place,
-        divergence=lambda velocity: ours(cfd.finite_differences.divergence(theirs(velocity)))[0],
-        acceleration=lambda velocity: ours(*cfd.advection.convect_linear(theirs(velocity))),
-        laplacian=lambda velocity: ours(*map(cfd.finite_differences.laplacian, theirs(velocity))),
-        project=lambda velocity: ours(*cfd.pressure.projection(theirs(velocity))),
+        divergence=jax.jit(lambda velocity: ours(cfd.finite_differences.divergence(theirs(velocity)))[0]),
+        acceleration=jax.jit(lambda velocity: ours(*cfd.advection.convect_linear(theirs(velocity)))),
+        laplacian=jax.jit(lambda velocity: ours(*map(cfd.finite_differences.laplacian, theirs(velocity)))),
+        project=jax.jit(lambda velocity: ours(*cfd.pressure.projection(theirs(velocity)))),
     )
 
 
 @pytest.fixture
 def velocity(box, x64):
     """White noise."""
-    keys = jax.random.split(jax.random.key(0), box.place.grid.dimension)
-    return tuple(jax.random.normal(key, box.place.grid.cells) for key in keys)
+    return noise(box.place.grid, 0)
 
 
 def test_divergence_is_the_same(box, velocity):
@@ -68,14 +68,14 @@ def test_divergence_is_the_same(box, velocity):
 
 
 def test_advection_is_the_same(box, velocity):
-    terms = advection(surround(velocity, no_motion(box.place), box.place), box.place)
+    terms = jax.jit(lambda v: advection(surround(v, no_motion(box.place), box.place), box.place))(velocity)
     for term, expected in zip(terms, box.acceleration(velocity), strict=True):
         # Rounding of squares below 16 over cells above 0.1.
         np.testing.assert_allclose(-term, expected, rtol=0, atol=1e-11)
 
 
 def test_laplacian_is_the_same(box, velocity):
-    terms = laplacian(surround(velocity, no_motion(box.place), box.place), box.place)
+    terms = jax.jit(lambda v: laplacian(surround(v, no_motion(box.place), box.place), box.place))(velocity)
     for term, expected in zip(terms, box.laplacian(velocity), strict=True):
         # Rounding of numbers below 16 over the square of 0.1.
         np.testing.assert_allclose(term, expected, rtol=0, atol=1e-11)
@@ -83,8 +83,13 @@ def test_laplacian_is_the_same(box, velocity):
 
 def test_projection_is_the_same(box, velocity):
     grid = box.place.grid
-    pressure = pressure_solver(grid)(divergence(velocity, grid))
-    projected = jax.tree.map(jnp.subtract, velocity, gradient(pressure, grid))
+
+    @jax.jit
+    def project(velocity):
+        pressure = pressure_solver(grid)(divergence(velocity, grid))
+        return jax.tree.map(jnp.subtract, velocity, gradient(pressure, grid))
+
+    projected = project(velocity)
     for own, expected in zip(projected, box.project(velocity), strict=True):
         # Two direct solvers with a few hundred roundings each.
         np.testing.assert_allclose(own, expected, rtol=0, atol=1e-12)
@@ -96,9 +101,9 @@ def test_inviscid_flow_is_the_same(box, velocity):
     start, step = stepper(model)
     params = {"viscosity": jnp.asarray(0.0), "time_step": jnp.asarray(dt)}
     theirs = tuple(box.project(velocity))
-    state = start(theirs, params)
+    state = jax.jit(start)(theirs, params)
     old = box.acceleration(theirs)
-    step, project, accelerate = jax.jit(step), jax.jit(box.project), jax.jit(box.acceleration)
+    step, project, accelerate = jax.jit(step), box.project, box.acceleration
     for i in range(30):
         new = accelerate(theirs)
         weights = (1.0, 0.0) if i == 0 else (1.5, 0.5)

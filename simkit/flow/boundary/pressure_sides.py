@@ -10,6 +10,7 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.arrays import Velocity, end, like, with_end
 from simkit.flow.boundary.domain import Domain
+from simkit.flow.boundary.side_velocity import entries_of
 
 # For each axis the pressure on its lower and upper side, numbers or arrays of one layer; None where it is periodic.
 type PressureOnSides = tuple[tuple[jax.Array | float, jax.Array | float] | None, ...]
@@ -33,7 +34,9 @@ def pressure_on_sides(given: SidePressure | None, domain: Domain, params: Params
     found = given(params, time)
     dimension = domain.grid.dimension
     if not isinstance(found, tuple | list) or len(found) != dimension:
-        raise UserError(f"side_pressure gives {_size(found)}; give one pair of sides for each of the {dimension} axes")
+        raise UserError(
+            f"side_pressure gives {entries_of(found)}; give one pair of sides for each of the {dimension} axes"
+        )
     for axis, pair in enumerate(found):
         if domain.sides[axis] is None:
             if pair is not None:
@@ -41,7 +44,7 @@ def pressure_on_sides(given: SidePressure | None, domain: Domain, params: Params
             continue
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise UserError(
-                f"side_pressure[{axis}] gives {_size(pair)}; axis {'xyz'[axis]} has a lower and an upper side"
+                f"side_pressure[{axis}] gives {entries_of(pair)}; axis {'xyz'[axis]} has a lower and an upper side"
             )
         for side, value in enumerate(pair):
             if not domain.side(axis, side).gives_pressure and (isinstance(value, Tracer) or np.any(np.asarray(value))):
@@ -77,7 +80,3 @@ def pushed_along(axis: int, f: jax.Array, pressure: PressureOnSides, domain: Dom
         layer = end(f, axis, side) - place.outward * 2 / place.width * like(f, pair[side])
         f = with_end(f, layer, axis, side)
     return f
-
-
-def _size(value: object) -> str:
-    return f"{len(value)} entries" if isinstance(value, tuple | list) else repr(value)

@@ -45,7 +45,9 @@ def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelo
     """
     dimension = domain.grid.dimension
     if not isinstance(boundary, tuple | list) or len(boundary) != dimension:
-        raise UserError(f"boundary gives {_size(boundary)}; give one pair of sides for each of the {dimension} axes")
+        raise UserError(
+            f"boundary gives {entries_of(boundary)}; give one pair of sides for each of the {dimension} axes"
+        )
     for axis, pair in enumerate(boundary):
         name = "xyz"[axis]
         if domain.sides[axis] is None:
@@ -53,12 +55,12 @@ def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelo
                 raise UserError(f"boundary[{axis}] is given, but axis {name} is periodic and has no sides; give None")
             continue
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise UserError(f"boundary[{axis}] gives {_size(pair)}; axis {name} has a lower and an upper side")
+            raise UserError(f"boundary[{axis}] gives {entries_of(pair)}; axis {name} has a lower and an upper side")
         for side, given in enumerate(pair):
             what = domain.side(axis, side)
             here = f"{domain.place(axis, side).name}, which is of kind '{what.kind}',"
             if not isinstance(given, tuple | list) or len(given) != dimension:
-                raise UserError(f"boundary gives {_size(given)} for {here} and not {dimension} components")
+                raise UserError(f"boundary gives {entries_of(given)} for {here} and not {dimension} components")
             for component, value in enumerate(given):
                 used = what.enters if component == axis else what.takes_along
                 if not used and not _is_zero(value):
@@ -69,7 +71,8 @@ def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelo
     return boundary
 
 
-def _size(value: Any) -> str:
+def entries_of(value: object) -> str:
+    """Return how many entries a tuple or list has, or the value itself, for a message."""
     return f"{len(value)} entries" if isinstance(value, tuple | list) else repr(value)
 
 

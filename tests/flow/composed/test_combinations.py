@@ -1,157 +1,13 @@
 """Combinations of sides, friction, dimension, scalar and obstacle: conservation of volume and scalars, and refusals."""
 
-import itertools
-
-import jax
-import numpy as np
 import pytest
 
 from simkit import flow
 from simkit.errors import UserError
-from simkit.flow.diagnosis.measures import mean_velocity
-from simkit.flow.operators.differences import divergence
-from simkit.flow.scalar import mean_scalar
+from tests.flow.flows import over
 
 pytestmark = pytest.mark.usefixtures("x64")
 
-AROUND = {"cells": 6, "length": 1.5, "periodic": True}
-SIDES = {
-    "moving walls": ("wall", {"kind": "wall", "u": "1 + 0.3*sin(4*x - time)"}),
-    "free slip": ("free_slip", "free_slip"),
-    "two pressures": ({"kind": "pressure", "pressure": "0.3*sin(4*x) + 0.2*cos(time)"}, "pressure"),
-    "inflow and pressure": ({"kind": "inflow", "v": "1 + 0.2*sin(4*x)*cos(time)", "u": "0.3"}, "pressure"),
-    "inflow and outflow": ({"kind": "inflow", "v": "1 + 0.2*sin(4*x)*cos(time)", "u": "0.3"}, "outflow"),
-}
-FRICTION = {
-    "explicit": {"implicit": []},
-    "implicit": {"implicit": ["x", "y"]},
-    "a field": {"viscosity": "nu*(1 + 0.2*y + 0.1*shear_rate/(1 + shear_rate) + 0.1*dye)", "implicit": []},
-    "a field, implicit": {
-        "viscosity": "nu*(1 + 0.2*y*cos(time))",
-        "implicit": ["y"],
-        "implicit_viscosity": "1.3*nu",
-        "method": "adams_bashforth",
-    },
-}
-
-
-def steps(simulation, count=3, seed=0):
-    def run(params, key):
-        return jax.lax.fori_loop(0, count, lambda _, s: simulation.step(s, params), simulation.init(params, key))
-
-    simulation.check_values(simulation.params, jax.random.key(seed))
-    # Compiled without optimizations, which would take longer than all steps do.
-    given = simulation.params, jax.random.key(seed)
-    return jax.jit(run).lower(*given).compile({"xla_backend_optimization_level": 0})(*given)
-
-
-@pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize("friction", FRICTION)
-@pytest.mark.parametrize("sides", SIDES)
-def test_flow_with_sides_friction_and_dimension_conserves_volume_and_scalar(sides, friction, dimension):
-    lower, upper = SIDES[sides]
-    axes = {"x": AROUND, "y": {"cells": 6, "length": 1, "lower": lower, "upper": upper}}
-    start = {"u": "0.5 + 0.3*sin(4*x)*y", "v": "0.2*cos(4*x)"}
-    if dimension == 3:
-        axes["z"] = {"cells": 4, "length": 1, "periodic": True}
-        start["w"] = "0.2*cos(6*z)*y"
-    through = sides in ("inflow and outflow", "inflow and pressure", "two pressures")
-    simulation = flow.system(
-        axes=axes,
-        initial=start,
-        scalars={
-            "dye": {
-                "diffusivity": 0.01,
-                "initial": 1 if through else "x + y",
-                "sides": {"y": {"lower": 1, "upper": "insulated" if "outflow" in sides else 1}} if through else {},
-            }
-        },
-        parameters={"nu": 0.05, "time_step": 0.01},
-        **{"viscosity": "nu", **FRICTION[friction]},
-    )
-    state, started = steps(simulation), simulation.init(simulation.params, jax.random.key(0))
-    grid = flow.domain(*_built(axes)).grid
-    assert float(abs(divergence(state.velocity, grid)).max()) < 1e-11
-    dye = state.scalar["dye"]
-    if through:
-        # A uniform scalar stays uniform: its fluxes are those of the fluid, which balance.
-        np.testing.assert_allclose(dye, 1, rtol=1e-12)
-        v = state.velocity[1]
-        np.testing.assert_allclose(v[:, 0].mean(), v[:, -1].mean(), rtol=1e-12)
-        numbers = simulation.diagnose(state, simulation.params)
-        area = 1.5 if dimension == 2 else 1.5 * 1
-        np.testing.assert_allclose(numbers["y_lower.flow"], v[:, 0].mean() * area, rtol=1e-12)
-        np.testing.assert_allclose(numbers["y_lower.flow"], -numbers["y_upper.flow"], rtol=1e-11)
-    else:
-        np.testing.assert_allclose(mean_scalar(dye, grid), mean_scalar(started.scalar["dye"], grid), rtol=1e-13)
-        assert float(abs(dye - started.scalar["dye"]).max()) > 1e-4
-    if sides == "free slip":
-        moved = mean_velocity(state.velocity, 0, grid) - mean_velocity(started.velocity, 0, grid)
-        # No shear on any side: momentum along the sides is conserved, also with implicit friction of a field.
-        assert abs(float(moved)) < 1e-13
-    if sides == "moving walls":
-        numbers = simulation.diagnose(state, simulation.params)
-        assert ("y_upper.shear_x" in numbers) == ("field" not in friction)
-
-
-def _built(axes):
-    made = [
-        flow.periodic_axis(a["cells"], float(a["length"]))
-        if a.get("periodic")
-        else flow.bounded_axis(a["cells"], float(a["length"]))
-        for a in axes.values()
-    ]
-    return tuple(made), tuple(None if a.get("periodic") else ("wall", "wall") for a in axes.values())
-
-
-ENDS = {"value": "1 + x*time", "flux": {"flux": "0.3*cos(x + time)"}, "insulated": "insulated"}
-
-
-@pytest.mark.parametrize("scheme", ["central", "bounded"])
-@pytest.mark.parametrize("implicit", [[], ["y"]])
-@pytest.mark.parametrize(("lower", "upper"), list(itertools.combinations_with_replacement(ENDS, 2)))
-def test_scalar_gains_the_flux_through_the_sides(lower, upper, implicit, scheme):
-    if scheme == "bounded" and lower != upper:
-        pytest.skip("the scheme of advection does not know the sides")
-    simulation = flow.system(
-        axes={"x": AROUND, "y": {"cells": 5, "length": 1, "lower": "wall", "upper": "wall"}},
-        viscosity=0.1,
-        initial={"u": "y*(1 - y)", "v": "0.1*sin(4*x)*y*(1 - y)"},
-        scalars={
-            "heat": {
-                "diffusivity": "kappa",
-                "initial": "y**2",
-                "sides": {"y": {"lower": ENDS[lower], "upper": ENDS[upper]}},
-                "scheme": scheme,
-            },
-            "salt": {"diffusivity": 0.01, "source": "-0.5*salt*heat"},
-        },
-        implicit=implicit,
-        parameters={"kappa": 0.2, "time_step": 1e-4},
-    )
-    started = simulation.init(simulation.params, jax.random.key(0))
-    state = steps(simulation, 1)
-    gained = (
-        simulation.diagnose(state, simulation.params)["heat.mean"]
-        - simulation.diagnose(started, simulation.params)["heat.mean"]
-    )
-    expected, length = 0.0, 1e-4
-    for kind, end in ((lower, "lower"), (upper, "upper")):
-        if kind == "flux":
-            x = (np.arange(6) + 0.5) / 4
-            expected += length * np.mean(0.3 * np.cos(x + length / 2))
-        elif kind == "value":
-            fluxes = [simulation.diagnose(s, simulation.params)[f"heat.flux_y_{end}"] for s in (started, state)]
-            expected += length * np.mean(fluxes)
-    # The mean of the fluxes before and after a step is that during it to second order in its length.
-    np.testing.assert_allclose(gained, expected, rtol=0, atol=3e-8 if "value" in (lower, upper) else 1e-13)
-    assert float(abs(state.scalar["salt"]).max()) == 0.0
-
-
-STREAM = {
-    "x": {"cells": 18, "from": -1.5, "length": 3, "lower": {"kind": "inflow", "u": 1}, "upper": "outflow"},
-    "y": {"cells": 18, "from": -1.5, "length": 3, "lower": "free_slip", "upper": "free_slip"},
-}
 BODIES = {
     "at rest": {"position": [0, 0]},
     "turned and larger": {"position": [0, 0], "angle": 0.3, "size": 1.2},
@@ -159,81 +15,6 @@ BODIES = {
     "turning": {"position": [0, 0], "angle": "0.5*time"},
     "swelling": {"position": [0, 0], "size": "1 + 0.2*time"},
 }
-
-
-@pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
-@pytest.mark.parametrize("body", BODIES)
-def test_obstacles_at_rest_and_moving(body, method):
-    simulation = flow.system(
-        axes=STREAM,
-        viscosity=0.05,
-        initial={"u": 1},
-        obstacles={"body": {"shape": "ellipse", "half_axes": [0.4, 0.3], **BODIES[body]}},
-        obstacle_method=method,
-        parameters={"time_step": 0.02},
-    )
-    state = steps(simulation, 3)
-    numbers = simulation.diagnose(state, simulation.params)
-    u = state.velocity[0]
-    # The displaced fluid flows out too.
-    made = 0.0 if body != "swelling" else np.pi * 0.12 * 2 * 0.2 * (1 + 0.2 * 0.06)
-    np.testing.assert_allclose((u[-1] - u[0]).mean() * 3, made, rtol=2e-2, atol=1e-12)
-    assert float(numbers["body.drag"]) > 0.1
-    assert ("body.x" in numbers) == (body in ("on its way", "turning", "swelling"))
-    inside = simulation.observe(state, simulation.params)["body_distance"] < 0
-    assert abs(float(inside.mean()) * 9 - np.pi * 0.12 * {"turned and larger": 1.44}.get(body, 1.0)) < 0.08
-
-
-@pytest.mark.parametrize("position", [[0, 0, 0], [0, "0.1*time", 0]])
-def test_obstacles_in_space(position):
-    side = {"cells": 12, "from": -1.5, "length": 3, "lower": "free_slip", "upper": "free_slip"}
-    simulation = flow.system(
-        axes={"x": {**STREAM["x"], "cells": 12}, "y": side, "z": side},
-        viscosity=0.05,
-        initial={"u": 1},
-        obstacles={"ball": {"shape": "sphere", "radius": 0.6, "position": position}},
-        parameters={"time_step": 0.02},
-    )
-    state = steps(simulation, 2)
-    numbers = simulation.diagnose(state, simulation.params)
-    assert float(numbers["ball.drag"]) > 0.1 and abs(float(numbers["ball.side_force"])) < 1e-10
-    assert float(numbers["divergence"]) < 1e-11
-
-
-SHAPES = {
-    "circle": ({"radius": "size"}, np.pi * 0.25),
-    "ellipse": ({"half_axes": ["size", 0.4]}, np.pi * 0.2),
-    "box": ({"half_widths": ["size", 0.4], "rounding": 0.1}, 0.8 - (4 - np.pi) * 0.01),
-    "capsule": ({"radius": 0.4, "half_length": "size - 0.1"}, 0.64 + np.pi * 0.16),
-    "polygon": ({"corners": [["-size", -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, "size"]]}, 1.0),
-    "airfoil": ({"digits": "0040", "chord": "4*size"}, 1.1),
-}
-
-
-@pytest.mark.parametrize("shape", [*SHAPES, "distance"])
-def test_obstacles_of_every_plane_shape(shape):
-    keys, area = SHAPES.get(shape, ({}, np.pi * 0.25))
-    what = {"distance": "hypot(x, y) - size"} if shape == "distance" else {"shape": shape, **keys}
-    simulation = flow.system(
-        axes={
-            name: {"cells": 40, "from": -2, "length": 4, "lower": "free_slip", "upper": "free_slip"} for name in "xy"
-        },
-        viscosity=0.1,
-        obstacles={"body": {**what, "position": [0.05, 0.02], "angle": 0.2}},
-        obstacle_method="direct_forcing",
-        parameters={"size": 0.5, "time_step": 0.01},
-    )
-    simulation.check_values(simulation.params, jax.random.key(0))
-    distance = flow_distance(simulation)
-    # Counted in cells of 0.01; an airfoil that thick has about 0.68 of chord times thickness.
-    assert float((distance < 0).sum()) * 0.01 == pytest.approx(area, rel=0.08)
-
-
-def flow_distance(simulation):
-    state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))
-    state = jax.tree.map(lambda f: np.zeros(f.shape, f.dtype), state)
-    return simulation.observe(state, simulation.params)["body_distance"]
-
 
 ROOM = {name: {"cells": 12, "from": -1.5, "length": 3, "lower": "wall", "upper": "wall"} for name in "xy"}
 CARRIED = {
@@ -257,26 +38,6 @@ def carrying(body, **more):
     )
 
 
-@pytest.mark.parametrize(
-    ("body", "method"),
-    [("on its way", "immersed_boundary"), ("at rest", "direct_forcing"), ("turning", "direct_forcing")],
-)
-def test_obstacles_beside_several_scalars(body, method):
-    simulation = carrying(body, obstacle_method=method)
-    state = steps(simulation, 5)
-    numbers = {name: float(value) for name, value in simulation.diagnose(state, simulation.params).items()}
-    # A uniform scalar stays uniform beside an insulated body, whose heat is zero.
-    np.testing.assert_allclose(state.scalar["dye"], 1, rtol=1e-12)
-    assert abs(numbers["body.dye_given"]) < 1e-12
-    assert numbers["body.heat_given"] > 0.1 and numbers["body.salt_given"] > 0.1
-    assert numbers["divergence"] < 1e-11
-    inside = np.asarray(simulation.observe(state, simulation.params)["body_distance"]) < -0.1
-    assert 0.01 < float(state.scalar["salt"].max()) < 0.6
-    assert float(np.abs(state.scalar["heat"][inside]).max()) < 1.2
-    described = simulation.quantities["body.heat_given"]
-    assert described.doc == "amount of heat that body gives per time, per length"
-
-
 def test_an_obstacle_of_changing_size_with_scalars_is_refused_by_name():
     with pytest.raises(
         UserError, match=r"obstacles\.body\.size changes in time, which obstacles beside scalars do not"
@@ -284,13 +45,12 @@ def test_an_obstacle_of_changing_size_with_scalars_is_refused_by_name():
         carrying("swelling")
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
+@over(
     [
         ({"haet": 1}, r"obstacles\.body\.scalars\.haet is not a scalar of this flow; did you mean 'heat'\?"),
         ({"heat": {"value": 1, "flux": 1}}, r"obstacles\.body\.scalars\.heat gives both a value and a flux"),
         ({"heat": "x"}, r"obstacles\.body\.scalars\.heat: column 1 of '>>>x': 'x' is not known here"),
-    ],
+    ]
 )
 def test_scalar_conditions_of_obstacles_are_checked(given, message):
     body = {"shape": "circle", "radius": 0.5, "position": [0, 0], "scalars": given}
@@ -322,7 +82,7 @@ FRICTIONS_REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", FRICTIONS_REFUSED)
+@over(list(FRICTIONS_REFUSED))
 def test_unsupported_friction_is_refused_by_name(case):
     changes, message = FRICTIONS_REFUSED[case]
     body = {"shape": "circle", "radius": 0.5, "position": [0, 0]}

@@ -103,7 +103,6 @@ def test_crossing_the_ends_of_periodic_axes_does_not_change_the_load(method):
     np.testing.assert_allclose(across, inside, atol=1e-8)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_derivatives_with_respect_to_a_motion_equal_central_differences(method):
     run, values = swimming(method), PARAMS | {"amplitude": 0.03, "turning": 0.3, "stream": 0.5}

@@ -111,8 +111,7 @@ def orders(name, method, implicit):
 def cases():
     for name, method, implicit in itertools.product(DATA, ("runge_kutta", "adams_bashforth"), (True, False)):
         label = f"{name}, {method}, {'implicit' if implicit else 'explicit'}"
-        # Explicit terms take everything at the start of a stage, whatever it is.
-        yield pytest.param(name, method, implicit, id=label, marks=() if implicit else pytest.mark.slow)
+        yield pytest.param(name, method, implicit, id=label)
 
 
 @pytest.mark.parametrize(("name", "method", "implicit"), [*cases()])

@@ -8,7 +8,6 @@ from simkit.core.rollout import segment
 from simkit.flow.systems.turbulent_channel import turbulent_channel
 
 
-@pytest.mark.slow
 def test_minimal_channel_has_the_published_mean_profile_and_stresses():
     """A mean over t = 8 to 24; half a minute on two quiet cores.
 

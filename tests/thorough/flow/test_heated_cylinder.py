@@ -15,7 +15,6 @@ from simkit.flow.stepping.time_step import fixed_time_step
 REYNOLDS, PRANDTL, CELLS = 20.0, 0.7, 12
 
 
-@pytest.mark.slow
 def test_nusselt_number_of_a_heated_cylinder_is_the_published_one():
     """Bharti, Chhabra and Eswaran, Heat Mass Transfer 43, 639 (2007), doi:10.1007/s00231-006-0155-1: 2.4653."""
     axes = (

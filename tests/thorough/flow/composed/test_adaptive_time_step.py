@@ -1,0 +1,160 @@
+"""Time steps that follow from the flow: what limits them, every combination of parts, and mistakes."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit import flow
+from simkit.errors import UserError
+from simkit.flow.diagnosis.measures import crossing_rate
+from tests.flow.composed.test_adaptive_time_step import AROUND, KEY, ROOM, begun
+from tests.thorough.flow.composed.test_combinations import domain_of
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+SPREADING = {
+    "friction": ({"viscosity": 2.0}, 2.0, (0, 1)),
+    "a field": ({"viscosity": "2*(1 + y)", "parameters": {"time_step": 0.1}}, 3.9, (0, 1)),
+    "a field of scalar and time": (
+        {"viscosity": "1 + dye*exp(-time)", "scalars": {"dye": {"diffusivity": 0.1, "initial": "4*y"}}},
+        4.8,
+        (0, 1),
+    ),
+    "the largest diffusivity": ({"scalars": {"a": {"diffusivity": 3.0}, "b": {"diffusivity": 1.0}}}, 3.0, (0, 1)),
+    "the explicit axis alone": ({"viscosity": 40.0, "implicit": ["y"]}, 40.0, (0,)),
+}
+
+
+@pytest.mark.parametrize(("method", "limit"), [("runge_kutta", 2.51), ("adams_bashforth", 1.0)])
+@pytest.mark.parametrize("case", SPREADING)
+def test_friction_and_diffusion_take_half_of_their_limit(case, method, limit):
+    settings, spreads, axes = SPREADING[case]
+    rate = sum(4 / h**2 for i, h in enumerate((0.25, 0.1)) if i in axes)
+    assert begun(method=method, **settings) == pytest.approx(limit / 2 / (rate * spreads), rel=1e-12)
+
+
+MOVING = {
+    # Half a cell of 0.25 at the speed 4.
+    "a wall": ({"lower": {"kind": "wall", "u": -4}}, 0.5 * 0.25 / 4),
+    # At rest at the start; after the step of the fastest axis, 0.1, at the speed 8.
+    "a wall that sets off": ({"lower": {"kind": "wall", "u": "80*time"}}, 0.5 * 0.25 / 8),
+    # Over the cells of 0.1 that the inflow enters, and along x.
+    "an inflow": ({"lower": {"kind": "inflow", "v": "2 + cos(pi*x)", "u": 1}, "upper": "outflow"}, 0.5 / (30 + 4)),
+}
+
+
+@pytest.mark.parametrize("case", MOVING)
+def test_speeds_of_sides_limit_the_step(case):
+    sides, length = MOVING[case]
+    axes = {"x": AROUND, "y": {"cells": 10, "to": 1, "lower": "wall", "upper": "wall", **sides}}
+    # The fluid inside follows the inflow at once, by the projection of the start; its largest rate is lower.
+    assert begun(axes=axes) == pytest.approx(length, rel=0.03 if case == "an inflow" else 1e-12)
+
+
+BODIES = {
+    "on its way": (
+        {"shape": "circle", "radius": 0.5, "position": ["0.3*sin(10*time)", "-0.2*sin(10*time)"]},
+        0.5 / (5 / 0.25),
+    ),
+    "setting off": (
+        {"shape": "circle", "radius": 0.5, "position": ["0.3*cos(10*time)", 0]},
+        0.5 / (3 * math.sin(1) / 0.25),
+    ),
+    "spinning": ({"shape": "circle", "radius": 0.55, "position": [0, 0], "spin": 2.0}, None),
+    "turning": ({"shape": "box", "half_widths": [0.55, 0.4], "position": [0, 0], "angle": "2*time"}, None),
+    "at rest": ({"shape": "circle", "radius": 0.5, "position": [0, 0]}, 0.1),
+}
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_speeds_of_obstacles_limit_the_step(case):
+    body, length = BODIES[case]
+    if length is None:
+        # The largest |2 y|/dx + |2 x|/dy of the cell centers inside.
+        x = np.abs((np.arange(12) - 5.5) * 0.25)
+        x, y = np.meshgrid(x, x)
+        inside = np.hypot(x, y) < 0.55 if case == "spinning" else (x < 0.55) & (y < 0.4)
+        length = 0.5 / (2 * (x + y)[inside].max() / 0.25)
+    found = begun(axes=ROOM, obstacles={"body": body}, parameters={"time_step": 0.1})
+    # The box turns to the later of both ends of the step.
+    assert found == pytest.approx(length, rel=1e-10)
+
+
+# Of method, friction, scalars, obstacle and dimension all combinations run.
+FRICTION = {"explicit": {"implicit": []}, "implicit": {"implicit": ["x", "y"]}}
+OBSTACLES = {"none": None, "at rest": [0.1, 0], "moving": ["0.3*sin(3*time)", 0.1]}
+TABLE = list(itertools.product(("runge_kutta", "adams_bashforth"), FRICTION, (False, True), OBSTACLES, (2, 3)))
+
+
+@pytest.mark.parametrize(("method", "friction", "carries", "obstacle", "dimension"), TABLE)
+def test_every_combination_runs_within_its_limits(method, friction, carries, obstacle, dimension):
+    axes = dict(ROOM)
+    position = OBSTACLES[obstacle]
+    if dimension == 3:
+        axes = {name: {**side, "cells": 10} for name, side in ROOM.items()}
+        axes["z"] = {"cells": 10, "from": -1.5, "length": 3, "periodic": True}
+        position = position and [*position, 0]
+    body = {"shape": "circle" if dimension == 2 else "sphere", "radius": 0.55, "position": position}
+    simulation = flow.system(
+        axes={**axes, "y": {**axes["y"], "upper": {"kind": "wall", "u": "1 + 2*sin(5*time)"}}},
+        viscosity="nu",
+        initial={"u": "0.6*cos(y)*sin(2*x)", "v": "0.3*x*y"},
+        scalars={"heat": {"diffusivity": "2*nu", "initial": "x"}, "salt": {"diffusivity": 0.01}} if carries else {},
+        force={"y": "heat"} if carries else {},
+        obstacles={} if position is None else {"body": {**body, **({"scalars": {"salt": 1}} if carries else {})}},
+        method=method,
+        courant_number=0.45,
+        parameters={"nu": 0.02, "time_step": 0.2},
+        **FRICTION[friction],
+    )
+    simulation.check_values(simulation.params, KEY)
+
+    def run(params):
+        def advance(state, _):
+            cells = jnp.max(crossing_rate(state.velocity, grid))
+            state = simulation.step(state, params)
+            return state, (state.time_step, cells)
+
+        return jax.lax.scan(advance, simulation.init(params, KEY), length=5)
+
+    grid = flow.domain(*domain_of(axes)).grid
+    # Compiled without optimizations, which would take longer than all steps do.
+    program = jax.jit(run).lower(simulation.params).compile({"xla_backend_optimization_level": 0})
+    state, (lengths, cells) = program(simulation.params)
+    numbers = simulation.diagnose(state, simulation.params)
+    np.testing.assert_allclose(numbers["time"], lengths.sum(), rtol=1e-14)
+    assert float(numbers["last_time_step"]) == float(lengths[-1])
+    assert float(numbers["divergence"]) < 1e-11
+    assert (lengths * cells <= 0.45 * (1 + 1e-12)).all() and lengths.max() <= 0.2
+    # Each step makes use of what one of its limits allows, and they differ as the flow and the lid do.
+    assert len(set(np.asarray(lengths))) == 5
+    lid = 3 / axes["x"]["cells"]
+    allowed = 0.45 / np.maximum(cells, 3 / lid)
+    assert (lengths >= 0.5 * np.minimum(allowed, 0.2)).all()
+
+
+def test_a_flow_at_rest_takes_the_longest_step():
+    assert begun() == 0.1
+
+
+def test_a_wall_crosses_narrow_cells_where_they_are():
+    # Along the lid the cells of 0.1 lie at the left end, where it is slow; those of 0.4 elsewhere.
+    faces = [0, 0.1, 0.2, 0.3, 0.7, 1.1, 1.5, 1.9]
+    walls = {"lower": "wall", "upper": "wall"}
+    axes = {
+        "x": {"faces": faces, **walls},
+        "y": {"cells": 10, "to": 1, "lower": "wall", "upper": {"kind": "wall", "u": "where(x < 0.5, 1, 2)"}},
+    }
+    # At the face at 0.3 the narrower cell is taken: 1/0.1 there, 2/0.4 beyond.
+    assert begun(axes=axes) == pytest.approx(0.5 * 0.1, rel=1e-12)
+
+
+def test_an_immersed_boundary_is_refused_and_direct_forcing_is_chosen():
+    body = {"body": {"shape": "circle", "radius": 0.5, "position": [0, 0]}}
+    with pytest.raises(UserError, match="an immersed boundary does not support a time step that changes; choose"):
+        begun(axes=ROOM, obstacles=body, obstacle_method="immersed_boundary")
+    assert begun(axes=ROOM, obstacles=body) == 0.1

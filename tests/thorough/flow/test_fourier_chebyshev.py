@@ -1,0 +1,117 @@
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.ensemble import ensemble
+from simkit.core.rollout import segment, trajectory
+from simkit.core.status import Status, status_of
+from simkit.flow.spectral.galerkin import fields
+from simkit.flow.spectral.stokes_modes import stokes_modes
+from tests.flow import test_fourier_chebyshev as quick
+from tests.flow.flows import over
+from tests.flow.test_fourier_chebyshev import SMALL, STRONG, after, channel, compiled
+
+
+def test_observed_arrays_fit_their_dimensions_and_coordinates(x64):
+    sim = channel()
+    state, measured, params = after(1)
+    observed = sim.observe(state, params)
+    sizes = {name: len(values) for name, values in sim.coordinates.items()}
+    assert sizes == {"x": 8, "y": 6, "sides": 4}
+    assert observed.keys() == sim.dimensions.keys()
+    for name, array in observed.items():
+        assert array.shape == tuple(sizes[axis] for axis in sim.dimensions[name])
+    np.testing.assert_allclose(observed["speed"] ** 2, observed["u"] ** 2 + observed["v"] ** 2, rtol=1e-14)
+    np.testing.assert_allclose(observed["vorticity_fluctuation"].mean(axis=0), 0, atol=1e-14)
+    assert all(value.shape == () for value in measured.values())
+
+
+@over([("float32", 6e-8), ("float64", 1e-16)])
+def test_no_divergence_and_no_slip(precision, rounding):
+    with jax.enable_x64(precision == "float64"):
+        state, measured, _ = after(40, "rest")
+        modes = stokes_modes(SMALL["points"], SMALL["length"])
+        u, v, _ = fields(modes, np.linspace(0, 5, 7), np.array([-1.0, 1.0]))(state.amplitudes)
+    assert float(measured["fluctuation_energy"]) > 1e-3
+    # Velocities up to 1, differentiated by a matrix with entries up to 17^2/3; u is a sum of slopes up to 17.
+    assert float(measured["divergence"]) < 300 * rounding
+    assert np.max(np.abs(u)) < 100 * rounding and np.max(np.abs(v)) < 100 * rounding
+
+
+def test_a_mirrored_flow_stays_mirrored(x64):
+    _, init, advance, _ = compiled("laminar", SMALL["points"], "float64")
+    params = {name: jnp.asarray(value) for name, value in (STRONG | {"wall_velocity": 0.0}).items()}
+    state = init(params, jax.random.key(0))
+    y = np.array([0.3])
+    modes = stokes_modes(SMALL["points"], SMALL["length"])
+    # psi(y) becomes -psi(-y), so a mode is kept if its slope is even, and changes its sign if it is odd.
+    flip = np.sign(modes.at(y, 1) * modes.at(-y, 1)).swapaxes(1, 2)
+    assert set(flip.flat) == {-1.0, 1.0}
+    flipped = advance(dataclasses.replace(state, amplitudes=flip * state.amplitudes), params, 40)
+    # Rounding in each of 40 steps.
+    np.testing.assert_allclose(flipped.amplitudes, flip * advance(state, params, 40).amplitudes, atol=1e-13)
+
+
+def test_too_long_a_time_step_is_reported():
+    state, _, params = after(200, time_step=5.0)
+    assert status_of(channel())(state, params) == Status.NON_FINITE
+
+
+def test_the_largest_allowed_time_step_is_stable(x64):
+    """Little viscosity, strong eddies, and a Courant number just below 0.7."""
+    settings = {"reynolds": 1e5, "perturbation": 0.1, "forcing": 1.0, "wall_velocity": 0.0, "time_step": 0.3}
+    start, end = (after(steps, **settings)[1] for steps in (0, 600))
+    assert 0.5 < start["courant_number"] < 0.7
+    # Pressure supplies no more than friction of the laminar flow takes, 4/3 / 1e5 in a unit of time.
+    assert end["kinetic_energy"] < start["kinetic_energy"] + 1e-5 * 4 / 3 * 180
+
+
+def test_a_sweep_over_viscosity_compiles_once_and_equals_single_runs(x64):
+    sim, traces = channel(), []
+
+    def step(state, params):
+        traces.append(1)
+        return sim.step(state, params)
+
+    counted = dataclasses.replace(sim, step=step)
+    reynolds = jnp.geomspace(10.0, 1000.0, 16)
+    run = jax.jit(trajectory(ensemble(counted, ["reynolds"]), 6, 3))
+    keys = jnp.broadcast_to(jax.random.key(0), 16)
+    _, _, together = run(sim.params | {"reynolds": reynolds}, keys)
+    once = len(traces)
+    run(sim.params | {"reynolds": 2 * reynolds}, keys)
+    assert len(traces) == once > 0
+    for member in (0, 15):
+        _, alone, _ = after(6, reynolds=reynolds[member])
+        for name, expected in alone.items():
+            # Vectorized sums are rounded in another order.
+            np.testing.assert_allclose(together[name][-1, member], expected, rtol=1e-12, atol=1e-13)
+
+
+def test_derivatives_equal_central_differences(x64):
+    sim, key = channel("rest", reynolds=20.0, time_step=0.2), jax.random.key(0)
+
+    def measure(params):
+        state = segment(sim, 16)(sim.init(params, key), params)
+        measured = sim.diagnose(state, params)
+        return jnp.stack([measured[name] for name in ("bulk_velocity", "fluctuation_energy", "growth_rate")])
+
+    reverse, forward = jax.jit(jax.jacrev(measure))(sim.params), jax.jit(jax.jacfwd(measure))(sim.params)
+    compiled = jax.jit(measure)
+    for name, value in sim.params.items():
+        step = 6e-6 * value
+        difference = (compiled(sim.params | {name: value + step}) - compiled(sim.params | {name: value - step})) / (
+            2 * step
+        )
+        # Truncation is (6e-6)^2 and rounding 1e-16/6e-6 of terms up to 100 times as large as their sum.
+        np.testing.assert_allclose(reverse[name], difference, rtol=1e-6, atol=1e-10 / value)
+        np.testing.assert_allclose(reverse[name], forward[name], rtol=1e-10, atol=1e-13)
+        assert np.all(np.abs(reverse[name] * value) > 1e-6)
+
+
+@pytest.mark.usefixtures("x64")
+def test_laminar_flow_is_steady_where_a_wave_may_start():
+    quick.test_laminar_flow_is_steady.check("tollmien_schlichting")

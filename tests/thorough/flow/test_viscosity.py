@@ -1,0 +1,198 @@
+"""Viscosity as a field of the velocity: non-Newtonian fluids and turbulence models."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.errors import UserError
+from simkit.flow.boundary.domain import domain, no_motion
+from simkit.flow.equations import Equations
+from simkit.flow.grid import bounded_axis, periodic_axis
+from simkit.flow.obstacles.body import Body
+from simkit.flow.obstacles.direct_forcing import DirectForcing
+from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
+from simkit.flow.obstacles.shapes import ball
+from simkit.flow.operators.diffusion import shear
+from simkit.flow.operators.stress import squared_shear_rate
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import fixed_time_step
+from tests.differences import central_difference
+from tests.flow.flows import solenoidal_noise, uniform_channel
+from tests.flow.test_viscosity import one, still
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+SCHEMES = {
+    "runge_kutta": {"method": "runge_kutta"},
+    "adams_bashforth": {"method": "adams_bashforth"},
+    "adams_bashforth, implicit": {"method": "adams_bashforth", "implicit": (0, 1), "implicit_viscosity": "bound"},
+    "adams_bashforth, implicit across": {"method": "adams_bashforth", "implicit": (1,), "implicit_viscosity": "bound"},
+}
+
+
+def params_of(**values):
+    return {name: jnp.asarray(value) for name, value in values.items()}
+
+
+def power_law(place):
+    """Nu = (shear rate)^(n - 1), bounded where there is no shear."""
+
+    def viscosity(velocity, params):
+        rate = squared_shear_rate(velocity, no_motion(place), place)
+        return (rate + params["least_rate"] ** 2) ** ((params["exponent"] - 1) / 2)
+
+    return viscosity
+
+
+@functools.cache
+def power_law_flow(cells, scheme):
+    """``run(velocity, params, steps)`` of the flow that a unit force drives between two walls."""
+    place = uniform_channel((4, cells), 2.0)
+    start, step = stepper(
+        Equations(
+            place,
+            power_law(place),
+            fixed_time_step,
+            force=lambda velocity, scalar, params, time: (params["force"], 0.0),
+            **SCHEMES[scheme],
+        )
+    )
+
+    @jax.jit
+    def run(velocity, params, steps):
+        return jax.lax.fori_loop(0, steps, lambda _, s: step(s, params), start(velocity, params)).velocity
+
+    return place, run
+
+
+def exact_power_law(y, n=0.5):
+    """Poiseuille flow of a power-law fluid under a unit force: n/(n + 1) (1 - |y|^(1 + 1/n))."""
+    return n / (n + 1) * (1 - np.abs(y) ** (1 + 1 / n))
+
+
+def test_power_law_fluid_has_its_poiseuille_profile_to_second_order():
+    errors = []
+    for cells in (16, 32, 64):
+        place, run = power_law_flow(cells, "adams_bashforth, implicit")
+        # The bound on the viscosity, 1e-4^(-1/2), bends the profile by 1e-6. Steps are 800 to 12,000 times as long as
+        # explicit friction of that viscosity would bear.
+        params = params_of(exponent=0.5, least_rate=1e-4, force=1.0, bound=100.0, time_step=0.03)
+        y = place.grid.axes[1].centers
+        begin = jnp.broadcast_to(jnp.asarray(exact_power_law(y)), place.grid.cells), still(place)[1]
+        u, v = run(begin, params, 1800)
+        again = run((u, v), params, 200)[0]
+        assert jnp.max(jnp.abs(again - u)) < 1e-6
+        errors.append(float(jnp.max(jnp.abs(u[0] - exact_power_law(y)))))
+    # The viscosity on the wall, that of the nearest cells, and the mean of two cells each leave up to h^2/4.
+    assert errors[1] < 2 * (2 / 32) ** 2 / 4
+    # The next term, of third order, takes 1.5 h of it away: orders of 1.83 and 1.92.
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert 1.8 < orders[0] < orders[1] < 2
+    assert orders[1] > 1.9
+
+
+@pytest.mark.parametrize("scheme", ["adams_bashforth, implicit", "adams_bashforth, implicit across"])
+def test_every_method_converges_to_the_same_steady_flow(scheme):
+    params = params_of(exponent=0.7, least_rate=0.05, force=1.0, bound=2.5, time_step=0.004)
+    place, run = power_law_flow(8, "runge_kutta")
+    expected = run(still(place), params, 4000)[0]
+    found = power_law_flow(8, scheme)[1](still(place), params | {"time_step": jnp.asarray(0.05)}, 500)[0]
+    assert jnp.max(jnp.abs(found - expected)) < 1e-9
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_velocity_has_the_order_of_its_method_in_time(scheme):
+    place, run = power_law_flow(8, scheme)
+    params = params_of(exponent=0.7, least_rate=0.3, force=1.0, bound=2.3)
+    waves = jax.tree.map(lambda f: 0.05 * f, solenoidal_noise(place.grid, 0))
+    velocity = waves[0] + 0.4 * jnp.asarray(1 - place.grid.axes[1].centers ** 2), waves[1]
+    ends = [run(velocity, params | {"time_step": jnp.asarray(0.1 / n)}, n)[0] for n in (100, 200, 400)]
+    order = np.log2(jnp.max(jnp.abs(ends[0] - ends[1])) / jnp.max(jnp.abs(ends[1] - ends[2])))
+    # The shortest waves decay at a rate of 200: the next term is smaller by this times the step, 0.05.
+    assert order == pytest.approx(3 if scheme == "runge_kutta" else 2, abs=0.2)
+
+
+@pytest.mark.parametrize("scheme", ["runge_kutta", "adams_bashforth, implicit"])
+def test_derivative_with_respect_to_the_exponent_equals_central_differences(scheme):
+    place, run = power_law_flow(8, scheme)
+    waves = jax.tree.map(lambda f: 0.1 * f, solenoidal_noise(place.grid, 0))
+    params = params_of(exponent=0.7, least_rate=0.1, force=1.0, bound=2.0, time_step=0.003)
+
+    @jax.jit
+    def flow_rate(params):
+        return jnp.mean(run(waves, params, 40)[0])
+
+    expected = central_difference(flow_rate, params, ["exponent"])["exponent"]
+    found = jax.jacfwd(lambda n: flow_rate(params | {"exponent": n}))(params["exponent"])
+    assert found == pytest.approx(float(expected), rel=1e-7)
+    assert abs(found) > 1e-4
+
+
+KAPPA, DAMPING, RE_TAU = 0.41, 26.0, 180.0
+
+
+def mixing_length(y):
+    """Prandtl's mixing length with van Driest's damping, at a distance from the wall in half-widths."""
+    return KAPPA * y * (1 - np.exp(-y * RE_TAU / DAMPING))
+
+
+def test_mixing_length_model_with_damping_has_the_profile_of_its_equation():
+    """Van Driest, J. Aeronaut. Sci. 23, 1007 (1956), doi:10.2514/8.3713."""
+    # (1/Re + l^2 g) g = 1 - y for the slope g of the mean velocity, integrated by the trapezoid.
+    y = np.linspace(0, 1, 200_001)
+    squared = mixing_length(y) ** 2
+    slope = 2 * (1 - y) / (1 / RE_TAU + np.sqrt(1 / RE_TAU**2 + 4 * squared * (1 - y)))
+    mean = np.concatenate([[0], np.cumsum((slope[1:] + slope[:-1]) / 2 * np.diff(y))])
+    errors = []
+    for cells in (24, 48):
+        across = bounded_axis(2 * cells, 2.0, 0.0, 2.0)
+        half = domain((periodic_axis(4, 16.0), type(across)(across.faces[: cells + 1])), (None, ("wall", "free_slip")))
+        length = jnp.asarray(mixing_length(half.grid.axes[1].centers))
+
+        def viscosity(velocity, params, place=half, length=length):
+            return 1 / params["reynolds"] + length**2 * jnp.sqrt(squared_shear_rate(velocity, no_motion(place), place))
+
+        start, step = stepper(
+            Equations(
+                half,
+                viscosity,
+                fixed_time_step,
+                force=lambda velocity, scalar, params, time: (1.0, 0.0),
+                method="adams_bashforth",
+                implicit=(1,),
+                implicit_viscosity="bound",
+            )
+        )
+        params = params_of(reynolds=RE_TAU, bound=0.2, time_step=0.01)
+        exact = np.interp(half.grid.axes[1].centers, y, mean)
+        begin = jnp.broadcast_to(jnp.asarray(exact), half.grid.cells), jnp.zeros(half.grid.shape(1))
+
+        @jax.jit
+        def run(begin, params, start=start, step=step):
+            return jax.lax.fori_loop(0, 2000, lambda _, s: step(s, params), start(begin, params)).velocity[0]
+
+        u = run(begin, params)
+        errors.append(float(jnp.max(jnp.abs(u[0] - exact)) / mean[-1]))
+        # The wall carries the force.
+        assert shear(u, 0, 1, no_motion(half), half)[0, 0] / RE_TAU == pytest.approx(1, abs=0.02)
+    assert errors[1] < 2e-3
+    assert errors[0] / errors[1] > 3.3
+
+
+def test_direct_forcing_supports_a_field_and_the_immersed_boundary_refuses_it():
+    place, center = uniform_channel((12, 12), 2.0), (0.9, 0.1)
+    bodies = {"body": Body(lambda params: ball(center, 0.5), lambda params: center, points=16)}
+    body = DirectForcing(place, bodies)
+    params, velocity = params_of(time_step=0.002), jax.tree.map(lambda f: 0.1 * f, solenoidal_noise(place.grid, 0))
+    loads = []
+    for viscosity in (0.05, lambda velocity, params: jnp.full(place.grid.cells, 0.05)):
+        start, step = stepper(Equations(place, viscosity, fixed_time_step, obstacle=body, method="adams_bashforth"))
+        loads.append(jax.jit(lambda s=start, t=step: t(s(velocity, params), params).load)())
+    assert jnp.max(jnp.abs(loads[0])) > 1e-3
+    np.testing.assert_allclose(loads[1], loads[0], rtol=1e-10, atol=1e-12)
+    immersed = ImmersedBoundary(place, bodies, 0.05)
+    with pytest.raises(UserError, match="an immersed boundary does not support a viscosity that varies; choose"):
+        immersed.check_equations(Equations(place, one, fixed_time_step))
