@@ -8,7 +8,6 @@ import pytest
 from simkit.cli.main import main
 from simkit.scenario.contents import bare_scenario, contents_of
 from simkit.scenario.json_schema import schema_of
-from tests.every import every
 
 FILE = """
 name = "eddies"
@@ -122,20 +121,3 @@ def test_expressions_are_in_the_schema_of_files():
     properties = schema_of(scenario, contents_of(scenario))["properties"]
     assert set(properties["quantities"]["additionalProperties"]["properties"]) == {"expression", "unit", "doc"}
     assert "expression" in properties["objectives"]["additionalProperties"]["properties"]
-
-
-@every(
-    ("objective", "message"),
-    [
-        ("time_mean(lift)", "objective: column 11 of 'time_mean(>>>lift)': 'lift' is not known here"),
-        ("time_mean(u)", "objective: 'time_mean(u)' has one number for each x and y; reduce it by mean"),
-        ("final(at(u, x=2, y=3))", "'3' is beyond the values along y, from -0.83"),
-        ("final(at(u, z=2))", "names 'z', which is no axis with coordinates here"),
-        ("late_intensit", "did you mean 'late_intensity'?"),
-        ("final(mean_u) > 3", "is a condition where a number is needed"),
-    ],
-)
-def test_mistakes_in_an_objective_are_one_line(eddies, objective, message, capsys):
-    assert main(["grad", str(eddies), "--wrt", "reynolds", "--objective", objective]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and message in error

@@ -6,17 +6,8 @@ import pytest
 import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
-from simkit.storage.archives import read_arrays
-from simkit.storage.run_directory import RunDirectory
 from tests.every import every
 from tests.toys import PENDULUMS, toy
-
-
-def test_only_arrays_that_the_objective_needs_are_stored(tmp_path):
-    simkit.value_and_grad(toy(), "frequency", objective="time_mean(energy)", output=tmp_path / "found")
-    directory = RunDirectory.open(tmp_path / "found")
-    segment = read_arrays(directory.path / "segments" / "000001.npz", directory.seal.of("segment 1"))
-    assert [name for name in segment if not name.startswith("state.")] == ["diagnosed.energy", "status"]
 
 
 @every(

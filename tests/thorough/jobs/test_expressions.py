@@ -114,3 +114,20 @@ def test_mistakes_in_a_file_are_one_line(eddies, before, after, message, capsys)
     assert main(["run", str(eddies), "--no-render"]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "eddies.toml" in error and message in error
+
+
+@every(
+    ("objective", "message"),
+    [
+        ("time_mean(lift)", "objective: column 11 of 'time_mean(>>>lift)': 'lift' is not known here"),
+        ("time_mean(u)", "objective: 'time_mean(u)' has one number for each x and y; reduce it by mean"),
+        ("final(at(u, x=2, y=3))", "'3' is beyond the values along y, from -0.83"),
+        ("final(at(u, z=2))", "names 'z', which is no axis with coordinates here"),
+        ("late_intensit", "did you mean 'late_intensity'?"),
+        ("final(mean_u) > 3", "is a condition where a number is needed"),
+    ],
+)
+def test_mistakes_in_an_objective_are_one_line(eddies, objective, message, capsys):
+    assert main(["grad", str(eddies), "--wrt", "reynolds", "--objective", objective]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and message in error

@@ -218,3 +218,10 @@ def test_the_derivative_of_an_equilibrium_within_a_limit(tmp_path):
     assert "an equilibrium holds no states" in RunDirectory.open(tmp_path / "run").manifest["request"]["fit"]
     with pytest.raises(UserError, match="at least, and 10 B may be used; pass a larger memory="):
         simkit.value_and_grad(toy(SPRINGS), wrt, output=tmp_path / "more", memory=10)
+
+
+def test_only_arrays_that_the_objective_needs_are_stored(tmp_path):
+    simkit.value_and_grad(toy(), "frequency", objective="time_mean(energy)", output=tmp_path / "found")
+    directory = RunDirectory.open(tmp_path / "found")
+    segment = read_arrays(directory.path / "segments" / "000001.npz", directory.seal.of("segment 1"))
+    assert [name for name in segment if not name.startswith("state.")] == ["diagnosed.energy", "status"]
