@@ -8,9 +8,10 @@ import jsonschema
 import numpy as np
 import pytest
 
-import simkit
 from simkit.cli.main import main
+from simkit.core.converge import converge
 from simkit.core.settings import read, schema_of
+from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.molecular.composed.settings import SETTINGS
 from simkit.scenario.build import build
@@ -67,11 +68,11 @@ def ring(settings, names):
     "minimizer": (
         "cautious",
         """
-from simkit.molecular.minimizers import lbfgs
+from simkit.molecular.minimizers import gradient_descent
 
 @part(keys={"caution": number("divides the longest move", 2.0, (1.0, 100.0))})
 def cautious(caution):
-    return lbfgs(maximum_displacement=0.2 / caution)
+    return gradient_descent(maximum_displacement=0.2 / caution)
 """,
     ),
     "thermostat": (
@@ -185,23 +186,37 @@ def written(path, text):
 
 
 def test_potential_field_start_and_minimizer_of_another_package_relax_a_file(x64, tmp_path):
-    run = simkit.run(written(tmp_path / "rest.toml", RELAXATION), output=None)
-    size = 1.0
-    # Three equal distances sqrt(3) R: 3 q^2 exp(-d) / d + 3 k R^2 / 2.
+    made = build(load(written(tmp_path / "rest.toml", RELAXATION)))
+
+    @jax.jit
+    def relaxed(params):
+        start = made.init(params, jax.random.key(0))
+        end = converge(made, 1000)(start, params)
+        return made.diagnose(start, params)["energy"], end.status, made.observe(end.state, params)["position"]
+
+    first, status, position = relaxed(made.params)
+    # Three equal distances sqrt(3) R: 3 q^2 exp(-d) / d + 3 k R^2 / 2, with R = 1 at the start.
     energy = lambda r: 3 * 1.5**2 * np.exp(-np.sqrt(3) * r) / (np.sqrt(3) * r) + 3 * 2.0 * r**2 / 2  # noqa: E731
-    assert float(run["energy"][0]) == pytest.approx(energy(size), rel=1e-12)
-    radii = np.linalg.norm(run["position"].values[-1], axis=1)
+    assert float(first) == pytest.approx(energy(1.0), rel=1e-12) and int(status) == Status.CONVERGED
+    radii = np.linalg.norm(position, axis=1)
     assert energy(radii[0]) < min(energy(0.999 * radii[0]), energy(1.001 * radii[0]))
     np.testing.assert_allclose(radii, radii[0], rtol=1e-7)
 
 
 def test_thermostat_and_barostat_of_another_package_move_a_file(x64, tmp_path):
-    run = simkit.run(written(tmp_path / "moves.toml", DYNAMICS), output=None)
-    assert np.isfinite(run["energy"]).all() and float(run["volume"][-1]) != float(run["volume"][0])
+    made = build(load(written(tmp_path / "moves.toml", DYNAMICS)))
+
+    @jax.jit
+    def moved(params):
+        start = made.init(params, jax.random.key(0))
+        end = jax.lax.fori_loop(0, 4, lambda _, state: made.step(state, params), start)
+        return [(made.diagnose(state, params), made.observe(state, params)["cell"]) for state in (start, end)]
+
+    (first, cell), (last, deformed) = moved(made.params)
+    assert np.isfinite(last["energy"]) and float(last["volume"]) != float(first["volume"])
     # At this rate the velocities have the temperature of the bath in the middle of every step.
-    assert float(run["temperature"][-1]) == pytest.approx(0.4 + 4 * 0.005, rel=0.2)
-    cell = run["cell"].values[-1]
-    assert cell[0, 0] / cell[1, 1] != pytest.approx(run["cell"].values[0][0, 0] / run["cell"].values[0][1, 1])
+    assert float(last["temperature"]) == pytest.approx(0.4 + 4 * 0.005, rel=0.2)
+    assert float(deformed[0, 0] / deformed[1, 1]) != pytest.approx(float(cell[0, 0] / cell[1, 1]))
 
 
 WRONG = {
@@ -240,9 +255,9 @@ def test_a_wrong_key_of_a_part_from_outside_is_one_line_with_its_remedy(tmp_path
 
 
 def test_a_value_out_of_the_bounds_that_a_part_declares_is_refused_before_a_run(x64, tmp_path):
-    made = build(load(written(tmp_path / "moves.toml", DYNAMICS.replace('"1/time_step"', '"-1/time_step"'))))
+    file = written(tmp_path / "moves.toml", DYNAMICS.replace('"1/time_step"', '"-1/time_step"'))
     with pytest.raises(UserError, match=r"dynamics\.rate = -200 is outside \[0, 1e\+06\]; choose one within"):
-        made.check_values(made.params, jax.random.key(0))
+        build(load(file))
 
 
 def test_keys_of_parts_from_outside_are_shown_with_unit_and_meaning(capsys):

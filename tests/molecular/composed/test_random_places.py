@@ -49,18 +49,6 @@ def test_the_part_of_a_cell_or_a_ball_that_balls_fill():
     assert ball.filled() == pytest.approx(5 * (0.25 / 1.75) ** 3)
 
 
-def test_random_positions_keep_away_from_walls_by_their_diameter(x64):
-    made = fluid([LOWER, UPPER])
-    start = jax.jit(lambda key: made.init(made.params, key).position)
-    diameter = np.where(np.arange(40) < 34, 1.0, 0.5)
-    for seed in range(2):
-        position = np.asarray(start(jax.random.key(seed)))
-        assert (position[:, 1] >= 0.9 * diameter).all(), seed
-        assert (HEIGHT - position[:, 1] >= 0.9 * diameter).all(), seed
-        # The particles fill the room that is left: the small ones reach nearer to the walls.
-        assert np.ptp(position[:, 1]) > HEIGHT - 2.5, seed
-
-
 def test_walls_without_room_between_them_are_refused(x64):
     made = fluid([LOWER, {**UPPER, "distance": "1.2 - y"}])
     with pytest.raises(UserError, match=r"start\.separation = 0\.9 .* two, or one and a wall, are 0\.\d+ diameters"):

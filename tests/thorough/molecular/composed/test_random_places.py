@@ -43,3 +43,15 @@ def test_dynamics_between_walls_from_random_positions_keep_their_energy(x64):
     assert abs(total[-1] / total[0] - 1) < 1e-3
     y = run["position"].values[..., 1]
     assert ((y > 0) & (y < HEIGHT)).all()
+
+
+def test_random_positions_keep_away_from_walls_by_their_diameter(x64):
+    made = fluid([LOWER, UPPER])
+    start = jax.jit(lambda key: made.init(made.params, key).position)
+    diameter = np.where(np.arange(40) < 34, 1.0, 0.5)
+    for seed in range(2):
+        position = np.asarray(start(jax.random.key(seed)))
+        assert (position[:, 1] >= 0.9 * diameter).all(), seed
+        assert (HEIGHT - position[:, 1] >= 0.9 * diameter).all(), seed
+        # The particles fill the room that is left: the small ones reach nearer to the walls.
+        assert np.ptp(position[:, 1]) > HEIGHT - 2.5, seed

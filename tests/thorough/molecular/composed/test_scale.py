@@ -148,3 +148,16 @@ def test_a_periodic_field_may_vanish_at_the_sides_of_its_cell():
         parameters={"a": 0.05},
     )
     simulation.check_values(simulation.params, jax.random.key(0))
+
+
+def test_a_particle_that_no_field_holds_is_not_at_rest():
+    simulation = molecular.system(
+        particles={"A": {"count": 1}},
+        start={"positions": [[1, 2]]},
+        fields=[{"energy": "g*y"}],
+        dimension=2,
+        parameters={"g": 0.1},
+    )
+    params = simulation.params
+    found = jax.jit(lambda key: converge(simulation, 50)(simulation.init(params, key), params))(jax.random.key(0))
+    assert int(found.status) == Status.MAX_STEPS

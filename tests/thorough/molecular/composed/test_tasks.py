@@ -5,8 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import simkit
 from simkit import molecular
 from simkit.core.rollout import segment
+from simkit.errors import UserError
 
 
 def displaced(**more):
@@ -42,3 +44,18 @@ def test_displacement_leaves_out_a_common_drift_of_free_particles(x64):
     found, away = displaced()
     # Free particles start without momentum, so that there is no drift to leave out.
     assert found == pytest.approx(np.asarray(away), abs=1e-12)
+
+
+@pytest.mark.parametrize("steps", [20, 30])
+def test_a_run_that_ends_before_its_relaxation_begins_is_refused(steps):
+    simulation = molecular.system(
+        particles={"A": {"count": 4}},
+        start={"lattice": "square", "repeats": [2, 2]},
+        interactions=[{"energy": "4*epsilon*(1/r**12 - 1/r**6)", "cutoff": 2.5}],
+        cell={"lengths": [6, 6]},
+        task=["dynamics", "relax"],
+        dynamics={"time_step": 0.001, "temperature": 0.1, "steps": steps},
+        parameters={"epsilon": 1.0},
+    )
+    with pytest.raises(UserError, match=rf"dynamics\.steps = {steps} is not below run\.steps = 20; lower it"):
+        simkit.run(simulation, steps=20)
