@@ -28,7 +28,8 @@ class Traced:
     def __init__(self, function: Callable[..., Any]) -> None:
         """Wrap a function; nothing is traced yet."""
         self.function = function
-        self._last = last = [None]
+        last: list[Any] = [None]
+        self._last = last
 
         # Refers to no `Traced`, so that programs and constants end with the simulation, not with a later collection.
         @functools.wraps(function, updated=())
