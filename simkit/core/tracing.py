@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -27,7 +28,8 @@ class Traced:
     def __init__(self, function: Callable[..., Any]) -> None:
         """Wrap a function; nothing is traced yet."""
         self.function = function
-        self._last = last = [None]
+        last: list[Any] = [None]
+        self._last = last
 
         # Refers to no `Traced`, so that programs and constants end with the simulation, not with a later collection.
         @functools.wraps(function, updated=())
@@ -48,9 +50,9 @@ class Traced:
         """Return the result of the function."""
         return self._program(*arguments, **keywords)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Traced":
-        """Return the function itself, as of any function."""
-        return self
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle the function without its traces."""
+        return Traced, (self.function,)
 
 
 def _shape(leaf: Any) -> Any:
@@ -69,6 +71,11 @@ class Programs:
         """Keep nothing yet, and later at most ``most`` entries."""
         self._most = most
         self._kept: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle nothing of what is kept."""
+        return Programs, (self._most,)
 
     def found[T](self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what is kept under a key in the present precision of JAX; it is made if there is nothing.
@@ -86,15 +93,17 @@ class Programs:
     def kept(self, key: Hashable) -> Any:
         """Return what is kept under a key in the present precision of JAX, or ``None``."""
         key = (bool(jax.config.jax_enable_x64), key)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-        return self._kept.get(key)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
 
     def keep[T](self, key: Hashable, value: T) -> T:
         """Keep a value under a key in the present precision of JAX, and return it."""
-        self._kept[bool(jax.config.jax_enable_x64), key] = value
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
+        with self._lock:
+            self._kept[bool(jax.config.jax_enable_x64), key] = value
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
         return value
 
 

@@ -39,11 +39,11 @@ def make(scenario: ScenarioFile) -> "Simulation":
     except UserError as error:
         raise UserError(f"{scenario.file}: simulation: {error}", key="simulation") from error
     key = _key_of(scenario, factory)
-    return _call(scenario, factory) if key is None else _simulations().found(key, lambda: _call(scenario, factory))
+    return _call(scenario, factory) if key is None else made_before().found(key, lambda: _call(scenario, factory))
 
 
 @functools.cache
-def _simulations() -> "Programs":
+def made_before() -> "Programs":
     """Return the simulations made last in this process, which are found again with what was compiled for them."""
     from simkit.core.tracing import Programs
 

@@ -11,7 +11,6 @@ from simkit.scenario import checks
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Arrays, Simulation
-    from simkit.core.tracing import Traced
 
 
 def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]":
@@ -47,7 +46,7 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
     return observed, diagnosed
 
 
-def _traced(function: "Traced", where: str, what: str, check: Callable[[Any, str], None], *arguments: Any) -> Any:
+def _traced(function: Any, where: str, what: str, check: Callable[[Any, str], None], *arguments: Any) -> Any:
     """Return the shapes of the result of a function, which is checked as it was returned."""
     import jax
 

@@ -13,6 +13,7 @@ from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Simulation
 from simkit.core.status import Status, status_of
 from simkit.errors import UserError
+from tests.core.cases import cases
 from tests.core.toys import oscillator
 
 EVERY, SKIP = 3, 4
@@ -104,7 +105,7 @@ def test_mean_in_single_precision_follows_a_hundred_thousand_samples():
     assert abs(float(found) - exact) < 4e-5
 
 
-@pytest.mark.parametrize(("values", "message"), [({"every": 0}, "every = 0"), ({"skip": -1}, "skip = -1 is negative")])
+@cases(("values", "message"), [({"every": 0}, "every = 0"), ({"skip": -1}, "skip = -1 is negative")])
 def test_values_out_of_range_are_refused(values, message):
     with pytest.raises(UserError, match=message):
         mean_oscillator(**values)

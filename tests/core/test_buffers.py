@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.core.averages import averaged
 from simkit.core.buffers import Buffer, overflow_of
-from simkit.core.ensemble import ensemble
-from simkit.core.growth import converge_with_growth
 from simkit.core.objective import Objective
 from simkit.core.pytree import pytree
 from simkit.core.rollout import segment
@@ -119,20 +116,6 @@ def test_without_a_driver_an_overflow_stops_the_run(x64):
     assert int(segment(watched, 200)(start, simulation.params).passages.needed) == 2
 
 
-def test_buffers_of_ensembles_and_averages_grow(x64):
-    keys, frequency = jax.random.split(jax.random.key(0), 3), jnp.asarray([0.5, 4.0, 2.0])
-    for wrap in (
-        lambda member: ensemble(member, ["frequency"]),
-        lambda member: ensemble(averaged(member, lambda s, p: {"x": s.angle}, every=1, skip=0), ["frequency"]),
-    ):
-        small, large = wrap(swing()), wrap(swing(64))
-        params = small.params | {"frequency": frequency}
-        grown, pieces = recorded(small, keys, params=params)
-        roomy, _ = recorded(large, keys, params=params)
-        assert not np.any(pieces[-1].status == Status.BUFFER_OVERFLOW)
-        assert_same(grown, roomy)
-
-
 def test_a_run_interrupted_after_its_buffers_grew_is_resumed(x64, tmp_path):
     whole, _ = recorded(swing())
     _, pieces = recorded(swing(), store=Store(tmp_path), stop=20)
@@ -198,18 +181,6 @@ def search(capacity=2):
     )
 
 
-def test_added_quantities_are_kept_when_buffers_grow(x64):
-    bare = search()
-    simulation = bare.with_quantities(square=lambda state, params: state.x**2).with_params(target=3.0)
-    grown, end = converge_with_growth(simulation, 100)(simulation.params, jax.random.key(0))
-    assert int(end.status) == Status.CONVERGED
-    assert end.state.trials.capacity >= 22
-    assert float(grown.params["target"]) == 3.0
-    assert float(grown.diagnose(end.state, grown.params)["square"]) == pytest.approx(9, rel=1e-6)
-    near = Objective(simulation, "square", steps=100).continuation(simulation.params, jax.random.key(0))
-    assert float(jax.grad(near)(simulation.params)["target"]) == pytest.approx(6, rel=1e-6)
-
-
 @pytest.mark.parametrize("objective", ["last", "time_mean(last, after=1)"])
 def test_a_derivative_is_that_of_the_run_with_large_buffers(objective, x64, recwarn):
     def timed(capacity):
@@ -226,13 +197,3 @@ def test_a_derivative_is_that_of_the_run_with_large_buffers(objective, x64, recw
         small = timed(1)
         checked = simkit.check_gradient(Objective(small, "last", 200), small.params, jax.random.key(0), "frequency")
         assert checked.value == expected[0] and checked.verdict == {"frequency": "agrees"}
-
-
-def test_an_optimization_evaluates_runs_with_large_buffers(x64):
-    def found(capacity):
-        timed = swing(capacity)
-        timed = timed.with_quantities(misfit=lambda state, params: (jnp.max(state.passages.times) - 7.0) ** 2)
-        return simkit.optimize(timed, "frequency", objective="misfit", steps=200, iterations=2, method="adam")
-
-    short, long = found(1), found(64)
-    np.testing.assert_array_equal(short["loss"], long["loss"])

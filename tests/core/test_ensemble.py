@@ -11,7 +11,7 @@ from simkit.core.averages import averaged
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status, status_of
-from tests.core.toys import descent, oscillator
+from tests.core.toys import oscillator
 
 VALUES = {"frequency": np.array([0.5, 1.0, 2.0]), "time_step": np.array([0.01, 0.02, 0.005])}
 
@@ -29,18 +29,6 @@ def test_an_ensemble_over_any_subset_of_params_equals_a_loop(x64, over):
         np.testing.assert_allclose(state.position[i], alone[0].position, rtol=1e-12)
         np.testing.assert_allclose(frames["position"][:, i], alone[1]["position"], rtol=1e-12)
         np.testing.assert_allclose(diagnostics["energy"][:, i], alone[2]["energy"], rtol=1e-12)
-
-
-def test_members_that_have_stopped_keep_their_state(x64):
-    simulation = descent(tolerance=1e-6)
-    many = ensemble(simulation)
-    keys = jax.random.split(jax.random.key(1), 4)
-    state = many.init(simulation.params, keys)
-    state = jax.jit(segment(many, 5000))(state, simulation.params)
-    assert (status_of(many)(state, simulation.params) == Status.CONVERGED).all()
-    alone = [segment(simulation, 5000)(simulation.init(simulation.params, key), simulation.params) for key in keys]
-    assert list(state.iteration) == [int(a.iteration) for a in alone]
-    assert len(set(map(int, state.iteration))) > 1
 
 
 def test_status_is_one_per_member_and_a_failed_member_leaves_the_others_alone():

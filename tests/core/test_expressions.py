@@ -12,7 +12,7 @@ from simkit.core.expressions.expression import constant, expression
 from simkit.core.expressions.measures import measure
 from simkit.core.expressions.names import FUNCTIONS
 from simkit.errors import UserError
-from simkit.flow.grid import bounded_axis
+from tests.core.cases import cases
 
 X, Y = 0.37, 1.9
 FORMULAS = {
@@ -54,24 +54,35 @@ def of(text):
     return lambda x, y: expression(text)({"x": x, "y": y}).array
 
 
-@pytest.mark.parametrize("text", FORMULAS)
-def test_values_and_derivatives(text, x64):
-    f, at = of(text), (jnp.asarray(X), jnp.asarray(Y))
-    assert f(*at) == pytest.approx(FORMULAS[text], rel=1e-14)
-    for argument in (0, 1):
-        step = 1e-5
-        ends = [f(*(value + sign * step * (place == argument) for place, value in enumerate(at))) for sign in (1, -1)]
-        difference = float(ends[0] - ends[1]) / (2 * step)
-        for derivative in (jax.grad, jax.jacfwd):
-            assert derivative(f, argument)(*at) == pytest.approx(difference, rel=1e-7, abs=1e-8)
-        # Derivatives of derivatives, in both orders.
-        slopes = [
-            jax.grad(f, argument)(*(value + sign * step * (place == argument) for place, value in enumerate(at)))
-            for sign in (1, -1)
-        ]
-        curvature = float(slopes[0] - slopes[1]) / (2 * step)
-        for second in (jax.jacfwd(jax.grad(f, argument), argument), jax.grad(jax.jacfwd(f, argument), argument)):
-            assert second(*at) == pytest.approx(curvature, rel=1e-6, abs=1e-6)
+def test_values_and_derivatives(x64):
+    step, places = 1e-5, [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)]
+
+    def all_of(x, y):
+        """Value, first derivatives in both modes, and second ones in both orders of the modes, of every formula."""
+        found = {}
+        for text in FORMULAS:
+            f, both = of(text), (0, 1)
+            mixed = [
+                outer(inner(f, argument), argument)(x, y)
+                for outer, inner in ((jax.jacfwd, jax.grad), (jax.grad, jax.jacfwd))
+                for argument in both
+            ]
+            found[text] = f(x, y), jax.grad(f, both)(x, y), jax.jacfwd(f, both)(x, y), mixed
+        return found
+
+    # One program of all formulas, at the point and at its four neighbors.
+    near = jnp.asarray([(X + i * step, Y + j * step) for i, j in places])
+    program = jax.jit(jax.vmap(all_of), compiler_options={"xla_backend_optimization_level": 0})
+    for text, (value, slopes, forward, mixed) in jax.tree.map(np.asarray, program(near[:, 0], near[:, 1])).items():
+        assert value[0] == pytest.approx(FORMULAS[text], rel=1e-14), text
+        for argument in (0, 1):
+            ahead, behind = 1 + 2 * argument, 2 + 2 * argument
+            difference = (value[ahead] - value[behind]) / (2 * step)
+            for slope in (slopes[argument], forward[argument]):
+                assert slope[0] == pytest.approx(difference, rel=1e-7, abs=1e-8), text
+            curvature = (slopes[argument][ahead] - slopes[argument][behind]) / (2 * step)
+            for second in (mixed[argument], mixed[2 + argument]):
+                assert second[0] == pytest.approx(curvature, rel=1e-6, abs=1e-6), text
 
 
 def test_every_function_of_numbers_is_tested():
@@ -81,34 +92,38 @@ def test_every_function_of_numbers_is_tested():
     assert {name for name in FUNCTIONS if not any(f"{name}(" in text for text in FORMULAS)} == reductions
 
 
-@pytest.mark.parametrize(
-    ("text", "by_x", "by_y"),
-    [
-        ("where(x > 0, y/x, 0)", 0.0, 0.0),
-        ("where(x > 0, x*log(x), y)", 0.0, 1.0),
-        ("where(x > 0, sqrt(x), y**2)", 0.0, 6.0),
-        ("sqrt(x**2 + (y - 3)**2)", 0.0, 0.0),
-        ("hypot(x, y - 3)", 0.0, 0.0),
-        ("x**y", 0.0, 0.0),
-        ("x**2 * y", 0.0, 0.0),
-        ("x**1", 1.0, 0.0),
-        ("sqrt(x*(y - 3))", 0.0, 0.0),
-        ("where(hypot(x, y - 3) > 0, atan2(y - 3, x), y)", 0.0, 1.0),
-    ],
-)
-def test_derivatives_are_finite_where_the_mathematics_is(text, by_x, by_y, x64):
-    f, at = of(text), (jnp.asarray(0.0), jnp.asarray(3.0))
-    for derivative in (jax.grad, jax.jacfwd, lambda g, places: jax.jit(jax.grad(g, places))):
-        assert [float(slope) for slope in derivative(f, (0, 1))(*at)] == [by_x, by_y]
-    many = jax.vmap(jax.grad(f, (0, 1)))(*(jnp.stack([value, value]) for value in at))
-    assert [slope.tolist() for slope in many] == [[by_x] * 2, [by_y] * 2]
+# Formulas with their derivatives by x and by y at x = 0, y = 3.
+AT_THE_EDGE = {
+    "where(x > 0, y/x, 0)": (0.0, 0.0),
+    "where(x > 0, x*log(x), y)": (0.0, 1.0),
+    "where(x > 0, sqrt(x), y**2)": (0.0, 6.0),
+    "sqrt(x**2 + (y - 3)**2)": (0.0, 0.0),
+    "hypot(x, y - 3)": (0.0, 0.0),
+    "x**y": (0.0, 0.0),
+    "x**2 * y": (0.0, 0.0),
+    "x**1": (1.0, 0.0),
+    "sqrt(x*(y - 3))": (0.0, 0.0),
+    "where(hypot(x, y - 3) > 0, atan2(y - 3, x), y)": (0.0, 1.0),
+}
+
+
+def test_derivatives_are_finite_where_the_mathematics_is(x64):
+    def all_of(x, y):
+        return {text: [mode(of(text), (0, 1))(x, y) for mode in (jax.grad, jax.jacfwd)] for text in AT_THE_EDGE}
+
+    one = jax.jit(all_of)(0.0, 3.0)
+    many = jax.jit(jax.vmap(all_of))(jnp.zeros(2), jnp.full(2, 3.0))
+    for text, expected in AT_THE_EDGE.items():
+        for alone, together in zip(one[text], many[text], strict=True):
+            assert tuple(map(float, alone)) == expected, text
+            assert [slope.tolist() for slope in together] == [[slope] * 2 for slope in expected], text
 
 
 def test_an_infinite_slope_stays_infinite(x64):
     assert jax.grad(of("sqrt(x)"))(0.0, 1.0) == jnp.inf
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "value"),
     [
         ("count**2", 1e10),
@@ -129,7 +144,7 @@ def test_counts_and_flags_are_numbers_like_others(text, value, x64):
     assert slope == pytest.approx(value, rel=1e-15)
 
 
-@pytest.mark.parametrize("text", ["rms(x)", "norm(x)", "rms(-x)", "norm(-x)"])
+@cases("text", ["rms(x)", "norm(x)", "rms(-x)", "norm(-x)"])
 def test_the_size_of_one_number_is_not_negative(text, x64):
     for x in (X, -X):
         assert expression(text)({"x": jnp.asarray(x)}).array == X
@@ -137,10 +152,11 @@ def test_the_size_of_one_number_is_not_negative(text, x64):
     assert expression(text)({"x": -X}).array == X
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-@pytest.mark.parametrize("text", FORMULAS)
-def test_numbers_in_the_text_do_not_change_the_precision(text, dtype, x64):
-    assert of(text)(jnp.asarray(X, dtype), jnp.asarray(Y, dtype)).dtype == dtype
+def test_numbers_in_the_text_do_not_change_the_precision(x64):
+    for dtype in (jnp.float32, jnp.float64):
+        for text in FORMULAS:
+            one = jax.ShapeDtypeStruct((), dtype)
+            assert jax.eval_shape(of(text), one, one).dtype == dtype, (text, dtype)
 
 
 def test_a_program_of_expressions_is_exported_for_every_platform():
@@ -158,7 +174,7 @@ FIELD = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "axes", "value"),
     [
         ("mean(u)", (), U.mean()),
@@ -184,7 +200,7 @@ def test_axes_of_one_name_are_taken_together(text, axes, value):
     np.testing.assert_allclose(result.array, value, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "phrase"),
     [
         ("at(u, x=3)", "'3' is beyond the values along x, from 0 to 2; write one of these"),
@@ -261,38 +277,6 @@ def lowest(f, axes):
     return jnp.stack([expression(text)({"u": Named(f, axes)}).array for text in texts])
 
 
-def test_lowest_point_of_a_parabola_is_found_between_the_points(x64):
-    points = bounded_axis(10, 1.0, 0.0, 1.5).faces
-
-    def place(x, y):
-        f = (points[:, None] - x) ** 2 + 2 * (points - y) ** 2 - 3
-        return lowest(jnp.asarray(f), (SpatialAxis("x", points), SpatialAxis("y", points)))
-
-    # Exact for parabolas, and so are the derivatives.
-    np.testing.assert_allclose(place(0.42, 0.67), [0.42, 0.67, -3], rtol=0, atol=1e-13)
-    slopes = jax.jacobian(place, (0, 1))(0.42, 0.67)
-    np.testing.assert_allclose(jnp.stack(slopes, 1), np.eye(3)[:, :2], rtol=0, atol=1e-12)
-    # Also between the last two points; and beyond the last the field has none, so that its lowest value is there.
-    edge = points[1] / 3
-    np.testing.assert_allclose(place(edge, 0.67), [edge, 0.67, -3], rtol=0, atol=1e-13)
-    np.testing.assert_allclose(place(1.2, 0.67), [1, 0.67, 0.04 - 3], rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [0.0, 1.0, 1e-30])
-def test_lowest_point_of_a_constant_field_is_finite_and_has_derivatives(x64, dtype, size):
-    axes = (SpatialAxis("x", np.linspace(0, 1, 6)), SpatialAxis("y", np.linspace(0, 1, 4)))
-    # Constant but for the last bits.
-    bits = np.random.default_rng(1).integers(-1, 2, (6, 4)) * np.finfo(dtype).eps
-
-    def found(size):
-        return lowest(size * jnp.asarray(1 + bits, dtype), axes)
-
-    for function in (found, lambda size: lowest(size * jnp.ones((6, 4), dtype), axes)):
-        assert jnp.all(jnp.isfinite(function(dtype(size))))
-        assert jnp.all(jnp.isfinite(jax.jacrev(function)(dtype(size))))
-
-
 def test_lowest_point_of_every_frame(x64):
     x = SpatialAxis("x", LINE)
     frames = jnp.asarray([(LINE - 0.4) ** 2, 1 + (LINE - 0.8) ** 2])
@@ -301,7 +285,7 @@ def test_lowest_point_of_every_frame(x64):
     np.testing.assert_allclose(expression("parabola_min(u)")(values).array, [0, 1], rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "phrase"),
     [
         ('parabola_min_at(u, axis="z")', "needs the axis 'z'; the array has x, y"),
@@ -325,7 +309,7 @@ FRAMES = {"speed": jnp.asarray(np.multiply.outer(LIFT, U))}
 NUMBERS = {"time": jnp.asarray(TIME), "lift": jnp.asarray(LIFT)}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "value"),
     [
         ("time_mean(lift, after=2)", LIFT[TIME >= 2].mean()),
@@ -356,7 +340,7 @@ def test_frames_are_reduced_to_an_objective(text, value):
         assert made(FRAMES, NUMBERS) == pytest.approx(value, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["time_mean", "time_rms", "largest", "smallest"])
+@cases("name", ["time_mean", "time_rms", "largest", "smallest"])
 def test_no_frame_after_a_time_is_not_a_number(name):
     made = measure(f"{name}(lift, after=5)", "objective", {}, {"time", "lift"})
     assert jnp.isnan(made({}, NUMBERS))
@@ -364,7 +348,7 @@ def test_no_frame_after_a_time_is_not_a_number(name):
     assert jnp.isnan(inverse({}, NUMBERS))
 
 
-@pytest.mark.parametrize("moment", [-0.1, 4.1])
+@cases("moment", [-0.1, 4.1])
 def test_a_time_beyond_the_frames_is_not_a_number(moment):
     for text in ("at_time(lift, {})", "time_integral(lift, after={})", "time_integral(lift, before={})"):
         made = measure(text.format(moment), "objective", {}, {"time", "lift"})
@@ -385,7 +369,7 @@ def test_frames_after_a_stop_add_nothing_in_time():
     assert jnp.isnan(measure("at_time(lift, 1.6)", "objective", {}, {"time", "lift"})({}, stopped))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "message"),
     [
         ("at_time(lift, lift)", "column 15 of 'at_time.lift, >>>lift.': 'lift' is not one number; reduce it to one"),
@@ -487,7 +471,7 @@ MISTAKES = {
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("text", MISTAKES, ids=lambda text: text[:20])
+@cases("text", MISTAKES)
 def test_a_mistake_is_one_line_that_marks_its_column(text):
     with pytest.raises(UserError) as caught:
         expression(text, "file.toml: objectives.lift", known=("x", "y"))({"x": 0.5, "y": 2.0})

@@ -13,6 +13,7 @@ from simkit.core import paths
 from simkit.core.parameter import Parameter
 from simkit.core.pytree import pytree
 from simkit.errors import UserError
+from tests.core.cases import cases
 from tests.core.toys import oscillator
 
 
@@ -79,7 +80,7 @@ def test_values_of_a_branch_are_given_as_a_tree():
     assert paths.given({"a": {"b": [[1, 2]]}}, ["a.b"]) == {"a.b": [[1, 2]]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("act", "message"),
     [
         (lambda: paths.selected(["gravty"], LEAVES), "unknown parameter 'gravty'; did you mean 'gravity'"),
@@ -166,7 +167,7 @@ def test_declarations_of_removed_parameters_are_dropped():
         other.check_values(other.params, jax.random.key(0))
 
 
-@pytest.mark.parametrize(
+@cases(
     "values",
     [
         {"swing.0.weight": 2.0, "swing.0.bias": 0.02},
@@ -189,7 +190,7 @@ def test_new_values_may_be_the_whole_tree():
     assert isinstance(found.params, Root) and found.params.swing[0].weight == np.float32(2.6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("act", "message"),
     [
         (lambda: nested().with_params("word"), "with_params takes values by name: gravity=9.8"),

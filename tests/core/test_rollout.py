@@ -8,6 +8,7 @@ import pytest
 from simkit.core import rematerialization
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
+from tests.core.cases import cases
 from tests.core.toys import oscillator
 
 KEY = 7
@@ -17,8 +18,10 @@ def equal(a, b):
     return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
 
 
-@pytest.mark.parametrize("steps", [1, 7, 12, 97, 100, 1000])
-@pytest.mark.parametrize("memory", ["balanced", "smallest"])
+@cases(
+    ("steps", "memory"),
+    [(1, "smallest"), (7, "balanced"), (12, "smallest"), (97, "balanced"), (100, "smallest"), (1000, "balanced")],
+)
 def test_trajectory_equals_a_host_loop_over_segments_bit_for_bit(steps, memory, monkeypatch):
     monkeypatch.setattr(rematerialization, "SMALL_BYTES", 0)
     simulation, key = oscillator(), jax.random.key(KEY)
@@ -36,7 +39,7 @@ def test_trajectory_equals_a_host_loop_over_segments_bit_for_bit(steps, memory, 
     assert diagnostics["time"].shape == (steps // every + 1,)
 
 
-@pytest.mark.parametrize(("steps", "every"), [(0, 1), (10, 3), (5, 10), (10, 0)])
+@cases(("steps", "every"), [(0, 1), (10, 3), (5, 10), (10, 0)])
 def test_steps_that_are_no_multiple_of_every_are_refused(steps, every):
     with pytest.raises(ValueError, match="not a positive multiple"):
         trajectory(oscillator(), steps, every)
@@ -52,41 +55,6 @@ def temporary_bytes(steps, memory, size=4096):
 def test_reverse_mode_memory_grows_like_the_square_root_of_the_steps():
     # sqrt(10000 / 100) = 10; 12 allows for memory that does not depend on the number of steps.
     assert temporary_bytes(10_000, "balanced") <= 12 * temporary_bytes(100, "balanced")
-
-
-def test_smallest_reverse_mode_memory_grows_like_the_logarithm_of_the_steps():
-    # log(10000) / log(100) = 2, plus the rounding of the number of levels.
-    assert temporary_bytes(10_000, "smallest") <= 3 * temporary_bytes(100, "smallest")
-    assert temporary_bytes(10_000, "smallest") <= temporary_bytes(10_000, "balanced")
-
-
-def test_reverse_mode_memory_of_a_reduced_series_grows_like_the_square_root():
-    def temporary(steps):
-        simulation = oscillator(4096)
-        objective = Objective(simulation, "energy", steps, every=10, reduce="mean")
-        compiled = jax.jit(jax.grad(objective)).lower(simulation.params, jax.random.key(KEY)).compile()
-        return compiled.memory_analysis().temp_size_in_bytes
-
-    assert temporary(10_000) <= 12 * temporary(100)
-
-
-@pytest.mark.parametrize("memory", ["balanced", "smallest"])
-@pytest.mark.parametrize("little", [0, rematerialization.SMALL_BYTES])
-def test_rematerialization_does_not_change_the_derivative(x64, memory, little, monkeypatch):
-    monkeypatch.setattr(rematerialization, "SMALL_BYTES", little)
-    simulation, key = oscillator(), jax.random.key(KEY)
-
-    def plain(params):
-        state = simulation.init(params, key)
-        for _ in range(30):
-            state = simulation.step(state, params)
-        return simulation.diagnose(state, params)["energy"]
-
-    expected = jax.grad(plain)(simulation.params)
-    found = jax.grad(Objective(simulation, "energy", 30, memory=memory))(simulation.params, key)
-    for name in expected:
-        # Same operations in another order of accumulation: round-off of a sum of 30 terms.
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-12)
 
 
 def test_small_states_are_stored_in_one_loop():

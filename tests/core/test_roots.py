@@ -1,7 +1,5 @@
 """Roots: derivatives of every order in every mode, at no cost in programs without derivatives."""
 
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,18 +19,6 @@ def cube_root(p):
         return jnp.sin((found + z) ** 3 - p) * count
 
     return found + root_change(gap, 3 * found**2, (p, found, jnp.int32(1)))
-
-
-@pytest.mark.parametrize("modes", list(itertools.product([jax.jacfwd, jax.jacrev], repeat=3)))
-def test_three_derivatives_in_any_mode_are_those_of_the_function(modes):
-    p, function = 1.7, cube_root
-    expected, factor = [], 1.0
-    for order in range(3):
-        factor *= 1 / 3 - order
-        expected.append(factor * p ** (1 / 3 - order - 1))
-    for mode, derivative in zip(modes, expected, strict=True):
-        function = mode(function)
-        np.testing.assert_allclose(function(p), derivative, rtol=1e-13)
 
 
 def test_members_and_loops_have_them_too():

@@ -9,6 +9,7 @@ from simkit.core.expressions.measures import measure
 from simkit.core.objective import Objective
 from simkit.core.rollout import trajectory
 from simkit.errors import UserError
+from tests.core.cases import cases
 from tests.core.toys import oscillator
 
 FRAMES = {"u": np.random.default_rng(0).normal(size=(5, 4, 3))}
@@ -25,8 +26,8 @@ def arrays():
     return jax.tree.map(jnp.asarray, (FRAMES, SERIES))
 
 
-@pytest.mark.parametrize("stored", [None, [True, True, True, False, False]], ids=["whole", "stopped"])
-@pytest.mark.parametrize(
+@cases("stored", [None, [True, True, True, False, False]])
+@cases(
     ("text", "count"),
     [
         ("drag**2", 1),
@@ -52,19 +53,7 @@ def test_sum_of_squared_residuals_is_the_expression(text, count, stored, x64):
     np.testing.assert_allclose(jnp.sum(residuals**2), expressed(*arguments), rtol=1e-13)
 
 
-def test_residuals_have_the_derivative_of_the_expression(x64):
-    expressed = measure("time_mean((drag - 1)**2, after=2)", "objective", AXES, {*FRAMES, *SERIES})
-
-    def with_drag(of, drag):
-        return of(arrays()[0], arrays()[1] | {"drag": drag})
-
-    drag = arrays()[1]["drag"]
-    exact = jax.grad(lambda drag: with_drag(expressed, drag))(drag)
-    jacobian = jax.jacfwd(lambda drag: with_drag(expressed.residuals, drag))(drag)
-    np.testing.assert_allclose(2 * jacobian.T @ with_drag(expressed.residuals, drag), exact, atol=1e-14)
-
-
-@pytest.mark.parametrize(
+@cases(
     ("text", "words"),
     [
         ("time_mean(drag)", "'drag' is not a sum of squares; write sums"),
@@ -81,15 +70,6 @@ def test_what_is_no_sum_of_squares_is_refused_by_name(text, words):
     expressed = measure(text, "objective", AXES, {*FRAMES, *SERIES})
     with pytest.raises(UserError, match=words):
         expressed.residuals(*arrays())
-
-
-@pytest.mark.parametrize("reduce", ["final", "mean", "root_mean_square", "maximum", "minimum", "sum"])
-def test_the_square_of_a_diagnostic_has_residuals(reduce, x64):
-    simulation, key = oscillator(), jax.random.key(0)
-    objective = Objective(simulation, "position", 40, 4, reduce=reduce, square=True)
-    residuals = objective.residuals(simulation.params, key)
-    assert residuals.shape == ((11,) if reduce == "root_mean_square" else (1,))
-    np.testing.assert_allclose(jnp.sum(residuals**2), objective(simulation.params, key), rtol=1e-13)
 
 
 def test_an_objective_without_squares_has_no_residuals():

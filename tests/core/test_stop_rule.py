@@ -5,14 +5,12 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from simkit.core.converge import converge
 from simkit.core.ensemble import ensemble
-from simkit.core.in_flight import in_flight
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import CAUTIONS, Status, stops
 from simkit.engine.plan import Plan
+from tests.core.cases import cases
 from tests.core.toys import oscillator
 from tests.driving import drive
 
@@ -50,8 +48,10 @@ def ends(simulation, every):
         yield jax.tree.map(lambda leaf: leaf[0], last)
 
 
-@pytest.mark.parametrize("every", [1, 8, 40])
-@pytest.mark.parametrize("code", [Status.CONVERGED, Status.STALLED, Status.IMPACT_OVERFLOW, Status.BUFFER_OVERFLOW])
+@cases(
+    ("code", "every"),
+    [(Status.CONVERGED, 1), (Status.STALLED, 8), (Status.IMPACT_OVERFLOW, 40), (Status.BUFFER_OVERFLOW, 8)],
+)
 def test_a_status_that_stops_holds_the_state_at_that_step(code, every):
     simulation = counter(*[Status.OK] * 7, code, Status.OK)
     states = list(ends(simulation, every))
@@ -59,7 +59,7 @@ def test_a_status_that_stops_holds_the_state_at_that_step(code, every):
     assert len({float(state["value"]) for state in states}) == 1
 
 
-@pytest.mark.parametrize("every", [1, 8])
+@cases("every", [8])
 def test_a_caution_does_not_stop(every):
     simulation = counter(Status.OK, Status.OK, Status.BRIEF_CONTACT)
     assert [int(state["steps"]) for state in ends(simulation, every)] == [STEPS] * 5
@@ -78,29 +78,3 @@ def test_a_simulation_without_a_status_pays_for_none():
     many = ensemble(simulation)
     states = many.init(simulation.params, jax.random.split(jax.random.key(KEY), 2))
     assert "is_finite" not in jax.jit(segment(many, STEPS)).lower(states, simulation.params).as_text()
-
-
-def test_a_stalled_relaxation_ends_at_the_same_iteration_in_every_driver():
-    from tests.molecular.clusters import cluster
-
-    # Single precision cannot bring the force below some 1e-5.
-    simulation, steps = cluster(particles=7, force_tolerance=1e-12), 2000
-    params, key = simulation.params, jax.random.key(KEY)
-    start = jax.jit(simulation.init)(params, key)
-    last = jax.jit(trajectory(simulation, steps, 100))(params, key)[0]
-    driven = list(drive(simulation, params, key, Plan(steps, 20)))[-1].state
-    converged = jax.jit(converge(simulation, steps))(start, params)
-    assert int(converged.status) == Status.STALLED
-    iterations = int(converged.iterations)
-    assert iterations < steps
-    for state in (last, driven, converged.state):
-        assert int(state.descent.iteration) == iterations
-        np.testing.assert_array_equal(state.descent.position, last.descent.position)
-    # A batch of one may be rounded in another way; each of the two that are batched ends when it has stalled.
-    keys = jnp.stack([key, jax.random.key(KEY + 1)])
-    states = jax.jit(jax.vmap(simulation.init, (None, 0)))(params, keys)
-    together = jax.jit(segment(ensemble(simulation), steps))(states, params)
-    flown = jax.jit(in_flight(simulation, lanes=2, max_steps=steps))(states, params)
-    np.testing.assert_array_equal(flown.status, Status.STALLED)
-    np.testing.assert_array_equal(together.descent.iteration, flown.iterations)
-    np.testing.assert_array_equal(together.descent.position, flown.state.descent.position)

@@ -2,12 +2,12 @@
 
 import dataclasses
 import functools
+import shutil
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray
 
 import simkit
 from simkit.core.ensemble import ensemble
@@ -16,8 +16,6 @@ from simkit.core.status import Status
 from simkit.engine.driver import Program
 from simkit.engine.lanes import SEGMENTS, Queue
 from simkit.engine.plan import Plan
-from simkit.jobs.job import begin
-from simkit.jobs.sweeps import Sweep
 from simkit.storage.archives import UNBOUND, read_arrays, write_arrays
 from simkit.storage.store import Store
 from tests.stopping import StopAfter, Stopped
@@ -34,33 +32,6 @@ def springs(**values):
 @functools.cache
 def swept(chunk=None):
     return simkit.sweep(springs(), OVER, seeds=2, chunk=chunk)
-
-
-def test_every_member_equals_a_single_run():
-    together = swept(3)
-    iterations = together["iteration"].isel(frame=-1)
-    assert int(iterations.max()) > 2 * int(iterations.min())
-    for i, j, seed in np.ndindex(4, 2, 2):
-        alone = simkit.run(springs(), stiffness=OVER["stiffness"][i], rest=OVER["rest"][j], seed=seed)
-        member = together.isel(stiffness=i, rest=j, seed=seed)
-        assert member["status"] == alone.attrs["status"] == "converged"
-        frames = alone.sizes["iteration"]
-        for name in ("iteration", "length", "max_force"):
-            # Vectorized code may round the last bit differently: lengths are of order 5, forces fall below 1e-6.
-            np.testing.assert_allclose(member[name][:frames], alone[name], rtol=1e-12, atol=1e-14, err_msg=name)
-            assert (member[name][frames:] == member[name][frames - 1]).all()
-        np.testing.assert_allclose(member["position"], alone["position"][-1], rtol=0, atol=1e-14)
-
-
-@pytest.mark.parametrize("chunk", [1, 2, 5, 16, 100])
-def test_number_of_lanes_does_not_change_the_result(chunk):
-    one, other = swept(3), swept(chunk)
-    assert one["iteration"].dims == other["iteration"].dims
-    for name in one.data_vars:
-        if name == "status":
-            assert (one[name].values == other[name].values).all()
-        else:
-            np.testing.assert_allclose(other[name], one[name], rtol=1e-12, atol=1e-14, err_msg=str(name))
 
 
 def countdown(
@@ -123,8 +94,12 @@ def test_a_slow_member_does_not_delay_the_others():
     # In chunks of two the first would take all twenty as well, and the others then five more.
 
 
-@pytest.mark.parametrize("stop", range(1, 14, 2))
+@pytest.mark.parametrize("stop", [1, 7])
 def test_an_interrupted_queue_resumes_bit_for_bit(stop, tmp_path):
+    assert_resumes(stop, tmp_path)
+
+
+def assert_resumes(stop, tmp_path):
     report = StopAfter(stop)
     values = [30.5, 3.0, 17.0, 1.0, 9.0, 0.0, -1.0, 12.0, 40.5]
     expected = countdown(lanes=2, values=values)
@@ -138,28 +113,6 @@ def test_an_interrupted_queue_resumes_bit_for_bit(stop, tmp_path):
             np.testing.assert_array_equal(ours[name], theirs[name])
 
 
-@pytest.mark.parametrize("stop", [1, 7, 20])
-def test_interrupted_sweep_of_relaxations_resumes(stop, tmp_path):
-    report = StopAfter(stop)
-    with pytest.raises(Stopped):
-        begin(Sweep(springs(), OVER, seeds=2, chunk=3), tmp_path / "stopped", report=report)
-    assert report.calls[-1][1].endswith(" of 16 members")
-    result = simkit.resume(tmp_path / "stopped")
-    whole = simkit.sweep(springs(), OVER, seeds=2, chunk=3, output=tmp_path / "whole")
-    xarray.testing.assert_identical(result, whole)
-    xarray.testing.assert_identical(result, swept(3))
-    assert sorted(path.name for path in (tmp_path / "whole").iterdir()) == [
-        ".lock",
-        "chunk_0000.npz",
-        "manifest.json",
-        "scenario.toml",
-        "summary.json",
-        "sweep.nc",
-    ]
-    for path in (tmp_path / "whole").iterdir():
-        assert (tmp_path / "stopped" / path.name).read_bytes() == path.read_bytes(), path.name
-
-
 def test_segments_of_lanes_are_short():
     assert Plan(8000, 10, SEGMENTS).segments == SEGMENTS
 
@@ -167,12 +120,18 @@ def test_segments_of_lanes_are_short():
 VALUES = [30.5, 3.0, 17.0, 1.0, 9.0, 0.0, -1.0, 12.0, 40.5]
 
 
-@pytest.fixture
-def interrupted(tmp_path):
-    """Return a folder with the first five segments of a sweep through two lanes, and the checkpoint after them."""
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("begun")
     with pytest.raises(Stopped):
-        countdown(Store(tmp_path), lanes=2, values=VALUES, report=StopAfter(5))
-    return tmp_path
+        countdown(Store(folder), lanes=2, values=VALUES, report=StopAfter(5))
+    return folder
+
+
+@pytest.fixture
+def interrupted(begun, tmp_path):
+    """Return a folder with the first five segments of a sweep through two lanes, and the checkpoint after them."""
+    return shutil.copytree(begun, tmp_path / "interrupted")
 
 
 # File, array, inconsistent value with a valid checksum, and the reported message.

@@ -5,10 +5,11 @@ import pytest
 from simkit.core.compilation import needed_bytes
 from simkit.engine.memory import available_bytes, format_bytes, frame_bytes, memory_in_bytes, shapes_of
 from simkit.errors import UserError
+from tests.core.cases import cases
 from tests.core.toys import oscillator
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "size"),
     [
         ("1", 1),
@@ -28,7 +29,7 @@ def test_memory_sizes_are_parsed(text, size):
     assert memory_in_bytes(text) == size
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     ["", " ", "GiB", "eight", "-1GiB", "0", "0.5", "nan", "inf", "1e30", "8XB", "8 GiB 3", "8GiBs", "--", "8,5GB"],
 )
@@ -37,7 +38,7 @@ def test_invalid_memory_sizes_are_refused(text):
         memory_in_bytes(text)
 
 
-@pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**33, "8 GiB")])
+@cases(("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**33, "8 GiB")])
 def test_sizes_are_formatted_with_units(size, text):
     assert format_bytes(size) == text
 

@@ -1,0 +1,118 @@
+"""Functions of a record that are traced once, and programs kept with it."""
+
+import copy
+import dataclasses
+import gc
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.rollout import trajectory
+from simkit.core.simulation import Simulation
+from simkit.core.tracing import Programs, Traced, shapes_and_types, traced_once
+from tests.core.toys import descent, oscillator
+
+FUNCTIONS = ("init", "step", "observe", "diagnose", "status")
+
+
+def counting(simulation):
+    """Return the simulation, and the number of times that the Python code of each of its functions ran."""
+    counts = dict.fromkeys(FUNCTIONS, 0)
+
+    def counted(name, function):
+        def run(*arguments):
+            counts[name] += 1
+            return function(*arguments)
+
+        return run
+
+    functions = {name: counted(name, getattr(simulation, name).function) for name in FUNCTIONS}
+    return dataclasses.replace(simulation, **functions), counts
+
+
+def test_a_function_is_traced_once_in_all_programs_that_contain_it(x64):
+    simulation, counts = counting(descent(tolerance=1e-6))
+    params, key = simulation.params, jax.random.key(0)
+    jax.eval_shape(simulation.init, params, jax.eval_shape(jax.random.key, 0))
+    start = simulation.init(params, key)
+    jax.jit(trajectory(simulation, 4, 2)).lower(params, key)
+    jax.vmap(simulation.step, (0, None))(jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), start), params)
+    jax.jit(jax.grad(lambda params: trajectory(simulation, 4, 2)(params, key)[2]["length"][-1])).lower(params)
+    assert counts == dict.fromkeys(FUNCTIONS, 1)
+
+
+def test_a_function_traced_once_has_the_operations_and_derivatives_of_the_function(x64):
+    def function(x):
+        return {"a": jnp.sin(x) * 2, "b": jnp.sum(x)}
+
+    traced, x = traced_once(function), jnp.arange(3.0)
+    assert isinstance(traced, Traced) and traced_once(traced) is traced and traced_once(None) is None
+    assert str(jax.make_jaxpr(traced)(x)) == str(jax.make_jaxpr(function)(x))
+    np.testing.assert_allclose(jax.jacfwd(traced)(x)["a"], jnp.diag(2 * jnp.cos(x)), rtol=1e-14)
+    assert traced.returned == {"a": jax.ShapeDtypeStruct((3,), x.dtype), "b": jax.ShapeDtypeStruct((), x.dtype)}
+
+
+def test_each_precision_has_a_trace_and_programs_of_its_own():
+    seen, programs = [], Programs()
+    traced = traced_once(lambda: seen.append(None) or jnp.zeros(()))
+    for wide in (False, True, False, True):
+        with jax.enable_x64(wide):
+            assert traced().dtype == (jnp.float64 if wide else jnp.float32)
+            assert programs.found("key", lambda wide=wide: str(wide)) == str(wide)
+    assert len(seen) == 2
+
+
+def test_the_program_used_longest_ago_is_dropped_and_an_error_keeps_nothing():
+    programs, made = Programs(most=2), []
+
+    def found(key):
+        programs.found(key, lambda: made.append(key) or key)
+
+    for key in ("a", "b", "a", "c", "a", "b"):
+        found(key)
+    assert made == ["a", "b", "c", "b"]
+    with pytest.raises(ZeroDivisionError):
+        programs.found("d", lambda: 1 / 0)
+    assert programs.found("d", lambda: 4) == 4
+    assert programs.found(["no hash"], lambda: 5) == 5
+
+
+def test_programs_are_shared_by_other_values_and_by_nothing_else():
+    simulation = oscillator()
+    assert simulation.with_params(frequency=2.0).programs is simulation.programs
+    assert dataclasses.replace(simulation).programs is not simulation.programs
+    assert len(dataclasses.fields(Simulation)) <= 18
+    assert shapes_and_types(simulation.params) == shapes_and_types(simulation.with_params(frequency=2.0).params)
+
+
+def test_a_copy_of_a_simulation_has_its_functions_and_no_programs():
+    simulation = oscillator()
+    simulation.programs.keep("key", 1)
+    copied = copy.deepcopy(simulation)
+    assert copied.step.function is simulation.step.function and copied.programs.kept("key") is None
+    assert simulation.programs.kept("key") == 1
+
+
+def test_constants_of_a_simulation_are_freed_with_it():
+    def with_constant(simulation):
+        large = jnp.arange(1000.0)
+        step = simulation.step.function
+        changed = dataclasses.replace(
+            simulation,
+            step=lambda state, params: dataclasses.replace(step(state, params), velocity=state.velocity + large[3]),
+        )
+        return changed, weakref.ref(large)
+
+    def run_one():
+        simulation, large = with_constant(oscillator())
+        run = simulation.programs.found("run", lambda: trajectory(simulation.unshared(), 4, 2))
+        run(simulation.params, jax.random.key(0))
+        assert large() is not None
+        return large
+
+    large = run_one()
+    gc.collect()
+    assert large() is None

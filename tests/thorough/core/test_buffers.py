@@ -1,0 +1,50 @@
+"""Buffers: a run whose buffer overflows equals the run with a large buffer from the start, the longer ones."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import simkit
+from simkit.core.averages import averaged
+from simkit.core.ensemble import ensemble
+from simkit.core.growth import converge_with_growth
+from simkit.core.objective import Objective
+from simkit.core.status import Status
+from tests.core.test_buffers import assert_same, recorded, search, swing
+
+
+def test_buffers_of_ensembles_and_averages_grow(x64):
+    keys, frequency = jax.random.split(jax.random.key(0), 3), jnp.asarray([0.5, 4.0, 2.0])
+    for wrap in (
+        lambda member: ensemble(member, ["frequency"]),
+        lambda member: ensemble(averaged(member, lambda s, p: {"x": s.angle}, every=1, skip=0), ["frequency"]),
+    ):
+        small, large = wrap(swing()), wrap(swing(64))
+        params = small.params | {"frequency": frequency}
+        grown, pieces = recorded(small, keys, params=params)
+        roomy, _ = recorded(large, keys, params=params)
+        assert not np.any(pieces[-1].status == Status.BUFFER_OVERFLOW)
+        assert_same(grown, roomy)
+
+
+def test_added_quantities_are_kept_when_buffers_grow(x64):
+    bare = search()
+    simulation = bare.with_quantities(square=lambda state, params: state.x**2).with_params(target=3.0)
+    grown, end = converge_with_growth(simulation, 100)(simulation.params, jax.random.key(0))
+    assert int(end.status) == Status.CONVERGED
+    assert end.state.trials.capacity >= 22
+    assert float(grown.params["target"]) == 3.0
+    assert float(grown.diagnose(end.state, grown.params)["square"]) == pytest.approx(9, rel=1e-6)
+    near = Objective(simulation, "square", steps=100).continuation(simulation.params, jax.random.key(0))
+    assert float(jax.grad(near)(simulation.params)["target"]) == pytest.approx(6, rel=1e-6)
+
+
+def test_an_optimization_evaluates_runs_with_large_buffers(x64):
+    def found(capacity):
+        timed = swing(capacity)
+        timed = timed.with_quantities(misfit=lambda state, params: (jnp.max(state.passages.times) - 7.0) ** 2)
+        return simkit.optimize(timed, "frequency", objective="misfit", steps=200, iterations=2, method="adam")
+
+    short, long = found(1), found(64)
+    np.testing.assert_array_equal(short["loss"], long["loss"])

@@ -1,0 +1,37 @@
+"""Convergence and the implicit derivative, the longer ones."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.objective import Objective
+from simkit.core.simulation import Equilibrium, Simulation
+from simkit.core.status import converged_when
+from tests.core.toys import descent
+
+
+def test_derivative_of_a_run_that_did_not_converge_is_nan_not_wrong(x64):
+    simulation = descent()
+    value, derivative = jax.value_and_grad(Objective(simulation, "length", 3))(simulation.params, jax.random.key(0))
+    assert np.isfinite(value)
+    assert np.isnan(derivative["rest"])
+
+
+def test_derivative_at_a_saddle_is_nan_not_wrong(x64):
+    # E = (x1 - x0)^4 / 4 - k (x1 - x0)^2 / 2 is stationary at x1 = x0, where its curvature is -k.
+    def residual(x, params):
+        stretch = x[1] - x[0]
+        force = stretch**3 - params["k"] * stretch - params["pull"]
+        return jnp.stack([-force, force])
+
+    simulation = Simulation(
+        init=lambda params, key: jnp.zeros(2),
+        step=lambda state, params: state,
+        observe=lambda state, params: {"x": state},
+        diagnose=lambda state, params: {"iteration": jnp.int32(0), "stretch": state[1] - state[0]},
+        params={"k": jnp.asarray(1.0), "pull": jnp.asarray(0.0)},
+        status=converged_when(lambda state, params: jnp.bool_(True)),
+        converges=True,
+        equilibrium=Equilibrium(unknowns=lambda state: state, residual=residual, replace=lambda state, x: x),
+    )
+    assert np.isnan(jax.grad(Objective(simulation, "stretch", 1))(simulation.params, jax.random.key(0))["pull"])

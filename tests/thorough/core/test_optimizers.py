@@ -1,0 +1,196 @@
+"""Methods of optimization in all combinations, and without derivatives: the longer tests."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+from simkit.core.ensemble import ensemble
+from simkit.core.optimization import optimization
+from simkit.core.optimizers.levenberg_marquardt import SumOfSquares
+from simkit.core.optimizers.methods import METHODS
+from simkit.core.rollout import segment, trajectory
+from simkit.core.status import Status
+from simkit.errors import UserError
+from tests.core.test_optimizers import BOUNDS, decay, ended, needs_evosax, start_at, valley
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["float32", "float64"])
+@pytest.mark.parametrize("bounds", [{}, BOUNDS], ids=["unbounded", "bounded"])
+@pytest.mark.parametrize("maximize", [False, True], ids=["minimize", "maximize"])
+@pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_the_optimum_in_every_combination(method, several, maximize, bounds, wide):
+    needs_evosax(method)
+    with jax.enable_x64(wide):
+        start = start_at(0.5, 2.5)
+        squares = SumOfSquares(lambda params, key: jnp.stack([params["x"] - 1, 0.5 * (params["y"] - 2)]))
+        objective = (lambda params, key: 3 - squares(params, key)) if maximize else squares
+        if maximize and method == "levenberg_marquardt":
+            with pytest.raises(UserError, match=r"levenberg_marquardt minimizes sums of squares"):
+                optimization(objective, start, ["x", "y"], bounds, method=method, maximize=True)
+            return
+        simulation = optimization(objective, start, ["x", "y"], bounds, method=method, maximize=maximize)
+        key = jax.random.key(0)
+        if several:
+            simulation, key = ensemble(simulation, ["x", "y"]), jax.random.split(key, 3)
+            start = {"x": jnp.asarray([0.5, 1.5, 0.0]), "y": jnp.asarray([2.5, 1.0, 4.0])}
+        state = jax.jit(segment(simulation, 300))(simulation.init(start, key), start)
+        # Adam hovers around the optimum; in float32, the sum of squares does not resolve distances below 3e-4.
+        np.testing.assert_allclose(state.best["x"], 1.0, atol=1e-2 if method == "adam" else 1e-3)
+        np.testing.assert_allclose(state.best["y"], 2.0, atol=1e-2 if method == "adam" else 1e-3)
+        np.testing.assert_allclose(simulation.diagnose(state, start)["best_loss"], 3 if maximize else 0, atol=1e-4)
+        assert {name: array.dtype for name, array in state.best.items()} == dict.fromkeys("xy", start["x"].dtype)
+        if method != "adam":
+            assert np.all(np.isin(simulation.status(state, start), [Status.CONVERGED, Status.STALLED]))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_step_keeps_the_types_of_the_state(method):
+    needs_evosax(method)
+    start = start_at(0.5, 0.5)
+    simulation = optimization(SumOfSquares(valley), start, ["x", "y"], BOUNDS, method=method)
+    state = simulation.init(start, jax.random.key(0))
+    stepped = jax.eval_shape(simulation.step, state, start)
+    assert [(a.shape, a.dtype) for a in jax.tree.leaves(stepped)] == [
+        (a.shape, a.dtype) for a in jax.tree.leaves(state)
+    ]
+
+
+def test_levenberg_marquardt_agrees_with_scipy(x64):
+    start = {"a": jnp.asarray(1.0), "k": jnp.asarray(0.1), "w": jnp.asarray(1.2)}
+    simulation = optimization(SumOfSquares(decay), start, list("akw"), {}, method="levenberg_marquardt", tolerance=1e-9)
+    state, status = ended(simulation, start, 50)
+    names = sorted(start)
+    reference = least_squares(
+        lambda p: np.asarray(decay(dict(zip(names, p, strict=True)), None)),
+        [float(start[name]) for name in names],
+        method="lm",
+        xtol=1e-14,
+        ftol=1e-14,
+        gtol=1e-14,
+    )
+    assert status == Status.CONVERGED
+    np.testing.assert_allclose([state.best[name] for name in names], reference.x, rtol=1e-7)
+    # The minimized number is the sum of squares; that of SciPy is half of it.
+    np.testing.assert_allclose(state.best_value, 2 * reference.cost, rtol=1e-12)
+
+
+def test_levenberg_marquardt_takes_far_fewer_updates_than_lbfgs(x64):
+    t = jnp.linspace(0, 5, 40)
+
+    def two_rates(params, key):
+        model = params["a"] * jnp.exp(-params["k"] * t) + params["b"] * jnp.exp(-params["w"] * t)
+        return model - 2 * jnp.exp(-0.3 * t) - jnp.exp(-2 * t)
+
+    start = {name: jnp.asarray(value) for name, value in {"a": 1.0, "b": 0.5, "k": 0.5, "w": 1.0}.items()}
+    updates = {}
+    for method in ("lbfgs", "levenberg_marquardt"):
+        simulation = optimization(SumOfSquares(two_rates), start, list(start), {}, method=method, tolerance=1e-8)
+        state, status = ended(simulation, start, 200)
+        assert status == Status.CONVERGED
+        np.testing.assert_allclose([state.best[name] for name in start], [2, 1, 0.3, 2], rtol=1e-6)
+        updates[method] = int(state.iteration)
+    assert updates["levenberg_marquardt"] < 0.6 * updates["lbfgs"]
+
+
+def test_fewer_residuals_than_numbers_are_fitted(x64):
+    start = start_at(3.0, 1.0)
+    simulation = optimization(
+        SumOfSquares(lambda params, key: params["x"] * params["y"] - 6),
+        start,
+        ["x", "y"],
+        {},
+        method="levenberg_marquardt",
+    )
+    state, status = ended(simulation, start, 30)
+    assert status == Status.CONVERGED and float(state.best["x"] * state.best["y"]) == pytest.approx(6, abs=1e-6)
+
+
+def test_cma_es_takes_the_evaluations_of_the_reference_implementation(x64):
+    pytest.importorskip("evosax")
+    start = {"z": jnp.ones(5)}
+    scales = 10.0 ** (6 * jnp.arange(5) / 4)
+    simulation = optimization(lambda params, key: jnp.sum(scales * params["z"] ** 2), start, ["z"], {}, method="cma_es")
+    counts = []
+    for seed in range(5):
+        _, _, diagnostics = trajectory(simulation, 300, 1)(start, jax.random.key(seed))
+        assert diagnostics["best_loss"][-1] <= 1e-8
+        counts.append(8 * int(np.argmax(diagnostics["best_loss"] <= 1e-8)))
+    # pycma 4.5 takes 1,392 to 1,624 evaluations to 1e-8 on this ellipsoid, from a standard deviation of 0.5; a first
+    # one of 1 adds about ln(2) (damping / cumulation rate), that is 20 %.
+    assert 1200 < np.median(counts) < 2000
+
+
+def test_cma_es_optimizes_what_has_no_derivative(x64):
+    pytest.importorskip("evosax")
+    start = start_at(4.5, -7.0)
+
+    def steps(params, key):
+        """Rounded up, so that its derivative is zero everywhere; lowest where |x - 1| and |y - 2| are below 0.1."""
+        return jnp.ceil(10 * jnp.abs(params["x"] - 1)) + jnp.ceil(10 * jnp.abs(params["y"] - 2))
+
+    by_gradient, _ = ended(optimization(steps, start, ["x", "y"], BOUNDS), start, 100)
+    assert by_gradient.best_value == by_gradient.value == steps(start, None)
+    state, status = ended(optimization(steps, start, ["x", "y"], BOUNDS, method="cma_es"), start, 200)
+    assert status == Status.CONVERGED and float(state.best_value) == 2
+
+
+def test_samples_that_are_not_finite_count_as_the_worst(x64):
+    pytest.importorskip("evosax")
+    start = start_at(0.5)
+
+    def half(params, key):
+        return jnp.where(params["x"] < 0, jnp.nan, (params["x"] - 0.1) ** 2)
+
+    state, status = ended(optimization(half, start, ["x"], {}, method="cma_es"), start, 200)
+    assert status == Status.CONVERGED and float(state.best["x"]) == pytest.approx(0.1, abs=1e-6)
+    nowhere = optimization(
+        lambda params, key: jnp.where(params["x"] == 0.5, 1.0, jnp.nan), start, ["x"], {}, method="cma_es"
+    )
+    assert ended(nowhere, start, 5)[1] == Status.NON_FINITE
+
+
+def test_samples_of_cma_es_stay_within_the_bounds(x64):
+    pytest.importorskip("evosax")
+    start = start_at(3.0)
+    simulation = optimization(lambda params, key: -params["x"], start, ["x"], {"x": (0.0, 4.0)}, method="cma_es")
+    _, _, diagnostics = trajectory(simulation, 40, 1)(start, jax.random.key(0))
+    assert np.all((diagnostics["x"] >= 0) & (diagnostics["x"] <= 4)) and diagnostics["x"][-1] > 3.999
+    state, status = ended(simulation, start, 100)
+    assert status == Status.CONVERGED and simulation.observe(state, start)["bound_x"] == 1
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "levenberg_marquardt"])
+@pytest.mark.parametrize("bounds", [(0.0, 10.0), (0.0, math.inf)])
+def test_an_optimization_that_float32_takes_no_further_stops(bounds, method):
+    start = {"x": jnp.float32(3.0)}
+    # Near 1e4, float32 resolves 1e-3; what leads to the bound is below that long before the gradient vanishes.
+    simulation = optimization(
+        SumOfSquares(lambda params, key: params["x"] + 100), start, ["x"], {"x": bounds}, method=method, tolerance=1e-9
+    )
+    state, status = ended(simulation, start, 200)
+    assert status == (Status.STALLED if method == "lbfgs" else Status.CONVERGED) and int(state.iteration) < 40
+    assert simulation.observe(state, start)["bound_x"] == -1
+
+
+def test_lbfgs_recovers_from_a_search_that_ends_at_negative_curvature(x64):
+    # A function of small slope, concave at the start, that is not defined beyond the minimum: a doubled first step of
+    # 5e-6 ends after 20 doublings at 4997, and the direction of negative curvature leads uphill.
+    def objective(params, key):
+        a = params["a"]
+        return jnp.where(a > 3000, 0.01 * jnp.tanh((a - 3782) / 1000) ** 2, -jnp.inf)
+
+    simulation = optimization(objective, {"a": jnp.asarray(5000.0)}, "a", {})
+    state = jax.jit(segment(simulation, 40))(simulation.init(simulation.params, jax.random.key(0)), simulation.params)
+    assert int(simulation.status(state, simulation.params)) == Status.CONVERGED
+    assert float(state.best["a"]) == pytest.approx(3782, rel=1e-3)
+    losses = [0.01 * np.tanh((5000 - 3782) / 1000) ** 2]
+    state = simulation.init(simulation.params, jax.random.key(0))
+    for _ in range(8):
+        state = jax.jit(simulation.step)(state, simulation.params)
+        losses.append(float(state.value))
+    assert losses == sorted(losses, reverse=True)
