@@ -7,7 +7,7 @@ tests/thorough by hand (`make thorough`), everything else with `make test`, whic
 import jax
 import pytest
 
-# Its claims are those of two modules of tests.
+# Its claims are those of several modules of tests.
 pytest.register_assert_rewrite("tests.scenarios.contract")
 
 

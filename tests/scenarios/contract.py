@@ -1,4 +1,4 @@
-"""The contract of every shipped scenario: one body of tests, for a few representative ones and for all.
+"""The contract of every shipped scenario: one body of tests for all of them and for those tested more often.
 
 Derivatives that are not compared with central differences, and why:
 

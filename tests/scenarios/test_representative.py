@@ -1,14 +1,14 @@
-"""The contract of scenarios, for two of each domain; `make thorough` tests all of them."""
+"""The contract of one scenario of each domain, of those that compile fastest.
+
+tests/reliability/test_contract.py tests another of each domain, tests/thorough/scenarios all of them.
+"""
 
 import pytest
 
 from tests.scenarios.contract import Claims, contract_of
 
-# Those of each domain that compile fastest, one of molecules a relaxation with an implicit derivative.
-REPRESENTATIVE = ("asymmetric_top", "bouncing_ball", "channel_flow", "taylor_green", "nose_hoover", "trapped_charges")
 
-
-@pytest.fixture(scope="module", params=REPRESENTATIVE)
+@pytest.fixture(scope="module", params=["asymmetric_top", "taylor_green", "nose_hoover"])
 def contract(request):
     yield from contract_of(request.param)
 
