@@ -1,4 +1,4 @@
-"""The contract of further scenarios: bounces, a driven flow with walls, and a relaxation with an implicit derivative."""
+"""The contract of further scenarios: bounces, a flow between walls, and a relaxation with implicit derivatives."""
 
 import pytest
 
