@@ -5,7 +5,12 @@ SUITABLE := import sys; sys.exit(sys.version_info < (3, 12))
 # A pyenv shim may answer to a name and still refuse to run, so each candidate is tried, not just looked up.
 CANDIDATES := $(PYTHON) python3.12 python3.13 python3.14 python3 python $(wildcard $(HOME)/.pyenv/versions/*/bin/python3)
 
-.PHONY: install demo test thorough slow check gallery api clean
+# Tests run distributed over the cores; a module stays on one of them unless another core has nothing left to do. Bytecode
+# is kept, without which every process that a test starts compiles simkit again.
+PYTEST := $(VENV)/bin/python -m pytest -n auto --dist worksteal
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: install demo test acceptance thorough check gallery api clean
 
 install: $(STAMP)
 
@@ -28,14 +33,17 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install
 	$(VENV)/bin/simkit run channel_flow --output runs/demo --overwrite
 
+# The quick tests of every part.
 test: install
-	$(VENV)/bin/python -m pytest -n auto --dist loadgroup
+	$(PYTEST)
 
+# Published numbers, comparisons with other software, kill and resume.
+acceptance: install
+	$(PYTEST) tests/physics tests/reference tests/reliability
+
+# All scenarios and all combinations, by hand.
 thorough: install
-	$(VENV)/bin/python -m pytest -n auto --dist loadgroup -m "thorough and not slow"
-
-slow: install
-	$(VENV)/bin/python -m pytest -m slow
+	$(PYTEST) tests/thorough
 
 check: install
 	$(VENV)/bin/ruff check .

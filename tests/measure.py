@@ -1,20 +1,19 @@
-"""Processor time of each test, and the list of heavy tests by which tests are sorted into three sets.
+"""Processor time of each test, without compiled programs on disk, as where tests run for the first time.
 
-SIMKIT_MEASURED=times.tsv pytest -p tests.measure -n 2 --dist loadgroup -m "not slow or slow"
+SIMKIT_MEASURED=times.tsv pytest -p tests.measure -n 2 --dist worksteal
 python tests/measure.py times.tsv
 """
 
+import collections
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
-HEAVY = Path(__file__).with_name("heavy.txt")
-# Seconds of processor time above which a test runs with `make thorough` only, and above which with `make slow` only.
-# On two cores and with no compiled programs on disk, all tests below the first take about ten minutes, and those
-# between the two about twenty.
-THOROUGH, SLOW = 2.0, 6.0
+# Of this process, of the workers that it starts, and of the commands that tests start.
+os.environ["SIMKIT_COMPILATION_CACHE"] = "off"
+LONGEST = 40
 
 
 @pytest.hookimpl(wrapper=True)
@@ -28,18 +27,30 @@ def pytest_runtest_protocol(item):
     return result
 
 
-def heavy_tests() -> dict[str, float]:
-    """Return the processor time in seconds of the heavy tests, by name."""
-    return {name: seconds for seconds, name in _rows(HEAVY)}
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Record the processor time of a process until its tests are collected: all its imports."""
+    result = yield
+    if not hasattr(session.config, "workerinput") and getattr(session.config.option, "numprocesses", None):
+        return result
+    with Path(os.environ["SIMKIT_MEASURED"]).open("a") as file:
+        file.write(f"{sum(os.times()[:4]):.1f}\tcollection\n")
+    return result
 
 
-def _rows(path: Path) -> list[tuple[float, str]]:
-    rows = (line.split("\t", 1) for line in path.read_text().splitlines())
-    return [(float(seconds), name) for seconds, name in rows]
+def summary(rows: list[tuple[float, str]]) -> str:
+    """Return seconds and cases of each folder, and the longest tests."""
+    seconds, cases = collections.Counter[str](), collections.Counter[str]()
+    for spent, name in rows:
+        parts = name.partition("::")[0].split("/")
+        folder = "/".join(parts[: 3 if parts[1:2] == ["thorough"] else 2])
+        for of in (folder, "all"):
+            seconds[of] += spent
+            cases[of] += 1
+    lines = [f"{spent:9.1f} s {cases[folder]:6} cases  {folder}" for folder, spent in seconds.most_common()]
+    return "\n".join([*lines, "", *(f"{spent:9.1f} s  {name}" for spent, name in sorted(rows, reverse=True)[:LONGEST])])
 
 
 if __name__ == "__main__":
-    # Times of tests that were not measured this time are kept.
-    known = {name: seconds for path in (HEAVY, Path(sys.argv[1])) for seconds, name in _rows(path)}
-    heavy = sorted(name for name, seconds in known.items() if seconds > THOROUGH)
-    HEAVY.write_text("".join(f"{known[name]:.1f}\t{name}\n" for name in heavy))
+    entries = (line.split("\t", 1) for line in Path(sys.argv[1]).read_text().splitlines())
+    print(summary([(float(spent), name) for spent, name in entries]))

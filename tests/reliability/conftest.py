@@ -1,12 +1,5 @@
 """Fixtures: the registered toy simulations."""
 
-import pytest
+from tests.toys import toys
 
-from simkit.scenario import registry
-from tests.toys import FACTORIES
-
-
-@pytest.fixture(autouse=True)
-def toys(monkeypatch):
-    for name, target in FACTORIES.items():
-        monkeypatch.setitem(registry.FACTORIES, name, target)
+__all__ = ["toys"]

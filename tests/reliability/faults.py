@@ -1,23 +1,26 @@
 """Seeded faults in run directories: damage to any file of any kind of job, finished or not."""
 
+import collections
+import contextlib
 import dataclasses
 import os
 import random
 import re
 import shutil
 import signal
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import simkit
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
 from simkit.jobs.sweeps import Sweep
+from simkit.scenario import registry
 from simkit.storage.archives import Seal, read_arrays, write_arrays
-from tests.stopping import StopAfter
-from tests.toys import SPRINGS, toy
+from tests.stopping import StopAfter, Stopped
+from tests.toys import FACTORIES, SPRINGS, toy
 
 
 def _half_run(folder, seed):
@@ -148,7 +151,7 @@ class Others:
     spare: Path
 
 
-@contextmanager
+@contextlib.contextmanager
 def in_time(seconds=120):
     """Fail instead of blocking forever."""
 
@@ -216,3 +219,32 @@ def endure(kind, number, home, wanted, recorded):
         assert path.name in told or "cannot be read back" in told, f"{where}: {told}"
     noticed = path.name in told + warned or "manifest.json" in told
     return fault.__name__, path.name, "noticed" if noticed else "harmless"
+
+
+@pytest.fixture(scope="module")
+def works(tmp_path_factory):
+    """Return a function that runs the two jobs of a kind once, and returns their folder and the results."""
+    home, results = tmp_path_factory.mktemp("faults"), {}
+
+    def make(kind):
+        if kind not in results:
+            for seed in (0, 1):
+                with contextlib.suppress(Stopped):
+                    WORK[kind](home / kind / str(seed), seed)
+            # The result of the complete job, read back.
+            whole = home / "whole" / kind
+            shutil.copytree(home / kind / "0", whole)
+            simkit.resume(whole)
+            results[kind] = simkit.open_run(whole)
+        return home, results[kind]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, target in FACTORIES.items():
+            patch.setitem(registry.FACTORIES, name, target)
+        yield make
+
+
+def endure_all(works, kind, numbers, recwarn):
+    """Damage a kind of work once for each number; return how often each fault was noticed."""
+    home, wanted = works(kind)
+    return collections.Counter(endure(kind, number, home, wanted, recwarn.list)[::2] for number in numbers)

@@ -1,11 +1,13 @@
 """The promise about wrong input of the command line, checked for one command in this process, without its work."""
 
+import collections
 import contextlib
 import dataclasses
 import functools
 import importlib
 import io
 import os
+import random
 import re
 import resource
 import shutil
@@ -19,11 +21,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import jax
+
 from simkit.cli.flags import as_line
 from simkit.cli.main import main, warnings_as_lines
 from simkit.errors import UserError
 from simkit.plugins import Registry
 from simkit.storage.kinds import KINDS, kind_of
+from tests.reliability.fuzzing import KINDS as INPUTS
 from tests.reliability.fuzzing import Command
 
 CODES = (0, 1, 2, 3, 130, 143)
@@ -33,6 +38,9 @@ WARNING = "simkit: warning: "
 REMEDY = re.compile(r"; |\bgive |\bsee ")
 # A command that takes this long hangs, and more address space than this is a failed allocation.
 HANGS, ADDRESSES = 120, 6 * 2**30
+# Seconds of processor time to trace a simulation, which a wrong file may need before its mistake is found.
+TRACING = {"scenario files built": 8.0, "command lines": 8.0}
+CACHED = 100
 
 
 class AcceptedError(Exception):
@@ -197,3 +205,23 @@ def _memory(name: str) -> int:
         return int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())[1])
     except OSError:
         return 0
+
+
+def fuzz(kind, numbers, folder):
+    """Return the number of cases by exit code, and what is broken."""
+    codes, broken = collections.Counter(), []
+    with without_work():
+        for number in numbers:
+            # What exceeds the time or memory is measured again, with all modules imported.
+            for _ in range(2):
+                moments = random.Random(f"{kind} {number}")
+                command = INPUTS[kind](moments, emptied(folder))
+                found = attempt(folder, command)
+                if not (reason := found.broken(TRACING.get(kind, 0.0))):
+                    break
+            else:
+                broken.append(f"{kind} {number}: {command if isinstance(command, list) else ''} {reason}")
+            codes[found.code] += 1
+            if number % CACHED == CACHED - 1:
+                jax.clear_caches()
+    return codes, broken

@@ -137,7 +137,7 @@ def test_run_that_crashes_repeatedly_resumes_bit_for_bit(tmp_path, monkeypatch, 
             pass
 
     run(tmp_path / "whole")
-    for seed in range(20):
+    for seed in range(6):
         folder, moments = tmp_path / str(seed), np.random.default_rng(seed)
         crashes = 0
         while crashing(monkeypatch, int(moments.integers(1, 30)), lambda folder=folder: run(folder))[0]:
@@ -157,9 +157,8 @@ WORK = {
 }
 
 
-@pytest.mark.parametrize("kind", WORK)
-@pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_job_that_crashes_anywhere_is_absent_or_resumes(kind, tmp_path, monkeypatch):
+def check_crashes(kind, tmp_path, monkeypatch, count=None):
+    """Crash a job after each of some numbers of operations, or of all, and finish it."""
     # Every segment of a chunk is written.
     monkeypatch.setattr(late_store, "INTERVAL", 0.0)
     begin = WORK[kind]
@@ -167,7 +166,7 @@ def test_job_that_crashes_anywhere_is_absent_or_resumes(kind, tmp_path, monkeypa
     expected = everything(tmp_path / "whole")
     _, operations = crashing(monkeypatch, None, lambda: begin(tmp_path / "counted"))
     assert operations > 20
-    for last in np.unique(np.linspace(0, operations - 1, 9).astype(int)):
+    for last in np.unique(np.linspace(0, operations - 1, count or operations).astype(int)):
         folder = tmp_path / f"{last}" / "work"
         crashed, _ = crashing(monkeypatch, last, lambda folder=folder: begin(folder))
         assert crashed
@@ -177,6 +176,12 @@ def test_job_that_crashes_anywhere_is_absent_or_resumes(kind, tmp_path, monkeypa
         else:
             begin(folder)
         assert everything(folder) == expected, f"after {last} operations"
+
+
+@pytest.mark.parametrize("kind", WORK)
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_job_that_crashes_at_some_moments_is_absent_or_resumes(kind, tmp_path, monkeypatch):
+    check_crashes(kind, tmp_path, monkeypatch, 5)
 
 
 def test_replaced_run_is_the_old_or_the_new_one_at_every_moment(tmp_path, monkeypatch):

@@ -100,9 +100,9 @@ def test_damaged_checkpoint_falls_back_to_the_previous_one(damage, spoiled, fini
     assert everything(spoiled) == finished[1]
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_two_damaged_checkpoints_restart_the_run(damage, spoiled, finished, recwarn):
-    for name in CHECKPOINTS:
+@pytest.mark.parametrize("damages", [(truncate, flip), (empty, pickled), (another_shape, truncate)])
+def test_two_damaged_checkpoints_restart_the_run(damages, spoiled, finished, recwarn):
+    for name, damage in zip(CHECKPOINTS, damages, strict=True):
         damage(spoiled / name)
     simkit.resume(spoiled)
     (warning,) = recwarn
@@ -123,8 +123,7 @@ def test_restarted_run_removes_all_old_files(spoiled):
         simkit.open_run(spoiled)
 
 
-@pytest.mark.parametrize("index", [0, 3, FRAMES - 1, FRAMES])
-@pytest.mark.parametrize("damage", [truncate, flip])
+@pytest.mark.parametrize(("damage", "index"), [(truncate, 0), (flip, 3), (flip, FRAMES - 1), (truncate, FRAMES)])
 def test_damaged_segment_is_refused_and_computed_again(damage, index, spoiled, finished, recwarn):
     damage(spoiled / "segments" / f"{index:06d}.npz")
     with pytest.raises(simkit.UserError, match="repair the run with: simkit resume"):

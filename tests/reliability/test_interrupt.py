@@ -1,43 +1,30 @@
 """Ctrl-C, SIGTERM and a second process: one line each, without loss of stored work."""
 
-import os
 import shlex
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from simkit.cli.interrupt import SAME_STOP, Stops, Terminated
 from simkit.cli.main import main
 from simkit.cli.progress import Progress
+from tests.reliability.killing import TOYS, environment
 from tests.reliability.test_damage import everything
 from tests.toys import PENDULUMS
 
-FLOW = [
-    "run",
-    "channel_flow",
-    "--set",
-    "config.axes.x.cells=32",
-    "--set",
-    "config.axes.y.cells=24",
-    "--set",
-    "steps=80000",
-    "--set",
-    "every=2000",
-    "--no-render",
-]
+LONG = ["run", "./toy.toml", "--set", "steps=1600000", "--set", "every=40000", "--no-render"]
 
 
 def test_running_job_is_locked_and_stops_in_order_when_terminated_twice(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "toy.toml").write_text(PENDULUMS)
     folder = tmp_path / "my run"
     process = subprocess.Popen(
-        [sys.executable, "-m", "simkit.cli.main", *FLOW, "--output", "my run"],
+        [*TOYS, *LONG, "--output", "my run"],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -49,7 +36,7 @@ def test_running_job_is_locked_and_stops_in_order_when_terminated_twice(tmp_path
             time.sleep(0.01)
         # The process is paused, so that it does not end before it is interrupted.
         process.send_signal(signal.SIGSTOP)
-        for words in (["resume", "my run", "--no-render"], [*FLOW, "--output", "my run", "--overwrite"]):
+        for words in (["resume", "my run", "--no-render"], [*LONG, "--output", "my run", "--overwrite"]):
             assert main(words) == 2
             assert "being written by another process" in (told := capsys.readouterr().err)
             assert told.count("\n") == 1
@@ -71,7 +58,7 @@ def test_running_job_is_locked_and_stops_in_order_when_terminated_twice(tmp_path
     program, *words = shlex.split(line.partition("resume with: ")[2])
     assert program == "simkit"
     assert main([*words, "--no-render"]) == 0
-    assert main([*FLOW, "--output", "whole"]) == 0
+    assert main([*LONG, "--output", "whole"]) == 0
     assert everything(folder) == everything(tmp_path / "whole")
 
 
@@ -92,11 +79,21 @@ WORK = {
 STOPS = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
 
 
+# Kinds of work, moments and signals, in pairs.
+CASES = [
+    ("run", 1, signal.SIGINT),
+    ("run", 4, signal.SIGTERM),
+    ("sweep", 4, signal.SIGINT),
+    ("optimize", 1, signal.SIGTERM),
+    ("optimize", 4, signal.SIGINT),
+    ("grad", 4, signal.SIGTERM),
+]
+
+
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.parametrize(("moment", "number"), [(1, signal.SIGINT), (4, signal.SIGINT), (4, signal.SIGTERM)])
-@pytest.mark.parametrize("words", WORK.values(), ids=WORK)
-def test_a_stop_names_the_command_that_resumes(words, moment, number, tmp_path, monkeypatch, capsys):
-    verb, *options = words
+@pytest.mark.parametrize(("kind", "moment", "number"), CASES)
+def test_a_stop_names_the_command_that_resumes(kind, moment, number, tmp_path, monkeypatch, capsys):
+    verb, *options = WORK[kind]
     (tmp_path / "toy.toml").write_text(PENDULUMS)
     monkeypatch.chdir(tmp_path)
     told, leave = [], Progress.__exit__
