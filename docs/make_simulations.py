@@ -5,13 +5,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from simkit.core.expressions.names import FUNCTIONS
+from simkit.core.expressions.syntax import FUNCTIONS
 from simkit.core.parameter import shown_bounds
 from simkit.core.settings import listing
 from simkit.scenario.catalog import scenarios_of
 from simkit.scenario.contents import Content, bare_scenario, contents_of
-from simkit.scenario.making import PARAMETERS
-from simkit.scenario.registry import FACTORIES, SIMULATIONS
+from simkit.scenario.registry import FACTORIES, PARAMETERS, SIMULATIONS
 
 HEAD = """\
 # The simulations

@@ -6,7 +6,7 @@ JAX and the domains are imported when they are first used, so importing simkit i
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from simkit.jobs.notebook import DISPLAYS
+from simkit.jobs.reporting import DISPLAYS
 
 if TYPE_CHECKING:
     from simkit import export, flow, interop, molecular, rigid
@@ -21,16 +21,13 @@ if TYPE_CHECKING:
     from simkit.errors import UserError
     from simkit.export.onnx.runtime import onnxjit
     from simkit.export.pictures import animate, picture
-    from simkit.jobs.differentiating import value_and_grad
-    from simkit.jobs.merging import merge
-    from simkit.jobs.optimizing import optimize
-    from simkit.jobs.outcome import RunFailedError
-    from simkit.jobs.plans import sweep
-    from simkit.jobs.reopening import open_run, resume
-    from simkit.jobs.runs import run
-    from simkit.jobs.second_derivatives import hessian
+    from simkit.jobs.differentiation import hessian, value_and_grad
+    from simkit.jobs.optimizations import optimize
+    from simkit.jobs.runs import RunFailedError, run
+    from simkit.jobs.stored_jobs import open_run, resume
+    from simkit.jobs.sweep_functions import merge, sweep
     from simkit.scenario.build import build
-    from simkit.scenario.loading import load
+    from simkit.scenario.made_in_python import load
 
 __version__ = "0.1.0"
 
@@ -42,7 +39,7 @@ _HOMES = {
     "Objective": "simkit.core.objective",
     "Parameter": "simkit.core.parameter",
     "Quantity": "simkit.core.simulation",
-    "RunFailedError": "simkit.jobs.outcome",
+    "RunFailedError": "simkit.jobs.runs",
     "Simulation": "simkit.core.simulation",
     "Status": "simkit.core.status",
     "UserError": "simkit.errors",
@@ -52,19 +49,19 @@ _HOMES = {
     "converge": "simkit.core.converge",
     "converged_when": "simkit.core.status",
     "ensemble": "simkit.core.ensemble",
-    "hessian": "simkit.jobs.second_derivatives",
-    "load": "simkit.scenario.loading",
-    "merge": "simkit.jobs.merging",
+    "hessian": "simkit.jobs.differentiation",
+    "load": "simkit.scenario.made_in_python",
+    "merge": "simkit.jobs.sweep_functions",
     "onnxjit": "simkit.export.onnx.runtime",
-    "open_run": "simkit.jobs.reopening",
-    "optimize": "simkit.jobs.optimizing",
+    "open_run": "simkit.jobs.stored_jobs",
+    "optimize": "simkit.jobs.optimizations",
     "picture": "simkit.export.pictures",
-    "resume": "simkit.jobs.reopening",
+    "resume": "simkit.jobs.stored_jobs",
     "run": "simkit.jobs.runs",
     "segment": "simkit.core.rollout",
-    "sweep": "simkit.jobs.plans",
+    "sweep": "simkit.jobs.sweep_functions",
     "trajectory": "simkit.core.rollout",
-    "value_and_grad": "simkit.jobs.differentiating",
+    "value_and_grad": "simkit.jobs.differentiation",
 }
 _PACKAGES = ("export", "flow", "interop", "molecular", "rigid")
 

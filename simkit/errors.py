@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -190,8 +191,6 @@ def closest(name: str, known: Iterable[str]) -> str | None:
         name: what the user wrote.
         known: the names that exist.
     """
-    import difflib
-
     known = list(known)
     if (same := next((one for one in known if one.lower() == name.lower()), None)) is not None:
         return same
@@ -206,8 +205,6 @@ def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
         known: the names that exist.
         count: largest number of names.
     """
-    import difflib
-
     names, text = list(known), name[:COMPARED].lower()
     if len(text) < 3:
         return [one for one in names if one.startswith(text)][:count] if text else []

@@ -1,7 +1,6 @@
 """A simulation driven by the host loop, segment by segment."""
 
-from simkit.engine.driver import Drive, Program
-from simkit.engine.loop import segments_of
+from simkit.engine.driver import Drive, Program, segments_of
 
 
 def drive(simulation, params, key, plan, *, store=None, program=None, warn=lambda message: None):

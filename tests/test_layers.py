@@ -38,13 +38,7 @@ LEVELS = {
 }
 # Strings in place of imports of higher layers, which must go: higher layers register themselves with lower ones.
 # This list shrinks and never grows.
-UPWARD_BY_NAME = {
-    *(("jobs", f"simkit.cli.reports.{report}") for report in ("derivative", "optimization", "run", "starts", "sweep")),
-    *(("jobs", name) for name in ("simkit.Progress", "simkit.animate")),
-    *(("scenario", f"simkit.render.{painter}") for painter in ("bodies", "field", "line", "particles")),
-    *(("storage", f"simkit.jobs.{kind}") for kind in ("config_sweeps", "gradients", "optimizations", "runs", "starts")),
-    ("storage", "simkit.jobs.sweeps"),
-}
+UPWARD_BY_NAME = {("scenario", f"simkit.render.{painter}") for painter in ("bodies", "chart", "field", "particles")}
 # Kernels, and the loop that runs them, import jax at the top. What `import simkit`, `simkit list`, help and completion
 # read imports no array library; jobs and export may do either.
 WITH_JAX = ("core", "molecular", "flow", "rigid", "engine", "export")

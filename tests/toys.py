@@ -11,9 +11,9 @@ import pytest
 
 from simkit.core.simulation import Simulation
 from simkit.scenario import registry
-from simkit.scenario.loading import load
+from simkit.scenario.catalog import parse_scenario
+from simkit.scenario.made_in_python import load
 from simkit.scenario.scenario import Scenario
-from simkit.scenario.schema import parse_scenario
 from simkit.storage.run_directory import RunDirectory
 from tests.core.toys import descent, oscillator
 

@@ -1,9 +1,13 @@
-"""Command-line arguments shared by several verbs."""
+"""Arguments shared by several verbs, and the work that they start."""
 
 import argparse
+import importlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from simkit.cli.main import resumable
+from simkit.cli.progress import Progress
 from simkit.errors import UserError, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
@@ -12,8 +16,11 @@ from simkit.scenario.overrides import apply_overrides
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from simkit.jobs.job import Job
+    from simkit.jobs.reporting import Report
     from simkit.render.figure import Size
     from simkit.scenario.scenario import Scenario
+
 
 FORMATS = ("gif", "mp4", "png")
 
@@ -146,3 +153,48 @@ def names_of(text: str) -> list[str]:
 def output_of(arguments: argparse.Namespace, name: str) -> Path:
     """Return the output folder: the given one, or one named after the scenario and the verb."""
     return arguments.output or Path("runs") / f"{name}{arguments.ending}"
+
+
+def check_pictures(job: "Job[Any]", arguments: argparse.Namespace) -> None:
+    """Refuse options of pictures that the report of a job does not support.
+
+    Args:
+        job: the job to resume.
+        arguments: arguments of the command line.
+
+    Raises:
+        UserError: naming the option.
+    """
+    supported = _report_of(job).PICTURES
+    if given := given_of(arguments, [name for name in ("format", "size", "no_render") if name not in supported]):
+        raise UserError(f"{given} is not for {job.noun}, whose charts are PNG files; leave it out")
+
+
+def carry_out(
+    job: "Job[Any]",
+    folder: Path,
+    arguments: argparse.Namespace,
+    size: "Size | None",
+    work: "Callable[[Report], Any]",
+) -> int:
+    """Run a job and report it, by ``finish`` of the report module of its kind.
+
+    Args:
+        job: the job.
+        folder: its run directory.
+        arguments: arguments of the command line, with ``json``.
+        size: size of pictures; ``None`` draws none.
+        work: function that runs the job, given a progress callback, and returns its result.
+
+    Returns:
+        The exit code.
+    """
+    with resumable(folder):
+        with Progress(job.scenario.name, **job.progress) as progress:
+            result = work(progress.update)
+        return _report_of(job).finish(result, job, folder, arguments, size)
+
+
+def _report_of(job: "Job[Any]") -> Any:
+    """Return the module that reports jobs of a kind."""
+    return importlib.import_module(f"simkit.cli.reports.{job.report}")

@@ -1,22 +1,41 @@
-"""Gallery: a folder per scenario with animation, thumbnail and card, and index pages."""
+"""Gallery of scenarios: pictures, index and texts without markup."""
 
 import dataclasses
 import html
+import re
 import shlex
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
-from simkit.cli.markdown import escaped
 from simkit.errors import UserError
 from simkit.export.pictures import draw
 from simkit.jobs.job import begin
-from simkit.jobs.outcome import Outcome
-from simkit.jobs.runs import Run
-from simkit.render.gif import size_of_gif
+from simkit.jobs.runs import Outcome, Run
+from simkit.render.video import size_of_gif
 from simkit.scenario.catalog import shipped_folder
 from simkit.scenario.scenario import Scenario
-from simkit.storage.files import DamagedFileError, make_folder, read_json, write_bytes, write_json
-from simkit.storage.regular_files import check_folder
+from simkit.storage.files import DamagedFileError, check_folder, make_folder, read_json, write_bytes, write_json
+
+# Characters that can begin markup within a line of GitHub's Markdown.
+_MARKS = re.compile(r"([\\`*_{}\[\]()<>#!|~$@^=])")
+# Beginnings of a line that make a list, a heading or a rule.
+_BEGINNING = re.compile(r"^(?:([-+=])|(\d+)([.)]))")
+# Addresses that become links without markup.
+_ADDRESS = re.compile(r"(?i)(:(?=//)|(?<=\bwww)\.|(?<=\bmailto):|(?<=\bxmpp):)")
+
+
+def escaped(text: str) -> str:
+    """Return a text as one line of Markdown that shows it literally.
+
+    Args:
+        text: any text, such as the title of a scenario file.
+
+    Source: GitHub Flavored Markdown, https://github.github.com/gfm/, sections 2.4 and 6.9.
+    """
+    line = _MARKS.sub(r"\\\1", " ".join(text.split()).replace("&", "&amp;"))
+    line = _BEGINNING.sub(lambda found: f"\\{found[1]}" if found[1] else f"{found[2]}\\{found[3]}", line)
+    return _ADDRESS.sub(r"\\\1", line)
+
 
 # Number of pixels of the animation and of the thumbnail; the aspect ratio is chosen by the painter.
 SIZE = 640 * 360

@@ -1,6 +1,8 @@
-"""Runs in several processes on the command line: their options, and the end of each process."""
+"""One simulation in several processes, and the cores that they share."""
 
 import argparse
+import contextlib
+import dataclasses
 import os
 import shlex
 import sys
@@ -9,11 +11,34 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.cli.main import FAILED, FINE
 from simkit.errors import UserError
 
 if TYPE_CHECKING:
     from simkit.engine.processes import ProcessGroup
     from simkit.jobs.job import Job
+
+
+SETTING = "JAX_NUM_CPU_DEVICES"
+
+
+def use_every_core(arguments: argparse.Namespace) -> None:
+    """Let JAX make each core of a CPU a device, unless the user has set their number or chunks go to workers.
+
+    JAX accepts their number only before its first computation, so a verb calls this before it makes a simulation.
+
+    Args:
+        arguments: of a verb with ``--workers`` and ``--scheduler``.
+    """
+    is_set = SETTING in os.environ or "host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    if is_set or arguments.workers is not None or arguments.scheduler is not None:
+        return
+    import jax
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(RuntimeError):  # within a program that has computed already
+        jax.config.update("jax_num_cpu_devices", cores)
+
 
 OPTIONS = ("processes", "process_id", "coordinator")
 
@@ -57,8 +82,6 @@ def run_of(job: "Job[Any]", group: "ProcessGroup | None") -> "Job[Any]":
     Raises:
         UserError: if there is a group, and the job is not a run.
     """
-    import dataclasses
-
     from simkit.jobs.runs import Run
 
     if group is None:
@@ -115,7 +138,6 @@ def follow(work: "Callable[[], Any]", group: "ProcessGroup") -> int:
     """
     import jax
 
-    from simkit.cli.main import FINE
     from simkit.engine.processes import FirstProcessStoppedError
 
     try:
@@ -139,8 +161,6 @@ def follow(work: "Callable[[], Any]", group: "ProcessGroup") -> int:
 
 def _end_if_lost(error: Exception, remedy: str) -> None:
     """Exit with one line if another process is lost: leaving the group normally would abort with a page of text."""
-    from simkit.cli.main import FAILED
-
     if any(word in str(error) for word in ("Gloo", "gloo", "UNAVAILABLE", "onnection", "heartbeat")):
         print(f"simkit: another process of the group was lost; {remedy}", file=sys.stderr, flush=True)
         os._exit(FAILED)

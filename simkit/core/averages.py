@@ -1,18 +1,37 @@
-"""Time averages: a simulation that also accumulates running means of samples."""
+"""Time averages: a simulation that also accumulates running means, in sums whose rounding error does not grow."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.compensated import compensated_sum
+from simkit.core.ensemble import ensemble
 from simkit.core.pytree import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import checks_every_step, status_of
 from simkit.errors import UserError
+
+
+def compensated_sum[T](total: T, excess: T, addend: Any) -> tuple[T, T]:
+    """Return ``total + addend`` and its rounding error, which the next call subtracts (Kahan summation).
+
+    A plain sum gives the time of a run in float32 with an error of 0.5 % after 400,000 steps of 1 ms. The derivative is
+    that of the exact sum.
+
+    Args:
+        total: the sum so far, a pytree of arrays.
+        excess: rounding error of ``total``, same structure; zero at the start.
+        addend: the next term, same structure.
+
+    Reference: Kahan, Communications of the ACM 8, 40 (1965), doi:10.1145/363707.363723.
+    """
+    change = jax.tree.map(lambda addend, excess: addend - excess, addend, excess)
+    new = jax.tree.map(lambda total, change: total + change, total, change)
+    return new, jax.tree.map(lambda new, total, change: (new - total) - change, new, total, change)
 
 
 @pytree
@@ -79,8 +98,6 @@ def averaged(
 
     def step_members(states: AveragedState, params: Params) -> AveragedState:
         # Imported here because a run of one member does not need it.
-        from simkit.core.ensemble import ensemble
-
         together = segment(ensemble(simulation, simulation.params), every)
         return jax.vmap(sampled)(states, together(states.current, params), params)
 

@@ -12,8 +12,8 @@ class Buffer:
     """Part of a state that may overflow, such as a neighbor list; a base class of `simkit` pytrees.
 
     When more entries are needed than the capacity, the status is ``BUFFER_OVERFLOW`` (`simkit.core.status.status_of`),
-    before any other status, and `simkit.core.growth.with_room` repeats the run with a larger buffer. A subclass defines
-    ``needed``, ``capacity`` and ``resized``; arrays may have leading member axes.
+    before any other status, and `simkit.core.converge.with_room` repeats the run with a larger buffer. A subclass
+    defines ``needed``, ``capacity`` and ``resized``; arrays may have leading member axes.
 
     Attributes:
         needed: int32, largest number of entries needed since the start; it never decreases, so no overflow is missed.

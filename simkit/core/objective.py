@@ -3,23 +3,56 @@
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 
-from simkit.core.converge import converge
-from simkit.core.growth import converge_with_growth, with_room
+from simkit.core.converge import converge, converge_with_growth, with_room
 from simkit.core.pytree import size_in_bytes
-from simkit.core.reductions import Reduce, reduced
-from simkit.core.rematerialization import Memory, width_of
-from simkit.core.rollout import Frames, recorded, segment
+from simkit.core.rollout import Frames, Memory, recorded, segment, width_of
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, checks_every_step, status_of, stops
 from simkit.errors import UserError, nearest
 
-_EXAMPLE = "an expression such as time_mean((x - 1)**2)"
+type Reduce = Literal["final", "mean", "root_mean_square", "maximum", "minimum", "sum"]
 
+
+def _mean(series: jax.Array, stored: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.where(stored, series, 0)) / (jnp.sum(stored) * (series.size // len(stored)))
+
+
+def _root_mean_square(series: jax.Array, stored: jax.Array) -> jax.Array:
+    """Return sqrt(mean(x^2)), whose derivative is zero where the whole series is zero."""
+    square = _mean(series**2, stored)
+    is_positive = square > 0
+    return jnp.where(is_positive, jnp.sqrt(jnp.where(is_positive, square, 1)), square)
+
+
+REDUCTIONS: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
+    "final": lambda series, stored: series[-1],
+    "mean": _mean,
+    "root_mean_square": _root_mean_square,
+    "maximum": lambda series, stored: jnp.max(series, where=stored, initial=-jnp.inf),
+    "minimum": lambda series, stored: jnp.min(series, where=stored, initial=jnp.inf),
+    "sum": lambda series, stored: jnp.sum(series, where=stored),
+}
+
+
+def reduced(reduce: Reduce, series: jax.Array, stored: jax.Array | None = None) -> jax.Array:
+    """Return a series reduced to one number.
+
+    Args:
+        reduce: final, mean, root_mean_square, maximum, minimum or sum.
+        series: ``(frames, ...)``.
+        stored: ``(frames,)`` booleans, False for frames after a stop, which only repeat the last one; ``None`` for a
+            run that does not stop.
+    """
+    counted = jnp.ones(len(series), bool) if stored is None else stored
+    return REDUCTIONS[reduce](series, counted.reshape(-1, *[1] * (series.ndim - 1)))
+
+
+_EXAMPLE = "an expression such as time_mean((x - 1)**2)"
 type Measure = Callable[[Arrays, Arrays], jax.Array]
 
 
@@ -163,7 +196,7 @@ class Objective:
     def with_room(self, params: Params, key: jax.Array) -> "Objective":
         """Return the objective with buffers large enough for a run with these parameters.
 
-        A derivative is one compiled program, whose buffers cannot grow, see `simkit.core.growth.with_room`.
+        A derivative is one compiled program, whose buffers cannot grow, see `simkit.core.converge.with_room`.
         """
         if self.converges:
             return dataclasses.replace(

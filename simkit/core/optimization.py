@@ -11,6 +11,8 @@ from simkit.core import paths
 from simkit.core.bounded import Bounds, bounds_of, nearest_side, side_of, to_bounded, to_unbounded
 from simkit.core.gradient import Function, Mode, check_mode
 from simkit.core.objective import Objective
+from simkit.core.optimizers.cma_es import batched_by_members, cma_es
+from simkit.core.optimizers.levenberg_marquardt import levenberg_marquardt
 from simkit.core.optimizers.methods import METHODS, Method, check_options, learning_rate_of
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem
 from simkit.core.pytree import pytree
@@ -238,11 +240,7 @@ def _optimizer(method: Method, learning_rate: float, tolerance: float, numbers: 
 
         return adam(learning_rate, tolerance)
     if method == "levenberg_marquardt":
-        from simkit.core.optimizers.levenberg_marquardt import levenberg_marquardt
-
         return levenberg_marquardt(tolerance)
-    from simkit.core.optimizers.cma_es import cma_es
-
     return cma_es(numbers, tolerance)
 
 
@@ -253,8 +251,6 @@ def _prepared(objective: Function, method: Method, params: Params) -> tuple[Func
         UserError: if residuals are needed and the objective is not a sum of squares.
     """
     if method == "cma_es" and isinstance(objective, Objective):
-        from simkit.core.optimizers.cma_es import batched_by_members
-
         return dataclasses.replace(objective, simulation=batched_by_members(objective.simulation)), None
     if method != "levenberg_marquardt":
         return objective, None

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from simkit.core.paths import below
 from simkit.core.settings.kinds import word
 from simkit.core.settings.setting import FormulaText, Setting, Settings, read, schema_of, shown
-from simkit.errors import Mistakes, UserError
+from simkit.errors import Mistakes, Remedy, UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -294,7 +294,8 @@ class PartTable:
             keys |= choice.keys_of(name)
             if name is not None:
                 for key, problem in choice.refusals(name, rest, self.common, self._groups(index)).items():
-                    mistakes.found.append(f"{below(where, key)} {problem}")
+                    path = below(where, key)
+                    mistakes.found.append(UserError(f"{path} {problem}", key=path, remedy=Remedy("remove")))
                     del rest[key]
                 rest[choice.key] = name
         settings = Settings({}, where, frozenset())

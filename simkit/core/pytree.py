@@ -1,9 +1,10 @@
-"""Frozen dataclasses that JAX can trace through."""
+"""Frozen dataclasses that JAX can trace through, and the random keys among their arrays."""
 
 import dataclasses
 from typing import Any, dataclass_transform
 
 import jax
+import jax.numpy as jnp
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -23,3 +24,26 @@ def size_in_bytes(tree: Any) -> int:
         tree: pytree of arrays or of their shapes.
     """
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def plain(leaf: Any) -> Any:
+    """Return the data of a random key, uint32; any other array unchanged.
+
+    Args:
+        leaf: an array, or a random key.
+    """
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def keyed(like: Any, leaf: Any) -> Any:
+    """Return the inverse of `plain`: a random key where the template has one, any other array unchanged.
+
+    Args:
+        like: template, an array or random key, or the shape of one.
+        leaf: result of `plain`.
+    """
+    return jax.random.wrap_key_data(jnp.asarray(leaf)) if _is_key(like) else leaf
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

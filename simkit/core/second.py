@@ -10,8 +10,16 @@ from jax.flatten_util import ravel_pytree
 
 from simkit.core import paths
 from simkit.core.bounded import Bounds
-from simkit.core.differences import Difference, differences
-from simkit.core.gradient import FORWARD_NUMBERS, Function, Mode, check_mode, differentiable, with_derivative
+from simkit.core.gradient import (
+    FORWARD_NUMBERS,
+    Difference,
+    Function,
+    Mode,
+    check_mode,
+    differences,
+    differentiable,
+    with_derivative,
+)
 from simkit.core.simulation import Arrays, Params
 from simkit.errors import UserError
 

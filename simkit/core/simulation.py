@@ -1,6 +1,7 @@
-"""The `Simulation` record: pure functions, default parameters and their descriptions."""
+"""The `Simulation` record: pure functions, default parameters, and the units and meanings of its quantities."""
 
 import dataclasses
+import functools
 import html
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,14 +12,33 @@ import numpy as np
 from jax.core import Tracer
 
 from simkit.core import paths
-from simkit.core.parameter import Parameter
-from simkit.core.ranges import check_bounds
+from simkit.core.parameter import Parameter, out_of_bounds
 from simkit.core.tracing import Programs, shapes_and_types, traced_once
 from simkit.errors import UserError
 
+
+def check_bounds(declared: Mapping[str, Parameter], params: Mapping[str, Any]) -> None:
+    """Refuse parameters that are out of their declared bounds or NaN.
+
+    Args:
+        declared: parameters by path; those without bounds are not checked.
+        params: values by path, of any shape.
+
+    Raises:
+        UserError: that names the first such parameter.
+    """
+    for name, parameter in declared.items():
+        low, high = parameter.bounds
+        if np.isinf(low) and np.isinf(high):
+            continue
+        values = np.ravel(jax.device_get(params[name]))
+        wrong = values[~((values >= low) & (values <= high))]
+        if wrong.size:
+            raise UserError(f"{name} = {wrong[0]:g} {out_of_bounds(parameter.bounds)}")
+
+
 # Names of coordinates and columns that data sets of runs and sweeps add, which no quantity may have.
 TAKEN = ("frame", "seed", "member", "status", "failed", "message")
-
 type State = Any
 type Params = Any
 """Any pytree of float arrays, usually a (nested) dictionary by name, see `simkit.core.paths`."""
@@ -93,7 +113,7 @@ class Simulation:
             renderers: the kinds of the ``sides``; names of integer values as ``NAME_names``; widths of unequal cells as
             ``NAME_widths``, which are also the weights of means along the axis NAME.
         quantities: ``{name: Quantity}``, unit and meaning of observed arrays, diagnostics and coordinates; may describe
-            names that this configuration does not have. See `simkit.core.quantities.described`.
+            names that this configuration does not have. See `simkit.core.simulation.described`.
         parameters: ``{path: Parameter}``, those of ``params`` that were given with unit, meaning and bounds.
     """
 
@@ -338,3 +358,60 @@ def _shown(value: Any) -> str:
     if value.shape or isinstance(value, Tracer | jax.ShapeDtypeStruct):
         return f"{value.dtype.name}{list(value.shape)}"
     return f"{value.item():.6g}"
+
+
+def described[**P](
+    *declared: Mapping[str, Quantity], **own: tuple[str, str]
+) -> Callable[[Callable[P, Simulation]], Callable[P, Simulation]]:
+    """Return a decorator of a factory that adds unit and meaning of quantities to its simulations.
+
+    Args:
+        *declared: tables of quantities shared by several factories; later tables take precedence.
+        **own: ``(unit, doc)`` of this factory's further quantities by name, which take precedence over the tables.
+    """
+    quantities = {name: quantity for table in declared for name, quantity in table.items()}
+    quantities |= {name: Quantity(unit, doc) for name, (unit, doc) in own.items()}
+
+    def decorate(factory: Callable[P, Simulation]) -> Callable[P, Simulation]:
+        @functools.wraps(factory)
+        def make(*arguments: P.args, **keywords: P.kwargs) -> Simulation:
+            simulation = factory(*arguments, **keywords)
+            return dataclasses.replace(simulation, quantities={**simulation.quantities, **quantities})
+
+        return make
+
+    return decorate
+
+
+def over(numerator: str, denominator: str) -> str:
+    """Return the unit of a quotient as text, such as ``"U/h"`` of ``("U", "h")`` or ``"1/(H^2/kappa)"``.
+
+    Args:
+        numerator: unit of the numerator.
+        denominator: unit of the denominator.
+    """
+    if denominator == "1":
+        return numerator
+    return f"{numerator}/({denominator})" if set("/ ") & set(denominator) else f"{numerator}/{denominator}"
+
+
+def times(one: str, other: str) -> str:
+    """Return the unit of a product as text, such as ``"U^2 D"`` of ``("U^2", "D")``.
+
+    Args:
+        one: unit of one factor.
+        other: unit of the other factor.
+    """
+    return " ".join(unit for unit in (one, other) if unit != "1") or "1"
+
+
+def raised(unit: str, power: int) -> str:
+    """Return a power of a unit as text, such as ``"U^2"`` or ``"(kappa/H)^2"``.
+
+    Args:
+        unit: a unit.
+        power: at least 1.
+    """
+    if unit == "1" or power == 1:
+        return unit
+    return f"({unit})^{power}" if not unit.replace("_", "").isalnum() else f"{unit}^{power}"

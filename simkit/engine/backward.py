@@ -10,17 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.budget import NoRoomError
+from simkit.core.budget import STATUS, NoRoomError, Pieces, floats_of, needed_names
 from simkit.core.compilation import needed_bytes
-from simkit.core.derivative_pieces import STATUS, Pieces, floats_of, needed_names
 from simkit.core.objective import Objective
 from simkit.core.pytree import pytree, size_in_bytes
 from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import failed
-from simkit.engine.loop import Segment
+from simkit.engine.driver import Plan, Segment
 from simkit.engine.memory import shapes_of
-from simkit.engine.plan import Plan
-from simkit.storage.archives import Layout
+from simkit.storage.files import Layout
 from simkit.storage.store import Store, arrays_of_state, state_of_arrays
 
 VALUE = "value"
@@ -43,7 +41,7 @@ class Carry:
 
 @dataclasses.dataclass(frozen=True)
 class Backward:
-    """A derivative in reverse mode as `simkit.engine.loop.Work`, with the states between its pieces on disk.
+    """A derivative in reverse mode as `simkit.engine.driver.Work`, with the states between its pieces on disk.
 
     Of n pieces, segment 0 is the initial state, segments 1 to n run the pieces forward, segments n + 1 to 2 n
     differentiate them, the last piece first, and segment 2 n + 1 differentiates the initial state.
@@ -165,7 +163,7 @@ class Backward:
 
 @dataclasses.dataclass(frozen=True)
 class Programs:
-    """Compiled functions of a derivative in pieces, see `simkit.core.derivative_pieces.Pieces`."""
+    """Compiled functions of a derivative in pieces, see `simkit.core.budget.Pieces`."""
 
     first: Any
     piece: Any

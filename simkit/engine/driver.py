@@ -1,22 +1,152 @@
-"""Compiled program of a simulation, and its run in segments from start to end."""
+"""The host loop: a compiled program of a simulation, its plan, and its run in stored segments."""
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
-from simkit.core.growth import with_room
+from simkit.core.converge import with_room
+from simkit.core.formulation import computed_once
 from simkit.core.rollout import Frames, frame, initial
 from simkit.core.simulation import Params, Simulation, State
 from simkit.core.status import Status, status_of, stops
-from simkit.engine.loop import Segment
-from simkit.engine.plan import Plan
+from simkit.scenario.scenario import Scenario
 from simkit.storage.store import Store
+
+# Enough segments to lose little work in a crash and to show progress, few enough to justify a file for each.
+SEGMENTS = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Steps, frames and segments of a run, fixed by its settings alone, so that equal runs write equal files.
+
+    Attributes:
+        steps: number of steps (the maximum, if the simulation converges).
+        every: steps between frames; divides ``steps``.
+        least_segments: minimum number of segments, if there are as many frames.
+    """
+
+    steps: int
+    every: int
+    least_segments: int = SEGMENTS
+
+    @property
+    def frames(self) -> int:
+        """Number of frames, without the initial one."""
+        return self.steps // self.every
+
+    @property
+    def frames_per_segment(self) -> int:
+        """The largest divisor of ``frames`` that leaves at least ``least_segments`` segments (else one frame each)."""
+        small = [d for d in range(1, math.isqrt(self.frames) + 1) if self.frames % d == 0]
+        divisors = [*small, *(self.frames // d for d in small)]
+        return max(d for d in divisors if d <= max(self.frames // self.least_segments, 1))
+
+    @property
+    def segments(self) -> int:
+        """Number of segments after the initial frame."""
+        return self.frames // self.frames_per_segment
+
+
+def plan_of(scenario: Scenario) -> Plan:
+    """Return the plan of a scenario's run.
+
+    Args:
+        scenario: scenario with overrides applied.
+    """
+    return Plan(scenario.run.steps, scenario.run.every)
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """One finished segment.
+
+    Attributes:
+        index: 0 for the first, then 1, 2, ...
+        state: state at its end, the initial state of the next segment.
+        arrays: arrays to store, including ``"status"``.
+        finished: whether this is the last segment.
+    """
+
+    index: int
+    state: Any
+    arrays: dict[str, np.ndarray]
+    finished: bool
+
+    @property
+    def status(self) -> np.ndarray:
+        """Status codes at the end: a scalar, or one per member."""
+        return self.arrays["status"][-1]
+
+
+class Work(Protocol):
+    """Work of the loop: one simulation (`simkit.engine.driver`), or the members of a sweep (`simkit.engine.lanes`).
+
+    A segment in which a buffer overflows is computed again with larger buffers, so each method returns, beside its
+    segment, the work that computes the next one.
+    """
+
+    def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Work, Segment] | None":
+        """Return the last stored segment from which the work can resume, or ``None``."""
+        ...
+
+    def begin(self) -> "tuple[Work, Segment]":
+        """Return the first segment."""
+        ...
+
+    def advance(self, segment: Segment) -> "tuple[Work, Segment]":
+        """Return the segment after the given one."""
+        ...
+
+
+def segments_of(work: Work, store: Store | None, warn: Callable[[str], None]) -> Iterator[Segment]:
+    """Run work segment by segment, yielding each segment when it is finished and stored.
+
+    The iteration may be stopped at any time; a later call with the same store resumes bit for bit, and first yields
+    the last segment stored.
+
+    Args:
+        work: work to run.
+        store: store of segments and checkpoints; ``None`` keeps nothing on disk.
+        warn: called with one line when a damaged file is skipped.
+    """
+    found = work.restore(store, warn) if store else None
+    work, segment = found or work.begin()
+    if store and not found:
+        store.create()
+        store.write(segment.index, segment.state, segment.arrays)
+    yield segment
+    while not segment.finished:
+        work, segment = work.advance(segment)
+        if store:
+            store.write(segment.index, segment.state, segment.arrays)
+        yield segment
+
+
+def run_all(
+    work: Work, store: Store | None, warn: Callable[[str], None], report: Callable[[Segment], None]
+) -> tuple[list[dict[str, np.ndarray]], Segment]:
+    """Run work to its end; return the arrays of all segments, including those stored earlier, and the last segment.
+
+    Args:
+        work: work to run.
+        store: as for `segments_of`.
+        warn: as for `segments_of`.
+        report: called with each segment.
+    """
+    kept, last = [], None
+    for last in segments_of(work, store, warn):
+        report(last)
+        if store is None:
+            kept.append(last.arrays)
+    assert last is not None  # there is always a first segment
+    return store.read() if store else kept, last
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +212,7 @@ class Program:
 
 @dataclasses.dataclass(frozen=True)
 class Drive:
-    """One simulation as `simkit.engine.loop.Work`; its first segment is the initial frame.
+    """One simulation as `simkit.engine.driver.Work`; its first segment is the initial frame.
 
     A segment in which a buffer overflows is repeated with a larger buffer, so that no result with a missing entry is
     stored.

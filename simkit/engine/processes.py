@@ -19,11 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from simkit.core.random_keys import keyed, plain
+from simkit.core.pytree import keyed, plain
 from simkit.core.simulation import Params, Simulation, State
-from simkit.engine.driver import Drive, Program
-from simkit.engine.loop import Segment
-from simkit.engine.plan import Plan
+from simkit.engine.driver import Drive, Plan, Program, Segment
 from simkit.errors import UserError, one_line
 from simkit.storage.store import Store
 
@@ -275,7 +273,7 @@ class _HeldSignals:
 
 @dataclasses.dataclass(frozen=True)
 class SharedDrive(Drive):
-    """One simulation that a group of processes runs together, as `simkit.engine.loop.Work`.
+    """One simulation that a group of processes runs together, as `simkit.engine.driver.Work`.
 
     Attributes:
         group: group of the processes.

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.scenario.made_in_python import load
+
 if TYPE_CHECKING:
     import xarray
 
     from simkit.export.page.exporting import PageReport
     from simkit.export.programs.verification import Report
-    from simkit.scenario.loading import Source
+    from simkit.scenario.made_in_python import Source
 
 
 def program(
@@ -48,7 +50,6 @@ def program(
     """
     from simkit.export.programs.exporting import Request, export_program
     from simkit.export.targets.operators import read_operators
-    from simkit.scenario.loading import load
 
     operators = None if ops is None else read_operators(Path(ops))
     request = Request(to, what, batch, objective, tolerance, operators)
@@ -82,7 +83,6 @@ def web_page(
         UserError: if an argument is wrong, the file exists, the run fails, or a primitive has no ONNX form.
     """
     from simkit.export.page.exporting import export_page
-    from simkit.scenario.loading import load
 
     return export_page(load(scenario, values), Path(file), None if runtime is None else Path(runtime), overwrite)
 

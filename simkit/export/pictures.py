@@ -1,4 +1,4 @@
-"""Pictures and animations of runs, in memory and as files."""
+"""Pictures and animations of runs and sweeps, in memory and as files."""
 
 import base64
 import dataclasses
@@ -9,14 +9,127 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from simkit.errors import UserError
-from simkit.export.drawable import drawable_of, parts_of
+import numpy as np
+
+from simkit.errors import UserError, nearest
 from simkit.render.animate import check_size, parse_size, render
 from simkit.render.chart import comparison
+from simkit.render.sweep_charts import SweepData, sweep_chart
+from simkit.scenario.catalog import RENDER_KEYS, parse_render
+from simkit.scenario.made_in_python import CLOCKS, likely_view
+from simkit.scenario.scenario import RenderSettings
+from simkit.storage import datasets
+from simkit.storage.datasets import ALONG_X, ALONG_Y
 from simkit.storage.files import make_folder, write_bytes
 
 if TYPE_CHECKING:
-    from simkit.jobs.outcome import Outcome
+    import xarray
+
+    from simkit.jobs.runs import Outcome
+    from simkit.scenario.scenario import Scenario
+
+
+def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `simkit.render.animate.render` for a result: frames, units, settings, title and others.
+
+    Args:
+        result: a data set of a run, its outcome, the folder of a run, ``(frames, diagnostics)``, or ``(state, frames,
+            diagnostics)``.
+        changed: settings of ``[render]`` that replace the run's own (or, for a result without, the likely ones), and
+            ``title``.
+
+    Raises:
+        UserError: if the result is none of these, or a setting is unknown or not allowed.
+    """
+    for key in changed:
+        if key not in (*RENDER_KEYS, "title"):
+            raise UserError(f"'{key}' is not a setting of drawing{nearest(key, (*RENDER_KEYS, 'title'))}")
+    parts, own, title = _parts(result)
+    if own is not None and not changed:
+        return {**parts, "settings": own, "title": title}
+    units = parts["units"]
+    quantity = changed.get("quantity")
+    if own is None or changed.get("view", own.view) != own.view:
+        observed, diagnosed = (
+            {name: array[:1].reshape(array.shape[1:]) for name, array in parts[kind].items() if len(array)}
+            for kind in ("frames", "diagnostics")
+        )
+        lengths = {name: np.shape(values) for name, values in parts["coordinates"].items()}
+        view, quantity = likely_view(observed, diagnosed, lengths, changed.get("view"), quantity)
+        given = {"view": view, "quantity": quantity, "unit": units.get(quantity) or "1"}
+    else:
+        given = {key: value for key, value in dataclasses.asdict(own).items() if value not in (None, 0.0, {})}
+        if quantity not in (None, own.quantity):
+            # Label, unit and limits of the run's own quantity do not apply to another one.
+            given = {key: value for key, value in given.items() if key not in ("label", "unit", "limits")}
+            given |= {"unit": units.get(quantity) or "1"}
+    given |= {key: value for key, value in changed.items() if key != "title"}
+    settings = parse_render(given, "animate")
+    return {**parts, "settings": settings, "title": str(changed.get("title", title))}
+
+
+type _Run = tuple[dict[str, Any], RenderSettings | None, str]
+
+
+def _parts(result: Any) -> _Run:
+    """Return ``(arrays and units, settings or None, title)`` of a result."""
+    import xarray
+
+    from simkit.jobs.runs import Outcome
+
+    if isinstance(result, Outcome):
+        return _of_outcome(result)
+    if isinstance(result, str | Path):
+        from simkit.jobs.stored_jobs import open_frames
+
+        return _of_outcome(open_frames(result, "animation"))
+    if isinstance(result, xarray.Dataset):
+        outcome = getattr(result, "_outcome", None)
+        return _of_dataset(result) if outcome is None else _of_outcome(outcome)
+    if isinstance(result, tuple) and len(result) in (2, 3) and all(isinstance(part, Mapping) for part in result[-2:]):
+        frames, diagnostics = ({name: np.asarray(array) for name, array in part.items()} for part in result[-2:])
+        return {"frames": frames, "diagnostics": diagnostics, "coordinates": {}, "units": {}}, None, "Simulation"
+    raise UserError(
+        f"{type(result).__name__} cannot be drawn; give what simkit.run returned, the folder of a run, or "
+        "(frames, diagnostics)"
+    )
+
+
+def _of_outcome(outcome: "Outcome") -> _Run:
+    return parts_of(outcome.arrays, outcome.labels), outcome.scenario.render, outcome.scenario.title
+
+
+def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dict[str, Any]:
+    """Return frames, diagnostics, coordinates and units of a run.
+
+    Args:
+        arrays: stored arrays by name, joined along the frames.
+        labels: from `simkit.storage.datasets.labels_of`.
+    """
+    observed, diagnosed = datasets.split(arrays)
+    coordinates = {name: np.asarray(values) for name, values in labels["coordinates"].items()}
+    units = {name: known["unit"] for name, known in labels.get("quantities", {}).items()}
+    return {"frames": observed, "diagnostics": diagnosed, "coordinates": coordinates, "units": units}
+
+
+def _of_dataset(dataset: "xarray.Dataset") -> _Run:
+    """Return the parts of a run's data set: arrays along its clock, fields transposed back to x before y."""
+    clock = next((name for name in (*CLOCKS, "frame") if name in dataset.dims), None)
+    if clock is None:
+        raise UserError("the data set has no axis time, iteration or frame, so it cannot be drawn; give that of a run")
+    if "seed" in dataset.dims:
+        raise UserError("the data set is that of a sweep; choose one member, and draw what simkit.run returns for it")
+    frames, diagnostics = {}, {}
+    for name, variable in dataset.variables.items():
+        if variable.dims[:1] != (clock,) or variable.dtype.kind not in "fiu":
+            continue
+        first, last = (*variable.dims[-2:], "", "")[:2]
+        array = np.swapaxes(variable.values, -2, -1) if first in ALONG_Y and last in ALONG_X else variable.values
+        (diagnostics if array.ndim == 1 else frames)[str(name).removeprefix("observed_")] = array
+    coordinates = {str(name): values.values for name, values in dataset.coords.items() if name != clock}
+    units = {str(name): str(variable.attrs.get("units", "1")) for name, variable in dataset.variables.items()}
+    parts = {"frames": frames, "diagnostics": diagnostics, "coordinates": coordinates, "units": units}
+    return parts, None, str(dataset.attrs.get("title", "Simulation"))
 
 
 def draw(
@@ -164,3 +277,72 @@ def draw_before_and_after(
     pair = [parts_of(outcome.arrays, outcome.labels) for outcome in (before, after)]
     scenario = before.scenario
     return comparison(output, pair[0], pair[1], scenario.render, scenario.title, captions, size)
+
+
+# A chart holds one number per member and diagnostic in memory; more points could not be distinguished in it.
+MOST_MEMBERS = 1_000_000
+
+
+def draw_sweep(result: "xarray.Dataset", scenario: "Scenario", output: Path) -> Path:
+    """Draw the final diagnostics and objectives of a sweep over the swept parameters, and return the file.
+
+    Args:
+        result: of the sweep.
+        scenario: of the sweep.
+        output: PNG file to write.
+
+    Raises:
+        UserError: if no number was swept, there are too many members, or the file cannot be written.
+    """
+    from simkit.jobs.sweep_results import columns_of, failures_of, first_order_indices, is_failure
+
+    if (members := result["status"].size) > MOST_MEMBERS:
+        raise UserError(
+            f"a chart shows at most {MOST_MEMBERS} members, and the sweep has {members}; plot a part of its data set"
+        )
+    columns = {name: values for name, values in columns_of(result).items() if values.dtype.kind in "fiu"}
+    numbers = {name: values.ravel() for name, values in columns.items() if len(np.unique(values)) > 1}
+    numbers = numbers or {name: values.ravel() for name, values in columns.items()}
+    if not numbers:
+        raise UserError("no number was swept, so the results have no axis to be charted over")
+    axes = result["status"].dims[:-1]
+    words = [axis for axis in axes if result[axis].dtype.kind not in "fiu"]
+    bad = is_failure(result["status"].values, failures_of(result)).reshape(-1, result.sizes["seed"])
+    series = {name: array.values.reshape(bad.shape) for name, array in informative(result, scenario).items()}
+    if words and len(numbers) == 1:
+        # Words make no axis: their values are drawn side by side, like seeds.
+        (name, values), *_ = numbers.items()
+        order = np.argsort(values, kind="stable")
+        count = len(np.unique(values))
+        numbers = {name: values[order].reshape(count, -1)[:, 0]}
+        bad = bad[order].reshape(count, -1)
+        series = {key: array[order].reshape(count, -1) for key, array in series.items()}
+    units = {name: scenario.parameters[name].unit for name in numbers if name in scenario.parameters}
+    units |= {name: str(result[name].attrs.get("units", "")) for name in series}
+    indices = {}
+    if str(result.attrs.get("points", "")).startswith(("Sobol", "Latin")):
+        with np.errstate(all="ignore"):
+            means = {name: np.where(bad, np.nan, array).mean(axis=1) for name, array in series.items()}
+        indices = {name: first_order_indices(numbers, mean) for name, mean in means.items()}
+    grid = len(axes) > 1 and not words
+    return sweep_chart(output, SweepData(numbers, series, bad, units, grid, indices, scenario.title))
+
+
+def informative(result: "xarray.Dataset", scenario: "Scenario") -> "dict[str, xarray.DataArray]":
+    """Return the objectives and final diagnostics of the members that vary over the sweep, objectives first.
+
+    A diagnostic that repeats a swept parameter is left out; if none varies, all are returned.
+
+    Args:
+        result: of the sweep.
+        scenario: of the sweep.
+    """
+    from simkit.jobs.sweep_results import columns_of, final_numbers, objectives_in
+
+    swept = columns_of(result)
+    final = {n: array.load() for n, array in final_numbers(result).items() if n.removeprefix("diagnosed_") not in swept}
+    objectives = objectives_in(result, scenario)
+    known = objectives | final
+    varying = {name: array for name, array in known.items() if np.ptp(np.asarray(array, float)) != 0} or known
+    first = [*objectives, *(objective.quantity for objective in scenario.objectives.values())]
+    return dict(sorted(varying.items(), key=lambda item: item[0] not in first))

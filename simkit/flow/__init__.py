@@ -2,17 +2,16 @@
 
 from simkit.flow import obstacles
 from simkit.flow.boundary.domain import Domain, domain
-from simkit.flow.boundary.place import Place
 from simkit.flow.boundary.scalar_sides import ScalarSide
+from simkit.flow.boundary.side_data import Place
 from simkit.flow.boundary.sides import FreeSlip, GivenPressure, Inflow, Outflow, Side, Wall
-from simkit.flow.composed.system import system
+from simkit.flow.description.system import system
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Axis, Grid, axis_of_faces, bounded_axis, periodic_axis, refined_axis
 from simkit.flow.jax_cfd import from_jax_cfd, from_jax_cfd_spectral
-from simkit.flow.operators.stress import squared_shear_rate
-from simkit.flow.scalar import TransportedScalar
-from simkit.flow.several_scalars import TransportedScalars
+from simkit.flow.operators.diffusion import squared_shear_rate
+from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.spectral import spectral_channel
 from simkit.flow.stepping.stepper import FlowState, stepper
 from simkit.flow.systems.jax_cfd_channel import jax_cfd_channel

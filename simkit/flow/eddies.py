@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.arrays import Velocity, like
 from simkit.flow.diagnosis.measures import kinetic_energy
-from simkit.flow.grid import Grid
+from simkit.flow.grid import Grid, Velocity, like
 from simkit.flow.operators.differences import curl
 
 SHORTEST_WAVELENGTH = 0.75

@@ -1,8 +1,8 @@
-"""Scalars carried by a flow, such as temperature, dye and concentration: advection and diffusion."""
+"""Scalars carried by a flow, one or several by name: advection, diffusion and sources."""
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -10,12 +10,11 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
-from simkit.flow.arrays import Velocity, like
-from simkit.flow.boundary.domain import Domain, known_sides
-from simkit.flow.boundary.given import SideValues, on_side, values_on, with_values
+from simkit.flow.boundary.domain import Domain, known_sides, same
+from simkit.flow.boundary.ghost_layers import Share
 from simkit.flow.boundary.scalar_sides import SIDES, ScalarSide
-from simkit.flow.boundary.slopes import Share
-from simkit.flow.grid import Grid
+from simkit.flow.boundary.side_data import SideValues, on_side, values_on, with_values
+from simkit.flow.grid import Grid, Velocity, like
 from simkit.flow.operators.differences import (
     blend,
     difference_at_centers,
@@ -26,7 +25,7 @@ from simkit.flow.operators.differences import (
     total,
     with_ends,
 )
-from simkit.flow.solvers.between_sides import solver_between_sides
+from simkit.flow.solvers.diffusion import solver_between_sides
 
 SCHEMES = ("central", "bounded")
 
@@ -69,7 +68,7 @@ class TransportedScalar:
         values: ``(params, time) -> ((lower, upper), ...)``, numbers or arrays of one layer, the data of sides of kind
             ``value`` and ``flux``; ``None`` for a periodic axis, 0.0 for an insulated side. Zero by default.
         source: ``(scalar, velocity, params, time) -> array``, the rate of production per volume; or None. With several
-            scalars, see `simkit.flow.several_scalars`, ``scalar`` is a dictionary of all of them by name.
+            scalars, see `simkit.flow.scalar`, ``scalar`` is a dictionary of all of them by name.
         scheme: of advection, "central" or "bounded".
 
     Raises:
@@ -311,3 +310,101 @@ def _limited(a: jax.Array, b: jax.Array) -> jax.Array:
     """Return the harmonic mean of two differences, zero where they differ in sign (van Leer's limiter)."""
     same = a * b > 0
     return jnp.where(same, 2 * a * b / jnp.where(same, a + b, 1), 0)
+
+
+type Scalars = dict[str, jax.Array]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TransportedScalars:
+    """Scalars by name, carried by the flow of `simkit.flow.equations.Equations`.
+
+    The scalar of the state, of ``Equations.force`` and of every `TransportedScalar.source` is then a dictionary of all
+    of them.
+
+    Attributes:
+        scalars: by name, at least one, all in one domain.
+
+    Raises:
+        UserError: if there is none, or their domains differ.
+    """
+
+    scalars: Mapping[str, TransportedScalar]
+
+    def __post_init__(self) -> None:
+        """Refuse scalars of different domains."""
+        if not self.scalars:
+            raise UserError("scalars is empty; give at least one, or remove the scalar")
+        for name, one in self.scalars.items():
+            if not same(one.domain, self.domain):
+                first = next(iter(self.scalars))
+                raise UserError(
+                    f"the domain of the scalar '{name}' is not that of '{first}'; build all with one domain"
+                )
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of all of them."""
+        return next(iter(self.scalars.values())).domain
+
+    def diffusivity(self, params: Params) -> dict[str, jax.Array]:
+        """Return the diffusivity of each."""
+        return {name: one.diffusivity(params) for name, one in self.scalars.items()}
+
+    def rate(
+        self, scalar: Scalars, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
+    ) -> Scalars:
+        """Return the rates of change at the cell centers, without diffusion along implicit axes.
+
+        Args:
+            scalar: all of them.
+            velocity: components on their faces.
+            params: parameters.
+            time: time.
+            explicit: axes along which diffusion is explicit.
+        """
+        rates, made = {}, self.production(scalar, velocity, params, time)
+        for name, one in self.scalars.items():
+            change = one.transport(scalar[name], velocity, params, time, explicit)
+            source = made[name]
+            rates[name] = change if source is None else change + source
+        return rates
+
+    def production(
+        self, scalar: Scalars, velocity: Velocity, params: Params, time: jax.Array
+    ) -> dict[str, jax.Array | float | None]:
+        """Return the source of each, None for those without one.
+
+        Args:
+            scalar: all of them.
+            velocity: components on their faces.
+            params: parameters.
+            time: time.
+        """
+        return {
+            name: None if one.source is None else one.source(scalar, velocity, params, time)
+            for name, one in self.scalars.items()
+        }
+
+    def implicit_diffusion(self, axes: tuple[int, ...]) -> Callable[..., Scalars] | None:
+        """Return the function that adds implicit diffusion along some axes to explicit changes; None if there are none.
+
+        Args:
+            axes: along which diffusion is implicit, see `TransportedScalar.implicit_diffusion`.
+        """
+        found = {name: one.implicit_diffusion(axes) for name, one in self.scalars.items()}
+        solvers = {name: one for name, one in found.items() if one is not None}
+        if not solvers:
+            return None
+
+        def solve(
+            change: Scalars,
+            scalar: Scalars,
+            params: Params,
+            time: jax.Array,
+            part: jax.Array,
+            share: jax.Array | float,
+        ) -> Scalars:
+            return {name: one(change[name], scalar[name], params, time, part, share) for name, one in solvers.items()}
+
+        return solve

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
-from simkit.flow.arrays import Velocity
+from simkit.flow.grid import Velocity
 
 type Uniform = float | str | Callable[[Params], jax.Array]
 type Viscosity = Uniform | Callable[[Velocity, Params], jax.Array] | Callable[[Velocity, Params, Any, Any], jax.Array]

@@ -7,6 +7,6 @@ KINDS |= {
     "sweep": "simkit.jobs.sweeps:Sweep",
     "config_sweep": "simkit.jobs.config_sweeps:ConfigSweep",
     "optimize": "simkit.jobs.optimizations:Optimization",
-    "grad": "simkit.jobs.gradients:Gradient",
-    "optimize_starts": "simkit.jobs.starts:Starts",
+    "grad": "simkit.jobs.stored_derivatives:Gradient",
+    "optimize_starts": "simkit.jobs.optimizations:Starts",
 }

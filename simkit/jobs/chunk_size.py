@@ -16,9 +16,8 @@ from simkit.engine.memory import SHARE, format_bytes, frame_bytes
 from simkit.errors import UserError
 from simkit.jobs.chunks import cores_for_chunks, devices_of_members, member_plan, member_sharding
 from simkit.jobs.executors.executor import Executor
-from simkit.jobs.job import Prepared
-from simkit.jobs.members import Members
-from simkit.jobs.size_checks import check_disk
+from simkit.jobs.job import Prepared, check_disk
+from simkit.jobs.points import Members
 
 # Writing a result as one file takes about four times its size in memory. Larger results stay in their chunks.
 ONE_FILE = 256 * 2**20

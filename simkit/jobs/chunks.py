@@ -11,22 +11,20 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.ensemble import ensemble
-from simkit.engine.driver import Drive, Program, final_status
+from simkit.engine.driver import Drive, Program, final_status, run_all
 from simkit.engine.lanes import SEGMENTS, Queue
-from simkit.engine.loop import run_all
-from simkit.jobs.assembly import held_at_stop, joined
-from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.job import Prepared
-from simkit.jobs.members import Members
+from simkit.jobs.points import Members
+from simkit.jobs.reporting import Report, Warn
+from simkit.jobs.sweep_datasets import held_at_stop, joined
 from simkit.storage import datasets
-from simkit.storage.archives import write_arrays
 from simkit.storage.chunk_files import ChunkFile, chunk_layout, lanes_layout
+from simkit.storage.files import write_arrays
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Params, Simulation
-    from simkit.engine.loop import Segment
-    from simkit.engine.plan import Plan
+    from simkit.engine.driver import Plan, Segment
 
 
 def program_of_chunk(simulation: "Simulation", sweep: Members) -> "Program":

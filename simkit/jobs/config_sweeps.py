@@ -20,16 +20,15 @@ import xarray
 
 from simkit.engine.memory import shapes_of
 from simkit.errors import UserError, one_line
-from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import Sizes, most_in_one_file
-from simkit.jobs.job import Prepared, begin, proceed
-from simkit.jobs.lazy_results import stacked_variable
-from simkit.jobs.stored_progress import StoredProgress
+from simkit.jobs.job import Prepared, StoredProgress, begin, proceed
+from simkit.jobs.reporting import Report, Warn
+from simkit.jobs.sweep_datasets import stacked_variable
 from simkit.jobs.sweep_results import read_summary, store_result
 from simkit.jobs.sweeps import Sweep, SweepJob
 from simkit.scenario import checks
 from simkit.scenario.overrides import with_values
-from simkit.storage import manifest_schema
+from simkit.storage import manifest
 from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import RunDirectory, UnfinishedError
 
@@ -40,10 +39,10 @@ if TYPE_CHECKING:
 # Every configuration is compiled separately.
 MOST_CONFIGURATIONS = 10_000
 
-_OR_NONE = manifest_schema.value_check(
+_OR_NONE = manifest.value_check(
     "a whole number from 1 or null", lambda v: v is None or (isinstance(v, int) and not isinstance(v, bool) and v > 0)
 )
-_VALUES = manifest_schema.value_check("a list of values", lambda value: isinstance(value, list) and bool(value))
+_VALUES = manifest.value_check("a list of values", lambda value: isinstance(value, list) and bool(value))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +61,7 @@ class ConfigSweep(SweepJob):
         **SweepJob.request_checks,
         "chunk": _OR_NONE,
         "memory": _OR_NONE,
-        "configs": manifest_schema.each(_VALUES),
+        "configs": manifest.each(_VALUES),
     }
 
     configs: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Objectives of a scenario, and their derivatives."""
+"""Derivatives of objectives of a scenario, and those of the mean over random seeds."""
 
 import dataclasses
 import inspect
@@ -7,27 +7,33 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from simkit.core import paths
+from simkit.core import budget, gradient, paths
+from simkit.core.dependence import in_steps_only
+from simkit.core.expressions.measures import measure_of
 from simkit.core.expressions.syntax import parse
+from simkit.core.objective import Objective
 from simkit.core.precision import precision
+from simkit.core.simulation import draws
+from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
+from simkit.engine.memory import format_bytes, memory_in_bytes
 from simkit.errors import UserError, closest, nearest
+from simkit.jobs.points import check_counts
 from simkit.scenario.build import build
-from simkit.scenario.scenario import Scenario
-from simkit.scenario.sections import ObjectiveSettings
+from simkit.scenario.scenario import ObjectiveSettings, Scenario
 
 if TYPE_CHECKING:
-    import jax
-
     from simkit.core.budget import Fitted, NoRoomError
     from simkit.core.gradient import GradientCheck
-    from simkit.core.objective import Measure, Objective
-    from simkit.core.reductions import Reduce
+    from simkit.core.objective import Measure, Objective, Reduce
     from simkit.core.simulation import Params, Simulation
+    from simkit.engine.processes import ProcessGroup
+
 
 EQUILIBRIUM = "the derivative of an equilibrium"
-
 type Mode = Literal["reverse", "forward", "shortest"]
 
 
@@ -67,9 +73,6 @@ def differentiate(
     Raises:
         UserError: if a name is unknown, or the derivative does not fit in memory.
     """
-    from simkit.core import budget, gradient
-    from simkit.engine.memory import memory_in_bytes
-
     names = selected_parameters(scenario, wrt)
     limit = None if memory is None else memory_in_bytes(memory)
     compiling = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
@@ -94,8 +97,6 @@ def fit_in_words(call: "Fitted", objective: "Objective", limit: int) -> str:
         objective: what is differentiated.
         limit: memory limit in bytes.
     """
-    from simkit.engine.memory import format_bytes
-
     taken = f"{format_bytes(call.needed)} of {format_bytes(limit)}"
     if call.nesting is None:
         return f"{taken}: {EQUILIBRIUM if objective.converges else 'forward mode'} holds no states of earlier steps"
@@ -121,8 +122,6 @@ def memory_message(scenario: Scenario, needed: int, limit: int, remedy: str) -> 
         limit: memory that may be used.
         remedy: what to do.
     """
-    from simkit.engine.memory import format_bytes
-
     needs = f"{format_bytes(needed)} at least, and {format_bytes(limit)} may be used"
     return f"the derivative of {scenario.name} needs {needs}; {remedy}"
 
@@ -145,8 +144,6 @@ def status_note(scenario: Scenario, status: int) -> str:
         scenario: the scenario that was run.
         status: a code of `simkit.core.status.Status`.
     """
-    from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
-
     return f"{scenario.name} {MESSAGES[Status(status)]}" if status in (*FAILURES, *CAUTIONS) else ""
 
 
@@ -163,8 +160,6 @@ def note_of_steps(scenario: Scenario, objective: "str | Measure | None", zero: S
         objective: its objective, as for `value_and_grad`.
         zero: paths of the parameters whose derivatives are zero; the others are not examined.
     """
-    from simkit.core.dependence import in_steps_only
-
     if not zero:
         return ""
     with prepared(scenario, objective) as (function, params, key):
@@ -192,8 +187,6 @@ def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed
         objective: name of the objective; ``None`` takes the first in the file.
         changed: parameters that replace the scenario's.
     """
-    import jax
-
     with prepared(scenario, objective, changed) as (function, params, key):
         run = function.simulation.programs.found(
             ("value", function.settings), lambda: jax.jit(function.unshared().with_status)
@@ -213,8 +206,6 @@ def compare(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode:
     Raises:
         UserError: if a name is unknown.
     """
-    from simkit.core import gradient
-
     names = selected_parameters(scenario, wrt)
     bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}
     with prepared(scenario, objective) as (function, params, key):
@@ -226,8 +217,6 @@ def prepared(
     scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any] = {}
 ) -> "Iterator[tuple[Objective, Params, jax.Array]]":
     """Yield an objective of a scenario, its parameters and its random key, in the scenario's precision."""
-    import jax
-
     with precision(scenario.run.precision):
         simulation = build(scenario).with_params(changed)
         function = objective_of(scenario, simulation, objective)
@@ -299,9 +288,6 @@ def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Meas
     Raises:
         UserError: if the scenario has no such objective, or its reduction does not fit the simulation.
     """
-    from simkit.core.expressions.measures import measure_of
-    from simkit.core.objective import Objective
-
     steps, every = scenario.run.steps, scenario.run.every
     if callable(name):
         try:
@@ -331,3 +317,112 @@ def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Meas
         return Objective(simulation, spec.quantity, steps, every, reduce=reduce, square=spec.square)
     except ValueError as error:
         raise UserError(f"{scenario.file}: objectives.{name}: {error}") from None
+
+
+# Seeds named in a message.
+SHOWN = 5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MeanDerivative(Derivative):
+    """The derivative of the mean of an objective over seeds.
+
+    Attributes:
+        seeds: number of seeds n.
+        value_error: standard error of the mean, s / sqrt(n) with the sample standard deviation s of the values.
+        error: standard errors of the derivatives, ``{name: array}``.
+    """
+
+    seeds: int
+    value_error: float
+    error: dict[str, np.ndarray]
+
+
+def differentiate_mean(
+    scenario: Scenario,
+    wrt: Sequence[str],
+    objective: "str | Measure | None",
+    mode: Mode,
+    seeds: int,
+    memory: int | str | None = None,
+    group: "ProcessGroup | None" = None,
+) -> MeanDerivative:
+    """Return the derivative of the mean over consecutive seeds, beginning with the scenario's.
+
+    Args:
+        scenario: scenario with overrides applied.
+        wrt: paths of the parameters.
+        objective: as for `simkit.value_and_grad`.
+        mode: likewise.
+        seeds: number of seeds, at least 2.
+        memory: memory limit, as for `simkit.value_and_grad`.
+        group: processes over which the seeds are divided.
+
+    Raises:
+        UserError: if a name is unknown, the derivative does not fit in memory, the initial state does not depend on the
+            seed, or the processes do not divide the seeds.
+    """
+    check_counts(scenario, seeds, None)
+    if seeds < 2:
+        raise UserError(f"seeds = {seeds} leaves no mean; give at least 2, or leave seeds= out")
+    if group and seeds % group.count:
+        raise UserError(f"{group.count} processes do not divide seeds = {seeds}; give a multiple")
+    if group and memory is not None:
+        raise UserError("memory= is for one process; leave it out, or the number of processes")
+    names, limit = selected_parameters(scenario, wrt), None if memory is None else memory_in_bytes(memory)
+    compiling = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
+    with prepared(scenario, objective) as (function, params, _):
+        if not draws(function.simulation):
+            raise UserError(f"{scenario.name} does not depend on the seed; leave seeds= out")
+        keys = jax.vmap(jax.random.key)(scenario.run.seed + jnp.arange(seeds, dtype=jnp.uint32))
+        if group:
+            params, keys, compiling = group.whole(params), group.members(keys), _gathering(group, function)
+        try:
+            call, _, *results = gradient.derivative_with_growth(function, names, mode, params, keys, compiling)
+        except budget.NoRoomError as error:
+            raise UserError(memory_message(scenario, error.needed, limit or 0, remedy_for(error))) from None
+        values, statuses, slopes = jax.tree.map(np.asarray, results)
+        fit = fit_in_words(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
+    means = {name: slopes[name].mean(axis=0) for name in names}
+    status, note = _worst(scenario, statuses)
+    return MeanDerivative(
+        float(values.mean()),
+        means,
+        status,
+        note or note_of_steps(scenario, objective, zeros_in(means)),
+        fit,
+        seeds=seeds,
+        value_error=float(_standard_error(values)),
+        error={name: _standard_error(slopes[name]) for name in names},
+    )
+
+
+def _gathering(group: "ProcessGroup", objective: "Objective") -> Any:
+    """Return `simkit.core.gradient.jitted` with results that are replicated in all processes.
+
+    Raises:
+        UserError: if the simulation has buffers that grow.
+    """
+    group.check_buffers(objective.simulation)
+
+    def jitted(*arguments: Any) -> Any:
+        call = gradient.jitted(*arguments)
+        return lambda params, keys: group.whole(call(params, keys))
+
+    return jitted
+
+
+def _standard_error(samples: np.ndarray) -> np.ndarray:
+    """Return the standard error of the mean along the first axis."""
+    return np.std(samples, axis=0, ddof=1) / np.sqrt(len(samples))
+
+
+def _worst(scenario: Scenario, statuses: np.ndarray) -> tuple[int, str]:
+    """Return the status that limits the derivative, of a failed member if there is one, and its message with seeds."""
+    for group in (FAILURES, CAUTIONS):
+        (found,) = np.nonzero(np.isin(statuses, [int(each) for each in group]))
+        if found.size:
+            status, seeds = int(statuses[found[0]]), [str(scenario.run.seed + index) for index in found[:SHOWN]]
+            more = f" and {found.size - SHOWN} more" if found.size > SHOWN else ""
+            return status, f"{status_note(scenario, status)} (seed {', '.join(seeds)}{more})"
+    return int(statuses[0]), ""

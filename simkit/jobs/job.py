@@ -1,36 +1,187 @@
-"""Jobs: work that is requested once, stored in a run directory, and resumed or read back from there.
-
-Each kind is a subclass of `Job` in its own file, and a line in `simkit.jobs`. The functions here begin,
-resume and read back jobs of any kind.
-"""
+"""Jobs: work that is requested once, checked, stored in a run directory, and resumed or read back from there."""
 
 import abc
 import dataclasses
 import functools
+import math
+import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from simkit.core import paths
+from simkit.core.compilation import use_compilation_cache
 from simkit.core.precision import precision
+from simkit.core.pytree import size_in_bytes
+from simkit.engine import memory
+from simkit.engine.memory import SHARE, format_bytes, frame_bytes, shapes_of
 from simkit.errors import UserError
-from simkit.jobs.callbacks import Report, Warn
-from simkit.jobs.notebook import progress_of
-from simkit.jobs.stored_progress import StoredProgress
+from simkit.jobs.reporting import Report, Warn, progress_of
+from simkit.scenario import checks
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
-from simkit.storage.files import DamagedFileError
+from simkit.storage.files import DamagedFileError, check_regular
 from simkit.storage.kinds import kind_of
-from simkit.storage.manifest import describe_frames
-from simkit.storage.manifest_schema import Check
-from simkit.storage.regular_files import check_regular
+from simkit.storage.manifest import Check, describe_frames
 from simkit.storage.run_directory import SUMMARY, RunDirectory, check_output, folder_of
 
 if TYPE_CHECKING:
     import xarray
 
     from simkit.core.simulation import Arrays, Simulation
-    from simkit.engine.driver import Program
+    from simkit.engine.driver import Plan, Program
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredProgress:
+    """Stored part of a job.
+
+    Attributes:
+        fraction: stored fraction of the job, of its maximum length if it may end early.
+        words: stored amount, such as ``"120 of 400 steps"``.
+        failed: a line for each failed member (the first of many), or for the run.
+        times: times at which its files were written, in seconds.
+        failures: number of failed members and damaged files; ``None`` if ``failed`` lists them all.
+        members: number of members that have ended, of a sweep.
+        totals: number of stored members by status, and quantiles of their final diagnostics.
+    """
+
+    fraction: float
+    words: str
+    failed: list[str]
+    times: list[float]
+    failures: int | None = None
+    members: int = 0
+    totals: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def write_times(paths: Iterable[Path]) -> list[float]:
+    """Return the write times of files, in seconds; files removed meanwhile by another process are omitted.
+
+    Args:
+        paths: paths of the files.
+    """
+    found = []
+    for path in paths:
+        try:
+            found.append(path.stat().st_mtime)
+        except OSError:
+            continue
+    return found
+
+
+def enter(name: str, *arguments: Any, **flags: Any) -> None:
+    """Check a call, and turn on the compilation cache.
+
+    Args:
+        name: of the function, such as ``"run"``.
+        *arguments: those that may hold arrays.
+        **flags: arguments that must be True or False.
+
+    Raises:
+        UserError: if a flag is something else, or the call is made under a transformation of JAX.
+    """
+    for key, value in flags.items():
+        if not isinstance(checks.unwrapped(value), bool):
+            raise UserError(f"{key} = {checks.show(value)} is {checks.kind(value)}; give True or False")
+    if _is_traced(arguments):
+        raise UserError(
+            f"simkit.{name} is called under jax.jit, jax.grad or another transformation of JAX, which cannot trace its "
+            "loop on the host; call simkit.trajectory or simkit.Objective there, or simkit.value_and_grad outside"
+        )
+    use_compilation_cache()
+
+
+def _is_traced(arguments: tuple[Any, ...]) -> bool:
+    """Return whether arguments are traced, or new arrays would be."""
+    # A simulation made in Python holds its parameters.
+    given = [getattr(argument, "params", argument) for argument in arguments]
+    return any(isinstance(leaf, Tracer) for leaf in (*jax.tree.leaves(given), jnp.zeros(())))
+
+
+def check_frames(state: Any, frame: "Arrays", plan: "Plan", output: Path | None) -> None:
+    """Check that the state and frames of a run fit in memory and on disk.
+
+    Args:
+        state: shapes of the state, see `simkit.engine.memory.shapes_of`.
+        frame: shapes of one frame.
+        plan: steps and frames.
+        output: run directory to write, or ``None``.
+
+    Raises:
+        UserError: if they do not fit.
+    """
+    kept, limit = (plan.frames + 1) * sum(frame_bytes(frame)), int(SHARE * memory.available_bytes())
+    # A segment holds the state at its start and the state at its end.
+    if (need := 2 * size_in_bytes(state)) > limit:
+        raise UserError(
+            f"the state of this simulation needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
+            "make the simulation smaller"
+        )
+    if kept > limit:
+        raise UserError(
+            f"the {plan.frames + 1} frames of this run need {format_bytes(kept)} and {format_bytes(limit)} may be "
+            f"used; {fewer_frames(plan)}"
+        )
+    # Two checkpoints, and the temporary file of a third.
+    check_disk(kept + 3 * size_in_bytes(state), output, fewer_frames(plan))
+
+
+def check_declared_sizes(simulation: "Simulation", frames: int, remedy: str) -> None:
+    """Check the memory of frames by the dimensions that the simulation declares, without tracing it.
+
+    Args:
+        simulation: the simulation; arrays with dimensions without coordinates are not counted.
+        frames: number of frames kept in memory.
+        remedy: remedy named in the error.
+
+    Raises:
+        UserError: if they need more than the free memory.
+    """
+    lengths = {name: len(values) for name, values in simulation.coordinates.items()}
+    shapes = [[lengths.get(name, 0) for name in names] for names in simulation.dimensions.values()]
+    each = min((value.dtype.itemsize for value in paths.leaves(simulation.params).values()), default=4)
+    need, free = frames * each * sum(math.prod(shape) for shape in shapes if shape), memory.available_bytes()
+    if need > free:
+        kept = "1 frame needs" if frames == 1 else f"{frames} frames need"
+        raise UserError(f"{kept} {format_bytes(need)} and {format_bytes(free)} are free; {remedy}")
+
+
+def fewer_frames(plan: "Plan") -> str:
+    """Return the remedy for too many frames, in words.
+
+    Args:
+        plan: steps and frames.
+    """
+    remedy = "make the simulation smaller"
+    return f"store fewer with a larger every (now {plan.every}), or {remedy}" if plan.every < plan.steps else remedy
+
+
+def check_disk(needed: int, output: Path | None, remedy: str) -> None:
+    """Check that files fit on the disk.
+
+    Args:
+        needed: size of the files in bytes.
+        output: run directory to write, or ``None``.
+        remedy: remedy named in the error.
+
+    Raises:
+        UserError: if they do not fit.
+    """
+    if output is None:
+        return
+    home = output.resolve()
+    free = shutil.disk_usage(next(parent for parent in (home, *home.parents) if parent.exists())).free
+    if needed > free:
+        raise UserError(
+            f"{output} would take {format_bytes(needed)} and {format_bytes(free)} are free on its disk; "
+            f"{remedy}, or choose another disk with output="
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +201,6 @@ class Prepared:
     @functools.cached_property
     def shapes(self) -> "tuple[Any, Arrays]":
         """Shapes of the state and of a frame, see `simkit.engine.memory.shapes_of`."""
-        from simkit.engine.memory import shapes_of
-
         return shapes_of(self.simulation)
 
 
@@ -63,7 +212,7 @@ class Job[Result](abc.ABC):
         scenario: scenario with overrides applied.
         kind: key of `simkit.storage.kinds.KINDS`, stored in manifests.
         noun: name of the kind in messages, such as ``"a sweep"``.
-        request_checks: check of each entry of the manifest's ``request``, see `simkit.storage.manifest_schema`.
+        request_checks: check of each entry of the manifest's ``request``, see `simkit.storage.manifest`.
         request_added_later: checks of entries that earlier manifests lack; the default of the field is then used.
         files: regular expression of the files that only this kind writes.
         stores: regular expression of the folders that hold segments, besides the run directory itself.

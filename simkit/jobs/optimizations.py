@@ -1,41 +1,52 @@
-"""Optimizations of a scenario's objective: runs whose steps are updates of the parameters."""
+"""Optimizations of the parameters of a scenario, from one start or several, and `simkit.optimize`."""
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
 
 from simkit.core.optimization import optimization
-from simkit.core.optimizers.methods import LEARNING_RATE, METHODS, Method, check_options
+from simkit.core.optimizers.methods import LEARNING_RATE, METHODS, Method, check_options, learning_rate_of
 from simkit.core.parameter import POSITIVE, shown_bound
 from simkit.core.status import Status
-from simkit.engine.plan import Plan
-from simkit.jobs.callbacks import Report, Warn
+from simkit.engine.driver import Plan
+from simkit.errors import UserError
 from simkit.jobs.derivatives import (
     Mode,
     note_of_steps,
     objective_name,
     objective_of,
     objective_settings,
+    parameter_names,
     selected_parameters,
     status_note,
     status_of_run,
 )
-from simkit.jobs.job import Prepared
-from simkit.jobs.outcome import NOT_FINITE, DrivenJob, Outcome, describe
+from simkit.jobs.job import Prepared, begin, enter, run_to_dataset
+from simkit.jobs.points import check_axes, sampled
+from simkit.jobs.reporting import Report, Warn
+from simkit.jobs.runs import NOT_FINITE, DrivenJob, Outcome, RunFailedError, describe
+from simkit.jobs.sweep_results import columns_of, failures
+from simkit.jobs.sweeps import Sweep
 from simkit.scenario import checks
 from simkit.scenario.build import build
+from simkit.scenario.made_in_python import Source, load
 from simkit.scenario.scenario import Scenario
-from simkit.storage import datasets, manifest_schema
+from simkit.storage import datasets, manifest
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     import xarray
 
     from simkit.core.simulation import Simulation
-    from simkit.engine.loop import Segment
+    from simkit.engine.driver import Segment
+    from simkit.scenario.scenario import ObjectiveSettings
+
 
 # Maximum number of entries at their bounds that a message lists.
 MOST_LINES = 4
@@ -172,12 +183,12 @@ class Optimization(DrivenJob[Optimized]):
     noun = "an optimization"
     files = r"(loss|before_after)\.png"
     request_checks: ClassVar = {
-        "wrt": manifest_schema.WORDS,
-        "objective": manifest_schema.WORD,
-        "method": manifest_schema.WORD,
-        "iterations": manifest_schema.COUNT,
-        "learning_rate": manifest_schema.NUMBER,
-        "mode": manifest_schema.value_check("a mode", lambda value: value in ("shortest", "reverse", "forward")),
+        "wrt": manifest.WORDS,
+        "objective": manifest.WORD,
+        "method": manifest.WORD,
+        "iterations": manifest.COUNT,
+        "learning_rate": manifest.NUMBER,
+        "mode": manifest.value_check("a mode", lambda value: value in ("shortest", "reverse", "forward")),
     }
     result = Optimized
     report = "optimization"
@@ -249,3 +260,216 @@ class Optimization(DrivenJob[Optimized]):
             if note := note_of_steps(self.scenario, self.objective, outcome.unmoved):
                 warn(note)
         return outcome
+
+
+MOST_STARTS = 100_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Starts(Sweep):
+    """An optimization from several starts, in lanes: a start that has converged is replaced by the next.
+
+    Attributes:
+        wrt: parameters to optimize, within their bounds.
+        objective: name of the objective.
+        method: see `Optimization`.
+        iterations: maximum number of updates from each start.
+        learning_rate: learning rate of Adam.
+        mode: mode of differentiation.
+    """
+
+    kind = "optimize_starts"
+    noun = "an optimization from several starts"
+    request_checks: ClassVar = {**Sweep.request_checks, **Optimization.request_checks}
+    report = "starts"
+    # As of a single optimization: one that used all its iterations, or got no further, has kept its best values.
+    failures = ("non_finite",)
+
+    wrt: tuple[str, ...] = ()
+    objective: str = ""
+    method: Method = "lbfgs"
+    iterations: int = 50
+    learning_rate: float = LEARNING_RATE
+    mode: Mode = "shortest"
+
+    @property
+    def optimization(self) -> Optimization:
+        """The optimization from one start."""
+        return Optimization(self.scenario, **{name: getattr(self, name) for name in Optimization.request_checks})
+
+    @property
+    def plan(self) -> "Plan":
+        """A frame for each iteration."""
+        return self.optimization.plan
+
+    @property
+    def objectives(self) -> "Mapping[str, ObjectiveSettings]":
+        """None: the objective is already the diagnostic ``loss``."""
+        return {}
+
+    def checked(self) -> "Starts":
+        """Return the job with its parameters as paths.
+
+        Raises:
+            UserError: if a name is unknown, a number is out of range, or a start sets a parameter not in ``wrt``.
+        """
+        wrt = self.optimization.checked().wrt
+        if other := next((name for name in self.over if name not in wrt), None):
+            raise UserError(f"starts: '{other}' is not one of the parameters to optimize ({', '.join(wrt)})")
+        checked = super().checked()
+        assert isinstance(checked, Starts)  # a copy of this job
+        return dataclasses.replace(checked, wrt=wrt)
+
+    def simulation(self, *, new: bool) -> "Simulation":
+        """Return the optimization from one start as a simulation."""
+        made = self.optimization.simulation(new=new)
+        if new:
+            check_axes(made, self.over)
+        return made
+
+    @staticmethod
+    def warning(result: "xarray.Dataset") -> str:
+        """Return the starts whose objective turned non-finite.
+
+        Raises:
+            RunFailedError: if it did from every start.
+        """
+        bad = result["status"].values == "non_finite"
+        if bad.all():
+            raise RunFailedError(f"{failures(result)[0]}, and so did every other start")
+        return f"the objective turned non-finite from {bad.sum()} of {bad.size} starts" if bad.any() else ""
+
+
+def starts_of(
+    scenario: Scenario, wrt: Sequence[str], objective: str, starts: int | Mapping[str, Any], **fields: Any
+) -> Starts:
+    """Return the optimization from several starts.
+
+    Args:
+        scenario: scenario with overrides applied.
+        wrt: parameters to optimize.
+        objective: name of the objective.
+        starts: number of starts, from a Latin hypercube between the bounds of all parameters; or values by parameter,
+            of which every combination is a start. Other parameters start at their values.
+        **fields: further fields of `Starts`.
+
+    Raises:
+        UserError: if there are no starts, or a parameter without bounds is to be sampled.
+    """
+    if isinstance(starts, Mapping):
+        return Starts(scenario, starts, wrt=tuple(wrt), objective=objective, **fields)
+    count = checks.integer(checks.unwrapped(starts), "starts", 1, MOST_STARTS)
+    ranges = {name: scenario.parameters[name].bounds for name in selected_parameters(scenario, wrt)}
+    if unbounded := next((name for name, ends in ranges.items() if not all(map(math.isfinite, ends))), None):
+        raise UserError(
+            f"'{unbounded}' has no lower and upper bound between which to sample starts; give values, "
+            f"starts={{'{unbounded}': [...]}}"
+        )
+    over, origin = sampled(scenario, ranges, "latin_hypercube", count)
+    return Starts(scenario, over, zip=True, origin=origin, wrt=tuple(wrt), objective=objective, **fields)
+
+
+def best_first(result: "xarray.Dataset", *, maximize: bool) -> np.ndarray:
+    """Return the indices of the starts, sorted by their best value, int (n,).
+
+    Args:
+        result: result of `Starts`.
+        maximize: whether the largest value is the best.
+    """
+    values = np.asarray(result["best_loss"].isel(frame=-1).values, float).ravel()
+    return np.argsort(np.where(np.isfinite(values), -values if maximize else values, np.inf), kind="stable")
+
+
+def best_of(result: "xarray.Dataset", *, maximize: bool) -> tuple[int, ...]:
+    """Return the index, along each axis, of the start with the best value.
+
+    Args:
+        result: result of `Starts`.
+        maximize: whether the largest value is the best.
+    """
+    best = int(best_first(result, maximize=maximize)[0])
+    return tuple(int(index) for index in np.unravel_index(best, result["status"].shape))
+
+
+def bounds_of(scenario: Scenario, result: "xarray.Dataset", wrt: Sequence[str], index: tuple[int, ...]) -> list[str]:
+    """Return a line for each entry of the best parameters of a start that lies at a bound.
+
+    Args:
+        scenario: with the bounds.
+        result: result of `Starts`.
+        wrt: parameters that were optimized.
+        index: of the start along each axis.
+    """
+    best, sides = ({name: result[f"{word}_{name}"].values[index] for name in wrt} for word in ("best", "bound"))
+    return bound_lines(scenario, best, sides, has_derivative="gradient_norm" in result)
+
+
+def rows_of(result: "xarray.Dataset", wrt: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return header and rows of a table of the starts: initial values, best value, best parameters and status.
+
+    Args:
+        result: result of `Starts`.
+        wrt: parameters that were optimized.
+    """
+    columns, status = columns_of(result), result["status"]
+    scalars = [name for name in wrt if result[f"best_{name}"].ndim == status.ndim]
+    header = (*(f"from {name}" for name in columns), "best value", *scalars, "ended")
+    last = result["best_loss"].isel(frame=-1)
+    rows = []
+    for where in np.ndindex(status.shape):
+        initial = (array[where[:-1]].item() for array in columns.values())
+        best = (result[f"best_{name}"].values[where].item() for name in scalars)
+        rows.append((*initial, last.values[where].item(), *best, str(status.values[where]).replace("_", " ")))
+    return header, rows
+
+
+def optimize(
+    scenario: Source,
+    wrt: str | Sequence[str],
+    *,
+    objective: str | None = None,
+    method: Method = "lbfgs",
+    iterations: int = 50,
+    learning_rate: float | None = None,
+    mode: Mode = "shortest",
+    starts: int | Mapping[str, Any] | None = None,
+    output: Path | str | None = None,
+    overwrite: bool = False,
+    **values: Any,
+) -> "xarray.Dataset":
+    """Minimize an objective (or maximize it, if that is its goal) over parameters within their bounds.
+
+    Args:
+        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
+        wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
+        objective: name of the objective; ``None`` takes the first in the file.
+        method: ``"lbfgs"`` for smooth objectives, ``"adam"`` for noisy derivatives, ``"levenberg_marquardt"`` for sums
+            of squares, ``"cma_es"`` for objectives without useful derivatives (needs ``simkit[evolution]``).
+        iterations: maximum number of updates.
+        learning_rate: learning rate of Adam, in units of the bounded coordinate (see
+            `simkit.core.optimization.optimization`); ``None`` is 0.1.
+        mode: mode of differentiation, see `simkit.core.gradient.with_derivative`.
+        starts: optimize from several starts at once: a number of starts between the bounds, or ``{parameter: values}``
+            of which every combination is a start; the result then has the axes of `simkit.sweep`.
+        output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
+        overwrite: replace an existing run directory.
+        **values: other parameters, config or run settings.
+
+    Returns:
+        ``loss`` and the parameters over the iterations, and the best parameters so far as ``best_NAME``; ``bound_NAME``
+        is -1 or 1 where the best value is at its lower or upper bound, and the attribute ``at_bounds`` lists these.
+
+    Raises:
+        UserError: if an argument is wrong.
+        RunFailedError: if the objective turns non-finite.
+    """
+    enter("optimize", scenario, values, overwrite=overwrite)
+    found = load(scenario, values)
+    names, count = tuple(parameter_names(wrt)), checks.unwrapped(iterations)
+    rate, name = learning_rate_of(method, checks.unwrapped(learning_rate)), objective_name(found, objective)
+    if starts is not None:
+        options = {"method": method, "iterations": count, "learning_rate": rate, "mode": mode}
+        several = starts_of(found, names, name, starts, **options)
+        return run_to_dataset(several, partial(begin, several, output, overwrite))
+    job = Optimization(found, names, name, method, count, rate, mode)
+    return run_to_dataset(job, partial(begin, job, output, overwrite))

@@ -1,25 +1,34 @@
-"""Points of a sweep: every combination of values, or zipped lists of values; and their checks."""
+"""Points of a sweep: grids, lists, samples and tables of parameters, and the members that they make."""
 
+import csv
 import dataclasses
+import importlib
+import io
 import itertools
+import math
+import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
 
 from simkit.core import paths
 from simkit.core.simulation import draws
+from simkit.engine.driver import Plan, plan_of
 from simkit.errors import UserError, one_line
 from simkit.jobs.sweep_results import POINT, named
 from simkit.scenario import checks
-from simkit.scenario.scenario import Scenario
+from simkit.scenario.overrides import read_text
+from simkit.scenario.scenario import ObjectiveSettings, Scenario
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
-type Axes = Mapping[str, Sequence[float]]
 
+type Axes = Mapping[str, Sequence[float]]
 # Maximum number of members checked before a sweep, at a few milliseconds each.
 CHECKED = 1000
 # Maximum number of values of all points, which a manifest lists.
@@ -193,3 +202,278 @@ def check_extremes(simulation: "Simulation", points: Points, seeds: range) -> No
         except UserError as error:
             member = point * len(seeds) + seed - seeds[0]
             raise UserError(f"{named(member, chosen | {'seed': seed})}: {one_line(error)}") from None
+
+
+METHODS = ("sobol", "latin_hypercube")
+type Ranges = Mapping[str, Sequence[Any]]
+"""``{parameter: (low, high) or (low, high, "log")}``."""
+
+
+def sampled(scenario: Scenario, ranges: Ranges, method: str, count: int) -> tuple[dict[str, tuple[float, ...]], str]:
+    """Return points that fill ranges of parameters evenly, equal for equal seeds of the scenario.
+
+    A Sobol' sequence is scrambled (Owen, J. Complexity 14, 466, 1998; here by a random linear matrix and a digital
+    shift, Matousek, J. Complexity 14, 527, 1998) and balanced where the count is a power of 2; a Latin hypercube
+    (McKay, Beckman and Conover, Technometrics 21, 239, 1979) has one point in each of ``count`` intervals of every
+    parameter. Both by `scipy.stats.qmc`.
+
+    Args:
+        scenario: scenario with the parameters and the seed of the scrambling.
+        ranges: ends by parameter; linear, or with ``"log"`` evenly in the logarithm.
+        method: one of `METHODS`.
+        count: number of points.
+
+    Returns:
+        Values by parameter, ``count`` of each, and the method in words.
+
+    Raises:
+        UserError: if a name, an end, the method or the count is wrong.
+    """
+    checks.choice(method, "sample", METHODS)
+    checks.integer(checks.unwrapped(count), "members", 1, MOST_NUMBERS)
+    if not isinstance(ranges, Mapping) or not ranges:
+        raise UserError("a sample needs a range of at least one parameter, {name: (low, high)}")
+    ends = {name: _ends(scenario, name, given) for name, given in ranges.items()}
+    if count * len(ends) > MOST_NUMBERS:
+        raise UserError(f"members = {count} of {len(ends)} parameters are over {MOST_NUMBERS} numbers; sample fewer")
+    if method == "sobol" and count & (count - 1):
+        below = 2 ** (count.bit_length() - 1)
+        warnings.warn(
+            f"a Sobol' sequence is balanced for powers of 2, and members = {count} is not one; "
+            f"{below} and {2 * below} are",
+            stacklevel=2,
+        )
+    unit = _unit_points(method, len(ends), count, scenario.run.seed)
+    values = {name: tuple(_scaled(unit[:, i], *given).tolist()) for i, (name, given) in enumerate(ends.items())}
+    words = "Sobol' sequence" if method == "sobol" else "Latin hypercube"
+    return values, f"{words} of {count} points, scrambled with seed {scenario.run.seed}"
+
+
+def _unit_points(method: str, dimensions: int, count: int, seed: int) -> np.ndarray:
+    from scipy.stats import qmc
+
+    random = np.random.default_rng(seed)
+    if method == "latin_hypercube":
+        return qmc.LatinHypercube(dimensions, rng=random).random(count)
+    if dimensions > qmc.Sobol.MAXDIM:
+        raise UserError(f"a Sobol' sequence has at most {qmc.Sobol.MAXDIM} parameters; use a latin_hypercube")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about counts that are not powers of 2, given above
+        return qmc.Sobol(dimensions, rng=random).random(count)
+
+
+def _scaled(unit: np.ndarray, low: float, high: float, is_log: bool) -> np.ndarray:
+    inner = low * np.exp(unit * (math.log(high) - math.log(low))) if is_log else low + unit * (high - low)
+    # Rounding must not move a value past the ends, which may be the bounds.
+    return np.clip(inner, low, high)
+
+
+def _ends(scenario: Scenario, name: str, given: Sequence[Any]) -> tuple[float, float, bool]:
+    """Return ``(low, high, is_log)`` of the range of a parameter."""
+    check_swept(scenario, name, f"'{name}'")
+    label, given = f"over {name}", checks.unwrapped(given)
+    is_log = isinstance(given, list | tuple) and len(given) == 3 and given[2] == "log"
+    if not isinstance(given, list | tuple) or (len(given) != 2 and not is_log):
+        raise UserError(f'{label} is not a range to sample; write (low, high) or (low, high, "log")')
+    low, high = checks.interval(given[:2], label)
+    for end in (low, high):
+        checks.inside(end, label, scenario.parameters[name].bounds)
+    if is_log and low <= 0:
+        raise UserError(f"{label} has an end that is not positive; a logarithmic range needs both ends above 0")
+    return low, high, is_log
+
+
+# Excludes other text that Python accepts as a float, such as 1_000 and the digits of other scripts.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
+_LARGEST = 64 * 2**20
+
+
+def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[float, ...]], str]:
+    """Read the points of a table, one per row.
+
+    Args:
+        scenario: scenario with the parameters.
+        file: ``.csv``, comma-separated with a header, or ``.parquet`` (if ``pyarrow`` is installed). Every column is
+            named after a parameter and holds numbers.
+
+    Returns:
+        Values by parameter, one per row, and the file's name.
+
+    Raises:
+        UserError: naming the file, row and column of the mistake. The header of a CSV file is row 1.
+    """
+    if not isinstance(file, str | Path):
+        raise UserError(f"table is of type {type(file).__name__}; give the path of a .csv or .parquet file")
+    path = Path(file).expanduser()
+    readers = {".csv": _read_csv, ".parquet": _read_parquet}
+    if path.suffix.lower() not in readers:
+        raise UserError(f"table {path} is neither .csv nor .parquet; give a file of one of these kinds")
+    header, first, rows = readers[path.suffix.lower()](path)
+    label = path.name
+    if not header or header == [""]:
+        raise UserError(f"{label} has no header; name a parameter at the head of each column")
+    for index, name in enumerate(header):
+        if not name:
+            raise UserError(f"{label}: column {index + 1} has no name; name a parameter at its head")
+        if header.index(name) != index:
+            raise UserError(f"{label}: column '{one_line(name, 60)}' is given twice; keep one")
+        if name == "seed":
+            raise UserError(f"{label}: column 'seed' is not a parameter; give the number of seeds by seeds=")
+        if separator := next((mark for mark in (";", "\t") if mark in name), None):
+            raise UserError(f"{label}: its columns are separated by {separator!r}; write commas")
+        check_swept(scenario, name, f"{label}: column '{one_line(name, 60)}'")
+    bounds = [scenario.parameters[name].bounds for name in header]
+    columns: list[list[float]] = [[] for _ in header]
+    for row, cells in enumerate(rows, first):
+        if len(cells) != len(header):
+            raise UserError(
+                f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give equal numbers"
+            )
+        if (row + 1 - first) * len(header) > MOST_NUMBERS:
+            raise UserError(f"{label} has over {MOST_NUMBERS} numbers; give a smaller table")
+        for name, cell, limits, column in zip(header, cells, bounds, columns, strict=True):
+            where = f"{label}: row {row}, column '{name}'"
+            number = checks.number(_number(cell, where), where)
+            checks.inside(number, where, limits)
+            column.append(number)
+    if not columns[0]:
+        raise UserError(f"{label} has no rows; give at least one below its header")
+    return {name: tuple(column) for name, column in zip(header, columns, strict=True)}, f"table {label}"
+
+
+def _number(cell: Any, where: str) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    if not cell.strip():
+        raise UserError(f"{where} is empty; write a number")
+    return float(cell) if _NUMBER.fullmatch(cell.strip()) else cell
+
+
+type _Table = tuple[list[str], int, Iterator[Sequence[Any]]]
+"""Names of the columns, number of the first row, and the rows."""
+
+
+def _read_csv(path: Path) -> _Table:
+    text = read_text(path, "table", _LARGEST, "for a table")
+    reader = csv.reader(io.StringIO(text), strict=True)
+
+    def parsed() -> Iterator[list[str]]:
+        try:
+            yield from reader
+        except csv.Error as error:
+            raise UserError(f"{path.name}: line {reader.line_num} is not CSV: {one_line(error)}; correct it") from None
+
+    rows = parsed()
+    header = [name.strip() for name in next(rows, [])]
+    # Blank lines at the end of a file are ignored; others are rows without cells.
+    return header, 2, _without_blank_end(rows)
+
+
+def _without_blank_end(rows: Iterator[list[str]]) -> Iterator[list[str]]:
+    blank = 0
+    for row in rows:
+        if row:
+            yield from [[] for _ in range(blank)]
+            blank = 0
+            yield row
+        else:
+            blank += 1
+
+
+def _read_parquet(path: Path) -> _Table:
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise UserError(f"table {path}: reading Parquet needs pyarrow; install it, or give a .csv file") from None
+    try:
+        if not path.is_file():
+            raise UserError(f"table: {checks.show(str(path))} is no file; check the path")
+        with path.open("rb") as opened:
+            file = parquet.ParquetFile(opened)
+            header = [str(name) for name in file.schema_arrow.names]
+            if file.metadata.num_rows * len(header) > MOST_NUMBERS:
+                raise UserError(f"{path.name} has over {MOST_NUMBERS} numbers; give a smaller table")
+            columns = [column.to_pylist() for column in file.read().columns]
+            rows = [[math.nan if cell is None else cell for cell in row] for row in zip(*columns, strict=True)]
+    except UserError:
+        raise
+    except Exception as error:  # pyarrow raises many types of errors on malformed bytes
+        raise UserError(f"table {path} cannot be read as Parquet: {one_line(error, 80)}; write it again") from None
+    return header, 1, iter(rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class Members:
+    """The members of a sweep.
+
+    Attributes:
+        failures: names of the statuses in which a member failed, in lower case; empty for those of a run.
+        scenario: scenario with overrides applied.
+        over: values by parameter.
+        seeds: number of random seeds per point, consecutive from the scenario's seed.
+        chunk: members per program: the size of a chunk, or the number of lanes of a converging simulation; ``None``
+            until chosen by `fitted`.
+        final_frames: whether the last frame of every member is stored beside its diagnostics.
+        memory: memory limit of a program in bytes; ``None`` takes a fraction of the free memory.
+        zip: whether values at the same index of all lists make a point; otherwise every combination does.
+        origin: method or file that gave the points, in words, of a sample or a table.
+        blocks: number of ranges into which converging members are divided, each with its own lanes; chosen by
+            `fitted`.
+        in_one_file: whether the result is small enough for one file in memory; otherwise it stays in chunks, which are
+            read when they are indexed; chosen by `fitted`.
+    """
+
+    failures: ClassVar[tuple[str, ...]] = ()
+
+    scenario: Scenario
+    over: Axes
+    seeds: int = 1
+    chunk: int | None = None
+    final_frames: bool = True
+    memory: int | None = None
+    zip: bool = False
+    origin: str = ""
+    blocks: int = 1
+    in_one_file: bool = True
+
+    @property
+    def points(self) -> Points:
+        """Points of the swept parameters."""
+        return Points(self.over, self.zip)
+
+    @property
+    def plan(self) -> Plan:
+        """Steps and frames of a member's run."""
+        return plan_of(self.scenario)
+
+    @property
+    def objectives(self) -> Mapping[str, ObjectiveSettings]:
+        """Objectives by name, of which the result holds a value per member."""
+        return self.scenario.objectives
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the axes of points and seeds."""
+        return (*self.points.axes, "seed")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of points along each of their axes, then the number of seeds."""
+        return (*self.points.shape, self.seeds)
+
+    @property
+    def members(self) -> int:
+        """Number of members."""
+        return math.prod(self.shape)
+
+    def chunk_length(self, *, converges: bool) -> int:
+        """Return the number of members in each chunk but the last; for converging members, a chunk is a block.
+
+        Args:
+            converges: whether the simulation converges.
+        """
+        return -(-self.members // self.blocks) if converges else self.chunk or self.members
+
+    def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the swept values and the seeds of members, given by index, int (n,)."""
+        return self.points.values_of(members // self.seeds), self.scenario.run.seed + members % self.seeds

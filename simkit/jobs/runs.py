@@ -1,28 +1,310 @@
-"""Runs of a scenario from its first step to its last."""
+"""Runs of one simulation: their outcome, in memory and in a run directory, and `simkit.run`."""
 
 import dataclasses
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from simkit.jobs.entrance import enter
-from simkit.jobs.job import Prepared, Warn, begin, prepared_of, run_to_dataset
-from simkit.jobs.outcome import DrivenJob, Outcome
-from simkit.jobs.size_checks import check_declared_sizes, check_frames, fewer_frames
+import jax
+import numpy as np
+import xarray
+
+from simkit.core.parameter import MOST_SHOWN, count
+from simkit.core.precision import precision
+from simkit.core.status import CAUTIONS, MESSAGES, ONLY_DERIVATIVES, Status, failed
+from simkit.engine.driver import Drive, Program, final_status, plan_of, run_all
+from simkit.engine.processes import SharedDrive, SharedStore
+from simkit.errors import UserError
+from simkit.jobs.job import (
+    Job,
+    Prepared,
+    StoredProgress,
+    begin,
+    check_declared_sizes,
+    check_frames,
+    enter,
+    fewer_frames,
+    prepared_of,
+    run_to_dataset,
+    write_times,
+)
+from simkit.jobs.reporting import DISPLAYS, Report, Warn
 from simkit.scenario.build import build
-from simkit.scenario.loading import Source, load
+from simkit.scenario.made_in_python import Source, load
+from simkit.scenario.scenario import Scenario
+from simkit.storage import datasets
+from simkit.storage.datasets import annotate, attributes_of
+from simkit.storage.files import DamagedFileError, check_regular, read_sealed_json, write_sealed_json
+from simkit.storage.run_directory import SUMMARY, RunDirectory, resuming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-    import xarray
-
     from simkit.core.simulation import Simulation
-    from simkit.engine.driver import Program
-    from simkit.engine.loop import Segment
+    from simkit.engine.driver import Plan, Program, Segment
     from simkit.engine.processes import ProcessGroup
     from simkit.storage.store import Store
+
+
+class RunDataset(xarray.Dataset):
+    """Data set of a run, displayed in a notebook below its animation; selections of it are plain data sets."""
+
+    __slots__ = ("_html", "_outcome")
+
+    @classmethod
+    def of(cls, dataset: xarray.Dataset, outcome: object) -> "RunDataset":
+        """Return the data set with the outcome of its run, which an animation draws."""
+        made = cls(dataset.data_vars, coords=dataset.coords, attrs=dataset.attrs)
+        made._outcome, made._html = outcome, None
+        return made
+
+    def _repr_html_(self) -> str:
+        """Return the animation, drawn on first display, above the HTML of xarray."""
+        if getattr(self, "_outcome", None) is None:
+            return super()._repr_html_()
+        if self._html is None:
+            self._html = _animation(self)
+        return self._html + super()._repr_html_()
+
+
+def _animation(run: RunDataset) -> str:
+    try:
+        return DISPLAYS["animation"](run)._repr_html_()
+    except UserError:
+        return ""  # frames that cannot be drawn are still data
+
+
+NOT_FINITE = (
+    "a time of after, before or at_time is not within the frames, the run failed or did not converge, its state at "
+    "rest is a saddle or has parts that move freely, or the formula has no finite value or slope there"
+)
+
+
+class RunFailedError(Exception):
+    """A run turned non-finite; the message names the steps and the parameters."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython prints: the message without a traceback."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """Result of a run.
+
+    Attributes:
+        arrays: joined frames and diagnostics, ``{"observed.NAME" | "diagnosed.NAME" | "status": array}``.
+        labels: dimensions and coordinates, see `simkit.storage.datasets.labels_of`.
+        status: final `simkit.core.status.Status` code, one per member for an ensemble.
+        segments: index of the last segment.
+        directory: its run directory, or ``None``.
+        scenario: the scenario that was run, with overrides applied.
+        finished: whether the run is finished; an interrupted run may be read before it is resumed.
+        version: version of simkit that began the run; empty for the current one.
+        animated: whether a notebook displays an animation of the frames.
+    """
+
+    animated: ClassVar[bool] = True
+
+    arrays: dict[str, np.ndarray]
+    labels: dict[str, Any]
+    status: np.ndarray
+    segments: int
+    directory: Path | None
+    scenario: Scenario
+    finished: bool = True
+    version: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether any member failed."""
+        return bool(failed(self.status).any())
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """The last value of every diagnostic."""
+        return {name: array[-1].item() for name, array in datasets.split(self.arrays)[1].items()}
+
+    @property
+    def message(self) -> str:
+        """The status in words; of a failed run also the step, the largest values before it, and the parameters."""
+        status = Status(int(self.status))
+        if not self.finished:
+            remedy = f"; finish it with: {resuming(self.directory, self.scenario.simulation)}" if self.directory else ""
+            return f"{self.scenario.name} is not finished (stored up to {self._step(-1)}){remedy}"
+        if not self.failed:
+            return f"{self.scenario.name} {MESSAGES[status]}"
+        when = self._when() if status is Status.NON_FINITE else f"after {self._step(-1)}"
+        return f"{self.scenario.name} {MESSAGES[status]} ({when}, with {describe(self.scenario)})"
+
+    def _step(self, frame: int) -> str:
+        """Return the step of a stored frame, in words."""
+        return f"step {self.scenario.run.every * range(len(self.arrays['status']))[frame]}"
+
+    def summary(self) -> dict[str, Any]:
+        """Return the content of the summary file."""
+        code = int(self.status)
+        known = {"status": Status(code).name, "status_code": code, "segments": self.segments}
+        return known | {"diagnostics": self.diagnostics}
+
+    def _when(self) -> str:
+        """Return the steps between which the run failed, and its ``largest_...`` diagnostics at the first of them."""
+        if len(self.arrays["status"]) < 2:
+            return "at the start"
+        diagnostics = datasets.split(self.arrays)[1].items()
+        largest = [f"{name} = {values[-2]:.3g}" for name, values in diagnostics if name.startswith("largest_")]
+        where = f", where {', '.join(largest)}," if largest else ""
+        return f"between {self._step(-2)}{where} and {self._step(-1)}"
+
+    def dataset(self) -> "xarray.Dataset":
+        """Return frames and diagnostics as a labeled data set."""
+        attributes = attributes_of(self.scenario, version=self.version)
+        ending = {
+            "status": Status(int(self.status)).name.lower() if self.finished else "unfinished",
+            # A number, since file formats of data sets have no booleans.
+            "failed": int(self.failed),
+            "message": self.message,
+        }
+        dataset = datasets.to_dataset(self.arrays, self.labels, attributes | ending)
+        annotate(dataset, self.labels.get("quantities", {}), self.scenario)
+        return RunDataset.of(dataset, self) if self.animated else dataset
+
+    def __repr__(self) -> str:
+        """Return one line; the arrays are in `dataset`."""
+        return f"<Outcome: {self.message}; {len(self.arrays['status'])} frames>"
+
+
+def describe(scenario: Scenario, values: Mapping[str, float] | None = None) -> str:
+    """Return the parameters of a scenario in one line.
+
+    Args:
+        scenario: the scenario.
+        values: values of parameters that differ from the scenario's.
+    """
+    changed = values or {}
+
+    def shown(value: Any) -> Any:
+        return value if count(value) <= MOST_SHOWN else f"[{count(value)} values]"
+
+    found = ((name, changed.get(name, parameter.default)) for name, parameter in scenario.parameters.items())
+    return ", ".join(f"{name} = {shown(value)}" for name, value in found)
+
+
+@dataclasses.dataclass(frozen=True)
+class DrivenJob[Result: Outcome](Job[Result]):
+    """A job that runs one simulation from its start, or from its last checkpoint, to its end."""
+
+    result: ClassVar[type[Outcome]] = Outcome
+    report = "run"
+
+    @property
+    def plan(self) -> "Plan":
+        """Steps and frames."""
+        return plan_of(self.scenario)
+
+    def program(self, simulation: "Simulation") -> "Program":
+        """Return the program of the simulation."""
+        return Program.of(simulation, self.plan)
+
+    def execute(self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn) -> Result:
+        """Run the simulation and write a summary."""
+        simulation, plan = prepared.simulation, self.plan
+
+        def on_segment(segment: "Segment") -> None:
+            report(segment.index / plan.segments, self.words(segment))
+
+        segments, last = self.drive(prepared, directory.store if directory else None, warn, on_segment)
+        outcome = self.result(
+            arrays=datasets.join(segments),
+            labels=datasets.labels_of(simulation),
+            status=final_status(simulation, last.status),
+            segments=last.index,
+            directory=directory.path if directory else None,
+            scenario=self.scenario,
+        )
+        if directory:
+            write_sealed_json(directory.path / SUMMARY, outcome.summary(), directory.identity)
+        return cast(Result, outcome)
+
+    def drive(
+        self, prepared: Prepared, store: "Store | None", warn: Warn, report: "Callable[[Segment], None]"
+    ) -> "tuple[list[dict[str, np.ndarray]], Segment]":
+        """Run the simulation; return the arrays of all segments and the last one, see `simkit.engine.driver.run_all`.
+
+        Args:
+            prepared: simulation and program.
+            store: store of segments; ``None`` keeps nothing on disk.
+            warn: called with one line about damaged files.
+            report: called with each segment.
+        """
+        key = jax.random.key(self.scenario.run.seed)
+        return run_all(Drive(prepared.program, prepared.simulation.params, key, self.plan), store, warn, report)
+
+    def words(self, segment: "Segment") -> str:
+        """Return words about a segment that a progress bar shows."""
+        return ""
+
+    def stored_progress(self, directory: RunDirectory) -> StoredProgress:
+        """Return the number of stored segments, and the failure of the run if there is one."""
+        written, plan, broken = directory.store.written(), self.plan, []
+        done = max(len(written) - 1, 0)
+        if written:
+            try:
+                status = directory.store.read_segment(written[-1])["status"][-1]
+                broken = [MESSAGES[Status(int(status))]] if failed(status) else []
+            except DamagedFileError as error:
+                broken = [f"{error}; {self.repair} with: {directory.resuming}"]
+        steps = done * plan.frames_per_segment * plan.every
+        words = f"{steps} of {plan.steps} {self.progress.get('unit', 'steps')}"
+        return StoredProgress(min(done / plan.segments, 1.0), words, broken, write_times(written))
+
+    def check_finished(self, directory: RunDirectory) -> None:
+        """Check the checkpoints."""
+        directory.store.check()
+
+    @classmethod
+    def read(cls, directory: RunDirectory) -> Result:
+        """Return the outcome stored so far."""
+        segments, summary = directory.store.read(), directory.path / SUMMARY
+        if not segments:
+            if check_regular(summary):
+                raise DamagedFileError(f"{directory.path}: its segments are missing")
+            raise UserError(f"{directory.path} holds no frames yet; finish it with: {directory.resuming}")
+        arrays, labels = datasets.join(segments), directory.manifest["request"]["labels"]
+        status = segments[-1]["status"][-1]
+        if check_regular(summary):
+            finished = read_sealed_json(summary, directory.identity)
+            if finished.get("segments") != len(segments) - 1:
+                raise DamagedFileError(f"{directory.path}: segment {len(segments):06d}.npz is missing")
+            status = np.asarray(finished.get("status_code"))
+        if not np.isin(status, list(Status)).all():
+            raise DamagedFileError(f"{directory.path}: it holds an unknown status code")
+        datasets.check_labels(arrays, labels, directory.path)
+        outcome = cls.result(
+            arrays=arrays,
+            labels=labels,
+            status=status,
+            segments=len(segments) - 1,
+            directory=directory.path,
+            scenario=directory.scenario(),
+            finished=summary.exists(),
+            version=directory.manifest["versions"].get("simkit", ""),
+        )
+        return cast(Result, outcome)
+
+    @staticmethod
+    def dataset(result: Result) -> "xarray.Dataset":
+        """Return frames and diagnostics."""
+        return result.dataset()
+
+    @staticmethod
+    def warning(result: Result) -> str:
+        """Return the failure of a run, or its caution."""
+        if (result.status == Status.NON_FINITE).any():
+            raise RunFailedError(result.message)
+        warned = [code for code in (*CAUTIONS, Status.MAX_STEPS) if code not in ONLY_DERIVATIVES]
+        return result.message if result.failed or np.isin(result.status, warned).any() else ""
 
 
 def run(
@@ -88,18 +370,11 @@ class Run(DrivenJob[Outcome]):
         """Run the simulation, with the other processes of a group if there is one."""
         if self.group is None:
             return super().drive(prepared, store, warn, report)
-        import jax
-
-        from simkit.engine.loop import run_all
-        from simkit.engine.processes import SharedDrive, SharedStore
-
         key = jax.random.key(self.scenario.run.seed)
         work = SharedDrive.of(self.group, prepared.program, prepared.simulation.params, key, self.plan)
         return run_all(work, SharedStore(self.group, store), warn, report)
 
     def follow(self) -> None:
         """Compute this process's part of the run, until the first process of the group ends or stops."""
-        from simkit.core.precision import precision
-
         with precision(self.scenario.run.precision):
             self.drive(prepared_of(self, new=False), None, lambda message: None, lambda segment: None)

@@ -1,41 +1,46 @@
-"""Sweeps: many members of one scenario as one vmapped program, in chunks that fit in memory."""
+"""Sweeps: many members of one scenario in chunks that fit in memory, their progress and the forecast of their size."""
 
 import abc
 import contextlib
 import dataclasses
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+import jax
 import numpy as np
 
+from simkit.core.precision import precision
+from simkit.core.status import MESSAGES, Status
+from simkit.engine.driver import Drive
 from simkit.errors import UserError
-from simkit.jobs.assembly import in_memory, on_disk
-from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import Sizes
-from simkit.jobs.chunks import Chunks, program_of_chunk
+from simkit.jobs.chunks import Chunks, member_inputs, member_plan, program_of_chunk
 from simkit.jobs.executors.executor import Executor
 from simkit.jobs.executors.in_this_process import IN_THIS_PROCESS
-from simkit.jobs.job import Job, Prepared
-from simkit.jobs.members import Members
-from simkit.jobs.outcome import RunFailedError
-from simkit.jobs.points import check_axes, check_counts, check_extremes
-from simkit.jobs.size_checks import check_declared_sizes
-from simkit.jobs.stored_objectives import OBJECTIVES, store_objectives
-from simkit.jobs.stored_progress import StoredProgress
-from simkit.jobs.sweep_objectives import objectives_to_compute
-from simkit.jobs.sweep_progress import chunk_progress
+from simkit.jobs.job import Job, Prepared, StoredProgress, check_declared_sizes, write_times
+from simkit.jobs.points import Members, check_axes, check_counts, check_extremes
+from simkit.jobs.reporting import Report, Warn
+from simkit.jobs.runs import RunFailedError
+from simkit.jobs.sweep_datasets import OBJECTIVES, in_memory, on_disk, store_objectives
 from simkit.jobs.sweep_results import (
+    MOST_NAMED,
     RESULT,
     failures,
+    is_failure,
+    named,
+    objectives_to_compute,
     read_result,
     read_summary,
     store_result,
+    totals,
     undefined_objectives,
 )
 from simkit.scenario.build import build
-from simkit.storage import manifest_schema
-from simkit.storage.chunk_files import check_chunks, check_chunks_exist
-from simkit.storage.regular_files import check_regular
+from simkit.storage import datasets, manifest
+from simkit.storage.chunk_files import ChunkFile, check_chunks, check_chunks_exist
+from simkit.storage.files import DamagedFileError, check_regular
 from simkit.storage.run_directory import SUMMARY, RunDirectory
 
 if TYPE_CHECKING:
@@ -43,6 +48,65 @@ if TYPE_CHECKING:
 
     from simkit.core.simulation import Simulation
     from simkit.engine.driver import Program
+
+
+def chunk_progress(sweep: Members, directory: RunDirectory, repair: str) -> StoredProgress:
+    """Return the progress of a sweep from the files of its chunks.
+
+    Args:
+        sweep: the sweep.
+        directory: its run directory, to which another process may be writing.
+        repair: effect of resuming a sweep with a damaged chunk, in words.
+    """
+    # Only converging members are divided into several blocks; a single block begins at member 0 in any case.
+    size = sweep.chunk_length(converges=sweep.blocks > 1)
+    frames, done, left, under_way = sweep.plan.frames + 1, 0, 0, 0.0
+    lines: list[str] = []
+    ended, final, damaged = list[np.ndarray](), list[dict[str, np.ndarray]](), 0
+    paths = sorted(directory.path.glob("chunk_[0-9]*.npz"))
+    for path in paths:
+        index = int(path.stem.partition("_")[2])
+        try:
+            arrays = ChunkFile(directory, index, frames).read_whole()
+        except DamagedFileError as error:
+            damaged += 1
+            lines.append(f"{error}; {repair} with: {directory.resuming}")
+            continue
+        status = arrays["status"][: sweep.members - index * size]
+        done += len(status)
+        ended.append(status)
+        # A copy, so that the other frames of the chunk are freed.
+        final.append({name: array[-1, : len(status)].copy() for name, array in datasets.split(arrays)[1].items()})
+        bad = index * size + np.flatnonzero(is_failure(status, sweep.failures))[: max(MOST_NAMED - len(lines), 0)]
+        lines += [f"{words} {MESSAGES[Status(int(status[n - index * size]))]}" for n, words in _named(sweep, bad)]
+    for folder in sorted(directory.path.glob("chunk_[0-9]*")):
+        if folder.suffix or folder.with_suffix(".npz") in paths:
+            continue
+        store = ChunkFile(directory, int(folder.name.partition("_")[2]), frames).store(lambda request: None)
+        written = store.written()
+        paths += written
+        try:
+            segments = [store.read_segment(path) for path in written]
+        except DamagedFileError:
+            continue  # it is being removed, since its chunk is finished; otherwise `resume` computes it again
+        if any("left" in segment for segment in segments):
+            left += sum(len(segment["left"]) for segment in segments)
+        else:
+            under_way += min(size, sweep.members) * max(len(written) - 1, 0) / sweep.plan.segments
+    words = f"{done + left} of {sweep.members} members"
+    fraction = min((done + left + under_way) / sweep.members, 1.0)
+    found = totals(ended, final, sweep.failures) if ended else None
+    failed, shown = (found.failed, found.plain()) if found else (0, {})
+    return StoredProgress(fraction, words, lines, write_times(paths), failed + damaged, done + left, shown)
+
+
+def _named(sweep: Members, members: Sequence[int] | np.ndarray) -> Iterator[tuple[int, str]]:
+    """Yield the index and the description of each member."""
+    values, seeds = sweep.values_of(np.asarray(members, int))
+    for row, (member, seed) in enumerate(zip(members, seeds, strict=True)):
+        swept = {name: array[row].item() for name, array in values.items()}
+        yield int(member), named(int(member), swept | {"seed": int(seed)})
+
 
 BLOCKS_PER_WORKER = 4
 
@@ -57,16 +121,16 @@ class SweepJob(Members, Job["xarray.Dataset"]):
 
     keeps_parts = True
     request_checks: ClassVar = {
-        "over": manifest_schema.each(manifest_schema.NUMBERS),
-        "seeds": manifest_schema.COUNT,
-        "chunk": manifest_schema.COUNT,
-        "final_frames": manifest_schema.FLAG,
+        "over": manifest.each(manifest.NUMBERS),
+        "seeds": manifest.COUNT,
+        "chunk": manifest.COUNT,
+        "final_frames": manifest.FLAG,
     }
     request_added_later: ClassVar = {
-        "zip": manifest_schema.FLAG,
-        "origin": manifest_schema.WORD,
-        "blocks": manifest_schema.COUNT,
-        "in_one_file": manifest_schema.FLAG,
+        "zip": manifest.FLAG,
+        "origin": manifest.WORD,
+        "blocks": manifest.COUNT,
+        "in_one_file": manifest.FLAG,
     }
     report = "sweep"
     repair = "make it again"
@@ -236,3 +300,92 @@ class Sweep(SweepJob):
         summary, length = read_summary(directory), self.chunk_length(converges=self.blocks > 1)
         check_chunks_exist(directory, -(-self.members // length))
         return on_disk(self, directory).assign_attrs(failed=summary["failures"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """Resources that a sweep needs.
+
+    Attributes:
+        members: number of members.
+        compilations: number of configurations, each compiled once.
+        chunk: members that run together, the maximum over configurations.
+        chunks: number of chunks; for converging simulations, one queue per configuration.
+        memory: bytes of a program and the results, the maximum over configurations.
+        disk: bytes of results: in chunks and, if small, once more in one file.
+        seconds: time of all chunks, one after another, without compilation; ``None`` if nothing was timed.
+        is_exact: whether memory and chunks are those of the compiled program; otherwise memory is a lower bound, of
+            the states at the start and end of a segment.
+        may_end_early: whether members may converge before their last step, so that the time is an upper bound.
+    """
+
+    members: int
+    compilations: int
+    chunk: int
+    chunks: int
+    memory: int
+    disk: int
+    seconds: float | None
+    is_exact: bool
+    may_end_early: bool
+
+
+def forecast(job: SweepJob, output: Path | None = None, *, timed: bool = False) -> Forecast:
+    """Return the resources that a sweep needs, with all checks of the sweep, and without storing anything.
+
+    Args:
+        job: the sweep.
+        output: run directory to write, whose free disk space is checked; or ``None``.
+        timed: compile every configuration, and time one segment of one chunk of it.
+
+    Raises:
+        UserError: if the sweep is invalid or does not fit.
+    """
+    job = job.checked()
+    with precision(job.scenario.run.precision):
+        parts = [_forecast(part, output, timed) for part in job.parts]
+    several = len(parts) > 1
+    return Forecast(
+        members=sum(part.members for part in parts),
+        compilations=len(parts),
+        chunk=max(part.chunk for part in parts),
+        chunks=sum(part.chunks for part in parts),
+        memory=max(part.memory for part in parts),
+        disk=sum(part.disk for part in parts) * (2 if several else 1),
+        seconds=sum(part.seconds or 0.0 for part in parts) if timed else None,
+        is_exact=timed,
+        may_end_early=any(part.may_end_early for part in parts),
+    )
+
+
+def _forecast(sweep: Sweep, output: Path | None, timed: bool) -> Forecast:
+    """Return the resources of a sweep of one configuration."""
+    simulation = sweep.simulation(new=True)
+    prepared = Prepared(simulation, sweep.program(simulation))
+    sweep = sweep.fitted(prepared, output, compiled=timed)
+    sizes, chunk = Sizes(sweep, prepared), sweep.chunk or sweep.members
+    kept = sizes.results if sweep.in_one_file else sizes.results * chunk // sweep.members
+    return Forecast(
+        members=sweep.members,
+        compilations=1,
+        chunk=chunk,
+        chunks=1 if simulation.converges else -(-sweep.members // chunk),
+        memory=sizes.needed(chunk, compiled=timed) + kept,
+        disk=sizes.files,
+        seconds=_seconds(sweep, prepared) if timed else None,
+        is_exact=timed,
+        may_end_early=simulation.converges,
+    )
+
+
+def _seconds(part: Sweep, prepared: Prepared) -> float:
+    """Return the time of all segments of all chunks, extrapolated from one segment after compilation."""
+    plan, together = member_plan(prepared.simulation, part), part.chunk or part.members
+    params, keys = member_inputs(prepared.simulation, part, np.minimum(np.arange(together), part.members - 1))
+    work, first = Drive(prepared.program, params, keys, plan).begin()
+    work, second = work.advance(first)
+    jax.block_until_ready(second.state)
+    began = time.perf_counter()
+    _, timed = work.advance(second if not second.finished else first)
+    jax.block_until_ready(timed.state)
+    return (time.perf_counter() - began) * plan.segments * -(-part.members // together)

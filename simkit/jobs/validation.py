@@ -9,18 +9,15 @@ import numpy as np
 
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.expressions.measures import measure_of
+from simkit.core.objective import Reduce, reduced
 from simkit.core.precision import precision
-from simkit.core.reductions import Reduce, reduced
-from simkit.jobs.callbacks import Report
-from simkit.jobs.differentiating import value_and_grad
+from simkit.jobs.differentiation import value_and_grad
 from simkit.jobs.job import begin
-from simkit.jobs.outcome import Outcome
-from simkit.jobs.runs import Run
-from simkit.scenario.build import build
-from simkit.scenario.loading import load
-from simkit.scenario.scenario import Scenario
-from simkit.scenario.sections import Validation
-from simkit.scenario.validations import check_validations
+from simkit.jobs.reporting import Report
+from simkit.jobs.runs import Outcome, Run
+from simkit.scenario.build import build, check_validations
+from simkit.scenario.made_in_python import load
+from simkit.scenario.scenario import Scenario, Validation
 
 
 @dataclasses.dataclass(frozen=True)

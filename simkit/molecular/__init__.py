@@ -1,8 +1,8 @@
 """Molecular simulation: interactions, minimizers and dynamics; packings, clusters, crystals and liquids."""
 
 from simkit.molecular import dynamics, interactions, minimizers, potentials, relaxation, spaces, structures
-from simkit.molecular.composed.system import system
-from simkit.molecular.search.basin_hopping import basin_hopping
+from simkit.molecular.description.system import system
+from simkit.molecular.systems.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft
 from simkit.molecular.systems.colloid_assembly import colloid_assembly
 from simkit.molecular.systems.jamming import jamming

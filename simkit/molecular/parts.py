@@ -9,7 +9,7 @@ of its options that returns
 - a thermostat: dynamics; besides its options it takes the arguments of `simkit.molecular.dynamics.langevin`;
 - a barostat: a `simkit.molecular.dynamics.Barostat`;
 - a minimizer: a `simkit.molecular.minimizers.Minimizer`;
-- a start: `simkit.molecular.composed.starts.Places`; its arguments are its settings and the names of formulas.
+- a start: `simkit.molecular.description.starts.Places`; its arguments are its settings and the names of formulas.
 """
 
 from simkit.plugins import Registry
@@ -17,8 +17,8 @@ from simkit.plugins import Registry
 POTENTIALS = Registry(
     "potential",
     {
-        "energy": "simkit.molecular.composed.pair_terms:energy_by_expression",
-        "jax_md": "simkit.molecular.composed.jax_md_terms:jax_md",
+        "energy": "simkit.molecular.description.pair_energies:energy_by_expression",
+        "jax_md": "simkit.molecular.description.pair_energies:jax_md",
         "lennard_jones": "simkit.molecular.potentials.lennard_jones:lennard_jones",
         "morse": "simkit.molecular.potentials.morse:morse",
         "soft_sphere": "simkit.molecular.potentials.soft_sphere:soft_sphere",
@@ -26,7 +26,7 @@ POTENTIALS = Registry(
         "weeks_chandler_andersen": "simkit.molecular.potentials.weeks_chandler_andersen:weeks_chandler_andersen",
     },
 )
-FIELDS = Registry("field", {"energy": "simkit.molecular.composed.fields:energy_by_expression"})
+FIELDS = Registry("field", {"energy": "simkit.molecular.description.fields:energy_by_expression"})
 THERMOSTATS = Registry(
     "thermostat",
     {
@@ -53,9 +53,9 @@ MINIMIZERS = Registry(
 STARTS = Registry(
     "start",
     {
-        "lattice": "simkit.molecular.composed.starts:lattice",
-        "positions": "simkit.molecular.composed.starts:positions",
-        "random": "simkit.molecular.composed.starts:random",
-        "structure": "simkit.molecular.composed.starts:structure",
+        "lattice": "simkit.molecular.description.starts:lattice",
+        "positions": "simkit.molecular.description.starts:positions",
+        "random": "simkit.molecular.description.starts:random",
+        "structure": "simkit.molecular.description.starts:structure",
     },
 )

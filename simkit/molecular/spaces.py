@@ -1,12 +1,14 @@
-"""Geometry of free space and periodic cells: nearest images, wrapping, volume and widths."""
+"""Geometry of free space and periodic cells, and particles in them: frames, frozen masks, bounds on their number."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from simkit.core.simulation import Arrays
 from simkit.errors import UserError
 
 type Components = tuple[jax.Array, ...]
@@ -243,3 +245,85 @@ def _dot(components: Components, weights: jax.Array) -> jax.Array:
     for index, component in enumerate(components[1:], start=1):
         total = total + component * weights[index]
     return total
+
+
+def in_cell(position: jax.Array, cell: Cell) -> Arrays:
+    """Return the stored positions: wrapped into the cell if there is one, with its lattice vectors and their lengths.
+
+    Args:
+        position: length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`.
+    """
+    if cell is None:
+        return {"position": position}
+    vectors = lattice_vectors(cell)
+    box = jnp.sqrt(jnp.sum(vectors**2, axis=1))
+    return {"position": of_cell(cell, position.shape[1]).wrap(position), "cell": vectors, "box": box}
+
+
+def dimensions_of(*per_particle: str, has_cell: bool, **others: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return the dimension names of stored arrays.
+
+    Args:
+        *per_particle: names of arrays (N, d) in addition to ``position``.
+        has_cell: whether the particles have a cell.
+        **others: dimension names of other arrays.
+    """
+    names = {name: ("particle", "axis") for name in ("position", *per_particle)} | others
+    return names | {"cell": ("lattice_vector", "axis"), "box": ("lattice_vector",)} if has_cell else names
+
+
+def frozen_mask(frozen: Sequence[bool] | np.ndarray | None) -> np.ndarray | None:
+    """Return the mask of frozen particles, (N,) booleans, or ``None`` if none is frozen.
+
+    Args:
+        frozen: one boolean for each particle, or ``None``.
+
+    Raises:
+        UserError: if it is not a vector of booleans.
+    """
+    if frozen is None:
+        return None
+    mask = np.asarray(frozen)
+    if mask.ndim != 1 or mask.dtype != bool:
+        raise UserError(
+            f"frozen has shape {mask.shape} and type {mask.dtype}; give true or false for each particle, shape (N,)"
+        )
+    return mask if mask.any() else None
+
+
+def check_frozen(mask: np.ndarray, count: int) -> None:
+    """Refuse a mask of another length than the number of particles, or with all particles frozen.
+
+    Args:
+        mask: (N,) booleans.
+        count: number of particles.
+
+    Raises:
+        UserError: if the length differs, or all are frozen.
+    """
+    if len(mask) != count:
+        raise UserError(f"frozen names {len(mask)} particles and there are {count}; give true or false for each")
+    if mask.all():
+        raise UserError(f"frozen names all {count} particles, so nothing moves; leave at least one free")
+
+
+# The tables of a neighbor list hold up to a hundred numbers per particle, counted by 32-bit integers.
+MAX_PARTICLES = 2**24
+# A table of all their pairs takes a gigabyte.
+MAX_PARTICLES_IN_PAIRS = 2**14
+
+
+def check_particles(count: int, given: str, most: int = MAX_PARTICLES) -> None:
+    """Refuse more particles than can be simulated, before arrays are allocated.
+
+    Args:
+        count: number of particles.
+        given: the request for the message, such as ``"particles = 64"``.
+        most: upper bound.
+
+    Raises:
+        UserError: if there are more.
+    """
+    if count > most:
+        raise UserError(f"{given} makes {count:.3g} particles; choose fewer, at most {most}")

@@ -8,10 +8,10 @@ import numpy as np
 
 from simkit.errors import UserError, nearest
 from simkit.render.figure import DEFAULT_PIXELS, Size
-from simkit.render.pace import choose_pace
+from simkit.render.selection import choose_pace
 from simkit.render.video import write_gif, write_mp4, write_png
 from simkit.render.views import Pictures, new_painter
-from simkit.scenario.sections import RenderSettings
+from simkit.scenario.scenario import RenderSettings
 
 _SMALLEST, _LARGEST = 64, 4096
 _ANIMATIONS: dict[str, Callable] = {"gif": write_gif, "mp4": write_mp4}

@@ -4,19 +4,56 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
-from matplotlib.collections import LineCollection
+from matplotlib.axes import Axes
+from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.patches import Polygon
 
 from simkit.errors import UserError
-from simkit.render.clip import Clip
-from simkit.render.disks import Disks
-from simkit.render.figure import Size
-from simkit.render.labels import stamps
-from simkit.render.layout import Window
-from simkit.render.select import drawn_cell, less_whole_vectors, observed
-from simkit.render.sheet import Sheet
+from simkit.render.figure import Size, Window
+from simkit.render.page import Sheet
+from simkit.render.selection import drawn_cell, less_whole_vectors, observed
 from simkit.render.spheres import SpherePainter, particle_colors
-from simkit.render.style import INK
+from simkit.render.style import INK, stamps
+from simkit.render.views import Clip
+
+
+class Disks:
+    """Disks with a thin edge inside them, so that the visible disk has exactly the given diameter.
+
+    Args:
+        sheet: the page, in whose data units disks are placed.
+        edge: line width in points; 0 for none.
+    """
+
+    def __init__(self, sheet: Sheet, edge: float) -> None:
+        axes: Axes = sheet.axes
+        pixel = sheet.window.width / sheet.box.width
+        self._edge = edge * axes.figure.dpi / 72 * pixel
+        self.artist = EllipseCollection(
+            [], [], [], units="xy", offset_transform=axes.transData, linewidths=edge, edgecolors=INK if edge else "none"
+        )
+        self.artist.set_animated(True)
+        axes.add_collection(self.artist)
+
+    def place(
+        self, centers: np.ndarray, diameters: np.ndarray, colors: np.ndarray, edges: np.ndarray | None = None
+    ) -> None:
+        """Draw disks, later ones over earlier ones.
+
+        Args:
+            centers: (N, 2), in data units.
+            diameters: (N,), in data units.
+            colors: (N, 3) or (N, 4), in [0, 1].
+            edges: colors of the edges, like ``colors``, if they differ between disks.
+        """
+        inner = np.maximum(diameters - self._edge, 0.0)
+        self.artist.set_offsets(centers)
+        self.artist.set_widths(inner)
+        self.artist.set_heights(inner)
+        self.artist.set_angles(np.zeros(len(inner)))
+        self.artist.set_facecolor(colors.tolist())
+        if edges is not None:
+            self.artist.set_edgecolor(edges.tolist())
 
 
 class ParticlePainter:

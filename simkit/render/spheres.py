@@ -8,16 +8,14 @@ from simkit.errors import UserError
 from simkit.render.bodies.camera import fitted, seen_window
 from simkit.render.bodies.ground import linear
 from simkit.render.bodies.light import lamp, shadow_of
-from simkit.render.bodies.lines import Line, draw_lines
-from simkit.render.bodies.raster import packed, shaded, visible
+from simkit.render.bodies.raster import Line, draw_lines, packed, shaded, visible
 from simkit.render.bodies.solids import BALL, Solid, rod
-from simkit.render.clip import Clip
 from simkit.render.color import ColorScale, color_scale
 from simkit.render.figure import Size, scale_of
-from simkit.render.labels import stamps
-from simkit.render.select import DrawnCell, all_values, drawn_cell, less_whole_vectors, observed
-from simkit.render.sheet import Sheet
-from simkit.render.style import INK, WALL
+from simkit.render.page import Sheet
+from simkit.render.selection import DrawnCell, all_values, drawn_cell, less_whole_vectors, observed
+from simkit.render.style import INK, WALL, stamps
+from simkit.render.views import Clip
 
 # Azimuth and elevation of the camera in degrees.
 _DIRECTION = (-68.0, 20.0)

@@ -10,9 +10,7 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from simkit.render.color import ColorScale, color_scale
-from simkit.render.labels import drawable, fit, plain, with_unit
-from simkit.render.panels import (
+from simkit.render.chart import (
     PANEL,
     SCALE,
     finite,
@@ -24,7 +22,8 @@ from simkit.render.panels import (
     use_log_scale,
     write,
 )
-from simkit.render.style import ACCENT, BODIES, FAINT, INK, MISSING, MUTED, house_style
+from simkit.render.color import ColorScale, color_scale
+from simkit.render.style import ACCENT, BODIES, FAINT, INK, MISSING, MUTED, drawable, fit, house_style, plain, with_unit
 
 WIDE = (640, 250)
 # Width of a parallel axis, and largest width of all panels side by side, before scaling; more axes than fit in WIDE

@@ -1,8 +1,14 @@
-"""Writers of PNG, GIF and MP4 files, with reproducible bytes and atomic writes."""
+"""Writers of PNG, GIF and MP4 files, with one palette per animation, reproducible bytes and atomic writes."""
 
+import fcntl
+import glob
+import io
+import os
+import struct
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Protocol, cast
 
@@ -11,10 +17,221 @@ from PIL import Image
 
 from simkit.errors import UserError
 from simkit.render.figure import DEFAULT_PIXELS
-from simkit.render.files import whole_file
-from simkit.render.gif import frame_block, gif_blocks
-from simkit.render.pace import choose_frames
-from simkit.render.palette import TOLERANCE, Palette, rank_colors
+from simkit.render.selection import choose_frames
+from simkit.storage.files import check_regular, open_regular
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary name to write to; the file is renamed to ``path`` on success and removed on any error.
+
+    Temporary files of killed writers of the same file are removed as well.
+
+    Args:
+        path: path of the file; an existing file is replaced, and its folder must exist.
+
+    Raises:
+        UserError: if the file cannot be written, or ``path`` is a link, folder, pipe or device.
+    """
+    path = Path(path)
+    check_regular(path)
+    if not path.parent.is_dir():
+        raise UserError(f"cannot write {path.name}: there is no folder '{path.parent}'; create it first")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    remove_abandoned(path.parent, glob.escape(path.name))
+    try:
+        with open_regular(partial, "xb") as held:
+            try:
+                # The operating system releases the lock when this process ends, even if it is killed.
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield partial
+                if not partial.is_file() or partial.stat().st_size == 0:
+                    raise UserError(f"cannot write {path.name}: no data was written")
+                os.fsync(held.fileno())
+                partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write '{path}': {error.strerror or error}") from error
+
+
+def remove_abandoned(folder: Path, name: str = "*") -> None:
+    """Remove temporary files of killed writers; those of running writers, which are locked, are kept.
+
+    Args:
+        folder: folder of the files.
+        name: glob pattern of the final file name.
+    """
+    for partial in folder.glob(f".{name}.*.partial"):
+        # A file that cannot be opened or removed belongs to another user, or has been removed by another process.
+        with suppress(OSError, UserError), open_regular(partial, "rb+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            partial.unlink()
+
+
+# Index 255 is reserved: the GIF writer uses it for unchanged pixels, the mapping for colors not yet mapped.
+MOST_COLORS = 255
+_UNSEEN = 255
+# Largest error of a color channel, of 255, for pixels kept from the frame before; not visible in motion.
+TOLERANCE = 4
+
+
+def rank_colors(images: Iterable[np.ndarray], most: int = MOST_COLORS) -> np.ndarray:
+    """Return colors of ``images`` ordered so that the first k are a good palette for any k, (n, 3) of uint8.
+
+    The next color is the one with the largest squared distance to the colors before it, times the square root of its
+    count, so that thin lines and the ends of color bars keep their colors beside large areas. Only colors that occur
+    are chosen: paper stays exactly white.
+
+    Args:
+        images: uint8 arrays (height, width, 3).
+        most: largest number of colors.
+    """
+    found, counts = np.unique(np.concatenate([_packed(image).ravel() for image in images]), return_counts=True)
+    colors, weight = _unpacked(found).astype(np.float32), np.sqrt(counts)
+    chosen = [int(counts.argmax())]
+    distance = np.full(len(colors), np.inf, np.float32)
+    while len(chosen) < min(most, MOST_COLORS, len(colors)):
+        distance = np.minimum(distance, ((colors - colors[chosen[-1]]) ** 2).sum(axis=1))
+        chosen.append(int((distance * weight).argmax()))
+    return colors[chosen].astype(np.uint8)
+
+
+class Palette:
+    """The exact mapping of pixels to the nearest of at most 255 colors.
+
+    Args:
+        colors: (n, 3) of uint8.
+        tolerance: largest error of a color channel, of 255, for pixels kept from the frame before.
+
+    Attributes:
+        colors: the first 255 of them.
+    """
+
+    def __init__(self, colors: np.ndarray, tolerance: int = 0) -> None:
+        self.colors = colors[:MOST_COLORS]
+        self._tolerance = tolerance
+        self._index = np.full(1 << 24, _UNSEEN, np.uint8)
+
+    def after(self, image: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+        """Return palette indices of a picture, keeping those of the picture before where they are within tolerance.
+
+        Smooth fields that change slowly then take a fraction of the bytes, with any number of colors. Errors do not
+        accumulate: each pixel is within the tolerance of its own picture.
+
+        Args:
+            image: (height, width, 3) of uint8.
+            before: indices (height, width) of the picture before it, or ``None``.
+        """
+        found = self.indices(image)
+        if before is None or not self._tolerance:
+            return found
+        error = np.maximum(image, self.colors[before]) - np.minimum(image, self.colors[before])
+        return np.where((error <= self._tolerance).all(axis=-1), before, found)
+
+    def indices(self, image: np.ndarray) -> np.ndarray:
+        """Return the index of the nearest color for each pixel of ``image``, (height, width) of uint8."""
+        packed = _packed(image)
+        index = self._index[packed]
+        unseen = packed[index == _UNSEEN]
+        if unseen.size:
+            new = np.unique(unseen)
+            # |new|^2 is the same for every candidate; all terms are integers that float32 represents exactly.
+            candidates = self.colors.astype(np.float32)
+            distance = (candidates**2).sum(axis=1) - 2 * _unpacked(new).astype(np.float32) @ candidates.T
+            self._index[new] = distance.argmin(axis=1)
+            index = self._index[packed]
+        return index
+
+
+def _packed(image: np.ndarray) -> np.ndarray:
+    packed = image[..., 0].astype(np.uint32)
+    for channel in (1, 2):
+        packed <<= 8
+        packed |= image[..., channel]
+    return packed
+
+
+def _unpacked(packed: np.ndarray) -> np.ndarray:
+    return np.stack([packed >> 16, packed >> 8 & 255, packed & 255], axis=-1).astype(np.uint8)
+
+
+_TRANSPARENT = 255
+
+
+def gif_blocks(frames: Iterable[np.ndarray], colors: np.ndarray, delays: Iterable[int]) -> Iterator[bytes]:
+    """Yield the bytes of an endlessly repeated animation: the header, one block per frame, the trailer.
+
+    Args:
+        frames: palette indices below 255, (height, width) of uint8.
+        colors: palette (n, 3) of uint8, n <= 255.
+        delays: duration of each frame in hundredths of a second.
+    """
+    before = None
+    for frame, delay in zip(frames, delays, strict=True):
+        if before is None:
+            yield _header(frame.shape, colors)
+        yield frame_block(frame, before, delay)
+        before = frame
+    yield b";"
+
+
+def size_of_gif(path: Path) -> tuple[int, int]:
+    """Return the width and height in pixels of a GIF, from its first ten bytes."""
+    with path.open("rb") as file:
+        return struct.unpack("<6xHH", file.read(10))
+
+
+def frame_block(frame: np.ndarray, before: np.ndarray | None, delay: int) -> bytes:
+    """Return the block of one frame drawn over the frame before it, in the shorter of two encodings.
+
+    Unchanged pixels inside the changed rectangle are either repeated, which is shorter for smooth fields, or
+    transparent, which is shorter for small moving objects.
+    """
+    if before is None:
+        return _image_block(frame, 0, 0, delay, transparent=False)
+    changed = frame != before
+    rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
+    if not rows.size:
+        rows = columns = np.zeros(1, int)
+    part = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    sparse = np.where(changed[part], frame[part], np.uint8(_TRANSPARENT))
+    opaque = _image_block(frame[part], columns[0], rows[0], delay, transparent=False)
+    return min(opaque, _image_block(sparse, columns[0], rows[0], delay, transparent=True), key=len)
+
+
+def _header(shape: tuple[int, int], colors: np.ndarray) -> bytes:
+    height, width = shape
+    table = np.zeros((256, 3), np.uint8)
+    table[: len(colors)] = colors
+    # 0xF7: a global table of 256 colors. The application block requests endless repetition.
+    screen = struct.pack("<6sHHBBB", b"GIF89a", width, height, 0xF7, 0, 0)
+    return screen + table.tobytes() + b"!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"
+
+
+def _image_block(part: np.ndarray, left: int, top: int, delay: int, transparent: bool) -> bytes:
+    # Disposal 1: the next frame is drawn over this one.
+    control = struct.pack("<BBBBHBB", 0x21, 0xF9, 4, 1 << 2 | transparent, delay, _TRANSPARENT * transparent, 0)
+    height, width = part.shape
+    return control + struct.pack("<BHHHHB", 0x2C, left, top, width, height, 0) + _compressed(part)
+
+
+def _compressed(part: np.ndarray) -> bytes:
+    """Return the LZW data of one image, extracted from a single-frame GIF made by Pillow."""
+    image = Image.fromarray(part)
+    image.putpalette(bytes(768))
+    file = io.BytesIO()
+    image.save(file, "GIF", optimize=False, interlace=False)
+    data = file.getvalue()
+    # Logical screen (13 bytes), color table, extensions (until a zero-length sub-block), image descriptor (10 bytes).
+    offset = 13 + 3 * 2 ** ((data[10] & 7) + 1)
+    while data[offset] == 0x21:
+        offset += 2
+        while data[offset]:
+            offset += data[offset] + 1
+        offset += 1
+    return data[offset + 10 : -1]
+
 
 # Target size of animations of 640 x 360 pixels in bytes, and numbers of colors tried to reach it: turbulent fields do
 # not compress, except with few colors (contour bands).

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import jax
 import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.core.simulation import Params
 from simkit.rigid.algebra.vector import Vector, zeros
 from simkit.rigid.bodies.bodies import Bodies

@@ -6,9 +6,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
-from simkit.core.compensated import compensated_sum
-from simkit.core.members import in_blocks, members_first, members_last
+from simkit.core.averages import compensated_sum
+from simkit.core.formulation import computed_once, in_blocks, members_first, members_last
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays

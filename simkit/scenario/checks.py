@@ -1,17 +1,130 @@
-"""Checks of single values: each returns the value as stored, or raises one line with what is allowed.
-
-Every check takes ``where``, the name of the value in its error, such as ``flow.toml: run.steps``.
-"""
+"""Text of a scenario file: TOML, tables with the path of every key, and checks of single values."""
 
 import datetime
+import json
 import math
 import re
-from collections.abc import Callable, Iterable
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Never
 
-from simkit.core.expressions.syntax import parse
+from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, parse
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Numbers, out_of_bounds, shown_interval
-from simkit.errors import Remedy, UserError, closest
+from simkit.errors import Mistakes, Remedy, UserError, closest, nearest, one_line
+
+MAX_KEY_DEPTH = 32
+MAX_LENGTH = 2**20
+# Strings and comments, closed or not: the rest of the text is structure. Every branch is possessive and always matches,
+# so the scan is linear in the text.
+_STRING_OR_COMMENT = re.compile(
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5})?'
+    r"|'''(?:[^']++|'(?!''))*+(?:'{3,5})?"
+    r'|"(?:[^"\\\n]++|\\[^\n])*+"?'
+    r"|'[^'\n]*+'?"
+    r"|#[^\n]*",
+    re.DOTALL,
+)
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MAX_KEY_DEPTH}}}")
+_BARE_WORD = re.compile(r"""[A-Za-z_./~][^\s"'\[\]{},=#]*""")
+# Begins like a formula: a constant or a function, and an operator or bracket.
+_FORMULA = re.compile(rf"(?:{'|'.join((*CONSTANTS, *FUNCTIONS))})\s*[-+*/(]")
+# Begins like a number or a bracket, has an operator later, and no character of a list, table or string.
+_OPERATION = re.compile(r"""(?=[\d.+(-])(?=.*[+*/(-])[^"'\[\]{}=#]+""")
+_WHOLE = re.compile(r"[\d\s+*()-]+")
+_LOOSE_FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """Return the dictionary of a TOML text.
+
+    Args:
+        text: the document.
+        where: name of the document in errors.
+
+    Raises:
+        UserError: if it is not TOML, or nested too deeply.
+    """
+    # tomllib's memory grows with the square of the number of parts of one dotted key.
+    if _LONG_KEY.search(_STRING_OR_COMMENT.sub("s", text)):
+        raise UserError(f"{where}: not usable TOML: a key has more than {MAX_KEY_DEPTH} dotted parts; shorten it")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{where}: not valid TOML: {one_line(error)}; correct that line") from error
+    except RecursionError as error:
+        raise UserError(f"{where}: not usable TOML: lists or tables are nested too deeply; flatten them") from error
+    except ValueError as error:
+        # An integer of thousands of digits is refused by Python itself, without a position.
+        raise UserError(f"{where}: not usable TOML: {one_line(error, 60)}; numbers must fit in 64 bits") from error
+
+
+def parse_value(text: str, where: str) -> Any:
+    """Return the value of a text after ``=``: a TOML value, a bare word, a float such as ``.5``, or arithmetic.
+
+    Args:
+        text: as typed by a user.
+        where: name of the value in errors.
+
+    Raises:
+        UserError: if it is none of these.
+    """
+    text = text.strip()
+    if len(text) > MAX_LENGTH:
+        raise UserError(f"{where}: a value of {len(text)} characters; write at most {MAX_LENGTH}")
+    if _LOOSE_FLOAT.fullmatch(text):
+        return float(text)
+    if text.isprintable() and _BARE_WORD.fullmatch(text) and text not in ("true", "false", "inf", "nan"):
+        try:
+            return _arithmetic(text, where) if _FORMULA.match(text) else text
+        except UserError:  # such as the path e/file.xyz
+            return text
+    try:
+        document = parse_toml(f"value = {text}", where) if text.isprintable() else {}
+    except UserError:
+        document = {}
+    if set(document) != {"value"} and (_OPERATION.fullmatch(text) or _FORMULA.match(text)):
+        return _arithmetic(text, where)
+    if set(document) != {"value"}:
+        raise UserError(
+            f"{where}={one_line(text, 60)} is not a value; write a number, true, false, a word, "
+            'a "quoted string" or a [list, of, them]'
+        )
+    return document["value"]
+
+
+def _arithmetic(text: str, where: str) -> float:
+    """Return the value of a formula such as ``2*pi/3``; an integer if it has only integers, +, - and *."""
+    from simkit.core.expressions.evaluation import constant
+
+    value = constant(text, where)
+    return int(value) if value.is_integer() and _WHOLE.fullmatch(text) else value
+
+
+def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return tables as TOML text, which `parse_toml` reads back unchanged.
+
+    Args:
+        tables: ``{dotted path: {key: number, string, boolean or nested lists and tables of them}}``; the path of the
+            top level is empty.
+    """
+    blocks = []
+    for path, entries in tables.items():
+        lines = [f"[{path}]"] if path else []
+        lines += [f"{key} = {_written(value)}" for key, value in entries.items()]
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_written(item) for item in value)}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_written(item)}' for key, item in value.items())} }}" if value else "{}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
 
 MAX_DEPTH = 8
 MAX_STEPS = 2**31 - 1  # iteration counters are 32-bit integers
@@ -19,7 +132,6 @@ MAX_SEED = 2**32 - 1
 LONGEST_TITLE, LONGEST_LABEL, LONGEST_TEXT = 120, 100, 1000  # characters
 MOST_STRINGS = 100
 PRECISIONS = ("float32", "float64")
-
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _DOTTED = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
@@ -292,3 +404,115 @@ def show(value: Any, depth: int = 0) -> str:
     else:
         text = repr(value) if isinstance(value, int | float | str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+_REQUIRED: Any = object()
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Table:
+    """One table: collects a mistake for every unknown key, then returns checked values.
+
+    Wrong and missing values are collected as mistakes, with the default or an example in their place, so that all
+    mistakes of a file are found. Call ``mistakes.raise_if_any()`` at the end.
+
+    Args:
+        entries: the parsed TOML table.
+        file: name of the file.
+        path: dotted path of the table; empty for the top of the file.
+        allowed: allowed keys; ``None`` for any.
+        mistakes: of the file.
+    """
+
+    def __init__(
+        self,
+        entries: dict[str, Any],
+        file: str,
+        path: str,
+        allowed: tuple[str, ...] | None,
+        mistakes: Mistakes | None = None,
+    ) -> None:
+        """Collect unknown keys as mistakes."""
+        self.entries, self.file, self.path, self.mistakes = entries, file, path, mistakes or Mistakes()
+        for key in entries:
+            if allowed is not None and key not in allowed:
+                meant = closest(key, allowed)
+                self._add(
+                    key,
+                    f"{self.where(key)} is not a known key{nearest(key, allowed)}",
+                    allowed=allowed,
+                    remedy=Remedy("rename", meant) if meant else Remedy("remove"),
+                )
+
+    def where(self, key: str) -> str:
+        """Return the name of ``key`` in errors: file and dotted path."""
+        shown = key if _BARE_KEY.fullmatch(key) else show(key)
+        return f"{self.file}: {self.path}.{shown}" if self.path else f"{self.file}: {shown}"
+
+    def kept(self, key: str) -> AbstractContextManager[None]:
+        """Collect the mistake of a block as one of the value of ``key``, and continue after it."""
+        return self.mistakes.kept(self._path(key))
+
+    def _add(self, key: str, message: str, **data: Any) -> None:
+        self.mistakes.found.append(UserError(message, key=self._path(key), **data))
+
+    def read[T](self, key: str, check: Callable[[Any, str], T], default: T = _REQUIRED, example: str = "") -> T:
+        """Return the checked value of ``key``; the default or the example if that is a mistake.
+
+        Args:
+            key: of the value.
+            check: ``(value, where) -> value``, from ``simkit.scenario.checks``.
+            default: value of an absent key; without it the key is required.
+            example: a TOML line for the error if a required key is missing.
+        """
+        with self.kept(key):
+            if key in self.entries:
+                return check(self.entries[key], self.where(key))
+            if default is _REQUIRED:
+                raise UserError(f"{self.where(key)} is missing; add a line such as {example}")
+        if default is not _REQUIRED:
+            return default
+        return tomllib.loads(example)[key]
+
+    def table(self, key: str, allowed: tuple[str, ...] | None, example: str = "") -> "Table":
+        """Return the table under ``key``; an empty one if it is absent and ``example`` is not given."""
+        if key not in self.entries and example:
+            self._add(key, f"{self.file}: the table [{key}] is missing; add [{key}] with {example}")
+            return Table({}, self.file, self._path(key), None)
+        return self._inner(key, self.entries.get(key, {}), self.where(key), self._path(key), allowed)
+
+    def tables(self, key: str, allowed: tuple[str, ...]) -> "dict[str, Table]":
+        """Return the named tables under ``key``, such as every ``[params.NAME]``."""
+        outer = self.table(key, None)
+        for inner in outer.entries:
+            with outer.kept(inner):
+                path(inner, outer.where(inner))
+        return {
+            name: outer._inner(name, value, outer.where(name), outer._path(name), allowed)
+            for name, value in outer.entries.items()
+        }
+
+    def list_of_tables(self, key: str, allowed: tuple[str, ...]) -> "list[Table]":
+        """Return the tables of an array written ``[[key]]``."""
+        values = self.entries.get(key, [])
+        if not isinstance(values, list):
+            self._add(key, f"{self.where(key)} is {kind(values)}; write it as [[{key}]] in double brackets")
+            return []
+        keys = [f"{key}[{index}]" for index in range(len(values))]
+        return [
+            self._inner(each, value, f"{self.file}: {self._path(each)}", self._path(each), allowed)
+            for value, each in zip(values, keys, strict=True)
+        ]
+
+    def _path(self, key: str) -> str:
+        return f"{self.path}.{key}" if self.path else key
+
+    def _inner(self, key: str, value: Any, where: str, path: str, allowed: tuple[str, ...] | None) -> "Table":
+        if not isinstance(value, dict):
+            shown = show(value)
+            holding = (
+                f" with expression = {shown}" if isinstance(value, str) and "expression" in (allowed or ()) else ""
+            )
+            self._add(key, f"{where} = {shown} is {kind(value)}; write the table [{path}]{holding}")
+            return Table({}, self.file, path, None)
+        return Table(value, self.file, path, allowed, self.mistakes)

@@ -1,19 +1,29 @@
-"""Quantities of the simulation of a scenario, and arguments of its factory that the file does not set."""
+"""Contents of a scenario for `show` and `new`: quantities, JSON Schema, and the text of a new file."""
 
 import dataclasses
+import math
+import re
+import textwrap
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
+from simkit.core import paths
+from simkit.core.parameter import POSITIVE, Parameter, shown_bounds
 from simkit.core.precision import precision
+from simkit.core.settings import schema_of as schema_of_settings
 from simkit.core.simulation import Simulation
+from simkit.errors import UserError
+from simkit.scenario import checks
 from simkit.scenario.build import build
-from simkit.scenario.factories import arguments_of, needed_arguments
-from simkit.scenario.making import make
-from simkit.scenario.registry import SIMULATIONS
-from simkit.scenario.scenario import Scenario
-from simkit.scenario.sections import RenderSettings, RunSettings
+from simkit.scenario.catalog import CAMERAS, GOALS, REDUCTIONS
+from simkit.scenario.checks import MAX_SEED, MAX_STEPS, PRECISIONS, to_toml
+from simkit.scenario.made_in_python import likely_view
+from simkit.scenario.registry import SIMULATIONS, VIEWS, arguments_of, needed_arguments, takes_any, takes_parameters
+from simkit.scenario.scenario import RenderSettings, RunSettings, Scenario, make
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,3 +115,220 @@ def _contents(scenario: Scenario, simulation: Simulation) -> Contents:
         quantities=tuple(quantities),
         arguments={name: default for name, default in arguments.items() if name not in scenario.config},
     )
+
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+TEXT = {"type": "string"}
+WORDS = {"type": "array", "items": TEXT}
+NUMBER = {"type": "number"}
+PAIR = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
+
+
+def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
+    """Return the JSON Schema of scenario files with the simulation of a scenario.
+
+    Args:
+        scenario: with its simulation and configuration.
+        contents: of that simulation; ``None`` allows any parameters and quantities.
+
+    Raises:
+        UserError: if the simulation cannot be made.
+    """
+    declared = scenario.declared if contents else {}
+    parameters = {name: _parameter(parameter) for name, parameter in declared.items()}
+    known = _tables(paths.nested(parameters), set(declared))
+    has_own = takes_parameters(SIMULATIONS.resolve(scenario.simulation))
+    run = {
+        "steps": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
+        "every": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
+        "precision": {"enum": list(PRECISIONS), "default": "float32"},
+        "seed": {"type": "integer", "minimum": 0, "maximum": MAX_SEED, "default": 0},
+        "stop": {"type": "string", "default": ""},
+    }
+    objective = {
+        "doc": TEXT,
+        "quantity": TEXT,
+        "expression": TEXT,
+        "reduce": {"enum": list(REDUCTIONS), "default": "final"},
+        "square": {"type": "boolean", "default": False},
+        "goal": {"enum": list(GOALS), "default": "minimize"},
+    }
+    added: dict[str, Any] = dict.fromkeys(("expression", "unit", "doc"), TEXT)
+    render = {
+        "view": {"enum": VIEWS.names()},
+        "quantity": TEXT,
+        **dict.fromkeys(("label", "unit", "colormap"), TEXT),
+        "limits": PAIR,
+        "frames_per_second": {"type": "number", "exclusiveMinimum": 0, "default": 20},
+        "camera": {"enum": list(CAMERAS)},
+        **dict.fromkeys(("azimuth", "elevation", "turn"), NUMBER),
+        "window": _table({"x": PAIR, "y": PAIR}),
+    }
+    validation = {
+        "quantity": TEXT,
+        "expression": TEXT,
+        "expected": NUMBER,
+        "tolerance": {"type": "number", "exclusiveMinimum": 0},
+        "source": TEXT,
+        "set": {"type": "object"},
+        "derivative": {"enum": list(parameters)} if parameters else TEXT,
+        "objective": TEXT,
+        "reduce": {"enum": list(REDUCTIONS), "default": "final"},
+    }
+    return {
+        "$schema": DRAFT,
+        "title": f"scenario of {scenario.simulation}",
+        **_table(
+            {
+                **dict.fromkeys(("name", "title", "summary"), TEXT),
+                "simulation": {"const": scenario.simulation},
+                **dict.fromkeys(("tags", "references"), WORDS),
+                "config": _configuration(scenario),
+                # Parameters depend on the configuration, and a file may declare its own.
+                "params": known | ({} if scenario.text and not has_own else {"additionalProperties": True}),
+                "run": _table(run, ("steps", "every")),
+                "quantities": {"type": "object", "additionalProperties": _table(added, ("expression", "doc"))},
+                "objectives": {"type": "object", "additionalProperties": _table(objective, ("doc",))},
+                "render": _table(render, ("view", "quantity")),
+                "validation": {"type": "array", "items": _table(validation, ("expected", "tolerance", "source"))},
+                "files": {"type": "object", "additionalProperties": TEXT},
+            },
+            ("name", "title", "summary", "simulation", "run", "render"),
+        ),
+        **(_names_of(contents) if contents else {}),
+    }
+
+
+def _names_of(contents: Contents) -> dict[str, Any]:
+    """Return the schema of names of quantities, for files without ``[quantities]``."""
+    diagnosed = [quantity.name for quantity in contents.quantities if quantity.kind == "diagnosed"]
+    properties = {
+        "objectives": {"additionalProperties": _named("quantity", diagnosed)},
+        "render": _named("quantity", [quantity.name for quantity in contents.quantities]),
+        "validation": {"items": _named("quantity", diagnosed)},
+    }
+    return {"if": {"not": {"required": ["quantities"]}}, "then": {"properties": properties}}
+
+
+def _named(key: str, known: list[str]) -> dict[str, Any]:
+    return {"properties": {key: {"enum": known}}}
+
+
+def _table(properties: dict[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
+    table = {"type": "object", "properties": properties, "additionalProperties": False}
+    return table | ({"required": list(required)} if required else {})
+
+
+def _tables(tree: dict[str, Any], known: Collection[str], path: str = "") -> dict[str, Any]:
+    """Return the schema of a branch of parameters from the schemas of the parameters."""
+    here = {key: (paths.below(path, key), entry) for key, entry in tree.items()}
+    return _table({k: entry if where in known else _tables(entry, known, where) for k, (where, entry) in here.items()})
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    low, high = parameter.bounds
+    lowest = {"exclusiveMinimum": 0} if low == POSITIVE[0] else {"minimum": low} if math.isfinite(low) else {}
+    number = {"type": "number", **lowest, **({"maximum": high} if math.isfinite(high) else {})}
+    value: dict[str, Any] = number
+    default: Any = parameter.default
+    while isinstance(default, tuple):
+        value, default = (
+            {"type": "array", "items": value, "minItems": len(default), "maxItems": len(default)},
+            default[0],
+        )
+    table = _table({"default": value, "bounds": PAIR, "unit": TEXT, "doc": TEXT})
+    description = f"{parameter.doc} [{parameter.unit}]" if parameter.unit != "1" else parameter.doc
+    known = {"default": parameter.default} if not _missing(parameter.default) else {}
+    return {"description": description, "x-unit": parameter.unit, **known, "anyOf": [value, table]}
+
+
+def _missing(value: Any) -> bool:
+    return any(map(_missing, value)) if isinstance(value, tuple) else math.isnan(value)
+
+
+def _configuration(scenario: Scenario) -> dict[str, Any]:
+    """Return the schema of the arguments of the factory, by name and default; the factory checks their values."""
+    factory = SIMULATIONS.resolve(scenario.simulation)
+    needed = needed_arguments(factory)
+    known: dict[str, Any] = {name: {} for name in needed}
+    known |= {name: {} if value is None else {"default": value} for name, value in arguments_of(factory).items()}
+    declared = schema_of_settings(getattr(factory, "settings", {}))["properties"]
+    known = {name: declared.get(name, {}) | schema for name, schema in known.items()}
+    return _table(known, tuple(needed)) | {"additionalProperties": takes_any(factory)}
+
+
+_NAME = re.compile(r'^name\s*=\s*"[^"\n]*"', re.MULTILINE)
+
+
+def skeleton(name: str, scenario: Scenario, contents: Contents, run: RunSettings) -> str:
+    """Return the text of a scenario file to start from.
+
+    Args:
+        name: of the new scenario.
+        scenario: a scenario whose text is copied, or a bare one of `simkit.scenario.contents.bare_scenario`.
+        contents: of its simulation: arguments and parameters that the file does not mention become comments in their
+            tables, quantities a comment at the top.
+        run: length and precision of the run of a minimal one.
+
+    Raises:
+        UserError: if the name is not valid, or the old file does not have its name on a separate line.
+    """
+    checks.identifier(name, "the name of the new scenario")
+    text = _renamed(name, scenario) if scenario.text else _minimal(name, scenario, contents, run)
+    arguments = {key: value for key, value in contents.arguments.items() if value is not None}
+    text = _with_comments(text, "config", [_line(key, value) for key, value in arguments.items()])
+    others = {key: known for key, known in scenario.declared.items() if key not in scenario.parameter_settings}
+    text = _with_comments(text, "params", [f"{_line(key, p.default)}  # {_about(p)}" for key, p in others.items()])
+    return f"{_head(scenario, contents)}\n{text}"
+
+
+def _renamed(name: str, scenario: Scenario) -> str:
+    text, count = _NAME.subn(f'name = "{name}"', scenario.text, count=1)
+    if not count:
+        raise UserError(f"{scenario.file} does not have its name on a separate line; copy it by hand")
+    return text
+
+
+def _minimal(name: str, scenario: Scenario, contents: Contents, run: RunSettings) -> str:
+    shapes = {
+        kind: {q.name: np.empty(tuple(q.dimensions.values())) for q in contents.quantities if q.kind == kind}
+        for kind in ("observed", "diagnosed")
+    }
+    lengths = {axis: (length,) for q in contents.quantities for axis, length in q.dimensions.items()}
+    view, quantity = likely_view(shapes["observed"], shapes["diagnosed"], lengths)
+    words = name.replace("_", " ").capitalize()
+    return to_toml(
+        {
+            "": {"name": name, "title": words, "summary": f"{words}.", "simulation": scenario.simulation},
+            "config": {},
+            "params": {},
+            "run": {"steps": run.steps, "every": run.every, "precision": run.precision},
+            "render": {"view": view, "quantity": quantity},
+        }
+    )
+
+
+def _head(scenario: Scenario, contents: Contents) -> str:
+    """Return the names of the quantities, for objectives and pictures, as comments."""
+    lines = [f"Lines that begin with # are as declared; `simkit show {scenario.simulation}` explains them."]
+    for kind in ("diagnosed", "observed"):
+        lines.append(f"{kind}: {', '.join(quantity.name for quantity in contents.quantities if quantity.kind == kind)}")
+    return "".join(f"# {line}\n" for text in lines for line in textwrap.wrap(text, 116))
+
+
+def _with_comments(text: str, table: str, lines: list[str]) -> str:
+    """Return the text with comment lines at the beginning of a table, which is added if it is missing."""
+    if not lines:
+        return text
+    block = "".join(f"# {line}\n" for line in lines)
+    header = re.search(rf"^\[{table}\][^\n]*\n", text, re.MULTILINE)
+    return f"{text[: header.end()]}{block}{text[header.end() :]}" if header else f"{text}\n[{table}]\n{block}"
+
+
+def _line(key: str, value: object) -> str:
+    return to_toml({"": {key: value}}).strip()
+
+
+def _about(parameter: Parameter) -> str:
+    unit = "" if parameter.unit in ("", "1") else f", in {parameter.unit}"
+    return f"{parameter.doc or 'no meaning is declared'}; {shown_bounds(parameter.bounds)}{unit}"

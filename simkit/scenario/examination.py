@@ -12,12 +12,10 @@ from typing import Any
 
 from simkit.core.precision import precision
 from simkit.errors import Mistakes, Remedy, UserError
-from simkit.scenario.build import build
-from simkit.scenario.factories import takes_parameters
-from simkit.scenario.registry import SIMULATIONS
+from simkit.scenario.build import build, check_validation
+from simkit.scenario.catalog import read_scenario
+from simkit.scenario.registry import SIMULATIONS, takes_parameters
 from simkit.scenario.scenario import Scenario
-from simkit.scenario.schema import read_scenario
-from simkit.scenario.validations import check_validation
 
 # Maximum number of times that a simulation is made to find mistakes behind others.
 MOST_ROUNDS = 8

@@ -1,4 +1,4 @@
-"""Scenarios of simulations that were made in Python."""
+"""Scenarios of simulations made in Python, and loading of scenarios by name, path or object."""
 
 import dataclasses
 import hashlib
@@ -12,16 +12,59 @@ from simkit.core import paths
 from simkit.core.parameter import Parameter
 from simkit.core.precision import precision
 from simkit.errors import UserError
-from simkit.scenario.declared import shortest
-from simkit.scenario.likely_view import CLOCKS, likely_view
-from simkit.scenario.record_checks import check_record
-from simkit.scenario.scenario import Scenario
-from simkit.scenario.schema import parse_scenario
-from simkit.scenario.sections import IN_PYTHON
-from simkit.scenario.toml import to_toml
+from simkit.scenario import checks
+from simkit.scenario.build import NOTHING, VIEW_ARRAYS, check_record
+from simkit.scenario.catalog import find_scenario, parse_scenario
+from simkit.scenario.checks import to_toml
+from simkit.scenario.overrides import with_values
+from simkit.scenario.scenario import IN_PYTHON, Scenario, shortest
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
+
+
+CLOCKS = ("time", "iteration")
+
+
+def likely_view(
+    observed: Mapping[str, Any],
+    diagnosed: Mapping[str, Any],
+    coordinates: Mapping[str, tuple[int, ...]],
+    view: str | None = None,
+    quantity: str | None = None,
+) -> tuple[str, str]:
+    """Return a view and the quantity that it draws.
+
+    Bodies have positions, orientations and radii, particles positions and diameters; a field has the shape of the cell
+    centers ``x`` and ``y``. The default otherwise is a chart of the first diagnostic.
+
+    Args:
+        observed: arrays, or their shapes, of one frame.
+        diagnosed: of one frame; without scalars the quantity of a chart is `NOTHING`.
+        coordinates: ``{name: shape}``.
+        view: the view, if given.
+        quantity: the drawn quantity, if given.
+    """
+    possible = {each: _drawn(each, observed, diagnosed, coordinates) for each in VIEW_ARRAYS}
+    view = view or next((each for each, names in possible.items() if names), "chart")
+    return view, quantity or next(iter(possible.get(view, ())), NOTHING)
+
+
+def _drawn(
+    view: str, observed: Mapping[str, Any], diagnosed: Mapping[str, Any], coordinates: Mapping[str, tuple[int, ...]]
+) -> list[str]:
+    """Return the names of the quantities that a view could draw, the likeliest first."""
+    if view == "chart":
+        numbers = [name for name, array in diagnosed.items() if array.shape == ()]
+        return sorted(numbers, key=lambda name: name in CLOCKS)
+    if any(name not in observed for name in VIEW_ARRAYS[view]):
+        return []
+    if view == "field":
+        cells = coordinates.get("x", ()) + coordinates.get("y", ())
+        return [name for name, array in observed.items() if len(cells) == 2 and array.shape == cells]
+    count, size = observed["position"].shape[:1], VIEW_ARRAYS[view][-1]
+    return [*(name for name, array in observed.items() if array.shape == count and name != size), size]
+
 
 # Keywords of a run of a simulation besides its parameters.
 SETTINGS = ("name", "title", "steps", "every", "seed", "view", "quantity", "frames_per_second")
@@ -44,8 +87,6 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
         UserError: if ``steps`` is missing, or a setting is not possible.
     """
     import numpy as np
-
-    from simkit.scenario import checks
 
     given = {key: checks.unwrapped(value) for key, value in values.items() if key in SETTINGS}
     parameter_values = {key: value for key, value in values.items() if key not in SETTINGS}
@@ -174,3 +215,29 @@ def _usual_every(steps: int) -> int:
     """Return the divisor of ``steps`` for which the number of frames is nearest to the usual one."""
     divisors = [d for small in range(1, math.isqrt(steps) + 1) if steps % small == 0 for d in (small, steps // small)]
     return min(divisors, key=lambda every: abs(math.log(steps / every / USUAL_FRAMES)))
+
+
+type Source = str | Path | Scenario | Simulation
+"""Name of a shipped scenario, path of a TOML file, a scenario, or a simulation made in Python."""
+
+
+def load(scenario: Source, values: Mapping[str, Any] | None = None) -> Scenario:
+    """Return a scenario with values replaced.
+
+    Args:
+        scenario: shipped name, path of a TOML file, a scenario, or a simulation.
+        values: parameter, config or run settings by key; for a simulation also ``view`` and others, see
+            `simkit.scenario.made_in_python.scenario_of`.
+
+    Raises:
+        UserError: if there is no such scenario or a value is not allowed.
+    """
+    if not isinstance(scenario, str | Path | Scenario):
+        from simkit.core.simulation import Simulation
+
+        if not isinstance(scenario, Simulation):
+            kind = type(scenario).__name__
+            raise UserError(f"{kind} is no scenario; give a name, the path of a .toml file, or a simkit.Simulation")
+        scenario, values = scenario_of(scenario, values or {})
+    found = scenario if isinstance(scenario, Scenario) else find_scenario(scenario)
+    return with_values(found, values) if values else found

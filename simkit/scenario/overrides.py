@@ -1,8 +1,11 @@
-"""Overrides of the values of a scenario, from the command line (``--set``) or from Python."""
+"""Values set from the command line or from Python: --set, --over, and text files."""
 
 import dataclasses
+import json
 import math
 import os
+import re
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +13,161 @@ from typing import Any
 from simkit.core import paths
 from simkit.core.parameter import Numbers
 from simkit.errors import UserError, closest, nearest, one_line
-from simkit.scenario import checks, inlined
-from simkit.scenario.factories import arguments_of, needed_arguments, takes_any
-from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS
-from simkit.scenario.scenario import Scenario
-from simkit.scenario.sections import KEYS, TABLES, ParameterSettings, RunSettings
-from simkit.scenario.toml import parse_value
+from simkit.scenario import checks
+from simkit.scenario.checks import parse_value
+from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS, arguments_of, needed_arguments, takes_any
+from simkit.scenario.scenario import KEYS, TABLES, ParameterSettings, RunSettings, Scenario
+
+MAX_BYTES = 8 * 2**20
+HEADER = "[files]"
+# Characters that TOML does not allow in a multi-line string.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def read_text(path: Path | str, where: str, largest: int = MAX_BYTES, purpose: str = "to be kept in a scenario") -> str:
+    """Return the text of a file, with line feeds as line ends.
+
+    Args:
+        path: the file.
+        where: name of the place in errors.
+        largest: largest size in bytes.
+        purpose: of reading, for the error, such as ``"to be kept in a scenario"``.
+
+    Raises:
+        UserError: if it cannot be read, is too large, or is not text.
+    """
+    path = Path(path)
+    label = checks.show(str(path))
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
+            raise UserError(f"{where}: {label} is {what}; name a text file")
+        with path.open("rb") as file:
+            content = file.read(largest + 1)
+    except FileNotFoundError as error:
+        raise UserError(f"{where}: {label} does not exist; check the path") from error
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        reason = getattr(error, "strerror", None) or "its path is malformed"
+        raise UserError(f"{where}: {label} cannot be read: {reason}; check the path and its permissions") from error
+    if len(content) > largest:
+        size = f"over {largest // 2**20} MiB"
+        raise UserError(f"{where}: {label} is {size}, too large {purpose}; give a smaller file")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{where}: {label}: byte {error.start} is not UTF-8 text; give a text file") from error
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if odd := _CONTROL.search(text):
+        raise UserError(f"{where}: {label} holds the control character {odd[0]!r}; give a text file")
+    return text
+
+
+class Files:
+    """The files of one scenario: stored in its text, or in its folder.
+
+    Args:
+        stored: texts by name, from the table ``[files]``; empty if the scenario has none.
+        folder: of the scenario file.
+        file: name of the scenario file in errors.
+    """
+
+    def __init__(self, stored: Mapping[str, Any], folder: Path, file: str) -> None:
+        """Check the stored texts."""
+        self._folder, self._file, self._used = folder, file, set[str]()
+        self._texts = {name: _text(text, f"{file}: files.{checks.show(name)}") for name, text in stored.items()}
+        self._is_complete = bool(stored)
+        self._refuse_too_much()
+
+    def resolve(self, value: Any, where: str) -> Any:
+        """Return a value of ``[config]`` with each table ``{ file = "name" }`` replaced by the text of the file.
+
+        Args:
+            value: as parsed.
+            where: name of the value in errors.
+
+        Raises:
+            UserError: if a file cannot be inlined.
+        """
+        if isinstance(value, list):
+            return [self.resolve(entry, f"{where}[{index}]") for index, entry in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        if "file" not in value:
+            return {key: self.resolve(entry, f"{where}.{key}") for key, entry in value.items()}
+        if len(value) > 1:
+            other = next(key for key in value if key != "file")
+            raise UserError(f'{where} has {checks.show(other)} beside file; write {{ file = "name" }} only')
+        name = checks.string(value["file"], f"{where}.file")
+        if name not in self._texts:
+            if self._is_complete:
+                raise UserError(f"{where}.file = {checks.show(name)} is not in [files]; add its text there")
+            self._texts[name] = read_text(self._beside(name, where), f"{where}.file")
+            self._refuse_too_much()
+        self._used.add(name)
+        return self._texts[name]
+
+    def kept_in(self, text: str) -> str:
+        """Return the text of the scenario with the texts of its files appended.
+
+        Args:
+            text: of the scenario file.
+
+        Raises:
+            UserError: if ``[files]`` has a file that ``[config]`` does not name.
+        """
+        if unused := set(self._texts) - self._used:
+            name = checks.show(min(unused))
+            raise UserError(f"{self._file}: files.{name} is not named in [config]; write {{ file = {name} }} there")
+        if self._is_complete or not self._texts:
+            return text
+        tables = [f"{json.dumps(name, ensure_ascii=False)} = {_quoted(kept)}" for name, kept in self._texts.items()]
+        note = "# The files named above, as they were when this scenario was read."
+        return "\n".join([text.rstrip("\n"), "", note, HEADER, *tables, ""])
+
+    def _beside(self, name: str, where: str) -> Path:
+        """Return the path of a file, refusing files outside the folder and hidden ones: a scenario may be untrusted."""
+        path = self._folder / name
+        real, folder = Path(os.path.realpath(path)), os.path.realpath(self._folder)
+        if not real.is_relative_to(folder):
+            raise UserError(
+                f"{where}.file = {checks.show(name)} is outside the folder of the scenario; "
+                'put the file beside it, or give any file with KEY=Path("...")'
+            )
+        if any(part.startswith(".") for part in real.relative_to(folder).parts):
+            raise UserError(
+                f"{where}.file = {checks.show(name)} is hidden or in a hidden folder, where keys and passwords are "
+                "kept; give it another name"
+            )
+        return path
+
+    def _refuse_too_much(self) -> None:
+        if sum(len(text.encode()) for text in self._texts.values()) > MAX_BYTES:
+            raise UserError(f"{self._file}: its files are over 8 MiB together; give smaller ones")
+
+
+def own_part(content: bytes) -> bytes:
+    """Return the content of a scenario file without its table ``[files]``.
+
+    Args:
+        content: of the scenario file.
+    """
+    return content.partition(f"\n{HEADER}\n".encode())[0]
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        checks.refuse(value, where, f"is {checks.kind(value)}; write the file's text in quotes")
+    return value
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a multi-line TOML string, without escapes if TOML allows that."""
+    if "'''" in text or text.endswith("'"):
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"""\n{escaped}"""'
+    return f"'''\n{text}'''"
+
 
 # Digits of an index in a list; Python refuses to read a number of thousands.
 MOST_DIGITS = 9
@@ -244,7 +396,7 @@ def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str
 def _unwrapped(value: Any, label: str) -> Any:
     """Return plain data: lists in place of arrays, the text of the file in place of a path."""
     value = checks.unwrapped(value)
-    return inlined.read_text(value, label) if isinstance(value, Path) else value
+    return read_text(value, label) if isinstance(value, Path) else value
 
 
 def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Numbers:
@@ -323,3 +475,135 @@ def nearest_multiples(steps: int, every: int) -> tuple[int, int]:
     """Return the multiples of ``every`` just below and just above ``steps``."""
     below = steps - steps % every
     return below, below + every
+
+
+MAX_COUNT = 100_000
+CONFIG = "config."
+
+
+def parse_over(
+    scenario: Scenario, text: str, *, zipped: bool = False, sampled: bool = False
+) -> tuple[str, tuple[Any, ...]]:
+    """Return the name and the values of one ``--over``.
+
+    ``name=low:high:count`` is linear and ``name=low:high:count:log`` geometric, both ends included; ``name=a,b,c`` is a
+    list. To be sampled, ``name=low:high`` or ``name=low:high:log`` is the range alone. ``config.name=a,b,c`` lists
+    values of the configuration.
+
+    Args:
+        scenario: with the parameter.
+        text: the argument of ``--over``.
+        zipped: whether values of several parameters are paired one by one, so that a value may repeat.
+        sampled: whether a range is to be sampled.
+
+    Returns:
+        For a parameter, its name and numbers; to be sampled, ``(low, high)`` or ``(low, high, "log")``; for the
+        configuration, ``config.name`` and values as in TOML.
+
+    Raises:
+        UserError: if the parameter is unknown or not a single number, the text is malformed, the count is not in
+            [2, 100000], or a value is out of bounds.
+    """
+    key, equals, spec = (part.strip() for part in text.partition("="))
+    label = f"--over {one_line(key, 80)}"
+    if not equals or not spec:
+        usual = (
+            "name=low:high, with :log for logarithmic" if sampled else "name=low:high:count, with :log for geometric"
+        )
+        raise UserError(f"{label} has no values; write --over {usual}{'' if sampled else ', or name=a,b,c'}")
+    if key.startswith(CONFIG):
+        return key, _listed(spec, label)
+    name = key.removeprefix("params.")
+    if name not in scenario.parameters:
+        if name in scenario.config:
+            raise UserError(
+                f"{label} is not a parameter of {scenario.name}; write --over config.{name}=a,b for values of the "
+                "configuration, one compilation each"
+            )
+        if name in RUN_KEYS or key.startswith("run."):
+            raise UserError(f"{label} is not a parameter of {scenario.name}; only parameters and config can be swept")
+        raise UserError(f"{label} is not a parameter of {scenario.name}{paths.hint(name, scenario.parameters)}")
+    parameter = scenario.parameters[name]
+    if isinstance(parameter.default, tuple):
+        raise UserError(
+            f"{label} is an array of shape {checks.shape(parameter.default)}; only single numbers are swept"
+        )
+    parts = [part.strip() for part in spec.split(":" if ":" in spec else ",")]
+    if sampled:
+        return name, _ends(parts, label)
+    if ":" in spec:
+        values = _range(parts, label)
+    else:
+        values = [_number(part, label) for part in parts]
+        if len(set(values)) < len(values) and not zipped:
+            repeated = next(value for index, value in enumerate(values) if value in values[:index])
+            raise UserError(f"{label} lists {checks.show(repeated)} twice; keep one of them")
+    if len(values) == 1:
+        raise UserError(
+            f"{label} gives one value, {checks.show(values[0])}; write a list 3,6 or a range 3:6:4, or use --set"
+        )
+    if len(values) > MAX_COUNT:
+        raise UserError(f"{label} gives {len(values)} values; give {MAX_COUNT} at most")
+    for value in values:
+        checks.inside(value, label, parameter.bounds)
+    return name, tuple(values)
+
+
+def _listed(spec: str, label: str) -> tuple[Any, ...]:
+    """Return the values of a list: separated by commas, each as in TOML or a bare word."""
+    if ":" in spec and not any(mark in spec for mark in "\"'["):
+        raise UserError(f"{label}={one_line(spec, 60)} is a range; list the values of the configuration, as a,b,c")
+    parts, depth, quote = [""], 0, ""
+    for character in spec:
+        if quote or character in "\"'":
+            quote = "" if character == quote else quote or character
+        elif character == "," and depth == 0:
+            parts.append("")
+            continue
+        else:
+            depth += (character in "[{") - (character in "]}")
+        parts[-1] += character
+    if depth or quote:
+        raise UserError(f"{label}={one_line(spec, 60)} has a quote or bracket without its other end; write both")
+    if not 2 <= len(parts) <= MAX_COUNT:
+        raise UserError(
+            f"{label} gives {len(parts)} value{'s' * (len(parts) > 1)}; give 2 to {MAX_COUNT}, or use --set for one"
+        )
+    return tuple(parse_value(part, label) for part in parts)
+
+
+def _ends(parts: list[str], label: str) -> tuple[Any, ...]:
+    """Return ``(low, high)`` or ``(low, high, "log")`` of ``low:high`` or ``low:high:log``."""
+    if len(parts) not in (2, 3) or (len(parts) == 3 and parts[2] != "log"):
+        raise UserError(
+            f"{label}={one_line(':'.join(parts), 60)} is not a range to sample; write low:high or low:high:log, "
+            "and how many points as --members"
+        )
+    return (_number(parts[0], label), _number(parts[1], label), *parts[2:])
+
+
+def _range(parts: list[str], label: str) -> list[float]:
+    """Return the values of ``low:high:count`` or ``low:high:count:log``."""
+    if len(parts) not in (3, 4) or (len(parts) == 4 and parts[3] != "log"):
+        raise UserError(
+            f"{label}={one_line(':'.join(parts), 60)} is not a range; write low:high:count or low:high:count:log"
+        )
+    low, high = _number(parts[0], label), _number(parts[1], label)
+    count = checks.integer(parse_value(parts[2], f"{label} count"), f"{label} count", 2, MAX_COUNT)
+    if low == high:
+        raise UserError(f"{label} has equal ends {checks.show(low)}; choose different ends, or use --set for one value")
+    inside = range(1, count - 1)
+    if len(parts) == 3:
+        inner = [low + (high - low) * index / (count - 1) for index in inside]
+    elif low > 0.0 and high > 0.0:
+        # By common logarithms, of which those of powers of ten are exact.
+        first, last = math.log10(low), math.log10(high)
+        inner = [10 ** (first + (last - first) * index / (count - 1)) for index in inside]
+    else:
+        raise UserError(f"{label} has an end that is not positive; a geometric range needs both ends above 0")
+    # Rounding must not move a value past the ends, which may be the bounds.
+    return [low, *(min(max(value, min(low, high)), max(low, high)) for value in inner), high]
+
+
+def _number(text: str, label: str) -> float:
+    return checks.number(parse_value(text, label), label)

@@ -1,14 +1,18 @@
-"""Registries of simulations (factories by name) and of views (painters by name)."""
+"""Registries of simulations (factories by name) and of views, and the arguments of factories."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
 
 from simkit.plugins import Registry
 
 FACTORIES = {
     "molecular.jamming": "simkit.molecular.systems.jamming:jamming",
     "molecular.colloid_assembly": "simkit.molecular.systems.colloid_assembly:colloid_assembly",
-    "molecular.basin_hopping": "simkit.molecular.search.basin_hopping:basin_hopping",
+    "molecular.basin_hopping": "simkit.molecular.systems.basin_hopping:basin_hopping",
     "molecular.bubble_raft": "simkit.molecular.systems.bubble_raft:bubble_raft",
-    "molecular.system": "simkit.molecular.composed.system:system",
-    "flow.domain": "simkit.flow.composed.system:system",
+    "molecular.system": "simkit.molecular.description.system:system",
+    "flow.domain": "simkit.flow.description.system:system",
     "flow.turbulent_channel": "simkit.flow.systems.turbulent_channel:turbulent_channel",
     "flow.viscosity_from_frames": "simkit.flow.systems.viscosity_from_frames:viscosity_from_frames",
     "flow.jax_cfd_channel": "simkit.flow.systems.jax_cfd_channel:jax_cfd_channel",
@@ -35,7 +39,7 @@ PAINTERS = {
     "field": "simkit.render.field:FieldPainter",
     "particles": "simkit.render.particles:particle_painter",
     "bodies": "simkit.render.bodies:body_painter",
-    "chart": "simkit.render.line:LinePainter",
+    "chart": "simkit.render.chart:LinePainter",
 }
 _FLOWS = ("cylinder_in_channel", "drag_reduction", "heated_cavity", "lid_driven_cavity", "taylor_green", "womersley")
 REPLACED = {f"flow.{name}": f"'flow.domain', as the scenario {name} does" for name in _FLOWS} | {
@@ -51,3 +55,51 @@ REPLACED = {f"flow.{name}": f"'flow.domain', as the scenario {name} does" for na
 REPLACED_ARGUMENTS = {"flow.domain": {"drive": "config.flow_rate, the mean velocity along x that is held"}}
 SIMULATIONS = Registry("simulation", FACTORIES, replaced=REPLACED)
 VIEWS = Registry("view", PAINTERS)
+
+# Argument of a factory for parameters that a scenario file declares itself in [params].
+PARAMETERS = "parameters"
+
+
+def arguments_of(factory: Callable[..., Any]) -> dict[str, Any]:
+    """Return the defaults of the optional arguments of a factory, the keys of ``[config]``.
+
+    Args:
+        factory: of simulations.
+    """
+    return {each.name: each.default for each in _named(factory) if each.default is not each.empty}
+
+
+def needed_arguments(factory: Callable[..., Any]) -> list[str]:
+    """Return the names of the required arguments of a factory.
+
+    Args:
+        factory: of simulations.
+    """
+    return [each.name for each in _named(factory) if each.default is each.empty]
+
+
+def takes_parameters(factory: Callable[..., Any]) -> bool:
+    """Return whether a factory takes further parameters that a scenario file declares.
+
+    Args:
+        factory: of simulations.
+    """
+    return any(each.name == PARAMETERS for each in _signature(factory))
+
+
+def takes_any(factory: Callable[..., Any]) -> bool:
+    """Return whether a factory takes arguments of any name.
+
+    Args:
+        factory: of simulations.
+    """
+    return any(each.kind is each.VAR_KEYWORD for each in _signature(factory))
+
+
+def _named(factory: Callable[..., Any]) -> list[Any]:
+    kinds = ("KEYWORD_ONLY", "POSITIONAL_OR_KEYWORD")
+    return [each for each in _signature(factory) if each.kind.name in kinds and each.name != PARAMETERS]
+
+
+def _signature(factory: Callable[..., Any]) -> list[Any]:
+    return list(inspect.signature(factory).parameters.values())

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from simkit.storage.archives import Layout, read_arrays
-from simkit.storage.files import DamagedFileError
-from simkit.storage.late_store import LateStore
-from simkit.storage.regular_files import check_folder, check_regular
+from simkit.core.status import Status
+from simkit.storage.files import DamagedFileError, Layout, check_folder, check_regular, read_arrays
 from simkit.storage.run_directory import RunDirectory
+from simkit.storage.store import LateStore
 
 
 class ChunkFile:
@@ -78,8 +77,6 @@ class ChunkFile:
             DamagedFileError: if the file is missing, damaged or of another chunk.
             UserError: if the path of the file is not a regular file.
         """
-        from simkit.core.status import Status
-
         arrays = read_arrays(self.path, self.seal, members_layout(self._request, self._frames))
         if not np.isin(arrays["status"], list(Status)).all():
             raise DamagedFileError(f"{self.path}: it holds an unknown status code")

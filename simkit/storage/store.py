@@ -1,19 +1,32 @@
-"""Store of a run in progress: one file per segment, and the last two checkpoints."""
+"""Stores of work in progress: segments and checkpoints, written at once or at intervals."""
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.random_keys import keyed, plain
+from simkit.core.pytree import keyed, plain
 from simkit.core.status import Status
-from simkit.storage.archives import UNBOUND, Layout, Seal, read_arrays, write_arrays
-from simkit.storage.files import DamagedFileError, make_folder, read_bytes, remove_leftovers, write_bytes
-from simkit.storage.regular_files import check_folder, check_regular
+from simkit.storage.files import (
+    UNBOUND,
+    DamagedFileError,
+    Layout,
+    Seal,
+    check_folder,
+    check_regular,
+    make_folder,
+    read_arrays,
+    read_bytes,
+    remove_leftovers,
+    write_arrays,
+    write_bytes,
+)
 
 CHECKPOINTS = ("checkpoint.npz", "checkpoint_previous.npz")
 
@@ -248,3 +261,79 @@ def state_of_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path, *,
 
 def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
     return [(f"state{jax.tree_util.keystr(path)}", leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
+
+
+# Seconds between two writes: about as much work as a crash may cost, and a hundred times what writing a segment takes.
+INTERVAL = 0.5
+
+
+class LateStore(Store):
+    """A `Store` that keeps segments in memory and writes them at intervals, and in an orderly stop.
+
+    It is a context manager: if the work is left by an exception, what is not yet written is written. Work that ends
+    within an interval writes nothing: its result is stored elsewhere. Arguments as for `Store`.
+    """
+
+    def __enter__(self) -> "LateStore":
+        """Begin the first interval."""
+        self._held: list[dict[str, np.ndarray]] = []
+        self._unwritten: list[tuple[int, dict[str, np.ndarray]]] = []
+        self._state: Any = None
+        self._written_at = time.monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what is held back, if the work was interrupted."""
+        if kind is not None:
+            self._flush()
+
+    def create(self) -> None:
+        """Do nothing: the folders are created when the first segment is written."""
+
+    def write(self, index: int, state: Any, arrays: dict[str, np.ndarray]) -> None:
+        """Hold segment ``index`` and the state at its end, and write what is held if the interval is over.
+
+        Args:
+            index: as for `Store.write`.
+            state: likewise.
+            arrays: likewise.
+        """
+        self._held.append(arrays)
+        self._unwritten.append((index, arrays))
+        self._state = state
+        if time.monotonic() - self._written_at >= INTERVAL:
+            self._flush()
+
+    def restore(
+        self, template: Any, warn: Callable[[str], None], *, advance: Callable[[Any], Any] | None = None
+    ) -> tuple[int, Any, dict[str, np.ndarray]] | None:
+        """Read the newest state from which the work can resume, as `Store.restore`, and the segments before it.
+
+        Args:
+            template: as for `Store.restore`.
+            warn: likewise.
+            advance: likewise.
+        """
+        found = super().restore(template, warn, advance=advance)
+        self._held = super().read() if found else []
+        return found
+
+    def discard(self) -> None:
+        """Remove all segments and checkpoints."""
+        self._held, self._unwritten = [], []
+        super().discard()
+
+    def read(self) -> list[dict[str, np.ndarray]]:
+        """Return all segments in order."""
+        return list(self._held)
+
+    def _flush(self) -> None:
+        unwritten, self._unwritten = self._unwritten, []
+        if unwritten:
+            super().create()
+            for index, arrays in unwritten:
+                self.write_segment(index, arrays)
+            self.write_checkpoint(unwritten[-1][0], self._state)
+        self._written_at = time.monotonic()

@@ -17,8 +17,7 @@ from simkit.core.compilation import use_compilation_cache
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status, status_of
-from simkit.molecular.search.basin_hopping import basin_hopping
-from simkit.molecular.search.search_report import search_report
+from simkit.molecular.systems.basin_hopping import basin_hopping, search_report
 
 LOWEST = {
     "lennard_jones": {13: -44.326801, 19: -72.659782, 26: -108.315616, 31: -133.586422, 38: -173.928427},

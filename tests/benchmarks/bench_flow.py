@@ -21,12 +21,11 @@ import numpy as np
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
-from simkit.flow.arrays import Velocity
 from simkit.flow.boundary.domain import Domain, domain
 from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
-from simkit.flow.grid import bounded_axis, periodic_axis
+from simkit.flow.grid import Velocity, bounded_axis, periodic_axis
 from simkit.flow.operators.differences import curl
 from simkit.flow.spectral.fourier_chebyshev import spectral_channel
 from simkit.flow.spectral.orr_sommerfeld import leading_wave

@@ -26,7 +26,7 @@ from simkit.core.pytree import size_in_bytes
 from simkit.engine.memory import format_bytes
 from simkit.jobs.derivatives import objective_of
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 
 CASES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "flow": ("channel_flow", {"config.axes.x.cells": 32, "config.axes.y.cells": 24}, "final(mean(u))", "reynolds"),
@@ -83,7 +83,7 @@ def ways(name: str, values: dict[str, Any], expression: str, wrt: str, steps: in
         with tempfile.TemporaryDirectory() as folder:
             simkit.value_and_grad(scenario, wrt, objective=expression, output=Path(folder) / "run")
 
-    from simkit.core.derivative_pieces import Pieces, floats_of
+    from simkit.core.budget import Pieces, floats_of
     from simkit.engine.backward import plan_of_pieces
     from simkit.engine.memory import shapes_of
 

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.in_flight import in_flight
+from simkit.core.ensemble import in_flight
 from simkit.core.status import Status, status_of
 from tests.molecular.clusters import cluster
 

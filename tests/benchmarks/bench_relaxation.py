@@ -15,8 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.converge import converge
-from simkit.core.growth import converge_with_growth
+from simkit.core.converge import converge, converge_with_growth
 from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
 from simkit.molecular.interactions.pair_interaction import pair_interaction

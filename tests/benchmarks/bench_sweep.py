@@ -25,7 +25,7 @@ from simkit.jobs.executors.in_this_process import InThisProcess
 from simkit.jobs.job import begin
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from simkit.scenario.scenario import Scenario
 
 FLOW = {"config.axes.x.cells": 32, "config.axes.y.cells": 24, "steps": 4000, "every": 400}

@@ -10,7 +10,7 @@ from simkit.cli.reports import optimization, sweep
 from simkit.cli.verbs import gallery, validate
 from simkit.core.status import FAILURES, Status, failed
 from simkit.jobs.optimizations import Optimization, Optimized
-from simkit.jobs.outcome import Outcome
+from simkit.jobs.runs import Outcome
 from simkit.jobs.sweeps import Sweep
 from simkit.jobs.validation import Check
 from simkit.scenario.catalog import find_scenario

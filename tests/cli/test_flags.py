@@ -3,8 +3,8 @@
 import pytest
 
 import simkit
-from simkit.cli.flags import _FLAGS, with_flags
 from simkit.cli.main import main
+from simkit.cli.output import _FLAGS, with_flags
 from tests.every import every
 
 

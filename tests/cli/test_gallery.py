@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simkit.cli.gallery import write_index
-from simkit.cli.markdown import escaped
+from simkit.cli.gallery import escaped, write_index
 from simkit.scenario.catalog import find_scenario
 from tests.every import every
 

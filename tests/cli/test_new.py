@@ -8,10 +8,9 @@ import simkit
 from simkit.cli.main import main
 from simkit.core.precision import precision
 from simkit.scenario.build import build
-from simkit.scenario.catalog import find_scenario
+from simkit.scenario.catalog import find_scenario, read_scenario
 from simkit.scenario.contents import bare_scenario
 from simkit.scenario.registry import SIMULATIONS
-from simkit.scenario.schema import read_scenario
 from tests.every import every
 
 

@@ -13,7 +13,7 @@ import pytest
 from simkit import open_run
 from simkit.cli.main import main
 from simkit.scenario import registry
-from simkit.storage.software import import_failures
+from simkit.storage.manifest import import_failures
 from tests.every import every
 from tests.toys import PENDULUMS, SPRINGS, toys  # noqa: F401
 
@@ -214,7 +214,7 @@ def test_gallery_names_a_scenario_that_fails_and_draws_the_others(files, tmp_pat
 
 
 def test_doctor_finds_packages_that_are_installed_and_cannot_be_imported(simkit, monkeypatch, tmp_path):
-    monkeypatch.setattr("simkit.storage.software.MODULES", {"numpy": "numpy", "ase": "ase_that_breaks"})
+    monkeypatch.setattr("simkit.storage.manifest.MODULES", {"numpy": "numpy", "ase": "ase_that_breaks"})
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     broken = tmp_path / "ase_that_breaks.py"
     broken.write_text("print('chatter')\n")

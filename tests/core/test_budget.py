@@ -5,7 +5,7 @@ import pytest
 
 from simkit.core.objective import Objective
 from simkit.core.pytree import size_in_bytes
-from simkit.core.rematerialization import SMALL_BYTES, nesting_of, nesting_within
+from simkit.core.rollout import SMALL_BYTES, nesting_of, nesting_within
 from tests.core.cases import cases
 from tests.core.toys import oscillator
 

@@ -14,7 +14,7 @@ from simkit.core.pytree import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status, converged_when, status_of
-from simkit.engine.plan import Plan
+from simkit.engine.driver import Plan
 from simkit.storage.store import Store
 from tests.driving import drive
 

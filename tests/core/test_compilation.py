@@ -8,8 +8,8 @@ import numpy as np
 
 from simkit.core.compilation import compiled, use_compilation_cache
 from simkit.core.converge import converge
+from simkit.core.ensemble import in_flight
 from simkit.core.gradient import with_derivative
-from simkit.core.in_flight import in_flight
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
 from tests.core.toys import descent, oscillator

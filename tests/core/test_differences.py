@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.core import gradient
-from simkit.core.differences import differences
+from simkit.core.gradient import differences
 from simkit.core.status import Status
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.core.expressions.quantities import ExpressedQuantity, with_expressions
+from simkit.core.expressions.measures import ExpressedQuantity, with_expressions
 from simkit.core.simulation import Quantity
 from simkit.errors import UserError
 from tests.core.cases import cases

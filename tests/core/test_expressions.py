@@ -7,10 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.expressions.evaluation import Named, SpatialAxis
-from simkit.core.expressions.expression import constant, expression
+from simkit.core.expressions.evaluation import Named, SpatialAxis, constant, expression
 from simkit.core.expressions.measures import measure
-from simkit.core.expressions.names import FUNCTIONS
+from simkit.core.expressions.syntax import FUNCTIONS
 from simkit.errors import UserError
 from tests.core.cases import cases
 

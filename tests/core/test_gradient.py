@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from simkit.core import gradient
-from simkit.core.objective import Objective
-from simkit.core.reductions import REDUCTIONS
+from simkit.core.objective import REDUCTIONS, Objective
 from simkit.errors import UserError
 from tests.core.cases import cases
 from tests.core.toys import descent, oscillator

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simkit.core.converge import converge
-from simkit.core.in_flight import in_flight
+from simkit.core.ensemble import in_flight
 from simkit.core.simulation import Simulation
 from simkit.core.status import Status, converged_when
 from tests.core.toys import descent, oscillator

@@ -13,9 +13,8 @@ from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
 from simkit.core.optimization import optimization
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
-from simkit.core.ranges import check_bounds
 from simkit.core.rollout import segment, trajectory
-from simkit.core.simulation import Equilibrium
+from simkit.core.simulation import Equilibrium, check_bounds
 from simkit.errors import UserError
 from tests.core.cases import cases
 from tests.core.toys import oscillator

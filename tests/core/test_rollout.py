@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core import rematerialization
+from simkit.core import rollout
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
 from tests.core.cases import cases
@@ -23,7 +23,7 @@ def equal(a, b):
     [(1, "smallest"), (7, "balanced"), (12, "smallest"), (97, "balanced"), (100, "smallest"), (1000, "balanced")],
 )
 def test_trajectory_equals_a_host_loop_over_segments_bit_for_bit(steps, memory, monkeypatch):
-    monkeypatch.setattr(rematerialization, "SMALL_BYTES", 0)
+    monkeypatch.setattr(rollout, "SMALL_BYTES", 0)
     simulation, key = oscillator(), jax.random.key(KEY)
     every = next(e for e in (10, 4, 1) if steps % e == 0)
     state, frames, diagnostics = jax.jit(trajectory(simulation, steps, every, memory=memory))(simulation.params, key)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.roots import root_change
+from simkit.core.implicit import root_change
 
 pytestmark = pytest.mark.usefixtures("x64")
 

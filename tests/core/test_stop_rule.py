@@ -9,7 +9,7 @@ import numpy as np
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import CAUTIONS, Status, stops
-from simkit.engine.plan import Plan
+from simkit.engine.driver import Plan
 from tests.core.cases import cases
 from tests.core.toys import oscillator
 from tests.driving import drive

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.symmetric_solve import solve_symmetric
+from simkit.core.implicit import solve_symmetric
 
 COUNT = 12
 

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from simkit.core.whole_arrays import prefers_whole_arrays, whole_arrays
+from simkit.core.formulation import prefers_whole_arrays, whole_arrays
 
 
 def test_a_function_is_traced_once_for_each():

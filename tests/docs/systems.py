@@ -8,7 +8,7 @@ from simkit import flow, molecular
 from simkit.core import paths
 from simkit.core.precision import precision
 from simkit.scenario.catalog import find_scenario
-from simkit.scenario.making import make
+from simkit.scenario.scenario import make
 from tests.docs.pages import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "systems_in_python.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from simkit.cli.main import REGISTERED, VERBS, Parser
 from simkit.errors import UserError
-from simkit.scenario import schema
+from simkit.scenario import catalog
 from simkit.scenario.catalog import list_scenarios
 from simkit.scenario.registry import PAINTERS, SIMULATIONS, VIEWS
 from tests.docs.pages import PAGES, QUICK, REPOSITORY, assert_shown, blocks, run_alone, run_page
@@ -32,7 +32,7 @@ def test_every_scenario_shown_is_valid(page):
             continue
         tomllib.loads(block.text)
         if block.file and block.file != "pyproject.toml":
-            assert schema.parse_scenario(block.text, block.file).name == block.file.removesuffix(".toml")
+            assert catalog.parse_scenario(block.text, block.file).name == block.file.removesuffix(".toml")
 
 
 @every_page
@@ -67,15 +67,15 @@ def test_the_table_of_checked_numbers_equals_the_scenario_files():
 def test_every_key_of_a_scenario_file_is_explained():
     text = (REPOSITORY / "docs" / "writing_a_scenario.md").read_text(encoding="utf-8")
     keys = {
-        *schema.KEYS,
-        *schema.PARAMETER_KEYS,
-        *schema.RUN_KEYS,
-        *schema.OBJECTIVE_KEYS,
-        *schema.QUANTITY_KEYS,
-        *schema.RENDER_KEYS,
-        *schema.VALIDATION_KEYS,
+        *catalog.KEYS,
+        *catalog.PARAMETER_KEYS,
+        *catalog.RUN_KEYS,
+        *catalog.OBJECTIVE_KEYS,
+        *catalog.QUANTITY_KEYS,
+        *catalog.RENDER_KEYS,
+        *catalog.VALIDATION_KEYS,
     }
-    words = {*schema.REDUCTIONS, *schema.GOALS, *PAINTERS}
+    words = {*catalog.REDUCTIONS, *catalog.GOALS, *PAINTERS}
     assert not [key for key in keys if f"| `{key}` |" not in text]
     assert not [word for word in words if f'`"{word}"`' not in text]
 
@@ -111,7 +111,7 @@ def test_a_page_with_a_broken_example_is_detected(tmp_path, monkeypatch):
         run_page(page, tmp_path)
     page.write_text("```toml\n# bad.toml\nname = 1\n```\n")
     with pytest.raises(UserError, match=r"bad\.toml"):
-        schema.parse_scenario(blocks(page)[0].text, "bad.toml")
+        catalog.parse_scenario(blocks(page)[0].text, "bad.toml")
 
 
 @every_page

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.core.status import Status
-from simkit.engine.driver import Program, final_status
-from simkit.engine.plan import SEGMENTS, Plan
+from simkit.engine.driver import SEGMENTS, Plan, Program, final_status
 from simkit.storage.store import Store
 from tests.core.toys import descent, oscillator
 from tests.driving import drive

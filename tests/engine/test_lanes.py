@@ -13,10 +13,9 @@ import simkit
 from simkit.core.ensemble import ensemble
 from simkit.core.simulation import Simulation
 from simkit.core.status import Status
-from simkit.engine.driver import Program
+from simkit.engine.driver import Plan, Program
 from simkit.engine.lanes import SEGMENTS, Queue
-from simkit.engine.plan import Plan
-from simkit.storage.archives import UNBOUND, read_arrays, write_arrays
+from simkit.storage.files import UNBOUND, read_arrays, write_arrays
 from simkit.storage.store import Store
 from tests.stopping import StopAfter, Stopped
 from tests.toys import SPRINGS, toy

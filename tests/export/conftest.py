@@ -6,8 +6,8 @@ import pytest
 
 import simkit
 from simkit.scenario import registry
-from simkit.scenario.loading import load
-from simkit.scenario.schema import parse_scenario
+from simkit.scenario.catalog import parse_scenario
+from simkit.scenario.made_in_python import load
 from tests.export.runs import CHANNEL
 from tests.toys import FACTORIES
 

@@ -11,7 +11,7 @@ import xarray
 from PIL import Image
 
 import simkit
-from simkit.export.drawable import drawable_of
+from simkit.export.pictures import drawable_of
 from tests.core.toys import oscillator
 from tests.toys import toy
 

@@ -18,7 +18,7 @@ from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.export.programs.functions import FORMS
 from simkit.scenario.build import build
-from simkit.storage.archives import read_arrays, write_arrays
+from simkit.storage.files import read_arrays, write_arrays
 from tests.export.runs import LOGISTIC
 from tests.toys import PENDULUMS, SPRINGS, toy
 

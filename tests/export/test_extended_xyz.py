@@ -9,8 +9,8 @@ import pytest
 
 import simkit
 from simkit.errors import UserError
-from simkit.export.extended_xyz import export_frames
-from simkit.jobs.outcome import Outcome
+from simkit.export.data_files import export_frames
+from simkit.jobs.runs import Outcome
 from simkit.scenario.catalog import find_scenario
 from simkit.storage.datasets import labels_of
 

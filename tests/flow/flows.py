@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.arrays import Velocity
 from simkit.flow.boundary.domain import Domain, domain
 from simkit.flow.diagnosis.measures import control_volumes
-from simkit.flow.grid import Axis, Grid, axis_of_faces, bounded_axis, periodic_axis
+from simkit.flow.grid import Axis, Grid, Velocity, axis_of_faces, bounded_axis, periodic_axis
 from simkit.flow.operators.differences import inside
 from tests.tables import misses
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from simkit.core.simulation import Simulation
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 
 
 def plane_channel(

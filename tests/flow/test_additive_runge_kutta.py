@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.flow.spectral.additive_runge_kutta import EXPLICIT, IMPLICIT, WEIGHTS, additive_runge_kutta
+from simkit.flow.spectral.fourier_chebyshev import EXPLICIT, IMPLICIT, WEIGHTS, additive_runge_kutta
 from tests.flow.flows import over
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -7,8 +7,7 @@ from simkit.flow.boundary.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import periodic_axis
 from simkit.flow.obstacles import Body, Motion, ScalarSurface, ball, bodies_in, points_around
-from simkit.flow.scalar import TransportedScalar
-from simkit.flow.several_scalars import TransportedScalars
+from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.flow.flows import over

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.polynomial import Polynomial
 
-from simkit.flow.spectral.chebyshev import (
+from simkit.flow.spectral.orr_sommerfeld import (
     analysis_matrix,
     derivative_matrix,
     interpolation_matrix,

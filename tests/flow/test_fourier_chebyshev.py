@@ -8,8 +8,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow.spectral import spectral_channel
-from simkit.flow.spectral.galerkin import fields
-from simkit.flow.spectral.stokes_modes import stokes_modes
+from simkit.flow.spectral.stokes_modes import fields, stokes_modes
 from tests.flow.flows import over
 
 SMALL: dict = {"points": (8, 17), "length": 5.0, "cells": (8, 6)}

@@ -7,12 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.flow.accelerations import explicit_terms
 from simkit.flow.boundary.domain import domain
-from simkit.flow.equations import Equations
+from simkit.flow.equations import Equations, explicit_terms
 from simkit.flow.grid import bounded_axis, periodic_axis
+from simkit.flow.operators.advection import control_lengths, moving
 from simkit.flow.operators.differences import divergence, gradient
-from simkit.flow.operators.open_sides import control_lengths, moving
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.flow.flows import WALLS, over, some, uneven_axis

@@ -5,7 +5,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow.spectral import leading_wave, waves
-from simkit.flow.spectral.chebyshev import lobatto_points
+from simkit.flow.spectral.orr_sommerfeld import lobatto_points
 from tests.flow.flows import over
 
 

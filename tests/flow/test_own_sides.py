@@ -10,13 +10,13 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import domain, no_motion
-from simkit.flow.boundary.place import Place
+from simkit.flow.boundary.side_data import Place
 from simkit.flow.boundary.sides import Outflow, Side
 from simkit.flow.diagnosis.statistics import ChannelStatistics
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.operators.diffusion import second_difference_at_centers, shear
-from simkit.flow.solvers.between_sides import solver_between_sides
+from simkit.flow.solvers.diffusion import solver_between_sides
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.flow.flows import SCHEMES, WALLS, over, uneven_axis

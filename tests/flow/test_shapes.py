@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.obstacles.polygons import airfoil, polygon
 from simkit.flow.obstacles.shapes import (
+    airfoil,
     ball,
     box,
     capsule,
     complement,
     cylinder,
     half_space,
+    polygon,
     rotate,
     superellipse,
     translate,

@@ -3,8 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 
-from simkit.flow.spectral.galerkin import advection, fields, linear_advection
-from simkit.flow.spectral.stokes_modes import stokes_modes
+from simkit.flow.spectral.stokes_modes import advection, fields, linear_advection, stokes_modes
 from tests.flow.flows import over
 
 POINTS, LENGTH = (8, 17), 5.0

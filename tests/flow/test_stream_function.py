@@ -9,7 +9,7 @@ import pytest
 
 from simkit import flow
 from simkit.errors import UserError
-from simkit.flow.diagnosis.stream_function import stream_function
+from simkit.flow.diagnosis.measures import stream_function
 from simkit.flow.grid import Grid, bounded_axis, periodic_axis
 from simkit.flow.operators.differences import curl
 from tests.flow.flows import over

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.accelerations import explicit_terms
 from simkit.flow.boundary.domain import domain, no_motion, prescribe
 from simkit.flow.boundary.ghost_layers import surround
 from simkit.flow.diagnosis.statistics import ChannelStatistics
-from simkit.flow.equations import Equations
+from simkit.flow.equations import Equations, explicit_terms
 from simkit.flow.operators.differences import divergence, gradient
-from simkit.flow.operators.stress import divergence_of_stress, squared_shear_rate
+from simkit.flow.operators.diffusion import divergence_of_stress, squared_shear_rate
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 from tests.flow.flows import DOMAINS, inner, noise, over, scalar_noise, uniform_channel

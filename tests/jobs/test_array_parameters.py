@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from simkit.storage.labels import attribute
+from simkit.storage.datasets import attribute
 from tests.every import every
 
 

@@ -9,7 +9,7 @@ from simkit.errors import UserError
 from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.executors.executor import Tally, Tries
 from simkit.jobs.executors.worker import refuse_other_versions
-from simkit.storage.software import versions
+from simkit.storage.manifest import versions
 from tests.every import every
 
 

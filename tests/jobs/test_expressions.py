@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.cli.main import main
-from simkit.scenario.contents import bare_scenario, contents_of
-from simkit.scenario.json_schema import schema_of
+from simkit.scenario.contents import bare_scenario, contents_of, schema_of
 
 FILE = """
 name = "eddies"

@@ -13,9 +13,9 @@ from simkit.cli.reports.sweep import _print_omitted
 from simkit.errors import UserError
 from simkit.jobs import chunk_size
 from simkit.jobs.job import begin
-from simkit.jobs.progress import progress_of
+from simkit.jobs.stored_jobs import progress_of
+from simkit.jobs.sweep_results import block_lengths
 from simkit.jobs.sweeps import Sweep
-from simkit.jobs.totals import block_lengths
 from tests.every import every
 from tests.toys import registered, toy
 

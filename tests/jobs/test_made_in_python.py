@@ -10,7 +10,7 @@ import pytest
 import simkit
 import simkit.export
 from simkit.core.rollout import trajectory
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.every import every
 
 TIME_STEP = 0.05

@@ -7,7 +7,7 @@ import pytest
 
 import simkit
 from simkit.cli.main import main
-from simkit.core.differences import differences
+from simkit.core.gradient import differences
 from simkit.errors import UserError
 from simkit.jobs.derivatives import prepared
 from tests.every import every

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from simkit.errors import UserError
-from simkit.jobs.merging import joined
+from simkit.jobs.sweep_functions import joined
 from simkit.jobs.sweeps import Sweep
 from tests.toys import begun, toy
 

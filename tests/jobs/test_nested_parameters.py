@@ -14,8 +14,8 @@ from simkit.cli.main import main
 from simkit.cli.output import show
 from simkit.core.dependence import idle_parameters
 from simkit.scenario import registry
-from simkit.scenario.json_schema import schema_of
-from simkit.scenario.loading import load
+from simkit.scenario.contents import schema_of
+from simkit.scenario.made_in_python import load
 from tests.every import every
 
 TIME_STEP = 0.1

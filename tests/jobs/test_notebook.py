@@ -10,9 +10,8 @@ import pytest
 import simkit
 from simkit.core.status import Status
 from simkit.jobs.job import begin
-from simkit.jobs.outcome import RunFailedError
-from simkit.jobs.runs import Run
-from simkit.scenario.loading import load
+from simkit.jobs.runs import Run, RunFailedError
+from simkit.scenario.made_in_python import load
 from tests.core.toys import oscillator
 from tests.toys import toy
 

@@ -8,7 +8,7 @@ import pytest
 import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
-from simkit.jobs.plans import planned
+from simkit.jobs.sweep_functions import planned
 from tests.every import every
 from tests.toys import toy
 

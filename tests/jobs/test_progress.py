@@ -7,7 +7,7 @@ import pytest
 import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
-from simkit.jobs.progress import progress_of
+from simkit.jobs.stored_jobs import progress_of
 from simkit.storage.run_directory import RunDirectory, is_locked
 from tests.stopping import StopAfter, Stopped
 from tests.toys import toy

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from simkit.jobs.sensitivity import FEWEST, first_order_indices
+from simkit.jobs.sweep_results import FEWEST, first_order_indices
 from tests.every import every
 
 

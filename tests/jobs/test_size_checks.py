@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from simkit.engine import memory
-from simkit.engine.plan import Plan
+from simkit.engine.driver import Plan
 from simkit.errors import UserError
-from simkit.jobs import size_checks
+from simkit.jobs import job
 
 
 def shapes(state, frame):
@@ -18,13 +18,13 @@ def shapes(state, frame):
 
 def refusal(state, frame, plan, output=None):
     with pytest.raises(UserError) as caught:
-        size_checks.check_frames(*shapes(state, frame), plan, output)
+        job.check_frames(*shapes(state, frame), plan, output)
     return str(caught.value)
 
 
 def test_state_and_frames_that_do_not_fit_in_memory_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 10 * 2**20)
-    size_checks.check_frames(*shapes(1000, 1000), Plan(100, 1), None)
+    job.check_frames(*shapes(1000, 1000), Plan(100, 1), None)
     # 101 frames of 100,000 numbers of 4 bytes; 6 of the 10 MiB may be used.
     told = refusal(1000, 100_000, Plan(100, 1))
     assert "the 101 frames of this run need 38.5 MiB and 6 MiB may be used; store fewer with a larger every" in told
@@ -33,9 +33,7 @@ def test_state_and_frames_that_do_not_fit_in_memory_are_refused(monkeypatch):
 
 
 def test_frames_that_do_not_fit_on_the_disk_are_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        size_checks.shutil, "disk_usage", lambda path: size_checks.shutil._ntuple_diskusage(1, 1, 2**20)
-    )
-    size_checks.check_frames(*shapes(1000, 1000), Plan(100, 1), tmp_path / "new" / "run")
+    monkeypatch.setattr(job.shutil, "disk_usage", lambda path: job.shutil._ntuple_diskusage(1, 1, 2**20))
+    job.check_frames(*shapes(1000, 1000), Plan(100, 1), tmp_path / "new" / "run")
     told = refusal(1000, 10_000, Plan(100, 1), tmp_path / "new" / "run")
     assert re.search(r"run would take 3.86 MiB and 1 MiB are free on its disk; store fewer .* another disk", told)

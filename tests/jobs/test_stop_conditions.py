@@ -71,7 +71,7 @@ def test_a_mistake_marks_its_column(file, stop, message):
 
 
 def test_a_converging_simulation_refuses_a_condition():
-    from simkit.core.expressions.stopping import stopped_when
+    from simkit.core.expressions.measures import stopped_when
 
     with pytest.raises(UserError, match="runs until it converges, and needs no condition"):
         stopped_when(cluster(particles=3), "energy < 0", "stop")

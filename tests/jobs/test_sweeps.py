@@ -10,8 +10,8 @@ import simkit
 from simkit.errors import UserError
 from simkit.jobs.job import begin
 from simkit.jobs.sweeps import Sweep
-from simkit.scenario.loading import load
-from simkit.scenario.schema import parse_scenario
+from simkit.scenario.catalog import parse_scenario
+from simkit.scenario.made_in_python import load
 from tests.every import every
 from tests.stopping import StopAfter, Stopped
 from tests.toys import registered, toy

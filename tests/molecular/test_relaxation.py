@@ -10,7 +10,7 @@ from simkit.molecular import minimizers
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import lennard_jones
 from simkit.molecular.relaxation import relaxation
-from simkit.molecular.relaxation.zero_modes import projection, rigid_motions
+from simkit.molecular.relaxation.equilibrium import projection, rigid_motions
 from tests.every import every
 
 

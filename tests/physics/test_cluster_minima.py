@@ -10,8 +10,7 @@ import pytest
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status, status_of
-from simkit.molecular.search.basin_hopping import basin_hopping
-from simkit.molecular.search.search_report import search_report
+from simkit.molecular.systems.basin_hopping import basin_hopping, search_report
 
 # Cambridge Cluster Database; Morse with rho = 6.
 LOWEST = {

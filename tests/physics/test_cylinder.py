@@ -9,7 +9,7 @@ import pytest
 
 from simkit.core.rollout import trajectory
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 
 # In units of the diameter and the mean velocity; the benchmark has 0.1 m and 0.2 m/s.
 DRAG, LIFT, PRESSURE = 5.57953523384, 0.010618948146, 0.11752016697 / 0.2**2

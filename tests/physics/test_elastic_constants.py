@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.molecular.analysis.elasticity import elastic_constants, pressure
-from simkit.molecular.analysis.moduli import bulk_modulus, shear_modulus
+from simkit.molecular.analysis.elasticity import bulk_modulus, elastic_constants, pressure, shear_modulus
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.interactions.stillinger_weber import SILICON, stillinger_weber
 from simkit.molecular.potentials import lennard_jones

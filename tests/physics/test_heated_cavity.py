@@ -10,7 +10,7 @@ import pytest
 from simkit.core.rollout import segment
 from simkit.errors import UserError
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.flow.flows import over
 
 pytestmark = pytest.mark.usefixtures("x64")

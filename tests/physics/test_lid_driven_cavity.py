@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.expressions.interpolation import cubic_weights
+from simkit.core.expressions.functions import cubic_weights
 from simkit.core.rollout import segment
 from simkit.errors import UserError
 from simkit.flow.grid import bounded_axis
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.flow.flows import over
 
 # u on the vertical centerline at y, v on the horizontal one at x. One value of theirs is a misprint: nan.

@@ -7,7 +7,7 @@ import pytest
 
 from simkit.core.converge import converge
 from simkit.core.status import Status
-from simkit.molecular.interactions.user_energy import user_energy
+from simkit.molecular.interactions.interaction import user_energy
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.relaxation import relaxation
 from tests.molecular.packings import packing

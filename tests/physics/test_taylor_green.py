@@ -9,15 +9,14 @@ import pytest
 
 import simkit
 from simkit.core.rollout import segment
-from simkit.flow.accelerations import explicit_terms
 from simkit.flow.boundary.domain import domain
 from simkit.flow.diagnosis.measures import kinetic_energy
-from simkit.flow.equations import Equations
+from simkit.flow.equations import Equations, explicit_terms
 from simkit.flow.grid import periodic_axis
 from simkit.flow.operators.differences import divergence
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from simkit.flow.spectral import leading_wave, spectral_channel
-from simkit.flow.spectral.galerkin import fields
-from simkit.flow.spectral.stokes_modes import stokes_modes
+from simkit.flow.spectral.stokes_modes import fields, stokes_modes
 
 pytestmark = pytest.mark.usefixtures("x64")
 

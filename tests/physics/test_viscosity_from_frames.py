@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.recording import standard_errors
+from simkit.core.estimation import standard_errors
 from simkit.core.rollout import trajectory
 from simkit.errors import UserError
 from simkit.flow.systems.viscosity_from_frames import viscosity_from_frames

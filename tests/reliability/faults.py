@@ -18,7 +18,7 @@ from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario import registry
-from simkit.storage.archives import Seal, read_arrays, write_arrays
+from simkit.storage.files import Seal, read_arrays, write_arrays
 from tests.stopping import StopAfter, Stopped
 from tests.toys import FACTORIES, SPRINGS, toy
 

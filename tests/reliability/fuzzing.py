@@ -58,7 +58,7 @@ def expression_text(moments: Moments) -> str:
 
 
 def _random_expression(moments: Moments, depth: int) -> str:
-    from simkit.core.expressions.names import FUNCTIONS
+    from simkit.core.expressions.syntax import FUNCTIONS
 
     def inner() -> str:
         return _random_expression(moments, depth - 1)
@@ -114,7 +114,7 @@ def _file(folder: Path, name: str, content: bytes) -> str:
 
 def scenario_read(moments: Moments, folder: Path) -> Command:
     """Return the reading of a scenario file, without building its simulation."""
-    from simkit.scenario.schema import read_scenario
+    from simkit.scenario.catalog import read_scenario
 
     file = _file(folder, "mine.toml", scenario_text(moments, list(SHIPPED)))
     return lambda: bool(read_scenario(file)) and 0
@@ -149,7 +149,7 @@ def _shipped(name: str) -> Any:
 
 def table(moments: Moments, folder: Path) -> Command:
     """Return the reading of a table of members, CSV or Parquet."""
-    from simkit.jobs.tables import tabulated
+    from simkit.jobs.points import tabulated
 
     name = f"points.{moments.choice(['csv', 'csv', 'csv', 'parquet', 'CSV', 'txt'])}"
     content = as_bytes(moments, mutated(moments, POINTS, [",", "\n", '"', "seed", "gravity", ",,", "\r", ";"]))
@@ -191,7 +191,7 @@ def _parquet(moments: Moments) -> bytes:
 def structure(moments: Moments, folder: Path) -> Command:
     """Return the reading of a file of atoms."""
     from simkit.molecular.structures.extended_xyz import parse_extended_xyz
-    from simkit.scenario.inlined import read_text
+    from simkit.scenario.overrides import read_text
 
     words = ["Lattice=", "pbc=", "Properties=", ":S:1", ":R:3", "{", "[[1,2],[3,4]]", "=", "move_mask", "forces", "1e5"]
     file = _file(folder, "start.xyz", as_bytes(moments, mutated(moments, XYZ, words, (XYZ,))))
@@ -203,7 +203,7 @@ def structure(moments: Moments, folder: Path) -> Command:
 def model(moments: Moments, folder: Path) -> Command:
     """Return the reading of a model in MJCF."""
     from simkit.rigid.models.mjcf import from_text
-    from simkit.scenario.inlined import read_text
+    from simkit.scenario.overrides import read_text
 
     words = [
         '<replicate count="1000">',
@@ -275,7 +275,7 @@ def expression(moments: Moments, folder: Path) -> Command:
     """Return the reading of an expression, and its evaluation on arrays with axes of a field and of frames."""
     import jax
 
-    from simkit.core.expressions.expression import expression as read
+    from simkit.core.expressions.evaluation import expression as read
 
     text, is_condition = expression_text(moments), moments.random() < 0.1
     values = _values(moments.random() < 0.7)

@@ -23,8 +23,8 @@ from unittest import mock
 
 import jax
 
-from simkit.cli.flags import as_line
 from simkit.cli.main import main, warnings_as_lines
+from simkit.cli.output import as_line
 from simkit.errors import UserError
 from simkit.plugins import Registry
 from simkit.storage.kinds import KINDS, kind_of

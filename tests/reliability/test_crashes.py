@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.engine.driver import Program
-from simkit.engine.plan import Plan
-from simkit.storage import files, late_store
+from simkit.engine.driver import Plan, Program
+from simkit.storage import files, store
 from simkit.storage.run_directory import RunDirectory
 from simkit.storage.store import Store
 from tests.core.toys import oscillator
@@ -160,7 +159,7 @@ WORK = {
 def check_crashes(kind, tmp_path, monkeypatch, count=None):
     """Crash a job after each of some numbers of operations, or of all, and finish it."""
     # Every segment of a chunk is written.
-    monkeypatch.setattr(late_store, "INTERVAL", 0.0)
+    monkeypatch.setattr(store, "INTERVAL", 0.0)
     begin = WORK[kind]
     begin(tmp_path / "whole")
     expected = everything(tmp_path / "whole")

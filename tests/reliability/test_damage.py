@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.engine.driver import Program
-from simkit.engine.plan import Plan
+from simkit.engine.driver import Plan, Program
 from simkit.jobs.job import proceed
 from simkit.jobs.runs import Run
-from simkit.storage.archives import Seal, read_arrays, write_arrays
-from simkit.storage.files import DamagedFileError
+from simkit.storage.files import DamagedFileError, Seal, read_arrays, write_arrays
 from simkit.storage.run_directory import RunDirectory
 from simkit.storage.store import CHECKPOINTS, Store
 from tests.core.toys import oscillator

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from simkit.cli.main import main
-from simkit.storage import late_store
+from simkit.storage import store
 from tests.reliability.test_damage import everything
 from tests.toys import PENDULUMS, SPRINGS
 
@@ -47,7 +47,7 @@ def fail_after(monkeypatch, count):
 def test_job_stopped_by_a_full_disk_resumes_after_space_is_freed(words, pendulums, tmp_path, monkeypatch, capsys):
     verb, *options = words
     # Every segment of a chunk is written.
-    monkeypatch.setattr(late_store, "INTERVAL", 0.0)
+    monkeypatch.setattr(store, "INTERVAL", 0.0)
     assert main([verb, pendulums, *options, "--output", str(tmp_path / "whole")]) == 0
     capsys.readouterr()
     with monkeypatch.context() as patched:

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from simkit.cli.interrupt import SAME_STOP, Stops, Terminated
-from simkit.cli.main import main
+from simkit.cli.main import SAME_STOP, Stops, Terminated, main
 from simkit.cli.progress import Progress
 from tests.reliability.killing import TOYS, environment
 from tests.reliability.test_damage import everything
@@ -137,7 +136,7 @@ def test_a_signal_ignored_by_the_parent_process_stays_ignored():
 @pytest.mark.usefixtures("interruptible")
 def test_a_later_signal_stops_work_that_the_first_one_did_not(monkeypatch):
     clock = [100.0]
-    monkeypatch.setattr("simkit.cli.interrupt.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("simkit.cli.main.time.monotonic", lambda: clock[0])
     with Stops(last=False) as stops:
         with pytest.raises(Terminated):
             signal.raise_signal(signal.SIGTERM)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from simkit.cli.main import main
-from simkit.render.files import whole_file
+from simkit.render.video import whole_file
 from tests.reliability.killing import TOYS, assert_resumes, environment
 from tests.toys import PENDULUMS
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simkit.render import sweep_charts
-from simkit.scenario.sections import RenderSettings
+from simkit.scenario.scenario import RenderSettings
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from PIL import Image
 
 from simkit.errors import UserError
 from simkit.render.animate import parse_size, render
-from simkit.render.labels import stamps
+from simkit.render.style import stamps
 from simkit.render.views import new_painter
 from tests.every import every
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
+from simkit.render.bodies.motion import seam
 from simkit.render.bodies.side import apexes
-from simkit.render.spin import seam
 from simkit.render.style import ACCENT, BODIES, FAINT
 from simkit.render.views import new_painter
 

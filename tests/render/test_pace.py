@@ -6,7 +6,7 @@ from PIL import Image
 
 from simkit.errors import UserError
 from simkit.render.animate import render
-from simkit.render.pace import choose_pace, visible_changes
+from simkit.render.selection import choose_pace, visible_changes
 from simkit.render.video import write_mp4
 from tests.every import every
 

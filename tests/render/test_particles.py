@@ -7,7 +7,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.render.color import color_scale
 from simkit.render.particles import periodic_images
-from simkit.render.select import drawn_cell, periodic_box
+from simkit.render.selection import drawn_cell, periodic_box
 from simkit.render.views import new_painter
 from tests.every import every
 

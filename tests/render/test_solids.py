@@ -5,10 +5,9 @@ import pytest
 
 from simkit.render.bodies.ground import Ground, Plane, stripes
 from simkit.render.bodies.light import Casters, lamp, shadow_of
-from simkit.render.bodies.lines import Line, draw_lines, edges
-from simkit.render.bodies.raster import shaded, visible
+from simkit.render.bodies.motion import rotation
+from simkit.render.bodies.raster import Line, draw_lines, edges, shaded, visible
 from simkit.render.bodies.solids import depths, surface
-from simkit.render.spin import rotation
 from tests.every import every
 from tests.render.scenes import STILL, ball, box, capsule, looking
 

@@ -8,7 +8,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.render import sweep_charts
-from simkit.render.panels import is_geometric
+from simkit.render.chart import is_geometric
 from simkit.render.sweep_charts import SweepData, sweep_chart
 from tests.every import every
 

@@ -7,10 +7,8 @@ from imageio_ffmpeg import read_frames
 from PIL import Image
 
 from simkit.errors import UserError
-from simkit.render.files import whole_file
-from simkit.render.pace import choose_frames
-from simkit.render.palette import TOLERANCE, Palette, rank_colors
-from simkit.render.video import write_gif, write_mp4, write_png
+from simkit.render.selection import choose_frames
+from simkit.render.video import TOLERANCE, Palette, rank_colors, whole_file, write_gif, write_mp4, write_png
 from tests.every import every
 
 

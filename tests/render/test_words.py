@@ -4,7 +4,7 @@ import numpy as np
 
 from simkit.render.animate import render
 from simkit.render.chart import history_chart
-from simkit.render.labels import drawable, fit, shown_unit, stamps
+from simkit.render.style import drawable, fit, shown_unit, stamps
 from simkit.render.sweep_charts import SweepData, sweep_chart
 from simkit.render.views import new_painter
 from tests.every import every

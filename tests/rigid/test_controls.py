@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.control import controlled
+from simkit.core.estimation import controlled
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, zeros
 from simkit.rigid.bodies.bodies import repeat, sphere

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simkit.cli.main import main
-from simkit.core.members import in_blocks
+from simkit.core.formulation import in_blocks
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, cross, norm, vector

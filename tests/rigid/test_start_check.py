@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import simkit
-from simkit.core.recording import beside_recording
+from simkit.core.estimation import beside_recording
 from simkit.core.simulation import draws
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import quaternion

@@ -14,7 +14,7 @@ from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario, list_scenarios
 from simkit.scenario.made_in_python import scenario_of
 from simkit.scenario.registry import FACTORIES, SIMULATIONS
-from simkit.scenario.sections import ParameterSettings
+from simkit.scenario.scenario import ParameterSettings
 
 NAMES = [scenario.name for scenario in list_scenarios()[0]]
 FLOWS = [name for name in NAMES if find_scenario(name).domain == "flow"]

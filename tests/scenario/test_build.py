@@ -12,9 +12,8 @@ from simkit.core.status import converged_when
 from simkit.errors import UserError
 from simkit.scenario import catalog, registry
 from simkit.scenario.build import build
-from simkit.scenario.catalog import find_scenario
+from simkit.scenario.catalog import find_scenario, parse_scenario
 from simkit.scenario.overrides import apply_overrides
-from simkit.scenario.schema import parse_scenario
 from tests.every import every
 from tests.scenario import examples
 from tests.scenario.examples import GOOD, decay

@@ -8,10 +8,9 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.scenario import registry
-from simkit.scenario.loading import load
-from simkit.scenario.over import MAX_COUNT, parse_over
-from simkit.scenario.overrides import apply_overrides, with_values
-from simkit.scenario.schema import parse_scenario
+from simkit.scenario.catalog import parse_scenario
+from simkit.scenario.made_in_python import load
+from simkit.scenario.overrides import MAX_COUNT, apply_overrides, parse_over, with_values
 from tests.every import every
 from tests.scenario.examples import GOOD
 

@@ -6,7 +6,7 @@ import functools
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.composed.system import system
+from simkit.flow.description.system import system
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.registry import FACTORIES

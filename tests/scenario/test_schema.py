@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from simkit.core import reductions
+from simkit.core import objective as reductions
 from simkit.errors import UserError
-from simkit.scenario.schema import REDUCTIONS, parse_scenario, read_scenario
-from simkit.scenario.sections import ParameterSettings
-from simkit.scenario.validations import check_validations
+from simkit.scenario.build import check_validations
+from simkit.scenario.catalog import REDUCTIONS, parse_scenario, read_scenario
+from simkit.scenario.scenario import ParameterSettings
 from tests.every import every
 from tests.scenario.examples import GOOD
 from tests.scenario.mistakes import MISTAKES, MISTAKES_OF_VALIDATIONS
@@ -280,7 +280,7 @@ def test_a_hostile_file_is_refused_quickly(hostile):
 def test_reading_scenarios_imports_neither_jax_nor_numpy():
     code = (
         "import sys; import simkit.scenario.catalog, simkit.scenario.overrides, simkit.scenario.registry\n"
-        f"from simkit.scenario.schema import parse_scenario; parse_scenario({GOOD!r}, 'toy.toml')\n"
+        f"from simkit.scenario.catalog import parse_scenario; parse_scenario({GOOD!r}, 'toy.toml')\n"
         "assert not {'jax', 'numpy', 'importlib.metadata', 'difflib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

@@ -15,9 +15,8 @@ from simkit.core.expressions.scope import scope
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.simulation import Simulation
 from simkit.errors import UserError
-from simkit.scenario.contents import contents_of
-from simkit.scenario.json_schema import schema_of
-from simkit.scenario.loading import load
+from simkit.scenario.contents import contents_of, schema_of
+from simkit.scenario.made_in_python import load
 from simkit.scenario.registry import SIMULATIONS
 from tests.every import every
 

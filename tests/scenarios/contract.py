@@ -21,9 +21,8 @@ from simkit.core import gradient
 from simkit.core.dependence import idle_parameters
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
-from simkit.engine.driver import Program
-from simkit.engine.plan import plan_of
-from simkit.export.drawable import parts_of
+from simkit.engine.driver import Program, plan_of
+from simkit.export.pictures import parts_of
 from simkit.jobs.derivatives import objective_of
 from simkit.render.animate import render
 from simkit.scenario.build import build

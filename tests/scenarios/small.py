@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from simkit.scenario.scenario import Scenario
 
 ROOT = Path(__file__).parents[2]

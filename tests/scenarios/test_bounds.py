@@ -3,9 +3,9 @@
 import jax
 import pytest
 
-from simkit.flow.spectral.tollmien_schlichting import REYNOLDS
+from simkit.flow.spectral.fourier_chebyshev import REYNOLDS
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.scenarios.small import CONFIGURATION, small
 
 pytestmark = pytest.mark.usefixtures("x64")

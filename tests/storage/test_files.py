@@ -11,9 +11,20 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.storage.archives import UNBOUND, Layout, Seal, read_arrays, sealed, write_arrays
-from simkit.storage.files import DamagedFileError, read_json, remove_leftovers, write_bytes, write_json
-from simkit.storage.regular_files import open_regular
+from simkit.storage.files import (
+    UNBOUND,
+    DamagedFileError,
+    Layout,
+    Seal,
+    open_regular,
+    read_arrays,
+    read_json,
+    remove_leftovers,
+    sealed,
+    write_arrays,
+    write_bytes,
+    write_json,
+)
 from tests.every import every
 
 ARRAYS = {

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.storage import late_store
-from simkit.storage.archives import Seal
-from simkit.storage.late_store import LateStore
+from simkit.storage import store as late_store
+from simkit.storage.files import Seal
+from simkit.storage.store import LateStore
 
 TEMPLATE = {"x": jax.ShapeDtypeStruct((2,), jnp.float32)}
 

@@ -12,11 +12,12 @@ from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table, show
 from simkit.cli.progress import Progress
 from simkit.errors import UserError
+from simkit.scenario.made_in_python import load
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from simkit.jobs.optimizations import Optimization, Optimized
-    from simkit.jobs.outcome import Outcome
+    from simkit.jobs.runs import Outcome
     from simkit.render.figure import Size
 
 # Supported options of pictures.
@@ -39,7 +40,6 @@ def finish(
     """
     from simkit.core.status import Status
     from simkit.export.pictures import draw_before_and_after
-    from simkit.scenario.loading import load
 
     best, scenario = {name: outcome.best[name] for name in job.wrt}, job.scenario
     losses = outcome.arrays["diagnosed.loss"]

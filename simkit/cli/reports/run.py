@@ -10,8 +10,7 @@ from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from simkit.jobs.outcome import Outcome
-    from simkit.jobs.runs import Run
+    from simkit.jobs.runs import Outcome, Run
     from simkit.render.figure import Size
 
 

@@ -10,7 +10,7 @@ from simkit.cli.output import more, print_json, print_table, show
 if TYPE_CHECKING:
     import xarray
 
-    from simkit.jobs.starts import Starts
+    from simkit.jobs.optimizations import Starts
     from simkit.render.figure import Size
 
 # Supported options of pictures: none are drawn.
@@ -32,7 +32,7 @@ def finish(
         size: unused; no picture is drawn.
     """
     from simkit.jobs.derivatives import objective_settings
-    from simkit.jobs.starts import best_first, best_of, bounds_of, rows_of
+    from simkit.jobs.optimizations import best_first, best_of, bounds_of, rows_of
 
     maximize = objective_settings(job.scenario, job.objective).goal == "maximize"
     index = best_of(result, maximize=maximize)

@@ -1,26 +1,91 @@
-"""Report of a sweep."""
+"""Report of a sweep: table, chart, totals and forecast."""
 
 import argparse
+import dataclasses
 import itertools
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import more, print_json, print_table
-from simkit.cli.reports.totals import print_totals
 
 if TYPE_CHECKING:
+    import numpy as np
     import xarray
 
-    from simkit.jobs.sweeps import Sweep
+    from simkit.jobs.sweeps import SweepJob
     from simkit.render.figure import Size
     from simkit.scenario.scenario import Scenario
     from simkit.storage.run_directory import RunDirectory
+
+
+def print_totals(totals: Mapping[str, Any]) -> None:
+    """Print the number of members by status, and quantiles of their final diagnostics.
+
+    Args:
+        totals: see `simkit.jobs.sweep_results.Totals.plain`; empty if no member is stored.
+    """
+    if not totals:
+        return
+    ended = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in totals["statuses"].items())
+    print(f"ended:      {ended}")
+    if quantiles := totals["quantiles"]:
+        header = ("at the end", *next(iter(quantiles.values())))
+        print()
+        print_table(header, [(name, *found.values()) for name, found in quantiles.items()])
+        print()
+
+
+def main(job: "SweepJob", output: Path, arguments: argparse.Namespace) -> int:
+    """Print members, chunks, compilations, memory, disk and, if timed, time.
+
+    Args:
+        job: the sweep.
+        output: run directory to write.
+        arguments: arguments with ``dry_run``, ``overwrite`` and ``json``.
+
+    Returns:
+        The exit code.
+    """
+    from simkit.engine.memory import format_bytes
+    from simkit.jobs.sweeps import forecast
+    from simkit.storage.run_directory import check_output
+
+    if arguments.output is not None:  # a folder named after the scenario may hold an earlier sweep
+        check_output(output, overwrite=arguments.overwrite)
+    found = forecast(job, output, timed=arguments.dry_run == "time")
+    if arguments.json:
+        print_json({"scenario": job.scenario.name, "directory": output} | dataclasses.asdict(found))
+        return FINE
+    least = "" if found.is_exact else "at least "
+    chunks = f"{found.chunks} of {found.chunk} members"
+    if found.may_end_early:
+        chunks = f"{found.chunks} with {found.chunk} lanes"
+    elif not found.is_exact and job.chunk is None:
+        chunks += ", if the compiled program fits in memory"
+    print(f"members:       {found.members}")
+    print(f"chunks:        {chunks}")
+    print(f"compilations:  {found.compilations}")
+    print(f"memory:        {least}{format_bytes(found.memory)}")
+    print(f"disk:          {format_bytes(found.disk)}")
+    if found.seconds is not None:
+        most = "at most " if found.may_end_early else "about "
+        print(f"time:          {most}{_duration(found.seconds)}, after compiling")
+    else:
+        print("time:          (compile, and time one segment, with --dry-run time)")
+    return FINE
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration as text, such as ``"2 h 5 min"``."""
+    if seconds < 60:
+        return f"{seconds:.2g} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+
 
 # Supported options of pictures: the chart has one format and size.
 PICTURES = ("no_render",)
@@ -33,7 +98,7 @@ SHOWN = 20
 
 
 def finish(
-    result: "xarray.Dataset", job: "Sweep", folder: Path, arguments: argparse.Namespace, size: "Size | None"
+    result: "xarray.Dataset", job: "SweepJob", folder: Path, arguments: argparse.Namespace, size: "Size | None"
 ) -> int:
     """Report a sweep as a table, and as a chart if a parameter was swept.
 
@@ -49,10 +114,15 @@ def finish(
     if "preferred_chunks" in result["status"].encoding:  # the result stays in chunks
         return _finish_large(result, RunDirectory.open(folder), arguments, job.scenario)
     from simkit.core.status import failed
-    from simkit.export.sweep_pictures import informative
-    from simkit.jobs.sweep_objectives import objectives_in
-    from simkit.jobs.sweep_results import RESULT, columns_of, failures, undefined_objectives
-    from simkit.jobs.totals import final_numbers
+    from simkit.export.pictures import informative
+    from simkit.jobs.sweep_results import (
+        RESULT,
+        columns_of,
+        failures,
+        final_numbers,
+        objectives_in,
+        undefined_objectives,
+    )
 
     columns, final, varying = columns_of(result), final_numbers(result), informative(result, job.scenario)
     axes, scenario = result["status"].dims, job.scenario
@@ -117,7 +187,7 @@ def _finish_large(
 
 def _print_omitted(result: "xarray.Dataset", label: str) -> None:
     """Print the objectives that were not computed, and what would be."""
-    from simkit.jobs.sweep_objectives import OMITTED_OBJECTIVES
+    from simkit.jobs.sweep_results import OMITTED_OBJECTIVES
 
     if left := result.attrs.get(OMITTED_OBJECTIVES):
         need = "they need" if ", " in left else "it needs"
@@ -127,7 +197,7 @@ def _print_omitted(result: "xarray.Dataset", label: str) -> None:
 
 def _chart(result: "xarray.Dataset", scenario: "Scenario", folder: Path, arguments: argparse.Namespace) -> Path | None:
     """Draw the chart of a sweep into its folder and return its file; ``None`` if it is not possible or not wanted."""
-    from simkit.export.sweep_pictures import MOST_MEMBERS, draw_sweep
+    from simkit.export.pictures import MOST_MEMBERS, draw_sweep
     from simkit.jobs.sweep_results import columns_of
 
     if getattr(arguments, "no_render", False):
@@ -138,8 +208,12 @@ def _chart(result: "xarray.Dataset", scenario: "Scenario", folder: Path, argumen
     return draw_sweep(result, scenario, folder / "sweep.png")
 
 
-def _print_points(final: Mapping[str, "xarray.DataArray"], columns: Mapping[str, np.ndarray], fine: np.ndarray) -> None:
+def _print_points(
+    final: Mapping[str, "xarray.DataArray"], columns: "Mapping[str, np.ndarray]", fine: "np.ndarray"
+) -> None:
     """Print one row per point, averaged over the seeds that did not fail (a dash if all did)."""
+    import numpy as np
+
     shown = list(final)[:COLUMNS]
     good = fine.sum(axis=-1)
     means = {name: np.where(fine, final[name].values, 0).sum(axis=-1) / np.where(good, good, np.nan) for name in shown}

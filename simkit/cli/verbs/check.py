@@ -3,9 +3,10 @@
 import argparse
 import sys
 
-from simkit.cli.flags import as_line
 from simkit.cli.main import FINE, WRONG_INPUT
-from simkit.cli.output import print_json
+from simkit.cli.output import as_line, print_json
+from simkit.errors import Mistakes
+from simkit.scenario.catalog import path_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,9 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Print one line for each mistake; exit code 2 if there is any."""
-    from simkit.errors import Mistakes
     from simkit.render.color import check_scenario
-    from simkit.scenario.catalog import path_of
     from simkit.scenario.examination import as_data, mistakes_in
 
     path, _ = path_of(arguments.scenario)

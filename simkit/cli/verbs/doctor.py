@@ -6,7 +6,9 @@ import sys
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
+from simkit.core.compilation import cache_directory, use_compilation_cache
 from simkit.errors import one_line
+from simkit.scenario.catalog import list_scenarios, shipped_folder
 
 OLDEST_JAX = (0, 11, 2)
 
@@ -17,10 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Check the installation and the machine; exit code 3 if a required package is missing or broken."""
-    from simkit.core.compilation import cache_directory, use_compilation_cache
     from simkit.engine.memory import available_bytes, format_bytes
-    from simkit.scenario.catalog import list_scenarios, shipped_folder
-    from simkit.storage.software import devices, import_failures, versions
+    from simkit.storage.manifest import devices, import_failures, versions
 
     with Progress("doctor", doing="importing every package"):
         broken = import_failures()

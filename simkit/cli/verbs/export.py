@@ -10,6 +10,7 @@ optimization, csv and parquet its numbers as a table, vtk the frames of a run fo
 
 import argparse
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,9 @@ from simkit.cli.arguments import add_scenario, scenario_of
 from simkit.cli.main import DIFFERS, FINE
 from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
+from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
+from simkit.export import program, verify, web_page
 
 if TYPE_CHECKING:
     from simkit.export.page.exporting import PageReport
@@ -84,9 +87,6 @@ def _program(arguments: argparse.Namespace) -> int:
     """Export a scenario, compared with JAX."""
     scenario = scenario_of(arguments)
 
-    from simkit.core.compilation import use_compilation_cache
-    from simkit.export import program
-
     use_compilation_cache()
     what = arguments.what or "step"
     folder = arguments.output or Path("export") / f"{scenario.name}-{what}"
@@ -109,9 +109,6 @@ def _page(arguments: argparse.Namespace) -> int:
     """Export a page, its programs compared with JAX."""
     scenario = scenario_of(arguments)
 
-    from simkit.core.compilation import use_compilation_cache
-    from simkit.export import web_page
-
     use_compilation_cache()
     file = arguments.output or Path("export") / f"{scenario.name}.html"
     with Progress(scenario.name, doing="running it once, exporting, and comparing with JAX"):
@@ -123,8 +120,6 @@ def _page(arguments: argparse.Namespace) -> int:
 
 
 def _print_page(report: "PageReport", as_json: bool) -> None:
-    from dataclasses import asdict
-
     from simkit.export.programs.comparison import worst_of
 
     if as_json:
@@ -138,9 +133,6 @@ def _print_page(report: "PageReport", as_json: bool) -> None:
 
 def _verified(arguments: argparse.Namespace) -> int:
     """Run the programs of a folder again."""
-    from simkit.core.compilation import use_compilation_cache
-    from simkit.export import verify
-
     _refuse(
         arguments,
         ("to", *_OF_PROGRAMS, "output", "runtime"),
@@ -200,7 +192,7 @@ def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], why: str) -> 
 def _data(arguments: argparse.Namespace) -> int:
     """Export the stored results of a run, sweep or optimization."""
     from simkit.export.data_files import ENDINGS, data_file
-    from simkit.jobs.reopening import open_run
+    from simkit.jobs.stored_jobs import open_run
 
     _refuse_changes(arguments, "a stored run")
     folder = Path(arguments.scenario)
@@ -221,10 +213,8 @@ def _refuse_changes(arguments: argparse.Namespace, noun: str) -> None:
 
 def _frames(arguments: argparse.Namespace) -> int:
     """Export the frames of a stored run."""
-    from dataclasses import asdict
-
-    from simkit.export.extended_xyz import export_frames
-    from simkit.jobs.reopening import open_frames
+    from simkit.export.data_files import export_frames
+    from simkit.jobs.stored_jobs import open_frames
 
     _refuse_changes(arguments, "a stored run")
     outcome = open_frames(arguments.scenario, "frames of its own")

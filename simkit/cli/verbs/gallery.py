@@ -6,7 +6,10 @@ from pathlib import Path
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
+from simkit.cli.progress import Progress
+from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
+from simkit.scenario.catalog import find_scenario, list_scenarios
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,9 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Run, draw and report; a failing scenario is named and does not stop the others."""
     from simkit.cli.gallery import Entry, render_scenario, write_index
-    from simkit.cli.progress import Progress
-    from simkit.core.compilation import use_compilation_cache
-    from simkit.scenario.catalog import find_scenario, list_scenarios
     from simkit.storage.files import make_folder
 
     use_compilation_cache()

@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simkit.cli.arguments import add_mode, add_scenario, add_wrt, given_of, names_of, scenario_of
+from simkit.cli.arguments import add_mode, add_scenario, add_wrt, carry_out, given_of, names_of, scenario_of
 from simkit.cli.processes import add_processes, follow, group_of, together
 from simkit.cli.progress import Progress
-from simkit.cli.reports.derivative import report
-from simkit.cli.work import carry_out
+from simkit.cli.reports.derivative import report, report_second
+from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
 from simkit.scenario.scenario import Scenario
 
@@ -43,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Differentiate and report; a non-finite derivative, or one that differs from its difference, is a failure."""
     group = group_of(arguments)
-    from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.derivatives import (
         Derivative,
         compare,
@@ -54,8 +53,8 @@ def main(arguments: argparse.Namespace) -> int:
         status_note,
         zeros_in,
     )
-    from simkit.jobs.gradients import gradient_job
     from simkit.jobs.job import begin
+    from simkit.jobs.stored_derivatives import gradient_job
 
     scenario = scenario_of(arguments)
     wrt = selected_parameters(scenario, names_of(arguments.wrt))
@@ -76,8 +75,6 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.second:
         if arguments.memory:
             raise UserError("--second has no memory limit; leave --memory out")
-        from simkit.cli.reports.second import report_second
-
         return report_second(scenario, wrt, objective, arguments)
     if arguments.check and arguments.memory:
         raise UserError("--check has no memory limit; leave --memory or --check out")
@@ -98,7 +95,7 @@ def _of_mean(
     scenario: Scenario, wrt: list[str], objective: str, arguments: argparse.Namespace, group: "ProcessGroup | None"
 ) -> int:
     """Differentiate the mean over seeds, and report."""
-    from simkit.jobs.mean_derivatives import differentiate_mean
+    from simkit.jobs.derivatives import differentiate_mean
 
     if given := given_of(arguments, ["output", "check", "second", "overwrite"]):
         raise UserError(f"{given} is not for the mean over seeds; leave it out, or leave --seeds out")

@@ -10,8 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import IO
 
-from simkit.cli.interrupt import Terminated
-from simkit.cli.main import DIFFERS, FAILED, FINE, INTERRUPTED, TERMINATED, WRONG_INPUT
+from simkit.cli.main import DIFFERS, FAILED, FINE, INTERRUPTED, TERMINATED, WRONG_INPUT, Terminated
 from simkit.errors import UserError
 from simkit.jobs.child_processes import ending, last_line
 

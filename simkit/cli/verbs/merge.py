@@ -5,12 +5,12 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simkit.cli.work import carry_out
+from simkit.cli.arguments import carry_out
 
 if TYPE_CHECKING:
     import xarray
 
-    from simkit.jobs.callbacks import Report
+    from simkit.jobs.reporting import Report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Merge, and report like a sweep."""
-    from simkit.jobs.merging import merged, sweeps_in
+    from simkit.jobs.sweep_functions import merged, sweeps_in
     from simkit.jobs.sweeps import Sweep
 
     opened = sweeps_in(arguments.sweeps)

@@ -7,6 +7,10 @@ from pathlib import Path
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
 from simkit.errors import UserError
+from simkit.scenario.catalog import find_scenario, parse_scenario, scenarios_of, starter_of
+from simkit.scenario.checks import identifier
+from simkit.scenario.registry import SIMULATIONS, needed_arguments
+from simkit.scenario.scenario import RunSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,14 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Write the file."""
-    from simkit.scenario.catalog import find_scenario, scenarios_of, starter_of
-    from simkit.scenario.checks import identifier
-    from simkit.scenario.contents import bare_scenario, contents_of
-    from simkit.scenario.factories import needed_arguments
-    from simkit.scenario.registry import SIMULATIONS
-    from simkit.scenario.schema import parse_scenario
-    from simkit.scenario.sections import RunSettings
-    from simkit.scenario.skeleton import skeleton
+    from simkit.scenario.contents import bare_scenario, contents_of, skeleton
     from simkit.storage.files import write_bytes
 
     path = arguments.output or Path(f"{identifier(arguments.name, 'NAME')}.toml")

@@ -10,12 +10,14 @@ from simkit.cli.arguments import (
     add_picture,
     add_scenario,
     add_wrt,
+    carry_out,
+    check_pictures,
     names_of,
     output_of,
     scenario_of,
     size_of,
 )
-from simkit.cli.work import carry_out, check_pictures
+from simkit.core.compilation import use_compilation_cache
 from simkit.core.optimizers.methods import METHODS, learning_rate_of
 
 
@@ -40,11 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Optimize and report."""
-    from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.derivatives import objective_name
     from simkit.jobs.job import begin
-    from simkit.jobs.optimizations import Optimization
-    from simkit.jobs.starts import starts_of
+    from simkit.jobs.optimizations import Optimization, starts_of
 
     scenario = scenario_of(arguments)
     job = Optimization(

@@ -10,9 +10,10 @@ from simkit.cli.main import FINE
 from simkit.cli.output import print_json
 from simkit.cli.progress import Progress
 from simkit.errors import UserError, nearest
+from simkit.storage.kinds import kind_of
 
 if TYPE_CHECKING:
-    from simkit.jobs.outcome import Outcome
+    from simkit.jobs.runs import Outcome
     from simkit.storage.run_directory import RunDirectory
 
 MOST_FRAMES = 150
@@ -34,10 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Draw, and print the file."""
     from simkit.export.pictures import draw
-    from simkit.jobs.reopening import open_frames
+    from simkit.jobs.stored_jobs import open_frames
     from simkit.jobs.sweeps import SweepJob
     from simkit.render.animate import parse_size
-    from simkit.storage.kinds import kind_of
     from simkit.storage.run_directory import RunDirectory
 
     size, kind = parse_size(arguments.size), _kind(arguments)
@@ -102,9 +102,8 @@ def _kind(arguments: argparse.Namespace) -> str:
 
 def _sweep(directory: "RunDirectory", arguments: argparse.Namespace) -> int:
     """Draw the chart of a sweep."""
-    from simkit.export.sweep_pictures import draw_sweep
+    from simkit.export.pictures import draw_sweep
     from simkit.jobs.job import stored
-    from simkit.storage.kinds import kind_of
 
     options = ["size", "quantity", "limits", "frame", "max_frames", *(["format"] if arguments.format != "png" else [])]
     if given := given_of(arguments, options):

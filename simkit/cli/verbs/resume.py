@@ -5,10 +5,10 @@ import os
 import warnings
 from functools import partial
 
-from simkit.cli.arguments import add_no_render, add_picture, add_workers, size_of
-from simkit.cli.cores import use_every_core
-from simkit.cli.processes import add_processes, follow, group_of, resuming, run_of, together
-from simkit.cli.work import carry_out, check_pictures
+from simkit.cli.arguments import add_no_render, add_picture, add_workers, carry_out, check_pictures, size_of
+from simkit.cli.processes import add_processes, follow, group_of, resuming, run_of, together, use_every_core
+from simkit.core.compilation import use_compilation_cache
+from simkit.storage.kinds import kind_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,12 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Resume, and report like the verb that began the job."""
     group = group_of(arguments)
-    from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import proceed
-    from simkit.jobs.reopening import with_executor
     from simkit.jobs.runs import Run
-    from simkit.render.files import remove_abandoned
-    from simkit.storage.kinds import kind_of
+    from simkit.jobs.stored_jobs import with_executor
+    from simkit.render.video import remove_abandoned
     from simkit.storage.run_directory import RunDirectory
 
     directory = RunDirectory.open(arguments.run)

@@ -8,12 +8,13 @@ from simkit.cli.arguments import (
     add_output,
     add_picture,
     add_scenario,
+    carry_out,
     output_of,
     scenario_of,
     size_of,
 )
 from simkit.cli.processes import add_processes, follow, group_of, resuming, together
-from simkit.cli.work import carry_out
+from simkit.core.compilation import use_compilation_cache
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Run and report."""
     group = group_of(arguments)
-    from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import begin
     from simkit.jobs.runs import Run
     from simkit.render.color import check_scenario

@@ -10,8 +10,9 @@ from simkit.cli.arguments import add_scenario, changed_by, scenario_of
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json, print_table, show
 from simkit.core.parameter import shown_bounds
-from simkit.scenario.factories import arguments_of, needed_arguments
-from simkit.scenario.registry import SIMULATIONS
+from simkit.core.settings import listing
+from simkit.scenario.catalog import scenarios_of
+from simkit.scenario.registry import SIMULATIONS, arguments_of, needed_arguments
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
 
         contents = contents_of(scenario)
     if arguments.schema and contents:
-        from simkit.scenario.json_schema import schema_of
+        from simkit.scenario.contents import schema_of
 
         print_json(schema_of(scenario, contents))
     elif arguments.json:
@@ -63,9 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
     """Show a simulation with required arguments: its settings, and the scenarios that use it."""
-    from simkit.core.settings import listing
-    from simkit.scenario.catalog import scenarios_of
-    from simkit.scenario.json_schema import schema_of
+    from simkit.scenario.contents import schema_of
 
     if arguments.schema:
         print_json(schema_of(scenario, None))

@@ -6,7 +6,7 @@ import dataclasses
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
 from simkit.cli.progress import clock
-from simkit.cli.reports.totals import print_totals
+from simkit.cli.reports.sweep import print_totals
 
 MOST_LINES = 20
 
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the run directory and report, without writing."""
-    from simkit.jobs.progress import progress_of
+    from simkit.jobs.stored_jobs import progress_of
 
     found = progress_of(arguments.run)
     if arguments.json:

@@ -5,13 +5,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from simkit.cli.arguments import add_no_render, add_output, add_scenario, add_workers, changed_by, output_of
-from simkit.cli.cores import use_every_core
-from simkit.cli.work import carry_out
+from simkit.cli.arguments import add_no_render, add_output, add_scenario, add_workers, carry_out, changed_by, output_of
+from simkit.cli.processes import use_every_core
+from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
 from simkit.scenario.catalog import find_scenario
-from simkit.scenario.over import parse_over
-from simkit.scenario.overrides import parse_settings
+from simkit.scenario.overrides import parse_over, parse_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,10 +66,9 @@ def main(arguments: argparse.Namespace) -> int:
         over[name] = values
     if not over and arguments.seeds < 2 and arguments.table is None and arguments.sample is None:
         raise UserError("nothing to sweep; give --over name=low:high:count, --table, or --seeds with at least 2")
-    from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.executors.choice import executor_of
     from simkit.jobs.job import begin
-    from simkit.jobs.plans import planned
+    from simkit.jobs.sweep_functions import planned
 
     use_compilation_cache()
     output = output_of(arguments, scenario.name)
@@ -90,7 +88,7 @@ def main(arguments: argparse.Namespace) -> int:
         overrides=parse_settings(arguments.set),
     )
     if arguments.dry_run:
-        from simkit.cli.reports import forecast
+        from simkit.cli.reports import sweep
 
-        return forecast.main(job, output, arguments)
+        return sweep.main(job, output, arguments)
     return carry_out(job, output, arguments, None, partial(begin, job, output, arguments.overwrite))

@@ -2,11 +2,14 @@
 
 import argparse
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
+from simkit.cli.progress import Progress
 from simkit.errors import UserError
+from simkit.scenario.catalog import find_scenario, list_scenarios
 
 if TYPE_CHECKING:
     from simkit.jobs.validation import Check
@@ -19,11 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Validate and report; exit code 3 if a number is missed."""
-    from dataclasses import asdict
-
-    from simkit.cli.progress import Progress
     from simkit.jobs.validation import validate
-    from simkit.scenario.catalog import find_scenario, list_scenarios
 
     scenarios = [find_scenario(name) for name in arguments.scenarios] or list_scenarios()[0]
     empty = [scenario.name for scenario in scenarios if not scenario.validations]

@@ -1,9 +1,9 @@
-"""Evaluation of a checked expression of arrays with named axes."""
+"""Evaluation of checked expressions of arrays with named axes, as pure functions of named values."""
 
 import ast
 import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 import jax
@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from simkit.core.expressions import arithmetic, interpolation, over_frames
-from simkit.core.expressions.lowest_point import lowest_point
-from simkit.core.expressions.names import CONSTANTS
-from simkit.core.expressions.syntax import Syntax, dotted, entries_of, refuse
+from simkit.core.expressions import functions
+from simkit.core.expressions.functions import lowest_point
+from simkit.core.expressions.syntax import CONSTANTS, Syntax, dotted, entries_of, parse, refuse
+from simkit.errors import UserError, nearest
 
 FRAME = "frame"
 # Key of `Frames.stored`, (frames,) booleans, among the values; no valid name of an expression.
@@ -145,15 +145,15 @@ class _Evaluation:
     def power(self, node: ast.expr, base: Named, exponent: Named) -> Named:
         is_integer = isinstance(exponent.array, float) and exponent.array.is_integer() and abs(exponent.array) <= 64
         if is_integer and not _known(base.array):
-            return Named(arithmetic.integer_power(int(exponent.array))(base.array), base.axes)
+            return Named(functions.integer_power(int(exponent.array))(base.array), base.axes)
         return self.combined(node, _power, base, exponent)
 
     def call(self, node: ast.Call) -> Named:
         name = node.func.id  # type: ignore[attr-defined]
         parts = [self.value(argument) for argument in node.args]
         options = {keyword.arg: keyword.value for keyword in node.keywords}
-        if name in arithmetic.UNARY:
-            return self.combined(node, arithmetic.UNARY[name], parts[0])
+        if name in functions.UNARY:
+            return self.combined(node, functions.UNARY[name], parts[0])
         if name in _SEVERAL:
             return self.combined(node, _SEVERAL[name], *parts)
         if name in _EXTREMES and len(parts) > 1:
@@ -183,7 +183,7 @@ class _Evaluation:
                 self.refuse(node, f"reduces along '{chosen}'; the array has {', '.join(axes) or 'no axis'}")
             axes = [each for each in axes if each == chosen]
         if not axes and name in ("rms", "norm"):
-            return self.combined(node, arithmetic.UNARY["abs"], part)
+            return self.combined(node, functions.UNARY["abs"], part)
         if not axes:
             return part
         kept = tuple(each for each in part.axes if each not in axes)
@@ -222,7 +222,7 @@ class _Evaluation:
         is_known = _known(coordinate.array) and not isinstance(points.array, Tracer)
         if is_known:
             known = np.asarray(points.array)
-            if not interpolation.is_within(known, np.asarray(coordinate.array)):
+            if not functions.is_within(known, np.asarray(coordinate.array)):
                 self.refuse(
                     option, f"is beyond the values along {axis}, from {known[0]:g} to {known[-1]:g}; write one of these"
                 )
@@ -235,12 +235,12 @@ class _Evaluation:
     def at_time(self, node: ast.Call, part: Named) -> Named:
         series, kept = self.series(node, part)
         times, moment = self.times(node, "is a value at a time"), self.moment(node.args[1])
-        return Named(over_frames.value_at(series, times, moment), kept)
+        return Named(functions.value_at(series, times, moment), kept)
 
     def integral(self, node: ast.expr, part: Named, limits: Mapping[str | None, ast.expr]) -> Named:
         series, kept = self.series(node, part)
         given = {str(key): self.moment(limit) for key, limit in limits.items()}
-        return Named(over_frames.integral(series, self.times(node, "is an integral over time"), **given), kept)
+        return Named(functions.integral(series, self.times(node, "is an integral over time"), **given), kept)
 
     def over_frames(self, node: ast.expr, name: str, part: Named, after: ast.expr | None) -> Named:
         series, kept = self.series(node, part)
@@ -251,9 +251,9 @@ class _Evaluation:
         if after is not None:
             begin, times = self.moment(after), self.times(node, "has 'after'")
             interval = (times[-1] - times[0]) / jnp.sum(chosen)
-            chosen = chosen & (times >= begin - over_frames.ROUNDING * interval)
+            chosen = chosen & (times >= begin - functions.ROUNDING * interval)
         chosen = chosen.reshape(-1, *[1] * (series.ndim - 1))
-        return Named(over_frames.REDUCTIONS[name](series, chosen), kept)
+        return Named(functions.REDUCTIONS[name](series, chosen), kept)
 
     def moment(self, node: ast.expr) -> Any:
         """Return a value that is one number."""
@@ -304,16 +304,16 @@ def _known(*values: Any) -> bool:
 
 
 def _multiply(a: Any, b: Any) -> Any:
-    return a * b if _known(a, b) else arithmetic.multiply(*_arrays(a, b))
+    return a * b if _known(a, b) else functions.multiply(*_arrays(a, b))
 
 
 def _divide(a: Any, b: Any) -> Any:
-    return a / b if _known(a, b) else arithmetic.divide(*_arrays(a, b))
+    return a / b if _known(a, b) else functions.divide(*_arrays(a, b))
 
 
 def _power(a: Any, b: Any) -> Any:
     if not _known(a, b):
-        return arithmetic.power(*_arrays(a, b))
+        return functions.power(*_arrays(a, b))
     if isinstance(value := a**b, complex):
         raise ValueError("a root of a negative number")
     return value
@@ -354,13 +354,11 @@ _OPERATIONS: dict[type, Callable[..., Any]] = {
     ast.Div: _divide,
 }
 # Interpolation weights by name of the function.
-_INTERPOLATIONS = {"at": interpolation.weights, "cubic_at": interpolation.cubic_weights}
+_INTERPOLATIONS = {"at": functions.weights, "cubic_at": functions.cubic_weights}
 _EXTREMES = {"max": (jnp.maximum, jnp.max), "min": (jnp.minimum, jnp.min)}
 _SEVERAL = {
-    "atan2": lambda y, x: arithmetic.angle(*map(jnp.asarray, _arrays(y, x))),
-    "hypot": lambda x, y: arithmetic.UNARY["sqrt"](
-        arithmetic.square(jnp.asarray(x)) + arithmetic.square(jnp.asarray(y))
-    ),
+    "atan2": lambda y, x: functions.angle(*map(jnp.asarray, _arrays(y, x))),
+    "hypot": lambda x, y: functions.UNARY["sqrt"](functions.square(jnp.asarray(x)) + functions.square(jnp.asarray(y))),
     "clip": lambda x, low, high: jnp.minimum(jnp.maximum(*_arrays(x, low)), high),
     "where": lambda condition, one, other: jnp.where(condition, *_arrays(one, other)),
 }
@@ -379,8 +377,69 @@ def _mean(x: jax.Array, axes: Mapping[int, str]) -> jax.Array:
 _OVER_SPACE: dict[str, Callable[[jax.Array, Mapping[int, str]], jax.Array]] = {
     "mean": _mean,
     "sum": lambda x, axes: jnp.sum(x, tuple(axes)),
-    "rms": lambda x, axes: arithmetic.UNARY["sqrt"](_mean(arithmetic.square(x), axes)),
-    "norm": lambda x, axes: arithmetic.UNARY["sqrt"](jnp.sum(arithmetic.square(x), tuple(axes))),
+    "rms": lambda x, axes: functions.UNARY["sqrt"](_mean(functions.square(x), axes)),
+    "norm": lambda x, axes: functions.UNARY["sqrt"](jnp.sum(functions.square(x), tuple(axes))),
     "max": lambda x, axes: jnp.max(x, tuple(axes)),
     "min": lambda x, axes: jnp.min(x, tuple(axes)),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Expression:
+    """A checked expression.
+
+    Attributes:
+        syntax: the checked syntax tree.
+        where: file and key, for messages.
+    """
+
+    syntax: Syntax
+    where: str
+
+    def __call__(self, values: Mapping[str, Named | jax.Array | float]) -> Named:
+        """Return its value.
+
+        Args:
+            values: values of all its names; plain arrays are scalars without axes.
+
+        Raises:
+            UserError: if axes do not fit.
+        """
+        named = {
+            name: value if isinstance(value, Named) else Named(jnp.asarray(value)) for name, value in values.items()
+        }
+        for name in self.syntax.names:
+            if name not in named:
+                raise UserError(f"{self.where}: '{name}' is not known here{nearest(name, sorted(named))}")
+        return evaluate(self.syntax, named, self.where)
+
+
+def expression(
+    text: str, where: str = "expression", known: Collection[str] | None = None, *, is_condition: bool = False
+) -> Expression:
+    """Return the expression written in a text.
+
+    Args:
+        text: numbers, names, ``+ - * / **``, comparisons, ``and or not`` and functions, such as
+            ``"where(r < 1, (1 - r)**2, 0)"``.
+        where: file and key, for messages.
+        known: names that it may contain; ``None`` checks them only when it is evaluated.
+        is_condition: whether it is a condition, true or false, instead of a number.
+
+    Raises:
+        UserError: that marks the column of a mistake.
+    """
+    return Expression(parse(text, where, known, is_condition=is_condition), where)
+
+
+def constant(text: str, where: str) -> float:
+    """Return the value of an expression without names, such as 200 for ``"2*100"``, in double precision.
+
+    Raises:
+        UserError: if it is not such an expression, or its value is not finite.
+    """
+    with jax.enable_x64(True):
+        value = float(expression(text, where, known=())({}).array)
+    if not jnp.isfinite(value):
+        raise UserError(f"{where}: '{text}' is {value}; write a finite number")
+    return value

@@ -10,10 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
-from simkit.core.expressions.evaluation import Named, aligned
-from simkit.core.expressions.expression import Expression, expression
-from simkit.core.expressions.names import CONSTANTS, FUNCTIONS
-from simkit.core.expressions.syntax import dotted, parse, refuse
+from simkit.core.expressions.evaluation import Expression, Named, aligned, expression
+from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, dotted, parse, refuse
 from simkit.core.settings import FormulaText
 from simkit.core.simulation import Params
 from simkit.errors import Mistakes, UserError, one_line

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from simkit.core.expressions.syntax import parse
 from simkit.core.parameter import POSITIVE, UNBOUNDED, out_of_bounds
 from simkit.core.paths import below
 from simkit.core.settings.setting import Form, FormulaText, Setting, Settings, read, schema_of, shown
@@ -21,7 +22,7 @@ def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNB
 
     def check(value: Any, where: str) -> float:
         if isinstance(value, str):
-            from simkit.core.expressions.expression import constant
+            from simkit.core.expressions.evaluation import constant
 
             value = constant(value, where)
         if not _is_finite(value):
@@ -116,8 +117,6 @@ def condition(doc: str, default: Any = _REQUIRED) -> Setting:
     """Return a setting that is a condition, an expression with the value true or false, kept as `FormulaText`."""
 
     def check(value: Any, where: str) -> FormulaText:
-        from simkit.core.expressions.syntax import parse
-
         if not isinstance(value, str):
             raise UserError(
                 f'{where} = {shown(value)} is no condition; write a comparison in quotes, such as "y < 0.5"'
@@ -223,8 +222,6 @@ def formula_text(value: Any, where: str) -> FormulaText:
     Raises:
         UserError: if it is neither.
     """
-    from simkit.core.expressions.syntax import parse
-
     if _is_finite(value):
         return FormulaText(repr(float(value)), where)
     if not isinstance(value, str):

@@ -5,15 +5,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from simkit.export.onnx import tracing
-from simkit.export.onnx.comparisons import choose
-from simkit.export.onnx.convert import run
-from simkit.export.onnx.equations import Aval, Equation
-from simkit.export.onnx.graph import Graph, Node, Scope, Tensor
+from simkit.export.onnx.arithmetic import choose
+from simkit.export.onnx.convert import Value, parts_of, run
+from simkit.export.onnx.graph import Graph
+from simkit.export.onnx.nodes import Node, Scope, Tensor
 from simkit.export.onnx.reductions import any_of
 from simkit.export.onnx.registry import primitive
 from simkit.export.onnx.shapes import row
-from simkit.export.onnx.tracing import Program
-from simkit.export.onnx.values import Value, parts_of
+from simkit.export.onnx.tracing import Aval, Equation, Program
 
 
 @primitive("custom_linear_solve", whole=True)

@@ -1,4 +1,4 @@
-"""Elementary functions: by the runtime's kernels where these are accurate, else by formulas built on them."""
+"""Elementary and special functions."""
 
 import functools
 import math
@@ -7,11 +7,13 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from simkit.export.onnx.convert import inline
-from simkit.export.onnx.equations import Equation
-from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.onnx.graph import Graph
+from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.registry import primitive
+from simkit.export.onnx.tracing import Equation
 
 _KERNELS = {"exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tanh": "Tanh"}
 
@@ -179,3 +181,129 @@ def asin(x: Any) -> Any:
 def acos(x: Any) -> Any:
     """``2 atan2(sqrt(1 - x), sqrt(1 + x))``."""
     return 2 * jnp.arctan2(jnp.sqrt(1 - x), jnp.sqrt(1 + x))
+
+
+@functools.cache
+def _erfc_series(terms: int = 30) -> tuple[float, ...]:
+    """Return Chebyshev coefficients of ``log(erfc(z) exp(z^2) / t)`` in ``2 t - 1``, with ``t = 2 / (2 + z)``.
+
+    The form of Numerical Recipes, 3rd edition, section 6.2.2; the coefficients are fitted to SciPy's ``erfcx``.
+    """
+    from scipy.special import erfcx
+
+    nodes = np.cos(np.pi * (np.arange(200) + 0.5) / 200)
+    t = (nodes + 1) / 2
+    values = np.log(erfcx(2 / t - 2) / t)
+    series = np.polynomial.chebyshev.chebfit(nodes, values, terms)
+    return tuple(float(coefficient) for coefficient in series)
+
+
+def _chebyshev(x: Any, series: tuple[float, ...]) -> Any:
+    """Return a Chebyshev series by Clenshaw's recurrence (doi:10.1090/S0025-5718-1955-0071856-0)."""
+    later, last = 0.0, 0.0
+    for coefficient in reversed(series[1:]):
+        later, last = 2 * x * later - last + coefficient, later
+    return x * later - last + series[0]
+
+
+@formula("erfc")
+def erfc(x: Any) -> Any:
+    """``t exp(-z^2 + series)`` for ``z = |x|``, and ``2 -`` that for negative ``x``."""
+    wide = x.astype(jnp.float64)
+    z = jnp.abs(wide)
+    t = 2 / (2 + jnp.minimum(z, 1e3))
+    tail = t * jnp.exp(_chebyshev(2 * t - 1, _erfc_series()) - z * z)
+    return jnp.where(wide < 0, 2 - tail, tail).astype(x.dtype)
+
+
+@formula("erf")
+def erf(x: Any) -> Any:
+    """``2 x exp(-x^2) / sqrt(pi) sum (2 x^2)^n / (2 n + 1)!!`` for ``|x| < 1`` (Abramowitz and Stegun 7.1.6)."""
+    wide = x.astype(jnp.float64)
+    near = jnp.abs(wide) < 1
+    z = jnp.where(near, wide, 0)
+    series = 0.0
+    for order in reversed(range(20)):
+        series = 1 + series * (2 * z * z) / (2 * order + 3)
+    inner = 2 / math.sqrt(math.pi) * z * jnp.exp(-z * z) * series
+    return jnp.where(near, inner, 1 - lax.erfc(wide)).astype(x.dtype)
+
+
+@formula("erf_inv")
+def erf_inv(x: Any) -> Any:
+    """Winitzki's approximation (2008), then three steps of Halley's method, on erfc for ``|x| >= 1/2``.
+
+    There ``1 - |x|`` is exact (Sterbenz), so that its relative error does not limit the result near 1.
+    """
+    wide = x.astype(jnp.float64)
+    size = jnp.abs(wide)
+    inside = size < 1
+    y = jnp.where(inside, size, 0.5)
+    rest = 1 - y
+    # log(1 - y^2) as the sum over both factors, without cancellation near y = 1.
+    logarithm = jnp.log(rest) + jnp.log1p(y)
+    a = 0.147
+    b = 2 / (math.pi * a) + logarithm / 2
+    z = jnp.sqrt(jnp.maximum(jnp.sqrt(b * b - logarithm / a) - b, 0))
+    for _ in range(3):
+        error = jnp.where(y < 0.5, lax.erf(z) - y, rest - lax.erfc(z))
+        step = error * (math.sqrt(math.pi) / 2) * jnp.exp(z * z)
+        z = z - step / (1 + z * step)
+    result = jnp.sign(wide) * jnp.where(inside, z, jnp.inf)
+    return jnp.where((size > 1) | jnp.isnan(size), jnp.nan, result).astype(x.dtype)
+
+
+# Lanczos' series for g = 607/128 and 15 terms (Godfrey 2001), relative error below 1e-15 on the right half plane.
+_G = 607 / 128
+_LANCZOS = (
+    0.99999999999999709182,
+    57.156235665862923517,
+    -59.597960355475491248,
+    14.136097974741747174,
+    -0.49191381609762019978,
+    0.33994649984811888699e-4,
+    0.46523628927048575665e-4,
+    -0.98374475304879564677e-4,
+    0.15808870322491248884e-3,
+    -0.21026444172410488319e-3,
+    0.21743961811521264320e-3,
+    -0.16431810653676389022e-3,
+    0.84418223983852743293e-4,
+    -0.26190838401581408670e-4,
+    0.36899182659531622704e-5,
+)
+
+
+@formula("lgamma")
+def lgamma(x: Any) -> Any:
+    """Lanczos' series, with Euler's reflection formula for ``x < 1/2``."""
+    wide = x.astype(jnp.float64)
+    reflected = wide < 0.5
+    z = jnp.where(reflected, 1 - wide, wide) - 1
+    series = _LANCZOS[0] + sum(c / (z + i) for i, c in enumerate(_LANCZOS[1:], start=1))
+    t = z + _G + 0.5
+    right = math.log(math.sqrt(2 * math.pi)) + (z + 0.5) * jnp.log(t) - t + jnp.log(series)
+    fraction = jnp.abs(wide - jnp.round(wide))
+    left = jnp.log(math.pi / jnp.sin(math.pi * jnp.where(reflected, fraction, 0.5))) - right
+    result = jnp.where(reflected, left, right)
+    return jnp.where(jnp.isinf(wide), jnp.inf, result).astype(x.dtype)
+
+
+@formula("digamma")
+def digamma(x: Any) -> Any:
+    """Ten steps of ``psi(x) = psi(x + 1) - 1 / x``, then the asymptotic series (Abramowitz and Stegun 6.3.18)."""
+    wide = x.astype(jnp.float64)
+    reflected = wide < 0.5
+    z = jnp.where(reflected, 1 - wide, wide)
+    shift = sum(1 / (z + i) for i in range(10))
+    w = z + 10
+    inverse = 1 / (w * w)
+    series = 0.0
+    for term in (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12):
+        series = inverse * (term + series)
+    right = jnp.log(w) - 0.5 / w - series - shift
+    distance = wide - jnp.round(wide)
+    pole = reflected & (distance == 0)
+    angle = math.pi * jnp.where(reflected & ~pole, distance, 0.25)
+    left = right - math.pi * jnp.cos(angle) / jnp.sin(angle)
+    return jnp.where(pole, jnp.nan, jnp.where(reflected, left, right)).astype(x.dtype)

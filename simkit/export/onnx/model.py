@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.export.onnx.graph import Graph, Node, Scope, Tensor
+from simkit.export.onnx.graph import Graph
+from simkit.export.onnx.nodes import Node, Scope, Tensor
 
 # The first operator set with BitCast.
 OPSET = 26

@@ -33,7 +33,7 @@ def primitive(*names: str, each: bool = False, whole: bool = False) -> Callable[
     Args:
         *names: of the primitives.
         each: whether the function only moves elements, so that it applies to each part of complex numbers and keys.
-        whole: whether the function takes and returns `simkit.export.onnx.values.Value`.
+        whole: whether the function takes and returns `simkit.export.onnx.convert.Value`.
     """
 
     def register(function: Converter) -> Converter:

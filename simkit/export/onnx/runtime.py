@@ -15,11 +15,11 @@ import numpy as np
 from simkit.errors import UserError, one_line
 from simkit.export.onnx import tracing
 from simkit.export.onnx.control import each_member
-from simkit.export.onnx.convert import run
-from simkit.export.onnx.equations import Aval
-from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.onnx.convert import joined, parts_of, run, split
+from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.model import MISSING, Port, count_nodes, model_of
-from simkit.export.onnx.values import joined, parts_of, split
+from simkit.export.onnx.nodes import Tensor
+from simkit.export.onnx.tracing import Aval
 from simkit.interop import check_fit, refuse_masked
 
 # Smallest result, in bytes, whose memory is shared with JAX instead of copied.

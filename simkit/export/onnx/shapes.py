@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from simkit.export.onnx import axis_maps, tracing
-from simkit.export.onnx.equations import Equation
-from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.onnx.convert import Value, constant, parts_of
+from simkit.export.onnx.graph import Graph
+from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.values import Value, constant, parts_of
+from simkit.export.onnx.tracing import Equation
 
 
 @primitive("optimization_barrier", "copy", "copy_p", "name", "stop_gradient", "device_put", "pvary", whole=True)

@@ -1,4 +1,4 @@
-"""Traced functions as programs of equations: the only module that depends on how JAX stores them (its jaxprs)."""
+"""Traced programs: equations, their inputs and outputs, loops, branches and calls."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -7,12 +7,56 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src import source_info_util
+from jax._src.interpreters import partial_eval as private_partial_eval
 from jax.core import Tracer
+from jax.interpreters import partial_eval
 
 from simkit.core.dependence import sizes_of_scan
-from simkit.core.whole_arrays import whole_arrays
+from simkit.core.formulation import whole_arrays
 from simkit.errors import UserError
-from simkit.export.onnx.equations import Aval, Equation
+
+
+@dataclasses.dataclass(frozen=True)
+class Aval:
+    """Shape and type of a value.
+
+    Attributes:
+        shape: its size in each dimension.
+        dtype: NumPy's type of its elements; for random keys uint32.
+        key: the random number generator of random keys, ``None`` for other arrays.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    key: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Equation:
+    """One application of a primitive.
+
+    Attributes:
+        name: of the primitive.
+        params: its static parameters.
+        inputs: shape and type of each argument.
+        outputs: shape and type of each result.
+        where: source line of the user's program, ``"file.py:12"``, or empty.
+        raw: the equation of the jaxpr.
+    """
+
+    name: str
+    params: dict[str, Any]
+    inputs: tuple[Aval, ...]
+    outputs: tuple[Aval, ...]
+    where: str
+    raw: Any
+
+    @property
+    def out(self) -> Aval:
+        """The first result."""
+        return self.outputs[0]
+
 
 # Parameters under which JAX's versions store the program that a primitive calls.
 _CALLED = ("call_jaxpr", "jaxpr", "fun_jaxpr", "call")
@@ -324,8 +368,6 @@ def _sized(shape: Any, dtype: Any) -> Aval:
 
 def _lowered(closed: Any) -> Any:
     """Return a jaxpr without high-level primitives, which newer versions of JAX define by others."""
-    from jax.interpreters import partial_eval
-
     if getattr(closed, "is_high", False):
         return partial_eval.lower_jaxpr2(closed)  # pyright: ignore[reportAttributeAccessIssue]
     return closed
@@ -339,20 +381,16 @@ def _uses(program: Program, name: str) -> bool:
 
 
 def _without_dead_code(closed: Any) -> Program:
-    from jax._src.interpreters import partial_eval
-
     program = Program(closed)
-    if hasattr(partial_eval, "dce_jaxpr_consts"):
+    if hasattr(private_partial_eval, "dce_jaxpr_consts"):
         used = [True] * len(program.outputs)
-        smaller, kept, _ = partial_eval.dce_jaxpr_consts(program.jaxpr, used, instantiate=True)
+        smaller, kept, _ = private_partial_eval.dce_jaxpr_consts(program.jaxpr, used, instantiate=True)
         constants = [value for (_, value), keep in zip(program.constants, kept, strict=True) if keep]
         return Program(smaller, constants)
     return program
 
 
 def _line(raw: Any) -> str:
-    from jax._src import source_info_util
-
     try:
         frame = source_info_util.user_frame(raw.source_info.traceback)
     except (AttributeError, TypeError):

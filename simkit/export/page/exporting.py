@@ -1,33 +1,216 @@
-"""Export of a simulation as a page that computes it, with its programs compared with JAX."""
+"""Export of a simulation as a page that computes it: preview, sliders, document, comparison with JAX."""
 
+import base64
 import dataclasses
+import gzip
+import hashlib
+import html
+import json
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
+from simkit import __version__
+from simkit.core.converge import with_room
+from simkit.core.parameter import POSITIVE
 from simkit.core.precision import precision
-from simkit.core.simulation import draws
+from simkit.core.rollout import recorded
+from simkit.core.simulation import Simulation, draws
 from simkit.core.status import MESSAGES, Status, failed, stops
 from simkit.errors import UserError
 from simkit.export.onnx.model import count_of, graphs_of
-from simkit.export.page.document import document
 from simkit.export.page.drawing import clock_of, diagnostics_of, drawing_of
-from simkit.export.page.preview import Preview, preview_of
 from simkit.export.page.runtime import VERSION, runtime_files
-from simkit.export.page.sliders import sliders_of
 from simkit.export.programs import comparison, runtimes
 from simkit.export.programs.comparison import Difference, differences
 from simkit.export.programs.exporting import Request, references
-from simkit.export.programs.functions import PARTS, Program, part_of, program_of
-from simkit.export.programs.onnx_model import to_onnx
+from simkit.export.programs.functions import PARTS, Port, Program, part_of, program_of
+from simkit.export.programs.runtimes import to_onnx
 from simkit.export.replacing import check_replaceable
 from simkit.render.color import check_scenario
+from simkit.render.style import shown_unit
+from simkit.render.views import Clip
 from simkit.scenario.build import build
 from simkit.storage.files import make_folder, write_bytes
 
 if TYPE_CHECKING:
     from simkit.scenario.scenario import Scenario
+
+
+# An array with more entries has no sliders.
+MOST_ENTRIES = 12
+# Ratio of the ends of a range above which its scale is logarithmic.
+_WIDE = 50.0
+# Ratio of the end of an unbounded range to the default value.
+_REACH = 10.0
+
+
+def sliders_of(ports: Sequence[Port], values: Sequence[np.ndarray], live: Collection[str]) -> dict[str, Any]:
+    """Return the inputs and sliders of a page's parameters as plain data.
+
+    Args:
+        ports: of the parameters.
+        values: their defaults, in the same order.
+        live: names of the parameters that a step or a picture depends on; the others act on the initial state only.
+
+    Returns:
+        ``inputs``, the parameters' names, shapes and defaults; ``sliders``, one for each number of small finite
+        arrays; and ``without_slider``, labels of the other arrays.
+    """
+    inputs, sliders, without = [], [], []
+    for port, value in zip(ports, values, strict=True):
+        numbers = [float(number) for number in np.ravel(value)]
+        inputs.append({"name": port.name, "dtype": port.dtype, "shape": list(port.shape), "default": numbers})
+        label = port.name.removeprefix("params.")
+        if len(numbers) > MOST_ENTRIES or not all(map(math.isfinite, numbers)):
+            without.append(label)
+            continue
+        for index, entry in enumerate(np.ndindex(*port.shape)):
+            low, high = port.bounds or (-math.inf, math.inf)
+            first, last = _range(numbers[index], low, high)
+            sliders.append(
+                {
+                    "input": port.name,
+                    "index": index,
+                    "label": label + (f"[{', '.join(map(str, entry))}]" if entry else ""),
+                    "unit": shown_unit(port.unit),
+                    "doc": port.doc,
+                    "default": numbers[index],
+                    "low": low if math.isfinite(low) else None,
+                    "high": high if math.isfinite(high) else None,
+                    "first": first,
+                    "last": last,
+                    "logarithmic": first > 0 and last / first > _WIDE,
+                    "live": port.name in live,
+                }
+            )
+    return {"inputs": inputs, "sliders": sliders, "without_slider": without}
+
+
+def _range(default: float, low: float, high: float) -> tuple[float, float]:
+    """Return the ends of a slider: finite bounds, otherwise values near the default.
+
+    Args:
+        default: initial value.
+        low: lower bound, or minus infinity.
+        high: upper bound, or infinity.
+    """
+    size = abs(default) or 1.0
+    first, last = low, high
+    if low == POSITIVE[0]:
+        # Any positive number is allowed: begin at a tenth of the default.
+        first = min(default, last) / _REACH if math.isfinite(last) else size / _REACH
+    if not math.isfinite(first):
+        first = -size if default <= 0 or math.isfinite(last) else -default
+        first = min(first, default)
+    if not math.isfinite(last):
+        last = _REACH * size if first > 0 else max(2 * size, 2 * first)
+    return first, max(last, default)
+
+
+# In the order in which they run: each uses declarations of those before it.
+SCRIPTS = (
+    *("runtime.js", "simulation.js", "colors.js", "axes.js", "field.js", "particles.js", "camera.js", "solids.js"),
+    *("bodies.js", "side.js", "chart.js", "controls.js", "main.js"),
+)
+
+
+def document(texts: Mapping[str, str], description: Any, blocks: Mapping[str, bytes]) -> bytes:
+    """Return the page as bytes of HTML.
+
+    Its content security policy allows only the script and the style in the file, and no request of any kind.
+
+    Args:
+        texts: plain text of the placeholders in ``page.html``: ``title``, ``summary``, ``scenario``, ``precision``,
+            ``runtime_version``.
+        description: plain data for the script.
+        blocks: binary blocks by element identifier.
+    """
+    script = '"use strict";\n(() => {\n' + "\n".join(_file(name) for name in SCRIPTS) + "\n})();\n"
+    style = _file("style.css")
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)} 'wasm-unsafe-eval' blob:; style-src {_hash(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    parts = {name: html.escape(text) for name, text in {**texts, "version": __version__}.items()} | {
+        "policy": policy,
+        "style": style,
+        "script": script,
+        "description": _json(description),
+        "blocks": "\n".join(_block(name, data) for name, data in blocks.items()),
+    }
+    # One pass, so that braces in an inserted text are not replaced again.
+    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _file("page.html")).encode()
+
+
+def _file(name: str) -> str:
+    return (resources.files("simkit.export.page") / "web" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _json(value: Any) -> str:
+    """Return JSON without the characters of HTML markup, so that it cannot end the element that holds it."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
+
+
+def _block(name: str, data: bytes) -> str:
+    packed = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
+    return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
+
+
+@dataclasses.dataclass(frozen=True)
+class Preview:
+    """A finished run.
+
+    Attributes:
+        simulation: with the buffer capacities that the run needed.
+        clip: frames, diagnostics and drawing settings.
+    """
+
+    simulation: Simulation
+    clip: Clip
+
+
+def preview_of(scenario: "Scenario", simulation: Simulation) -> Preview:
+    """Run a scenario to its end in memory.
+
+    Args:
+        scenario: for steps, seed and drawing settings.
+        simulation: built from the scenario.
+
+    Raises:
+        UserError: if the run fails, or the simulation has several members.
+    """
+    run, key = scenario.run, jax.random.key(scenario.run.seed)
+    simulation.check_values(simulation.params, key)
+
+    def attempt(simulation: Simulation, _: object) -> tuple:
+        state, found = jax.jit(recorded(simulation, run.steps, run.every))(simulation.params, key)
+        return state, found.status, (simulation, found)
+
+    simulation, found = with_room(simulation, attempt)
+    status = np.asarray(found.status)
+    if status.ndim > 1:
+        raise UserError(f"{scenario.name} has several members, and a page shows one simulation; leave them out")
+    if failed(status[-1]):
+        raise UserError(f"{scenario.name} {MESSAGES[Status(int(status[-1]))]}; a page begins with a run that succeeds")
+    stored = np.asarray(found.stored)
+    frames = {name: np.asarray(array)[stored] for name, array in found.observed.items()}
+    diagnostics = {name: np.asarray(array)[stored] for name, array in found.diagnosed.items()}
+    coordinates = {name: np.asarray(values) for name, values in simulation.coordinates.items()}
+    units = {name: quantity.unit for name, quantity in simulation.quantities.items()}
+    return Preview(simulation, Clip(frames, diagnostics, coordinates, scenario.title, scenario.render, units))
+
 
 # Largest size of a page, bytes.
 _LARGEST = 200 << 20

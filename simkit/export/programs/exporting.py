@@ -13,11 +13,10 @@ from simkit.core.status import Status
 from simkit.errors import UserError, nearest
 from simkit.export.programs import comparison, runtimes
 from simkit.export.programs import folder as folders
-from simkit.export.programs.derivative import check_derivative
-from simkit.export.programs.functions import FORMS, Program, program_of
-from simkit.export.programs.onnx_model import to_onnx
-from simkit.export.programs.ports import KEY
-from simkit.export.programs.stand_alone import stand_alone
+from simkit.export.programs.comparison import check_derivative
+from simkit.export.programs.folder import stand_alone
+from simkit.export.programs.functions import FORMS, KEY, Program, program_of
+from simkit.export.programs.runtimes import to_onnx
 from simkit.export.programs.verification import Report, RuntimeReport, compared, write_report
 from simkit.export.targets.operators import Operators
 from simkit.scenario.build import build

@@ -13,7 +13,7 @@ from simkit.export.onnx.model import count_of
 from simkit.export.programs import folder as folders
 from simkit.export.programs import runtimes
 from simkit.export.programs.comparison import Difference, differences, worst_of
-from simkit.export.programs.onnx_model import loaded
+from simkit.export.programs.runtimes import loaded
 from simkit.storage.files import write_json
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from simkit.errors import UserError, nearest, one_line
 from simkit.export.onnx.model import OPSET, graphs_of, onnx_package
 from simkit.export.targets.replacements import sufficient
-from simkit.scenario.toml import parse_toml
+from simkit.scenario.checks import parse_toml
 from simkit.storage.files import DamagedFileError, read_bytes
 
 OLDEST_OPSET = 13

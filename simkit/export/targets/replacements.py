@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.model import onnx_package
+from simkit.export.onnx.nodes import Tensor
 
 type Inputs = list[Tensor]
 type Shape = tuple[int, ...]

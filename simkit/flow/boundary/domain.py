@@ -1,21 +1,21 @@
-"""Domain of a flow: a grid, and the kind of each of its sides."""
+"""Domain of a flow: a grid, the kind of each of its sides, and the velocities and pressures given on them."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
+from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
-from simkit.flow.arrays import Velocity, end, like, with_end
-from simkit.flow.boundary.given import BoundaryVelocity, on_side
-from simkit.flow.boundary.place import Place
+from simkit.flow.boundary.side_data import Boundary, BoundaryVelocity, Place, on_side, with_values
 from simkit.flow.boundary.sides import SIDES, Side
-from simkit.flow.grid import Axis, Grid
+from simkit.flow.grid import Axis, Grid, Velocity, end, like, with_end
 
 type Sides = tuple[Side, Side]
-
 WALL_SLOPES = ("parabola", "symmetric")
 
 
@@ -230,3 +230,141 @@ def prescribe(
 
 def _face_shape(domain: Domain, axis: int) -> tuple[int, ...]:
     return tuple(1 if i == axis else n for i, n in enumerate(domain.grid.cells))
+
+
+def velocity_on_sides(boundary: Boundary | None, domain: Domain, params: Params, time: jax.Array) -> BoundaryVelocity:
+    """Return the checked velocity on the sides at a time, with the sides' own values; at rest by default.
+
+    Args:
+        boundary: ``(params, time) -> velocity on the sides``; ``None`` for sides at rest.
+        domain: the domain.
+        params: parameters.
+        time: the time.
+
+    Raises:
+        UserError: if a side is given a component that its kind does not use.
+    """
+    given = no_motion(domain) if boundary is None else checked_boundary(boundary(params, time), domain)
+    return with_values(given, domain.sides, params, time)
+
+
+def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelocity:
+    """Return the velocity on the sides, after checking that each given number is used by its side.
+
+    A wall uses the tangential velocity, an inflow the whole velocity; a free-slip side and an outflow use none, see
+    `simkit.flow.boundary.sides.side.Side`. A component that a side does not use must be the Python number 0, not a
+    traced array.
+
+    Args:
+        boundary: ``boundary[axis] = (lower, upper)``, for each side one number or array per component; None where the
+            axis is periodic.
+        domain: the domain.
+
+    Raises:
+        UserError: if an entry is missing, superfluous or unused; names the side.
+    """
+    dimension = domain.grid.dimension
+    if not isinstance(boundary, tuple | list) or len(boundary) != dimension:
+        raise UserError(
+            f"boundary gives {entries_of(boundary)}; give one pair of sides for each of the {dimension} axes"
+        )
+    for axis, pair in enumerate(boundary):
+        name = "xyz"[axis]
+        if domain.sides[axis] is None:
+            if pair is not None:
+                raise UserError(f"boundary[{axis}] is given, but axis {name} is periodic and has no sides; give None")
+            continue
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise UserError(f"boundary[{axis}] gives {entries_of(pair)}; axis {name} has a lower and an upper side")
+        for side, given in enumerate(pair):
+            what = domain.side(axis, side)
+            here = f"{domain.place(axis, side).name}, which is of kind '{what.kind}',"
+            if not isinstance(given, tuple | list) or len(given) != dimension:
+                raise UserError(f"boundary gives {entries_of(given)} for {here} and not {dimension} components")
+            for component, value in enumerate(given):
+                used = what.enters if component == axis else what.takes_along
+                if not used and not _is_zero(value):
+                    raise UserError(
+                        f"boundary gives {here} a velocity along {'xyz'[component]}, which it does not use; give the "
+                        f"number 0{', or make the side an inflow' if component == axis else ''}"
+                    )
+    return boundary
+
+
+def entries_of(value: object) -> str:
+    """Return how many entries a tuple or list has, or the value itself, for a message."""
+    return f"{len(value)} entries" if isinstance(value, tuple | list) else repr(value)
+
+
+def _is_zero(value: Any) -> bool:
+    return not isinstance(value, Tracer) and not np.any(np.asarray(value))
+
+
+# For each axis the pressure on its lower and upper side, numbers or arrays of one layer; None where it is periodic.
+type PressureOnSides = tuple[tuple[jax.Array | float, jax.Array | float] | None, ...]
+type SidePressure = Callable[[Params, jax.Array], PressureOnSides]
+
+
+def pressure_on_sides(given: SidePressure | None, domain: Domain, params: Params, time: jax.Array) -> PressureOnSides:
+    """Return the pressure on the sides at a time, checked; zero by default.
+
+    Args:
+        given: ``(params, time) -> pressure``; None for zero on every open side.
+        domain: the domain.
+        params: parameters.
+        time: the time.
+
+    Raises:
+        UserError: if an entry is missing, or given for a side that does not use it; names the side.
+    """
+    if given is None:
+        return tuple(None if pair is None else (0.0, 0.0) for pair in domain.sides)
+    found = given(params, time)
+    dimension = domain.grid.dimension
+    if not isinstance(found, tuple | list) or len(found) != dimension:
+        raise UserError(
+            f"side_pressure gives {entries_of(found)}; give one pair of sides for each of the {dimension} axes"
+        )
+    for axis, pair in enumerate(found):
+        if domain.sides[axis] is None:
+            if pair is not None:
+                raise UserError(f"side_pressure[{axis}] is given, but axis {'xyz'[axis]} is periodic; give None")
+            continue
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise UserError(
+                f"side_pressure[{axis}] gives {entries_of(pair)}; axis {'xyz'[axis]} has a lower and an upper side"
+            )
+        for side, value in enumerate(pair):
+            if not domain.side(axis, side).gives_pressure and (isinstance(value, Tracer) or np.any(np.asarray(value))):
+                raise UserError(
+                    f"side_pressure is given on {domain.place(axis, side).name}, which is of kind "
+                    f"'{domain.side(axis, side).kind}'; give the number 0, or make the side a 'pressure' side"
+                )
+    return found
+
+
+def pushed(acceleration: Velocity, pressure: PressureOnSides, domain: Domain) -> Velocity:
+    """Return an acceleration on all faces, with the part due to the pressure on the open sides added.
+
+    The distance between a side and the nearest centers is half a cell, so that the pressure P on the side adds
+    ``2 P/width`` to the acceleration into the domain. The part due to the pressure at the centers is subtracted by
+    `simkit.flow.operators.differences.gradient`.
+
+    Args:
+        acceleration: of each component, on all faces.
+        pressure: on the sides.
+        domain: the domain.
+    """
+    return tuple(pushed_along(i, f, pressure, domain) for i, f in enumerate(acceleration))
+
+
+def pushed_along(axis: int, f: jax.Array, pressure: PressureOnSides, domain: Domain) -> jax.Array:
+    """Return the component of `pushed` along an axis."""
+    for side in (0, 1):
+        pair = pressure[axis]
+        if pair is None or not domain.is_open(axis)[side]:
+            continue
+        place = domain.place(axis, side)
+        layer = end(f, axis, side) - place.outward * 2 / place.width * like(f, pair[side])
+        f = with_end(f, layer, axis, side)
+    return f

@@ -1,14 +1,53 @@
-"""Ghost layers: the velocity with one or two more points on every side, so that stencils are plain array slices."""
+"""Ghost layers and one-sided slopes at the sides of a domain, so that stencils are plain array slices."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.arrays import Velocity, end, like
 from simkit.flow.boundary.domain import Domain
-from simkit.flow.boundary.given import BoundaryVelocity
-from simkit.flow.boundary.slopes import side_slope
+from simkit.flow.boundary.side_data import BoundaryVelocity, on_side, values_on
+from simkit.flow.grid import Velocity, end, like
 from simkit.flow.operators.differences import joined
+
+type Share = jax.Array | float | None
+
+
+def side_slope(
+    f: jax.Array, component: int, axis: int, side: int, boundary: BoundaryVelocity, domain: Domain
+) -> jax.Array | None:
+    """Return the derivative of a component of the velocity along an axis on one of its sides, as one layer.
+
+    None if there is no shear.
+
+    Args:
+        f: the component, on its faces.
+        component: index of the velocity component.
+        axis: another axis, bounded.
+        side: 0 for the lower, 1 for the upper.
+        boundary: velocity on the sides.
+        domain: the domain.
+    """
+    what = domain.side(axis, side)
+    given, values = on_side(boundary, axis, side)[component], values_on(boundary, axis, side, what)
+    return what.slope(f, component, given, domain.place(axis, side), values)
+
+
+def side_shares(component: int, axis: int, boundary: BoundaryVelocity, domain: Domain) -> tuple[Share, Share]:
+    """Return the shares of the slope at a wall on the lower and upper side of a bounded axis, see `Side.share`.
+
+    Args:
+        component: of the velocity, along the sides.
+        axis: across them.
+        boundary: velocity on the sides.
+        domain: the domain.
+    """
+
+    def share(side: int) -> Share:
+        what = domain.side(axis, side)
+        return what.share(component, domain.place(axis, side), values_on(boundary, axis, side, what))
+
+    return share(0), share(1)
+
 
 type Surrounded = tuple[jax.Array, ...]
 
@@ -17,9 +56,9 @@ def surround(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain, lay
     """Return every component with a ghost point at both ends of each axis, except its own axis if that is bounded.
 
     On a periodic axis ghost points are those of the other end. Beyond a side they continue the tangential velocity
-    with its slope there, see `simkit.flow.boundary.slopes.side_slope`; beyond an open side also the normal velocity,
-    without a slope. Differences and means of neighbors, see `step` and `middle`, then give slopes and values on every
-    face.
+    with its slope there, see `simkit.flow.boundary.ghost_layers.side_slope`; beyond an open side also the normal
+    velocity, without a slope. Differences and means of neighbors, see `step` and `middle`, then give slopes and values
+    on every face.
 
     Args:
         velocity: components on their faces.

@@ -1,4 +1,4 @@
-"""Numbers and fields that describe a flow."""
+"""Numbers and fields that describe a flow, its stream function, and their units."""
 
 import math
 from collections.abc import Callable
@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.arrays import Velocity, like
+from simkit.core.simulation import Quantity, over, raised
 from simkit.flow.boundary.domain import Domain
-from simkit.flow.boundary.given import BoundaryVelocity
-from simkit.flow.grid import Axis, Grid
+from simkit.flow.boundary.side_data import BoundaryVelocity
+from simkit.flow.grid import Axis, Grid, Velocity, end, like
 from simkit.flow.operators.differences import at_centers, inside, mean_at_centers, total
 from simkit.flow.operators.diffusion import shear
 
@@ -90,3 +90,67 @@ def interpolate(profile: jax.Array, position: float, axis: Axis) -> jax.Array:
     points = axis.centers[nearest]
     weights = [math.prod((position - o) / (y - o) for o in np.delete(points, i)) for i, y in enumerate(points)]
     return jnp.sum(profile[nearest] * like(profile, weights))
+
+
+def stream_function(velocity: Velocity, grid: Grid) -> jax.Array:
+    """Return psi on the corners of the cells of a plane domain, with ``u = d psi/dy`` and ``v = -d psi/dx``.
+
+    It is zero on the corner at the lower ends of both axes. Along the lower side it follows from the flow through that
+    side, and from there upward from ``u``: what flows between two corners is the difference of their values. Around
+    a periodic axis it changes by the net flow across the axis.
+
+    Args:
+        velocity: components on their faces, without divergence.
+        grid: the grid, of two axes.
+
+    Returns:
+        Values at the `Axis.points` of both axes, the inverse of `simkit.flow.operators.differences.curl`.
+    """
+    u, v = velocity
+    x, y = grid.axes
+    # On a periodic axis the points are the upper faces of the cells, and the last is the lowest one, too.
+    below = -jnp.cumsum(end(v, 1, 1 if y.periodic else 0) * like(v, grid.along(x.widths, 0)), axis=0)
+    upward = jnp.cumsum(u * like(u, grid.along(y.widths, 1)), axis=1)
+    below = below if x.periodic else jnp.pad(below, ((1, 0), (0, 0)))
+    return below + (upward if y.periodic else jnp.pad(upward, ((0, 0), (1, 0))))
+
+
+def flow_quantities(length: str = "1", velocity: str = "1", time: str = "", rate: str = "") -> dict[str, Quantity]:
+    """Return units and meanings of the quantities that flows have in common, by name.
+
+    Args:
+        length: unit of length.
+        velocity: unit of velocity.
+        time: unit of time; by default length over velocity.
+        rate: unit of inverse time; by default velocity over length.
+    """
+    time, rate = time or over(length, velocity), rate or over(velocity, length)
+    square = raised(velocity, 2)
+    table = {
+        "time": (time, "time"),
+        "x": (length, "position along x"),
+        "y": (length, "position along y"),
+        "x_face": (length, "position of cell faces along x"),
+        "y_face": (length, "position of cell faces along y"),
+        "y_cell": (length, "position along y"),
+        "x_cell": (length, "position along x"),
+        "side_velocity": (velocity, "velocity of the left, right, lower and upper side along itself"),
+        "u": (velocity, "velocity along x"),
+        "v": (velocity, "velocity along y"),
+        "speed": (velocity, "speed"),
+        "vorticity": (rate, "vorticity"),
+        "profile": (velocity, "mean velocity along x at each height"),
+        "body_distance": (length, "distance from the body, negative inside"),
+        "bulk_velocity": (velocity, "flow rate per unit area"),
+        "centerline_velocity": (velocity, "mean velocity at mid-height"),
+        "largest_velocity": (velocity, "largest speed"),
+        "kinetic_energy": (square, "mean kinetic energy per unit mass"),
+        "wall_shear_stress": (square, "shear stress on the lower wall over density"),
+        "pressure_gradient": (over(square, length), "driving pressure gradient over density"),
+        "net_force": (over(square, length), "drive less friction on the walls, per unit mass"),
+        "divergence": (rate, "largest divergence of the velocity"),
+        "courant_number": ("1", "Courant number of advection"),
+        "poiseuille_deviation": (velocity, "largest distance of the profile from the steady one"),
+        "velocity_error": (velocity, "largest distance from the exact velocity"),
+    }
+    return {name: Quantity(unit, doc) for name, (unit, doc) in table.items()}

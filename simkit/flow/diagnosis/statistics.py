@@ -10,11 +10,9 @@ import numpy as np
 from simkit.core.averages import averaged
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.arrays import Velocity, end, like
-from simkit.flow.boundary.domain import Domain
-from simkit.flow.boundary.given import BoundaryVelocity, on_side
-from simkit.flow.boundary.side_velocity import velocity_on_sides
-from simkit.flow.grid import coordinates_along, points_along
+from simkit.flow.boundary.domain import Domain, velocity_on_sides
+from simkit.flow.boundary.side_data import BoundaryVelocity, on_side
+from simkit.flow.grid import Velocity, coordinates_along, end, like, points_along
 from simkit.flow.operators.differences import (
     difference_at_centers,
     difference_at_faces,

@@ -1,24 +1,24 @@
 """Bodies in a flow: shapes, motions, methods that impose their boundary conditions, and the loads on them."""
 
-from simkit.flow.obstacles.body import Body
+from simkit.flow.obstacles.body import Body, Motion
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary, points_around
 from simkit.flow.obstacles.methods import bodies_in
-from simkit.flow.obstacles.motion import Motion
-from simkit.flow.obstacles.polygons import airfoil, polygon
-from simkit.flow.obstacles.scalar_surface import ScalarSurface
 from simkit.flow.obstacles.shapes import (
+    airfoil,
     ball,
     box,
     capsule,
     complement,
     cylinder,
     half_space,
+    polygon,
     rotate,
     superellipse,
     translate,
     union,
 )
+from simkit.flow.obstacles.surface_conditions import ScalarSurface
 
 __all__ = [
     "Body",

@@ -12,8 +12,7 @@ from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.shapes import Point, Shape
-from simkit.flow.scalar import TransportedScalar
-from simkit.flow.several_scalars import TransportedScalars
+from simkit.flow.scalar import TransportedScalar, TransportedScalars
 
 if TYPE_CHECKING:
     from simkit.flow.equations import Equations

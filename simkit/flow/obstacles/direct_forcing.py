@@ -7,15 +7,13 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.simulation import Params
-from simkit.flow.arrays import Velocity, like
 from simkit.flow.diagnosis.measures import control_volumes
-from simkit.flow.grid import Grid
+from simkit.flow.grid import Grid, Velocity, like
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.distance import distance_and_normal, positions
-from simkit.flow.obstacles.neighbors import Neighbors
-from simkit.flow.obstacles.parabola import shell_weight, with_value
 from simkit.flow.obstacles.stage import Stage
+from simkit.flow.obstacles.surface_conditions import Neighbors, shell_weight, with_value
 from simkit.flow.operators.differences import gradient, inside
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ class DirectForcing(Bodies):
     ``u_2`` is the same one spacing further. Inside the shell there is fluid in a closed container: it exerts no net
     force on a body at rest, and no cell has all its faces forced, so that a solenoidal velocity exists everywhere. The
     force that accelerates this fluid with a moving body is subtracted from the load, see
-    `simkit.flow.obstacles.interior.gained_inside`.
+    `simkit.flow.obstacles.bodies.gained_inside`.
 
     The force is exactly the momentum that forcing removes from the flow. It is smooth in the parameters of shapes and
     motions, and fluctuates slightly while a body moves across the grid.

@@ -9,27 +9,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.implicit import preconditioned
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
-from simkit.core.symmetric_solve import preconditioned
 from simkit.errors import UserError
-from simkit.flow.arrays import Velocity
+from simkit.flow.grid import Velocity
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.body import Body
-from simkit.flow.obstacles.distance import positions
-from simkit.flow.obstacles.indicator import distance_in_cells
-from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction
-from simkit.flow.obstacles.outline import Outline, check_outline, farthest_corner, moved_outline, outline
-from simkit.flow.obstacles.stage import Inertia, Stage
-from simkit.flow.obstacles.transfer import (
+from simkit.flow.obstacles.distance import distance_in_cells, positions
+from simkit.flow.obstacles.kernel import (
+    SUPPORT,
     across_and_along,
     along_axes,
+    fluid_fraction,
     kernels_at,
     read,
     smearing_at,
     spacing_in_cells,
     spread,
 )
+from simkit.flow.obstacles.outline import Outline, check_outline, farthest_corner, moved_outline, outline
+from simkit.flow.obstacles.stage import Inertia, Stage
 from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.flow.viscosity import Uniform, uniform
 
@@ -105,7 +105,7 @@ class ImmersedBoundary(Bodies):
     U is the velocity of the body, h the spacing, ds the distance of the points; for bodies at rest the momentum carried
     is ``div(u phi u)``. Forces and pressure are found together, so that both conditions and ``div(u) = 0`` hold at the
     end of every stage. Fluid fills the bodies and exerts no net force on them at rest; the force that accelerates it
-    with a moving body is subtracted from the load, see `simkit.flow.obstacles.interior.gained_inside`. The conditions
+    with a moving body is subtracted from the load, see `simkit.flow.obstacles.bodies.gained_inside`. The conditions
     and phi compensate the width of the kernel. Where v is linear across the boundary layer, the computed velocity is
     ``s g(y)``, with the exact ``s y`` outside the kernel, and
 

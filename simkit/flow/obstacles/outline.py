@@ -1,19 +1,38 @@
-"""Points at equal distances along the outline of a plane body."""
+"""Points at equal distances along the outline of a plane body, by interpolation at traced positions."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
+from simkit.core.implicit import root_change
 from simkit.core.pytree import pytree
-from simkit.core.roots import root_change
 from simkit.errors import UserError
-from simkit.flow.arrays import like
 from simkit.flow.boundary.domain import Domain
+from simkit.flow.grid import like
+from simkit.flow.obstacles.body import Kinematics, carried, turned
 from simkit.flow.obstacles.distance import distance_and_normal
-from simkit.flow.obstacles.interpolation import interpolated
-from simkit.flow.obstacles.motion import Kinematics, carried, turned
 from simkit.flow.obstacles.shapes import Point, Shape
+
+
+def interpolated(x: jax.Array, points: jax.Array | np.ndarray, values: jax.Array | np.ndarray) -> jax.Array:
+    """Return a piecewise linear function at x, constant beyond its ends.
+
+    All positions are compared with all points, a few dozen each: `jnp.searchsorted` has no derivative in an exported
+    program with a symbolic batch size.
+
+    Args:
+        x: positions, of any shape.
+        points: increasing, (n,).
+        values: of the function at the points, (n,).
+    """
+    points, values = (array if isinstance(array, jax.Array) else like(x, array) for array in (points, values))
+    below = jnp.sum(x[..., None] >= points[1:-1], axis=-1)
+    share = (x - points[below]) / (points[below + 1] - points[below])
+    # Not `jnp.clip`, whose derivative is half the slope where a position equals a point.
+    share = jnp.where(x < points[0], 0, jnp.where(x > points[-1], 1, share))
+    return values[below] + share * (values[below + 1] - values[below])
+
 
 # Bisections until the interval on a ray is round-off, in float64.
 HALVINGS = 60

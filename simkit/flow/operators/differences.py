@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
-from simkit.flow.arrays import Velocity, end, like
-from simkit.flow.grid import Grid
+from simkit.core.formulation import computed_once
+from simkit.flow.grid import Grid, Velocity, end, like
 
 
 def sides_of_cells(f: jax.Array, axis: int, grid: Grid) -> tuple[jax.Array, jax.Array]:

@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
-from simkit.core.whole_arrays import prefers_whole_arrays
+from simkit.core.formulation import computed_once, prefers_whole_arrays
 
 # Length up to which one product with all eigenvectors is faster, in runtimes that run each operation separately.
 LONGEST_UNFOLDED = 128
@@ -43,7 +42,7 @@ class OpenEnds:
         widths: ``(n,)`` of the cells.
         distances: ``(n - 1,)`` between their centers.
         weights: ``(2, 2)`` near and far weight of the slope at a wall on the lower and the upper side, see
-            `simkit.flow.boundary.place.Place`.
+            `simkit.flow.boundary.side_data.Place`.
     """
 
     widths: np.ndarray

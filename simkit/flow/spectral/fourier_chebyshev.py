@@ -1,24 +1,216 @@
-"""Two-dimensional flow between two plane walls, to spectral accuracy."""
+"""Two-dimensional flow between two walls to spectral accuracy: time step, start, measurements and simulation."""
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.polynomial import chebyshev
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytree import pytree
-from simkit.core.quantities import described
-from simkit.core.simulation import Params, Simulation
+from simkit.core.simulation import Params, Simulation, described
 from simkit.errors import UserError
-from simkit.flow.diagnosis.quantities import flow_quantities
-from simkit.flow.spectral.additive_runge_kutta import additive_runge_kutta
-from simkit.flow.spectral.chebyshev import lobatto_points
-from simkit.flow.spectral.galerkin import Base, advection, fields, like
-from simkit.flow.spectral.measures import extremes, growth, mean_flow, projection, turn
-from simkit.flow.spectral.stokes_modes import StokesModes, stokes_modes
-from simkit.flow.spectral.tollmien_schlichting import REYNOLDS, tollmien_schlichting_wave
+from simkit.flow.diagnosis.measures import flow_quantities
+from simkit.flow.spectral.orr_sommerfeld import derivative_matrix, lobatto_points
+from simkit.flow.spectral.stokes_modes import (
+    Base,
+    StokesModes,
+    advection,
+    fields,
+    gauss_points,
+    like,
+    linear_advection,
+    stokes_modes,
+)
+
+type Slopes = tuple[jax.Array, jax.Array]
+GAMMA = 1767732205903 / 4055673282236
+WEIGHTS = (1471266399579 / 7840856788654, -4482444167858 / 7529755066697, 11266239266428 / 11593286722821, GAMMA)
+EXPLICIT = (
+    (0.0, 0.0, 0.0, 0.0),
+    (2 * GAMMA, 0.0, 0.0, 0.0),
+    (5535828885825 / 10492691773637, 788022342437 / 10882634858940, 0.0, 0.0),
+    (6485989280629 / 16251701735622, -4246266847089 / 9704473918619, 10755448449292 / 10357097424841, 0.0),
+)
+IMPLICIT = (
+    (0.0, 0.0, 0.0, 0.0),
+    (GAMMA, GAMMA, 0.0, 0.0),
+    (2746238789719 / 10658868560708, -640167445237 / 6845629431997, GAMMA, 0.0),
+    WEIGHTS,
+)
+
+
+def additive_runge_kutta(
+    rate: Callable[[jax.Array], jax.Array], values: jax.Array, stiffness: jax.Array, time_step: jax.Array
+) -> jax.Array:
+    """Return ``values`` one time step later.
+
+        dq/dt = rate(q) - stiffness q
+
+    ``rate`` is evaluated four times, explicitly; the damping is implicit and may be arbitrarily stiff. Of third order
+    in both parts; steady solutions are preserved exactly. Stable for oscillations ``rate = i omega q`` up to
+    ``omega dt = 2.48``.
+
+    Args:
+        rate: the slow part.
+        values: q, any shape.
+        stiffness: not negative, broadcast to the shape of ``values``.
+        time_step: dt.
+
+    Reference: ARK3(2)4L[2]SA of Kennedy and Carpenter, Appl. Numer. Math. 44, 139 (2003),
+    doi:10.1016/S0168-9274(02)00138-1.
+    """
+    explicit, implicit, weights = (np.asarray(table, dtype=values.dtype) for table in (EXPLICIT, IMPLICIT, WEIGHTS))
+    known, diagonal = np.tril(implicit, -1), np.diag(implicit)
+
+    def stage(slopes: Slopes, row: tuple[jax.Array, ...]) -> tuple[Slopes, None]:
+        slow, damping = slopes
+        index, of_slow, of_damping, own = row
+        change = _combine(of_slow, slow) + _combine(of_damping, damping)
+        here = (values + time_step * change) / (1 + time_step * own * stiffness)
+        return (slow.at[index].set(rate(here)), damping.at[index].set(-stiffness * here)), None
+
+    nothing = jnp.zeros((len(weights), *values.shape), values.dtype)
+    rows = tuple(jnp.asarray(column) for column in (np.arange(len(weights)), explicit, known, diagonal))
+    (slow, damping), _ = jax.lax.scan(stage, (nothing, nothing), rows)
+    return values + time_step * _combine(weights, slow + damping)
+
+
+def _combine(weights: jax.Array | np.ndarray, slopes: jax.Array) -> jax.Array:
+    return jnp.tensordot(weights, slopes, 1, precision=jax.lax.Precision.HIGHEST)
+
+
+def projection(modes: StokesModes, points: tuple[int, int], profile: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return the amplitudes ``(n,)`` of the mean modes that come nearest to a profile u(y) (of degree below ny)."""
+    y, weights = gauss_points(points)
+    return modes.at(y, 1)[0] @ (weights * profile(y))
+
+
+def mean_flow(modes: StokesModes, points: tuple[int, int]) -> Callable[[jax.Array, Base], dict[str, jax.Array]]:
+    """Return ``(mean amplitudes (n,), base) -> {name: number}`` for the flow averaged along the channel.
+
+    The names are ``bulk_velocity``, ``centerline_velocity``, ``energy`` (kinetic, per unit volume and density), and
+    ``slopes (2,)``, du/dy on the lower and on the upper wall.
+    """
+    y, weights = gauss_points(points)
+    at_gauss, at_center = modes.at(y, 1)[0], modes.at(np.zeros(1), 1)[0]
+    at_walls = modes.at(np.array([-1.0, 1.0]), 2)[0]
+
+    def run(mean: jax.Array, base: Base) -> dict[str, jax.Array]:
+        profile = base(like(mean, y)) + mean @ like(mean, at_gauss)
+        walls = jnp.asarray([-1, 1], mean.dtype)
+        base_slopes = jax.jvp(base, (walls,), (jnp.ones_like(walls),))[1]
+        return {
+            "bulk_velocity": profile @ like(mean, weights) / 2,
+            "centerline_velocity": (base(jnp.zeros(1, mean.dtype)) + mean @ like(mean, at_center))[0],
+            "energy": profile**2 @ like(mean, weights) / 4,
+            "slopes": base_slopes + mean @ like(mean, at_walls),
+        }
+
+    return run
+
+
+def extremes(
+    modes: StokesModes, points: tuple[int, int], length: float
+) -> Callable[[jax.Array, Base, jax.Array], dict[str, jax.Array]]:
+    """Return ``(amplitudes, base, time step) -> {"divergence": ..., "courant_number": ...}``, largest over the points.
+
+    The divergence is that of the values of u and v at nx by ny points, differentiated as a Fourier series and as a
+    polynomial. The Courant number is ``dt max(|u|/dx + |v|/dy)`` with the distances between those points.
+    """
+    y = lobatto_points(points[1])
+    velocity = fields(modes, np.arange(points[0]) * length / points[0], y)
+    turns = 2j * np.pi / length * np.fft.fftfreq(points[0], 1 / points[0])[:, None]
+    along = np.real(np.fft.ifft(turns * np.fft.fft(np.eye(points[0]), axis=0), axis=0))
+    across = derivative_matrix(points[1])
+
+    def run(amplitudes: jax.Array, base: Base, time_step: jax.Array) -> dict[str, jax.Array]:
+        u, v, _ = velocity(amplitudes)
+        divergence = jnp.matmul(like(u, along), u, precision="highest")
+        divergence += jnp.matmul(v, like(v, across.T), precision="highest")
+        # The barrier keeps this from being fused differently, and so rounded differently, in different programs.
+        total, v = computed_once((u + base(like(u, y)), v))
+        crossed = jnp.abs(total) / (length / points[0]) + jnp.abs(v) / like(v, np.gradient(y))
+        return {"divergence": jnp.max(jnp.abs(divergence)), "courant_number": time_step * jnp.max(crossed)}
+
+    return run
+
+
+def turn(before: jax.Array, after: jax.Array) -> jax.Array:
+    """Return the phase angle that a harmonic with amplitudes ``(2, n)`` travels downstream, in radians, at most pi."""
+    sine = jnp.sum(before[0] * after[1] - before[1] * after[0])
+    cosine = jnp.sum(before * after)
+    still = sine**2 + cosine**2 == 0
+    return jnp.arctan2(jnp.where(still, 0, sine), jnp.where(still, 1, cosine))
+
+
+def growth(before: jax.Array, after: jax.Array) -> jax.Array:
+    """Return half the logarithm of the ratio of two energies, that of the amplitudes; zero without energy."""
+    none = (before <= 0) | (after <= 0)
+    return jnp.log(jnp.where(none, 1, after) / jnp.where(none, 1, before)) / 2
+
+
+# Wavelengths for which the wave can be continued over all these Reynolds numbers, from well below the critical 5772.
+LENGTHS = (5.0, 16.0)
+REYNOLDS = (2000.0, 50000.0)
+REFERENCE = 10000.0
+# Interpolation in log(Re): its error falls by ten or more for every three nodes, to 1e-8 or less at 32.
+NODES = 32
+
+
+def tollmien_schlichting_wave(
+    modes: StokesModes, points: tuple[int, int], length: float
+) -> Callable[[jax.Array], jax.Array]:
+    """Return ``reynolds -> amplitudes (2, n)`` of the first harmonic: an eigenmode of the discrete flow.
+
+    Eigenvectors are computed here, once, at Chebyshev nodes in the logarithm of the Reynolds number; the function
+    interpolates, so it is differentiable and holds no eigenvalue solver. Beyond 2000 to 50000 it returns the wave at
+    the nearer end. The modes' energy ``sum(amplitudes^2)`` is 1.
+
+    Args:
+        modes: the modes.
+        points: ``(nx, ny)`` of those modes.
+        length: wavelength, the period of the modes, 5 to 16 half-widths.
+
+    Raises:
+        UserError: if the wavelength is out of range.
+    """
+    if not LENGTHS[0] <= length <= LENGTHS[1]:
+        raise UserError(
+            f"length = {length:g} is out of [{LENGTHS[0]:g}, {LENGTHS[1]:g}], where Tollmien-Schlichting waves are; "
+            "choose for example length = 6.283185307179586, or start = 'laminar'"
+        )
+    operator, damping = linear_advection(modes, 1, points), np.diag(modes.decay[1])
+    nodes = np.cos((np.arange(NODES) + 0.5) * np.pi / NODES)
+    low, high = math.log(REYNOLDS[0]), math.log(REYNOLDS[1])
+    reynolds = np.exp(low + (nodes + 1) / 2 * (high - low))
+    eigenvalues, vectors = np.linalg.eig(operator - damping / REFERENCE)
+    start = vectors[:, np.argmax(eigenvalues.real)]
+    start = start / np.linalg.norm(start) * np.exp(-1j * np.angle(start[0]))
+    table = np.empty((NODES, len(start)), dtype=complex)
+    # From the reference node outward in both directions, each wave selected by its overlap with that of its neighbor.
+    above = np.flatnonzero(reynolds >= REFERENCE)[::-1]
+    for chain in (above, np.flatnonzero(reynolds < REFERENCE)):
+        vector = start
+        for node in chain:
+            _, vectors = np.linalg.eig(operator - damping / reynolds[node])
+            vector = vectors[:, np.argmax(np.abs(vector.conj() @ vectors))]
+            table[node] = vector / (start.conj() @ vector)
+    coefficients = np.linalg.solve(chebyshev.chebvander(nodes, NODES - 1), table)
+    parts = np.stack([coefficients.real, -coefficients.imag], axis=1)  # amplitudes A = a - i b
+
+    def run(reynolds: jax.Array) -> jax.Array:
+        place = (2 * jnp.log(reynolds) - (low + high)) / (high - low)
+        angle = jnp.arccos(jnp.clip(place, -1 + 1e-6, 1 - 1e-6))
+        polynomials = jnp.cos(angle * np.arange(NODES))
+        amplitudes = jnp.tensordot(polynomials, jnp.asarray(parts, reynolds.dtype), 1, precision="highest")
+        return amplitudes / jnp.sqrt(jnp.sum(amplitudes**2))
+
+    return run
+
 
 # Numbers in a table of the modes, (nx/2) ny^2; finding them takes a time in proportion to (nx/2) ny^3.
 MAX_NUMBERS = 2**24

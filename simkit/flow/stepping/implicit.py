@@ -6,12 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.simulation import Params
-from simkit.flow.accelerations import implicit_friction
-from simkit.flow.arrays import Velocity, end
-from simkit.flow.boundary.domain import Domain, prescribe
-from simkit.flow.boundary.pressure_sides import pushed
-from simkit.flow.boundary.slopes import side_shares
-from simkit.flow.equations import Equations
+from simkit.flow.boundary.domain import Domain, prescribe, pushed
+from simkit.flow.boundary.ghost_layers import side_shares
+from simkit.flow.equations import Equations, implicit_friction
+from simkit.flow.grid import Velocity, end
+from simkit.flow.operators.advection import moving
 from simkit.flow.operators.differences import (
     blend,
     difference_at_centers,
@@ -24,8 +23,7 @@ from simkit.flow.operators.differences import (
     with_ends,
     with_zero_ends,
 )
-from simkit.flow.operators.open_sides import moving
-from simkit.flow.solvers.between_sides import solver_between_sides
+from simkit.flow.solvers.diffusion import solver_between_sides
 
 type Correction = Callable[[jax.Array], jax.Array]
 

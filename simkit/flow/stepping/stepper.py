@@ -7,20 +7,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
-from simkit.core.compensated import compensated_sum
+from simkit.core.averages import compensated_sum
+from simkit.core.formulation import computed_once
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
-from simkit.flow.accelerations import explicit_terms, implicit_friction
-from simkit.flow.arrays import Velocity, like
-from simkit.flow.boundary.domain import prescribe
-from simkit.flow.boundary.pressure_sides import pushed
+from simkit.flow.boundary.domain import prescribe, pushed
 from simkit.flow.diagnosis.measures import integral, mean_velocity
-from simkit.flow.equations import Equations
+from simkit.flow.equations import Equations, explicit_terms, implicit_friction
+from simkit.flow.grid import Velocity, like
 from simkit.flow.obstacles.stage import Stage
 from simkit.flow.operators.differences import divergence, gradient
-from simkit.flow.scalar import TransportedScalar
-from simkit.flow.several_scalars import TransportedScalars
+from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.implicit import friction_solver, lifting
 

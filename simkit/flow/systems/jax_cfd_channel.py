@@ -7,15 +7,12 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import POSITIVE, Parameter
-from simkit.core.quantities import described
-from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.errors import UserError
-from simkit.flow.diagnosis.measures import interpolate
-from simkit.flow.diagnosis.quantities import flow_quantities
+from simkit.flow.diagnosis.measures import flow_quantities, interpolate
 from simkit.flow.eddies import random_eddies
 from simkit.flow.grid import Grid, bounded_axis, periodic_axis
-from simkit.flow.jax_cfd.compatibility import load
-from simkit.flow.jax_cfd.finite_volume import from_jax_cfd
+from simkit.flow.jax_cfd import from_jax_cfd, load
 
 PARAMETERS = {
     "reynolds": Parameter(

@@ -7,12 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
-from simkit.core.quantities import described
-from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.errors import UserError
-from simkit.flow.diagnosis.quantities import flow_quantities
-from simkit.flow.jax_cfd.compatibility import load
-from simkit.flow.jax_cfd.spectral import from_jax_cfd_spectral
+from simkit.flow.diagnosis.measures import flow_quantities
+from simkit.flow.jax_cfd import from_jax_cfd_spectral, load
 
 # The eddies of the start are about 2 pi / 4 wide.
 STARTING_WAVE_NUMBER = 4.0

@@ -7,16 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import POSITIVE, Parameter
-from simkit.core.quantities import described
-from simkit.core.simulation import Params, Simulation
+from simkit.core.simulation import Params, Simulation, described
 from simkit.errors import UserError, nearest
-from simkit.flow.arrays import Velocity, like
 from simkit.flow.boundary.domain import domain, no_motion
-from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, mean_velocity
-from simkit.flow.diagnosis.quantities import flow_quantities
+from simkit.flow.diagnosis.measures import courant_number, flow_quantities, kinetic_energy, mean_velocity
 from simkit.flow.diagnosis.statistics import ChannelStatistics, with_statistics
 from simkit.flow.equations import Equations
-from simkit.flow.grid import Grid, bounded_axis, periodic_axis
+from simkit.flow.grid import Grid, Velocity, bounded_axis, like, periodic_axis
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.operators.diffusion import shear
 from simkit.flow.solvers.pressure import pressure_solver

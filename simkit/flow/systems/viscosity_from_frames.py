@@ -7,12 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.averages import AveragedState
+from simkit.core.estimation import beside_recording
 from simkit.core.parameter import POSITIVE, Parameter
-from simkit.core.quantities import described
-from simkit.core.recording import beside_recording
-from simkit.core.simulation import Params, Simulation
+from simkit.core.simulation import Params, Simulation, described
 from simkit.errors import UserError
-from simkit.flow.composed.system import system
+from simkit.flow.description.system import system
 from simkit.flow.grid import bounded_axis, periodic_axis
 
 # The eddies at the start are known; noise comes from the run's seed.
@@ -54,7 +53,7 @@ def viscosity_from_frames(
         misfit = mean over frames, cells and components of ((u - u*)/noise)^2
 
     is about 1 at the true parameters. Its minimum is the maximum-likelihood estimate; for the standard errors see
-    `simkit.core.recording.standard_errors`.
+    `simkit.core.estimation.standard_errors`.
 
     The parameters ``reynolds`` and ``forcing`` are those that are tried; the others are those of both flows. All of
     `PARAMETERS` may be swept and differentiated.

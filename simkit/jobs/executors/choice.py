@@ -4,8 +4,10 @@ import os
 from typing import Any
 
 from simkit.errors import UserError
+from simkit.jobs.executors.dask_cluster import DaskCluster
 from simkit.jobs.executors.executor import Executor
 from simkit.jobs.executors.in_this_process import IN_THIS_PROCESS
+from simkit.jobs.executors.local_workers import LocalWorkers
 from simkit.scenario import checks
 
 # A segment takes seconds, and compilation of a large program minutes.
@@ -37,10 +39,6 @@ def executor_of(workers: Any = None, scheduler: Any = None, deadline: Any = None
     if workers is None:
         if not isinstance(scheduler, str | os.PathLike):
             raise UserError(f"scheduler = {scheduler!r:.60} is not an address; give for example 'tcp://host:8786'")
-        from simkit.jobs.executors.dask_cluster import DaskCluster
-
         return DaskCluster.at(str(scheduler), deadline)
     checks.integer(workers, "workers", 1, MOST_WORKERS)
-    from simkit.jobs.executors.local_workers import LocalWorkers
-
     return LocalWorkers(workers, deadline)

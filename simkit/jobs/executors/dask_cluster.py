@@ -16,12 +16,12 @@ from simkit.errors import UserError, one_line
 from simkit.jobs.executors.executor import Tally, Tries
 from simkit.jobs.executors.worker import compute, refuse_other_versions
 from simkit.storage.files import DamagedFileError
+from simkit.storage.manifest import versions
 from simkit.storage.run_directory import UnfinishedError
-from simkit.storage.software import versions
 
 if TYPE_CHECKING:
-    from simkit.jobs.callbacks import Report, Warn
     from simkit.jobs.chunks import Chunks
+    from simkit.jobs.reporting import Report, Warn
 
 MISSING = "a Dask cluster needs the package distributed; install it with: pip install 'simkit[dask]'"
 SECONDS_TO_CONNECT = 10

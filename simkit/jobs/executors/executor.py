@@ -9,8 +9,8 @@ import numpy as np
 from simkit.storage.run_directory import UnfinishedError
 
 if TYPE_CHECKING:
-    from simkit.jobs.callbacks import Report, Warn
     from simkit.jobs.chunks import Chunks
+    from simkit.jobs.reporting import Report, Warn
 
 # Number of failures after which a chunk is given up.
 MOST_TRIES = 3

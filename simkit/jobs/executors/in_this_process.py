@@ -18,8 +18,8 @@ from simkit.jobs.chunks import cores_for_chunks
 from simkit.jobs.executors.executor import Tally
 
 if TYPE_CHECKING:
-    from simkit.jobs.callbacks import Report, Warn
     from simkit.jobs.chunks import Chunks
+    from simkit.jobs.reporting import Report, Warn
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,11 +20,11 @@ from simkit.jobs.child_processes import ending, last_line, share_cores
 from simkit.jobs.executors.executor import MOST_TRIES, Tally, Tries
 from simkit.jobs.executors.worker import refuse_other_versions
 from simkit.storage.files import DamagedFileError, remove_leftovers
-from simkit.storage.software import versions
+from simkit.storage.manifest import versions
 
 if TYPE_CHECKING:
-    from simkit.jobs.callbacks import Report, Warn
     from simkit.jobs.chunks import Chunks
+    from simkit.jobs.reporting import Report, Warn
     from simkit.storage.run_directory import RunDirectory
 
 

@@ -28,8 +28,8 @@ from simkit.errors import UserError
 from simkit.jobs.chunks import Chunks
 from simkit.jobs.job import prepared_of
 from simkit.storage.kinds import kind_of
+from simkit.storage.manifest import versions
 from simkit.storage.run_directory import RunDirectory
-from simkit.storage.software import versions
 
 # A cluster may request several chunks at once from one worker, which has memory for one.
 _ONE_AT_A_TIME = threading.Lock()

@@ -1,22 +1,207 @@
-"""Elastic constants at a minimum: derivative of the stress with respect to strain, with nonaffine relaxation.
+"""Second derivatives at a minimum: Hessian, normal modes, elastic constants, and moduli of polycrystals."""
 
-A strain e deforms positions affinely, ``x -> x (1 + e)``; then the particles relax by the nonaffine displacement u.
-Six (three in two dimensions) components are in Voigt order, xx yy zz yz xz xy (xx yy xy), with engineering shear
-strains, ``gamma_xy = 2 e_xy``.
-"""
-
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from simkit.core.implicit import solve_symmetric
 from simkit.core.simulation import Params
-from simkit.core.symmetric_solve import solve_symmetric
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.analysis.hessian import current_neighbors, hessian_vector_product
 from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.relaxation.zero_modes import projection, zero_modes
+from simkit.molecular.relaxation.equilibrium import projection, zero_modes
+from simkit.molecular.spaces import Cell
+
+
+def current_neighbors(interaction: Interaction, position: jax.Array, cell: Cell, params: Params) -> Any:
+    """Return the neighbors of an interaction at a position, constant under differentiation.
+
+    Args:
+        interaction: energy of the particles.
+        position: length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`.
+        params: of the interaction.
+    """
+    return interaction.prepare(*jax.lax.stop_gradient((position, cell, params)))
+
+
+def hessian_vector_product(
+    interaction: Interaction, position: jax.Array, cell: Cell, params: Params, *, neighbors: Any = None
+) -> Callable[[jax.Array], jax.Array]:
+    """Return ``u -> H u``, with ``H = d^2 E / dx dx = -dF/dx``, at the cost of about two forces each.
+
+    Args:
+        interaction: energy of the particles.
+        position: length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`.
+        params: of the interaction.
+        neighbors: current at these positions; ``None`` prepares them.
+
+    Returns:
+        A linear function from displacements, (N, d), to minus the change of the forces, energy / length, (N, d).
+    """
+    if neighbors is None:
+        neighbors = current_neighbors(interaction, position, cell, params)
+
+    def product(displacement: jax.Array) -> jax.Array:
+        def force(position: jax.Array) -> jax.Array:
+            return interaction.force(position, cell, params, neighbors)
+
+        return -jax.jvp(force, (position,), (displacement,))[1]
+
+    return product
+
+
+def hessian(
+    interaction: Interaction, position: jax.Array, cell: Cell, params: Params, *, neighbors: Any = None
+) -> jax.Array:
+    """Return ``H = d^2 E / dx dx`` as a matrix. For small systems: memory grows like N^2, cost like N forces.
+
+    Args:
+        interaction: energy of the particles.
+        position: length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`.
+        params: of the interaction.
+        neighbors: current at these positions; ``None`` prepares them.
+
+    Returns:
+        Energy / length^2, (N d, N d), exactly symmetric; row ``d i + a`` is component a of particle i.
+    """
+    product = hessian_vector_product(interaction, position, cell, params, neighbors=neighbors)
+    unit = jnp.eye(position.size, dtype=position.dtype).reshape(-1, *position.shape)
+    # Batches of 32 displacements: all at once, the pair sums would need N d times their memory.
+    matrix = jax.lax.map(product, unit, batch_size=min(position.size, 32)).reshape(position.size, position.size)
+    return (matrix + matrix.T) / 2
+
+
+def mass_weighted(hessian: jax.Array, mass: jax.Array) -> jax.Array:
+    """Return the dynamical matrix ``D = M^(-1/2) H M^(-1/2)``, whose eigenvalues are squared angular frequencies.
+
+    Args:
+        hessian: energy / length^2, (N d, N d).
+        mass: scalar or (N,).
+
+    Returns:
+        1 / time^2, (N d, N d).
+    """
+    weight = 1 / jnp.sqrt(jnp.asarray(mass, hessian.dtype))
+    if weight.ndim:
+        weight = jnp.repeat(weight, len(hessian) // len(weight))
+    return hessian * jnp.broadcast_to(weight, len(hessian))[:, None] * weight
+
+
+class NormalModes(NamedTuple):
+    """All modes, by ascending squared frequency.
+
+    Attributes:
+        frequency: angular, 1 / time, (N d,); minus the growth rate of an unstable mode.
+        vector: displacements, (N d, N, d), orthonormal with the masses: ``sum_i m_i u_i . v_i`` is one or zero.
+        is_zero: mask of modes without a restoring force, (N d,) booleans.
+    """
+
+    frequency: jax.Array
+    vector: jax.Array
+    is_zero: jax.Array
+
+    @property
+    def zero_modes(self) -> jax.Array:
+        """Number of modes without a restoring force: at least the rigid motions."""
+        return self.is_zero.sum()
+
+    def lowest(self, count: int) -> "NormalModes":
+        """Return the modes of lowest frequency that are not zero modes, unstable ones first.
+
+        Args:
+            count: number of modes; zero modes come last if there are fewer others.
+
+        Raises:
+            UserError: if the system has fewer modes.
+        """
+        if not 1 <= count <= len(self.frequency):
+            raise UserError(f"count = {count}; the system has {len(self.frequency)} modes")
+        first = jnp.argsort(jnp.where(self.is_zero, jnp.inf, self.frequency))[:count]
+        return jax.tree.map(lambda x: x[first], self)
+
+
+def normal_modes(
+    interaction: Interaction,
+    position: jax.Array,
+    cell: Cell,
+    params: Params,
+    *,
+    mass: jax.Array | float = 1.0,
+    neighbors: Any = None,
+    zero_tolerance: float | None = None,
+) -> NormalModes:
+    """Return the normal modes: ``H u = omega^2 M u``, by diagonalizing the mass-weighted Hessian.
+
+    At a minimum in a cell the zero modes are d translations; in free space also three rotations (one in two dimensions,
+    two for particles on a line). Further zero modes are rattlers or other floppy motions; negative frequencies indicate
+    a saddle. For analysis of small systems: a dense matrix of N d rows, at a cost of (N d)^3. In a periodic cell these
+    are the vibrations with the period of the cell (wave vector zero). Frequencies are differentiable (for degenerate
+    ones only their sum); the vectors are constants. Second derivatives of frequencies that are equal within round-off
+    are NaN.
+
+    Args:
+        interaction: energy of the particles.
+        position: at a minimum, length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`; ``None`` for free space.
+        params: of the interaction.
+        mass: of the particles, scalar or (N,).
+        neighbors: current at these positions; ``None`` prepares them.
+        zero_tolerance: largest |omega^2| of a zero mode, in units of the largest; ``None`` for round-off to the power
+            2/3: 4e-11 in float64, 2e-5 in float32. A residual force f on a cluster of size L gives its rotations
+            ``omega^2 = f / (m L)``.
+
+    Raises:
+        UserError: if ``mass`` is neither one number nor one per particle.
+    """
+    mass = jnp.asarray(mass, position.dtype)
+    if mass.shape not in ((), (len(position),)):
+        raise UserError(f"mass has shape {mass.shape}; give one number or one for each of {len(position)} particles")
+    rounding = float(jnp.finfo(position.dtype).eps) ** (2 / 3)
+    tolerance = rounding if zero_tolerance is None else zero_tolerance
+    matrix = mass_weighted(hessian(interaction, position, cell, params, neighbors=neighbors), mass)
+    squared, columns = _diagonalized(matrix, tolerance)
+    columns = jax.lax.stop_gradient(columns)
+    is_zero = _is_zero(squared, tolerance)
+    squared = jnp.where(is_zero, jax.lax.stop_gradient(squared), squared)
+    size = jnp.sqrt(jnp.where(squared == 0, 1, jnp.abs(squared))) * (squared != 0)
+    return NormalModes(
+        frequency=jnp.where(squared < 0, -size, size),
+        vector=columns.T.reshape(-1, *position.shape) / jnp.sqrt(jnp.broadcast_to(mass, len(position)))[:, None],
+        is_zero=is_zero,
+    )
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _diagonalized(matrix: jax.Array, tolerance: float) -> tuple[jax.Array, jax.Array]:
+    """Return eigenvalues and eigenvectors as columns; degenerate eigenvalues have first derivatives too."""
+    columns = jnp.linalg.eigh(matrix)[1]
+    return jnp.einsum("ai,ab,bi->i", columns, matrix, columns), columns
+
+
+@_diagonalized.defjvp
+def _derivatives_of_diagonalized(
+    tolerance: float, matrix: tuple[jax.Array], change: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    values, columns = _diagonalized(*matrix, tolerance)
+    within = columns.T @ change[0] @ columns
+    apart, largest = values[None, :] - values[:, None], jnp.abs(values).max()
+    close = jnp.abs(apart) <= jnp.finfo(values.dtype).eps ** (2 / 3) * largest
+    is_zero = _is_zero(values, tolerance)
+    # Zero modes are constants. Derivatives of eigenvectors with equal eigenvalues are undefined.
+    mixed = jnp.where(close, jnp.nan, within / jnp.where(close, 1, apart))
+    mixed = jnp.where((is_zero[:, None] & is_zero) | jnp.eye(len(values), dtype=bool), 0, mixed)
+    return (values, columns), (jnp.diagonal(within), columns @ mixed)
+
+
+def _is_zero(squared: jax.Array, tolerance: float) -> jax.Array:
+    return jnp.abs(squared) <= tolerance * jnp.abs(squared).max()
+
 
 # Smallest stiffness of a mode that is certain to be positive, in units of round-off of the stiffest mode.
 MARGINAL = 1e3
@@ -198,3 +383,104 @@ def _unit_strains(dimension: int, dtype: jnp.dtype) -> jax.Array:
     one = jnp.eye(dimension, dtype=dtype)
     strains = [(jnp.outer(one[a], one[b]) + jnp.outer(one[b], one[a])) / 2 for a, b in voigt_pairs(dimension)]
     return jnp.stack(strains)
+
+
+class Bounds(NamedTuple):
+    """Bounds on a modulus of an isotropic polycrystal.
+
+    Attributes:
+        voigt: for equal strain of all grains; the upper bound.
+        reuss: for equal stress of all grains; the lower bound.
+    """
+
+    voigt: jax.Array
+    reuss: jax.Array
+
+    @property
+    def hill(self) -> jax.Array:
+        """The mean of the bounds, the usual estimate."""
+        return (self.voigt + self.reuss) / 2
+
+
+def bulk_modulus(stiffness: jax.Array) -> Bounds:
+    """Return the bulk modulus; both bounds are ``K = -V dp/dV`` if the crystal is cubic.
+
+    ``K_V = C_aabb / d^2`` and ``1 / K_R = S_aabb`` with S the inverse of the stiffness C. In two dimensions they are
+    energies per area.
+
+    Args:
+        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
+
+    Reference: Hill, Proc. Phys. Soc. A 65, 349 (1952), doi:10.1088/0370-1298/65/5/307.
+    """
+    operator, volumetric, _ = _operator(stiffness)
+    compliance = jnp.linalg.inv(operator)
+    return Bounds(voigt=voigt_bulk_modulus(stiffness), reuss=1 / (volumetric @ compliance @ volumetric))
+
+
+def shear_modulus(stiffness: jax.Array) -> Bounds:
+    """Return the shear modulus; both bounds are equal if the material is isotropic.
+
+    ``G_V = (C_abab - C_aabb / d) / m`` and ``1 / G_R = 4 (S_abab - S_aabb / d) / m`` with ``m = (d - 1) (d + 2)`` and S
+    the inverse of the stiffness C.
+
+    Args:
+        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
+
+    Reference: Hill, Proc. Phys. Soc. A 65, 349 (1952), doi:10.1088/0370-1298/65/5/307.
+    """
+    operator, volumetric, dimension = _operator(stiffness)
+    compliance = _deviatoric(jnp.linalg.inv(operator), volumetric, dimension)
+    return Bounds(voigt=voigt_shear_modulus(stiffness), reuss=_shears(dimension) / (4 * compliance))
+
+
+def voigt_bulk_modulus(stiffness: jax.Array) -> jax.Array:
+    """Return the upper bound of `bulk_modulus` alone, without a matrix inverse and so without a library call.
+
+    Args:
+        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
+    """
+    operator, volumetric, dimension = _operator(stiffness)
+    return volumetric @ operator @ volumetric / dimension**2
+
+
+def voigt_shear_modulus(stiffness: jax.Array) -> jax.Array:
+    """Return the upper bound of `shear_modulus` alone, the mean over all directions, without a matrix inverse.
+
+    Args:
+        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
+    """
+    operator, volumetric, dimension = _operator(stiffness)
+    return _deviatoric(operator, volumetric, dimension) / _shears(dimension)
+
+
+def directional_shear_modulus(stiffness: jax.Array, direction: jax.Array, normal: jax.Array) -> jax.Array:
+    """Return the shear modulus of one slip system, ``G = C_abcd s_a n_b s_c n_d``, with all other strains zero.
+
+    Args:
+        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
+        direction: s, of slip, (d,), of any length.
+        normal: n, of the slip plane, (d,), perpendicular to the direction, of any length.
+    """
+    direction, normal = jnp.asarray(direction, stiffness.dtype), jnp.asarray(normal, stiffness.dtype)
+    slide = jnp.outer(direction / jnp.linalg.norm(direction), normal / jnp.linalg.norm(normal))
+    # Engineering shear strain: the sum of both tensor components.
+    strain = jnp.stack([slide[a, a] if a == b else slide[a, b] + slide[b, a] for a, b in voigt_pairs(len(slide))])
+    return strain @ stiffness @ strain
+
+
+def _deviatoric(matrix: jax.Array, volumetric: jax.Array, dimension: int) -> jax.Array:
+    return jnp.trace(matrix) - volumetric @ matrix @ volumetric / dimension
+
+
+def _shears(dimension: int) -> int:
+    """Return twice the number of independent shears."""
+    return (dimension - 1) * (dimension + 2)
+
+
+def _operator(stiffness: jax.Array) -> tuple[jax.Array, jax.Array, int]:
+    """Return the stiffness as an operator on strains in an orthonormal basis, the volumetric strain, and d."""
+    dimension = 2 if len(stiffness) == 3 else 3
+    is_volumetric = jnp.arange(len(stiffness)) < dimension
+    weight = jnp.where(is_volumetric, 1, jnp.sqrt(jnp.asarray(2, stiffness.dtype)))
+    return stiffness * weight[:, None] * weight, is_volumetric.astype(stiffness.dtype), dimension

@@ -10,9 +10,8 @@ from simkit.core.parameter import NOT_NEGATIVE
 from simkit.core.parts import part
 from simkit.core.settings import formula
 from simkit.core.simulation import Params, Simulation
-from simkit.molecular.dynamics.inputs import Options, Schedule
-from simkit.molecular.dynamics.noise import key_of_step, seed
-from simkit.molecular.dynamics.splitting import Barostat, MidStep, Thermostat, thermostatted
+from simkit.molecular.dynamics.method import Options, Schedule
+from simkit.molecular.dynamics.splitting import Barostat, MidStep, Thermostat, key_of_step, seed, thermostatted
 from simkit.molecular.interactions.interaction import Interaction
 
 

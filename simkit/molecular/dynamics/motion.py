@@ -8,20 +8,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
-from simkit.molecular import frames, spaces
-from simkit.molecular.dynamics.conserved import conserved_directions
-from simkit.molecular.dynamics.inputs import Measure, Schedule, check_given, scheduled
-from simkit.molecular.dynamics.measures import thermodynamics, without_drift
-from simkit.molecular.dynamics.protocol import DynamicsState, Evaluate, Freedom, Method
-from simkit.molecular.dynamics.resolution import is_unresolved
-from simkit.molecular.dynamics.velocities import maxwell_boltzmann
-from simkit.molecular.frozen import check_frozen, frozen_mask
+from simkit.molecular import spaces
+from simkit.molecular import spaces as frames
+from simkit.molecular.dynamics.measures import conserved_directions, maxwell_boltzmann, thermodynamics, without_drift
+from simkit.molecular.dynamics.method import (
+    DynamicsState,
+    Evaluate,
+    Freedom,
+    Measure,
+    Method,
+    Schedule,
+    check_given,
+    is_unresolved,
+    scheduled,
+)
 from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.spaces import Cell
+from simkit.molecular.spaces import Cell, check_frozen, frozen_mask
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,7 +248,7 @@ def motion(
             those of the method.
         isolated: whether nothing but the interaction changes the total momentum: false with a Langevin bath, true
             where velocities are scaled. Components of the momentum that the interaction conserves
-            (`simkit.molecular.dynamics.conserved.conserved_directions`) are then excluded from the thermal motion: they
+            (`simkit.molecular.dynamics.measures.conserved_directions`) are then excluded from the thermal motion: they
             are no degrees of freedom, and the thermostat does not change them. No component is, if particles are
             frozen.
         temperature: ``(params, time) -> temperature`` at which velocities are drawn at the start; ``None`` for the

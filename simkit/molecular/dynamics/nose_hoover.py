@@ -12,8 +12,8 @@ from simkit.core.pytree import pytree
 from simkit.core.settings import formula, whole
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
-from simkit.molecular.dynamics.inputs import Options, Schedule
 from simkit.molecular.dynamics.measures import kinetic_energy, thermal_velocity
+from simkit.molecular.dynamics.method import Options, Schedule
 from simkit.molecular.dynamics.splitting import Barostat, MidStep, Thermostat, thermostatted
 from simkit.molecular.interactions.interaction import Interaction
 

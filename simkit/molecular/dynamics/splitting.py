@@ -1,17 +1,47 @@
-"""Operator splitting of a time step: kicks and drifts of velocity Verlet with the bath in the middle."""
+"""Operator splitting of a time step: kicks and drifts of velocity Verlet with the bath and its noise in the middle."""
 
 import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
 
 import jax
+import jax.numpy as jnp
 
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
-from simkit.molecular.dynamics.inputs import Options, Schedule, check_given, scheduled
+from simkit.molecular.dynamics.method import (
+    DynamicsState,
+    Evaluate,
+    Freedom,
+    Method,
+    Options,
+    Schedule,
+    check_given,
+    scheduled,
+)
 from simkit.molecular.dynamics.motion import motion
-from simkit.molecular.dynamics.protocol import DynamicsState, Evaluate, Freedom, Method
 from simkit.molecular.interactions.interaction import Interaction
+
+
+def seed(params: Params, key: jax.Array) -> jax.Array:
+    """Return the seed of all noise of a bath, uint32, (2,).
+
+    Args:
+        params: unused; the signature is that of ``start`` of a bath.
+        key: random key.
+    """
+    del params
+    return jax.random.bits(key, (2,), jnp.uint32)
+
+
+def key_of_step(bath: jax.Array, iteration: jax.Array) -> jax.Array:
+    """Return the random key of one time step.
+
+    Args:
+        bath: uint32, (2,), from `seed`.
+        iteration: int32, steps since the start.
+    """
+    return jax.random.fold_in(jax.random.wrap_key_data(bath, impl="threefry2x32"), iteration)
 
 
 class MidStep(NamedTuple):

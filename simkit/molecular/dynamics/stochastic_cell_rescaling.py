@@ -9,10 +9,9 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
 from simkit.core.parts import part
 from simkit.core.settings import formula
 from simkit.molecular import spaces
-from simkit.molecular.dynamics.inputs import Schedule, check_given, scheduled
 from simkit.molecular.dynamics.measures import thermal_velocity
-from simkit.molecular.dynamics.noise import key_of_step, seed
-from simkit.molecular.dynamics.splitting import Barostat, MidStep
+from simkit.molecular.dynamics.method import Schedule, check_given, scheduled
+from simkit.molecular.dynamics.splitting import Barostat, MidStep, key_of_step, seed
 
 # Terms of the exponential series: exact to the last bit for a strain of 0.1 per time step, a hundred times the usual.
 TERMS = 12

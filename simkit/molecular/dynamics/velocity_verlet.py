@@ -8,7 +8,7 @@ import jax
 from simkit.core.parts import part
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
-from simkit.molecular.dynamics.inputs import Options
+from simkit.molecular.dynamics.method import Options
 from simkit.molecular.dynamics.motion import motion
 from simkit.molecular.dynamics.splitting import splitting
 from simkit.molecular.interactions.interaction import Interaction

@@ -1,6 +1,7 @@
-"""Interaction of a pair potential: over all pairs in small systems, over a neighbor list in large ones."""
+"""Interaction of a pair potential, over all pairs or a neighbor list, with tail corrections."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,11 +13,11 @@ from jax.core import Tracer
 from simkit.core.simulation import Params
 from simkit.errors import UserError, listed
 from simkit.molecular import spaces
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, combined
 from simkit.molecular.neighbors import neighbor_list, pair_sums, pairs
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.neighbors.pair_sums import PairParameter, PairSums, PerParticle
-from simkit.molecular.potentials import PairPotential, per_pair
+from simkit.molecular.potentials import PairPotential, lennard_jones, per_pair, switched
 from simkit.molecular.spaces import Cell, Space
 
 # Largest number of particles for which all pairs are faster than a list, by dimension. Force on a CPU core in float32,
@@ -24,9 +25,7 @@ from simkit.molecular.spaces import Cell, Space
 # Lennard-Jones liquid, cut-off 2.5, N = 128: 0.10, 0.10; 256: 0.14, 0.10; 512: 0.60, 0.21; 1024: 2.3, 0.40. The list is
 # built about every tenth step, at the cost of about ten forces.
 MOST_FOR_ALL_PAIRS = {2: 128, 3: 256}
-
 type Method = Literal["auto", "all_pairs", "neighbor_list"]
-
 # Initial capacity by dimension: more than the neighbors of a particle in a liquid within cut-off and skin.
 USUAL_NEIGHBORS = {2: 32, 3: 96}
 
@@ -202,7 +201,7 @@ def pair_interaction(
     """Return the interaction ``E = sum_{i<j} U(r_ij)`` over the pairs within a cut-off.
 
     The potential is truncated: for a continuous energy at the cut-off wrap it with one of
-    `simkit.molecular.potentials.cutoff`, such as `simkit.molecular.potentials.energy_shifted`.
+    `simkit.molecular.potentials.pair`, such as `simkit.molecular.potentials.energy_shifted`.
 
     Args:
         potential: U.
@@ -259,3 +258,97 @@ def _of_all_pairs(values: Mapping[str, PairParameter], species: np.ndarray | Non
         return per_pair(parameter, jnp.asarray(species)) if jnp.ndim(parameter) == 2 else parameter
 
     return {name: resolved(parameter) for name, parameter in values.items()}
+
+
+def uniform_tail(moment: Callable[[Params], jax.Array]) -> Interaction:
+    """Return the interaction ``E = 2 pi N^2 M / V``, the tail correction of a three-dimensional system.
+
+    ``M = integral of U_rest(r) r^2 dr``, where U_rest is the part missing from the pair potential in use: U beyond a
+    sharp cut-off, ``U (1 - S)`` with a switch S. It has no force on particles and the pressure E / V. In a crystal a
+    switch makes it far more accurate than a sharp cut-off, which divides shells.
+
+    Args:
+        moment: ``params -> M``, energy length^3.
+
+    Reference: Allen, Tildesley, Computer Simulation of Liquids, 2nd ed., Oxford (2017), section 2.8,
+    doi:10.1093/oso/9780198803195.001.0001.
+    """
+
+    def energy(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
+        return 2 * math.pi * len(position) ** 2 * moment(params) / volume(position, cell)
+
+    def stress(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
+        energy_density = energy(position, cell, params, _) / volume(position, cell)
+        return -energy_density * jnp.eye(position.shape[1], dtype=position.dtype)
+
+    def volume(position: jax.Array, cell: Cell) -> jax.Array:
+        if cell is None or position.shape[1] != 3:
+            raise UserError("a tail correction needs a cell in three dimensions")
+        return spaces.of_cell(cell, 3).volume
+
+    return Interaction(
+        prepare=lambda position, cell, params: (),
+        refresh=lambda neighbors, position, cell, params: neighbors,
+        energy=energy,
+        force=lambda position, cell, params, _: jnp.zeros_like(position),
+        stress=stress,
+        is_translation_invariant=True,
+    )
+
+
+type Units = Callable[[Params], tuple[jax.Array, jax.Array]]
+
+
+def full_lennard_jones(
+    switch_on: float,
+    cutoff: float,
+    *,
+    capacity: int,
+    skin: float,
+    method: Method = "auto",
+    units: Units = lambda params: (params["epsilon"], params["sigma"]),
+) -> Interaction:
+    """Return the Lennard-Jones interaction of a three-dimensional system, with a tail correction for its full range.
+
+        E = sum_{i<j} U(r_ij) S(r_ij) + (2 pi N^2 / V) integral of U (1 - S) r^2 dr from switch_on to infinity
+
+    S falls from 1 at ``switch_on`` to 0 at ``cutoff`` with continuous second derivatives.
+
+    Args:
+        switch_on: in units of sigma.
+        cutoff: in units of sigma.
+        capacity: neighbors per particle that the list can hold.
+        skin: of the list, in units of the cut-off.
+        method: as for `simkit.molecular.interactions.pair_interaction.pair_interaction`.
+        units: ``params -> (epsilon, sigma)``.
+    """
+
+    def parameters(params: Params) -> dict[str, PairParameter]:
+        epsilon, sigma = units(params)
+        return {"epsilon": epsilon, "sigma": sigma, "switch_on": switch_on * sigma, "cutoff": cutoff * sigma}
+
+    pair = pair_interaction(
+        switched(lennard_jones()),
+        cutoff=lambda params: cutoff * units(params)[1],
+        parameters=parameters,
+        method=method,
+        skin=skin,
+        capacity=capacity,
+    )
+    integral = _tail_integral(switch_on, cutoff)
+
+    def tail(params: Params) -> jax.Array:
+        epsilon, sigma = units(params)
+        return integral * epsilon * sigma**3
+
+    return combined(pair, uniform_tail(tail))
+
+
+def _tail_integral(switch_on: float, cutoff: float) -> float:
+    """Return the integral of ``4 (r^-12 - r^-6) (1 - S(r)) r^2`` from the switch to infinity."""
+    nodes, weights = np.polynomial.legendre.leggauss(48)
+    x = (nodes + 1) / 2
+    r = switch_on + (cutoff - switch_on) * x
+    in_shell = 4 * (r**-12 - r**-6) * x**3 * (10 - x * (15 - 6 * x)) * r**2
+    beyond = 4 * (cutoff**-9 / 9 - cutoff**-3 / 3)
+    return float(weights @ in_shell * (cutoff - switch_on) / 2 + beyond)

@@ -9,9 +9,14 @@ import jax.numpy as jnp
 from simkit.core.buffers import Buffer, larger_capacity
 from simkit.core.pytree import pytree
 from simkit.molecular import spaces
-from simkit.molecular.neighbors.candidate_table import columns_from_table, is_worth_a_table
-from simkit.molecular.neighbors.cell_list import CellList, cell_list
-from simkit.molecular.neighbors.cores import WORTH_SPLITTING, split_over_cores
+from simkit.molecular.neighbors.cell_list import (
+    WORTH_SPLITTING,
+    CellList,
+    cell_list,
+    columns_from_table,
+    is_worth_a_table,
+    split_over_cores,
+)
 from simkit.molecular.spaces import Cell, Components, Space
 
 # Candidates tested per iteration of the loop; the bits of a word are a multiple of it.

@@ -6,11 +6,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
-from simkit.core.whole_arrays import prefers_whole_arrays
+from simkit.core.formulation import computed_once, prefers_whole_arrays
 from simkit.molecular import spaces
 from simkit.molecular.neighbors import neighbor_list
-from simkit.molecular.neighbors.cores import WORTH_SPLITTING, split_over_cores
+from simkit.molecular.neighbors.cell_list import WORTH_SPLITTING, split_over_cores
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.potentials import PairPotential
 from simkit.molecular.spaces import Cell, Components

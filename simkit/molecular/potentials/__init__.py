@@ -1,9 +1,18 @@
 """Pair potentials: energy and force of two particles at a distance."""
 
-from simkit.molecular.potentials.cutoff import energy_shifted, force_shifted, switched, truncated
 from simkit.molecular.potentials.lennard_jones import lennard_jones, mie, tail_energy, tail_pressure
 from simkit.molecular.potentials.morse import morse, morse_diatomic
-from simkit.molecular.potentials.pair import PairPotential, lorentz_berthelot, mean_diameter, pair_potential, per_pair
+from simkit.molecular.potentials.pair import (
+    PairPotential,
+    energy_shifted,
+    force_shifted,
+    lorentz_berthelot,
+    mean_diameter,
+    pair_potential,
+    per_pair,
+    switched,
+    truncated,
+)
 from simkit.molecular.potentials.soft_sphere import soft_sphere
 from simkit.molecular.potentials.weeks_chandler_andersen import weeks_chandler_andersen
 

@@ -8,19 +8,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
-from simkit.molecular import frames, minimizers, spaces
-from simkit.molecular.frozen import check_frozen, frozen_mask
+from simkit.molecular import minimizers, spaces
+from simkit.molecular import spaces as frames
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
+from simkit.molecular.relaxation.equilibrium import Rattlers, Solution
 from simkit.molecular.relaxation.landscape import Landscape
-from simkit.molecular.relaxation.solution import Rattlers, Solution
-from simkit.molecular.spaces import Cell
+from simkit.molecular.spaces import Cell, check_frozen, frozen_mask
 
 # Relative excess of the smallest width over twice the cut-off, below which a stalled cell counts as too small.
 NEARLY = 1e-5

@@ -7,6 +7,7 @@ has the lattice vectors, ``pbc`` a flag of periodicity for each, ``Properties`` 
 import math
 import re
 from collections.abc import Iterable
+from io import StringIO
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -225,8 +226,6 @@ def _check_row(row: list[str], columns: list[Column], label: str) -> None:
 
 def _read(text: str, label: str) -> Any:
     """Return the ``Atoms`` that ASE reads from the checked text of one frame."""
-    from io import StringIO
-
     from ase.io.extxyz import read_xyz
 
     try:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.molecular.sizes import check_particles
+from simkit.molecular.spaces import check_particles
 
 # c / a of the hexagonal close packing of spheres.
 IDEAL_RATIO = math.sqrt(8 / 3)

@@ -8,16 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
-from simkit.core.quantities import described
-from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.analysis import contacts
-from simkit.molecular.analysis.elasticity import elastic_constants
-from simkit.molecular.analysis.moduli import voigt_bulk_modulus, voigt_shear_modulus
+from simkit.molecular.analysis import order
+from simkit.molecular.analysis.elasticity import elastic_constants, voigt_bulk_modulus, voigt_shear_modulus
+from simkit.molecular.declarations import particle_quantities
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale, largest_norm
-from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.potentials import mean_diameter, soft_sphere
@@ -137,12 +135,12 @@ def bubble_raft(
         method="all_pairs",
     )
 
-    def network(position: jax.Array, box: Cell, params: Params) -> tuple[pairs.Pairs, contacts.Contacts]:
+    def network(position: jax.Array, box: Cell, params: Params) -> tuple[pairs.Pairs, order.Contacts]:
         apart = pairs.all_pairs(position, spaces.of_cell(box, DIMENSION))
-        return apart, contacts.contact_network(apart, mean_diameter(diameter(params)))
+        return apart, order.contact_network(apart, mean_diameter(diameter(params)))
 
     def rattlers(position: jax.Array, box: Cell, params: Params) -> jax.Array:
-        return ~contacts.load_bearing(network(position, box, params)[1], DIMENSION)
+        return ~order.load_bearing(network(position, box, params)[1], DIMENSION)
 
     def observe(position: jax.Array, box: Cell, params: Params) -> Arrays:
         apart, touches = network(position, box, params)
@@ -163,7 +161,7 @@ def bubble_raft(
 
     def measure(position: jax.Array, box: Cell, params: Params) -> Arrays:
         touches = network(position, box, params)[1]
-        bearing = contacts.load_bearing(touches, DIMENSION)
+        bearing = order.load_bearing(touches, DIMENSION)
         force = largest_norm(interaction.force(position, box, params, ()))
         limit = SAME_FORCE * force_tolerance * params["stiffness"] / params["diameter"]
         zeros = (jnp.zeros_like(limit),) * 3
@@ -176,7 +174,7 @@ def bubble_raft(
             "affine_shear_modulus": affine,
             "bulk_modulus": bulk_modulus,
             "distance_to_target": shear_modulus - params["target_shear_modulus"],
-            "contact_number": contacts.contact_number(touches, bearing).astype(position.dtype),
+            "contact_number": order.contact_number(touches, bearing).astype(position.dtype),
             "rattler_fraction": (~bearing).astype(position.dtype).mean(),
         }
 

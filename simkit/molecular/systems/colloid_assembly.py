@@ -8,15 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
-from simkit.core.quantities import described
-from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
-from simkit.molecular.analysis.bond_order import polygon_order
+from simkit.molecular.analysis.order import polygon_order
+from simkit.molecular.declarations import particle_quantities
 from simkit.molecular.interactions.interaction import Interaction, combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
-from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import PairPotential, pair_potential, switched
 from simkit.molecular.relaxation import relaxation

@@ -4,9 +4,9 @@ from simkit.errors import UserError, nearest
 from simkit.render.bodies.motion import are_balls_in_plane, read_bodies
 from simkit.render.bodies.perspective import PerspectivePainter
 from simkit.render.bodies.side import SidePainter
-from simkit.render.clip import Clip
 from simkit.render.figure import Size
-from simkit.scenario.schema import CAMERAS
+from simkit.render.views import Clip
+from simkit.scenario.catalog import CAMERAS
 
 __all__ = ["PerspectivePainter", "SidePainter", "body_painter"]
 

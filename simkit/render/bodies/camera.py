@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from simkit.render.layout import Window
+from simkit.render.figure import Window
 
 # Tangent of half the vertical angle of view, narrow as of a lens of 70 mm: parallel edges stay nearly parallel.
 _HALF_HEIGHT = np.tan(np.radians(13.0))

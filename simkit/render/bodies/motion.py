@@ -1,20 +1,69 @@
-"""Positions, shapes, links and colors of bodies, read from frames."""
+"""Motion of bodies read from frames: positions, shapes, links and colors, and marks of their orientation."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
 from simkit.render.color import ColorScale, color_scale
-from simkit.render.select import observed
-from simkit.render.spin import rotation
+from simkit.render.selection import observed
 from simkit.render.style import BODIES
-from simkit.scenario.sections import RenderSettings
+from simkit.scenario.scenario import RenderSettings
+
+_ANGLES = np.linspace(0.0, 2 * np.pi, 73)
+_CIRCLE = np.stack([np.cos(_ANGLES), np.sin(_ANGLES), np.zeros_like(_ANGLES)], axis=-1)
+# On the seam, halfway between rim and middle in the initial orientation: it stays visible when the ball rolls.
+_DOT = np.array([1.0, -1.0, 0.0]) / np.sqrt(2)
+
+
+class Seam(NamedTuple):
+    """The visible part of a ball's seam, in units of its radius around its center, seen along +y.
+
+    Attributes:
+        line: points (n, 2) of (x, z); empty if the seam is hidden.
+        dot: (x, z) of the dot (2,); NaN if it is hidden.
+    """
+
+    line: np.ndarray
+    dot: np.ndarray
+
+
+def seam(quaternion: np.ndarray) -> Seam:
+    """Return the visible half of the great circle around the body's z axis.
+
+    Args:
+        quaternion: orientation (w, x, y, z), from body to world coordinates.
+    """
+    turned = rotation(quaternion)
+    circle, dot = _CIRCLE @ turned.T, turned @ _DOT
+    # The viewer is at negative y. A circle that coincides with the rim counts as visible.
+    visible = circle[:-1, 1] <= 1e-9
+    begins = np.flatnonzero(visible & ~np.roll(visible, 1))
+    if visible.all():
+        line = circle
+    elif begins.size:
+        # Starting at the first visible point, the visible half is contiguous.
+        line = np.roll(circle[:-1], -begins[0], axis=0)[: visible.sum()]
+    else:
+        line = circle[:0]
+    return Seam(line[:, [0, 2]], dot[[0, 2]] if dot[1] < 0.1 else np.full(2, np.nan))
+
+
+def rotation(quaternion: np.ndarray) -> np.ndarray:
+    """Return rotation matrices (..., 3, 3) from body to world coordinates of quaternions (..., 4) in (w, x, y, z)."""
+    w, x, y, z = np.moveaxis(quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True), -1, 0)
+    rows = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
 
 _SIGNS = np.array(list(np.ndindex(2, 2, 2))) * 2 - 1
-
 type Frames = Mapping[str, np.ndarray]
 
 

@@ -9,16 +9,14 @@ from matplotlib.transforms import IdentityTransform
 from simkit.render.bodies.camera import Camera, default_direction, fitted, seen_window, turned
 from simkit.render.bodies.ground import Ground, Plane, linear, nice_length
 from simkit.render.bodies.light import lamp, shadow_of
-from simkit.render.bodies.lines import Line, draw_lines, edges
 from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies
-from simkit.render.bodies.raster import packed, shaded, visible
+from simkit.render.bodies.raster import Line, draw_lines, edges, packed, shaded, visible
 from simkit.render.bodies.solids import BALL, BOX, Solid, rod, solid
-from simkit.render.clip import Clip
 from simkit.render.figure import Size, scale_of
-from simkit.render.labels import stamps
-from simkit.render.sheet import Sheet
-from simkit.render.style import ACCENT, MUTED, house_style
-from simkit.scenario.sections import RenderSettings
+from simkit.render.page import Sheet
+from simkit.render.style import ACCENT, MUTED, house_style, stamps
+from simkit.render.views import Clip
+from simkit.scenario.scenario import RenderSettings
 
 _ROD, _PIN = "#8793a1", "#39434f"
 # Radius of rods and of the target's rings, relative to the size of the scene.

@@ -7,15 +7,12 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
-from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies
-from simkit.render.clip import Clip
-from simkit.render.disks import Disks
-from simkit.render.figure import Size
-from simkit.render.labels import stamps
-from simkit.render.layout import Window
-from simkit.render.sheet import Sheet
-from simkit.render.spin import seam
-from simkit.render.style import ACCENT, FAINT, INK, LUMINANCE, MUTED, PAPER, WALL, house_style
+from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies, seam
+from simkit.render.figure import Size, Window
+from simkit.render.page import Sheet
+from simkit.render.particles import Disks
+from simkit.render.style import ACCENT, FAINT, INK, LUMINANCE, MUTED, PAPER, WALL, house_style, stamps
+from simkit.render.views import Clip
 
 # Largest numbers of bodies whose paths, and whose positions at apexes (ghosts), are drawn.
 _MOST_TRAILS = 32

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 def first_root(gap: jax.Array, rate: jax.Array, bend: jax.Array) -> jax.Array:
     """Return the smallest t >= 0 with ``gap + rate t + bend t^2 / 2 = 0``, infinite where there is none.
 
-    Not to be differentiated: see `simkit.core.roots`.
+    Not to be differentiated: see `simkit.core.implicit`.
 
     Args:
         gap: value at t = 0, not negative.

@@ -4,8 +4,10 @@ import functools
 from typing import Any
 
 import jax
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 
 
 def staged[T](tree: T) -> T:
@@ -45,9 +47,6 @@ _with_tangents.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
 
 @functools.cache
 def _primitive() -> Any:
-    from jax.extend.core import Primitive
-    from jax.interpreters import ad, batching, mlir
-
     stage = Primitive("stage")
     stage.def_impl(lambda x: x)
     stage.def_abstract_eval(lambda x: x)

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from simkit.core.roots import root_change
+from simkit.core.implicit import root_change
 from simkit.rigid.algebra.quadratic import first_root
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bounces.friction import friction_impulse

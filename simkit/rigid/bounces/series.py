@@ -7,7 +7,7 @@ series: a step may contain any number of bounces, including the infinitely many 
 import jax
 import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bounces.friction import friction_impulse

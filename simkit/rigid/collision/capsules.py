@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.rigid.algebra.quaternion import axes_of, rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, perpendicular, select
 from simkit.rigid.collision.points import Placed, Points

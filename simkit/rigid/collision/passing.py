@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.rigid.algebra.quaternion import axes_of
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm
 from simkit.rigid.bodies.bodies import Bodies

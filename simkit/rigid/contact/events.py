@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
+from simkit.core.implicit import root_change
 from simkit.core.pytree import pytree
-from simkit.core.rematerialization import recomputed, stored
-from simkit.core.roots import root_change
+from simkit.core.rollout import recomputed, stored
 from simkit.core.status import Status
 from simkit.rigid.algebra.stages import with_tangents
 from simkit.rigid.algebra.vector import dot, norm

@@ -6,7 +6,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.rigid.algebra.vector import dot
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.passing import passing

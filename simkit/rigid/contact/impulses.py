@@ -7,7 +7,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.core.pytree import pytree
 from simkit.core.status import Status
 from simkit.rigid.algebra.vector import Vector, dot, each, zeros

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.quaternion import axes_of, rotate, unrotate
 from simkit.rigid.algebra.stages import staged

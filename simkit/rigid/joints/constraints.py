@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.quaternion import Quaternion, axes_of, conjugate, multiply, rotate
 from simkit.rigid.algebra.tensor import rotated

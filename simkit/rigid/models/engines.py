@@ -3,9 +3,12 @@
 from typing import Any
 
 from simkit.errors import UserError, nearest
+from simkit.rigid.models.brax_pipelines import brax_engine
 from simkit.rigid.models.contact_pairs import refuse_too_many_contacts
 from simkit.rigid.models.description import Description
 from simkit.rigid.models.engine import Engine
+from simkit.rigid.models.mjx import mjx_engine
+from simkit.rigid.models.mujoco_c import mujoco_engine
 
 NAMES = ("brax-spring", "brax-generalized", "brax-positional", "mjx", "mujoco")
 
@@ -24,14 +27,8 @@ def by_name(name: str, spec: Any, description: Description) -> Engine:
     if name not in NAMES:
         raise UserError(f"unknown engine '{name}'{nearest(str(name), NAMES)}")
     if name == "mujoco":
-        from simkit.rigid.models.mujoco_c import mujoco_engine
-
         return mujoco_engine(spec, description)
     refuse_too_many_contacts(name, description.mujoco)
     if name == "mjx":
-        from simkit.rigid.models.mjx import mjx_engine
-
         return mjx_engine(description)
-    from simkit.rigid.models.brax_pipelines import brax_engine
-
     return brax_engine(name, description)

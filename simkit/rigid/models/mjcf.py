@@ -8,12 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
-from simkit.core.compensated import compensated_sum
+from simkit.core.averages import compensated_sum
+from simkit.core.formulation import computed_once
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytree import pytree
-from simkit.core.quantities import described
-from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.errors import UserError
 from simkit.rigid.arguments import check_integer
 from simkit.rigid.models.description import Description, describe, place

@@ -6,6 +6,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 type Notice = Callable[[], None]
 
@@ -33,9 +35,6 @@ def watched[T](tree: T, *, on_derivative: Notice = silent, on_reverse: Notice = 
 
 @functools.cache
 def _primitive() -> Any:
-    from jax.extend.core import Primitive
-    from jax.interpreters import ad, batching, mlir
-
     identity = Primitive("watched")
     identity.def_impl(lambda x, **_: x)
     identity.def_abstract_eval(lambda x, **_: x)

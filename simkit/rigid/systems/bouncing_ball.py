@@ -5,12 +5,11 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
-from simkit.core.compensated import compensated_sum
+from simkit.core.averages import compensated_sum
+from simkit.core.formulation import computed_once
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.pytree import pytree
-from simkit.core.quantities import described
-from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.vector import Vector, dot, norm
 from simkit.rigid.bounces.friction import SLIP_PER_IMPULSE, slide

@@ -4,8 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
-from simkit.core.quantities import described
-from simkit.core.simulation import Params, Simulation
+from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, box, repeat

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
-from simkit.core.quantities import described
-from simkit.core.simulation import Params, Simulation
+from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra.quaternion import Quaternion, exponential, rotate, unrotate
 from simkit.rigid.algebra.quaternion import stacked as quaternions
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, select, stacked, zeros

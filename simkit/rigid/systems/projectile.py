@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
-from simkit.core.quantities import described
-from simkit.core.simulation import Params, Simulation
+from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra.quaternion import exponential, rotate
 from simkit.rigid.algebra.vector import Vector, norm, stacked, zeros
 from simkit.rigid.bodies.bodies import Bodies, capsule, repeat

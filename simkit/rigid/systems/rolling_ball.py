@@ -4,8 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
-from simkit.core.quantities import described
-from simkit.core.simulation import Params, Simulation
+from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
 from simkit.rigid.bodies.motion import Motion, angular_velocity, motion_of

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
-from simkit.core.quantities import described
-from simkit.core.simulation import Params, Simulation
+from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra.vector import Vector, dot, norm, stacked, zeros
 from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, disk, repeat

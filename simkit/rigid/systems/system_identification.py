@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.averages import AveragedState
+from simkit.core.estimation import beside_recording
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
-from simkit.core.quantities import described
-from simkit.core.recording import beside_recording
-from simkit.core.simulation import Params, Simulation
+from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra import quaternion
 from simkit.rigid.algebra.vector import Vector, zeros
 from simkit.rigid.arguments import check_number
@@ -60,8 +59,9 @@ def system_identification(
     Both are solid spheres thrown over a floor under a known force ``F sin(2 pi f t)`` along x, whose effect determines
     the mass; the bounces determine restitution, and their changes of the horizontal velocity determine friction, as
     long as the ball slips. One step is ``frame_every`` time steps and one recorded position ``(x, z)``, as from a
-    camera at the side, with normal errors of standard deviation ``noise``; see `simkit.core.recording.beside_recording`
-    for the misfit and `simkit.core.recording.standard_errors` for the standard errors of the parameters.
+    camera at the side, with normal errors of standard deviation ``noise``; see
+    `simkit.core.estimation.beside_recording` for the misfit and `simkit.core.estimation.standard_errors` for the
+    standard errors of the parameters.
 
     Impacts are events at their exact times: the misfit is a smooth function of all parameters while their number does
     not change, and continuous where it does.

@@ -17,11 +17,11 @@ pytest.importorskip("onnxruntime")
 import simkit.export
 from simkit.cli.main import main
 from simkit.core.parameter import POSITIVE
-from simkit.export.onnx.kernels import computed_in
+from simkit.export.onnx.graph import computed_in
 from simkit.export.page import runtime
-from simkit.export.page.labels import plain_text, scale_data
-from simkit.export.page.sliders import sliders_of
-from simkit.export.programs.ports import Port
+from simkit.export.page.drawing import plain_text, scale_data
+from simkit.export.page.exporting import sliders_of
+from simkit.export.programs.functions import Port
 from simkit.render.color import color_scale
 from tests.toys import PENDULUMS
 

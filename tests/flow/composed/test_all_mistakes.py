@@ -7,9 +7,9 @@ import pytest
 from simkit import flow
 from simkit.core.expressions.scope import Scope
 from simkit.errors import UserError
-from simkit.flow.composed.names import names_at
+from simkit.flow.description.equations import names_at
 from simkit.scenario.build import build
-from simkit.scenario.schema import parse_scenario
+from simkit.scenario.catalog import parse_scenario
 
 AXES = {
     "x": {"cells": 8, "length": 2, "periodic": True},

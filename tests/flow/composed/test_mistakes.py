@@ -9,7 +9,7 @@ from simkit import flow
 from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.flow.flows import over
 from tests.tables import lacking, misses, refusal
 

@@ -9,7 +9,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.analysis import bond_order as orders
+from simkit.molecular.analysis import order as orders
 from simkit.molecular.neighbors import pairs
 from tests.every import every
 

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.molecular import spaces
-from simkit.molecular.analysis import contacts
-from simkit.molecular.analysis.contacts import Contacts
+from simkit.molecular.analysis import order
+from simkit.molecular.analysis.order import Contacts
 from simkit.molecular.neighbors import pairs
 
 
@@ -24,23 +24,23 @@ def test_contacts_are_pairs_that_overlap_and_never_a_particle_with_itself():
     apart = pairs.all_pairs(position, spaces.periodic(jnp.array([4.0, 4.0])))
     # Distances along the periodic line: 0.8, 1.1, 1.8, and 0.3 across the boundary.
     expected = network_of([(0, 1), (0, 3)], 4)
-    np.testing.assert_array_equal(contacts.contact_network(apart, 1.0).touching, expected.touching)
+    np.testing.assert_array_equal(order.contact_network(apart, 1.0).touching, expected.touching)
 
 
 def test_all_links_of_a_chain_on_a_rigid_core_are_rattlers():
     chain = [(3, 4), (4, 5), (5, 6), (6, 7)]
-    bearing = contacts.load_bearing(network_of(COMPLETE + chain, 9), dimension=2)
+    bearing = order.load_bearing(network_of(COMPLETE + chain, 9), dimension=2)
     np.testing.assert_array_equal(bearing, [True] * 4 + [False] * 5)
 
 
 def test_contact_number_counts_only_contacts_among_load_bearing_particles():
     network = network_of([*COMPLETE, (3, 4)], 5)
-    bearing = contacts.load_bearing(network, dimension=2)
-    assert float(contacts.contact_number(network, bearing)) == 3.0
+    bearing = order.load_bearing(network, dimension=2)
+    assert float(order.contact_number(network, bearing)) == 3.0
 
 
 def test_without_load_bearing_particles_the_contact_number_is_zero():
     network = network_of([(0, 1), (1, 2)], 3)
-    bearing = contacts.load_bearing(network, dimension=2)
+    bearing = order.load_bearing(network, dimension=2)
     assert not bool(bearing.any())
-    assert float(contacts.contact_number(network, bearing)) == 0.0
+    assert float(order.contact_number(network, bearing)) == 0.0

@@ -5,8 +5,13 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.molecular.analysis.elasticity import elastic_constants, stress_correction
-from simkit.molecular.analysis.moduli import bulk_modulus, directional_shear_modulus, shear_modulus
+from simkit.molecular.analysis.elasticity import (
+    bulk_modulus,
+    directional_shear_modulus,
+    elastic_constants,
+    shear_modulus,
+    stress_correction,
+)
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import soft_sphere
 from tests.every import every

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.molecular.analysis.normal_modes import normal_modes
+from simkit.molecular.analysis.elasticity import normal_modes
+from simkit.molecular.interactions.interaction import user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.interactions.user_energy import user_energy
 from simkit.molecular.potentials import lennard_jones, pair_potential
 from tests.every import every
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.molecular.analysis.radial_distribution import highest_peak, radial_distribution, shell_centers
+from simkit.molecular.analysis.order import highest_peak, radial_distribution, shell_centers
 from tests.every import every
 
 distribution = functools.partial(jax.jit, static_argnames="bins")(

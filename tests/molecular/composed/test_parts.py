@@ -13,9 +13,9 @@ from simkit.core.converge import converge
 from simkit.core.settings import read, schema_of
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.molecular.composed.settings import SETTINGS
+from simkit.molecular.description.settings import SETTINGS
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 
 IMPORTS = """
 import jax.numpy as jnp
@@ -55,7 +55,7 @@ def trap():
     "start": (
         "ring",
         """
-from simkit.molecular.composed.starts import Places
+from simkit.molecular.description.starts import Places
 
 @part(keys={"ring": whole("places on a ring", low=2), "width": formula("radius of the ring", unit="length")})
 def ring(settings, names):

@@ -6,7 +6,7 @@ import pytest
 
 from simkit import molecular
 from simkit.errors import UserError
-from simkit.molecular.composed.random_places import RandomPlaces
+from simkit.molecular.description.starts import RandomPlaces
 
 HEIGHT = 8.0
 LOWER = {"distance": "y", "energy": "1/r**9"}

@@ -7,8 +7,8 @@ import pytest
 
 from simkit.core.settings import read
 from simkit.molecular import potentials
-from simkit.molecular.composed.settings import SETTINGS
-from simkit.molecular.composed.system import composition
+from simkit.molecular.description.settings import SETTINGS
+from simkit.molecular.description.system import composition
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from simkit.core.expressions.quantities import ExpressedQuantity, with_expressions
+from simkit.core.expressions.measures import ExpressedQuantity, with_expressions
 from simkit.core.simulation import Quantity
 from simkit.errors import UserError
 from simkit.molecular import system

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.molecular.dynamics import langevin, velocity_verlet
+from simkit.molecular.interactions.interaction import user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.interactions.user_energy import user_energy
 from simkit.molecular.potentials import force_shifted, lennard_jones
 
 CUTOFF = 2.0

@@ -15,7 +15,7 @@ from simkit.molecular.dynamics import (
     stochastic_cell_rescaling,
     velocity_verlet,
 )
-from simkit.molecular.interactions.user_energy import user_energy
+from simkit.molecular.interactions.interaction import user_energy
 from tests.every import every
 from tests.molecular.dynamics.baths import THERMOSTATS, VALUES, liquid
 from tests.molecular.dynamics.moving import floats

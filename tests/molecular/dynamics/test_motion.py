@@ -11,7 +11,7 @@ from simkit.core.rollout import segment
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.molecular.dynamics import langevin, maxwell_boltzmann, velocity_verlet
-from simkit.molecular.interactions.user_energy import user_energy
+from simkit.molecular.interactions.interaction import user_energy
 from tests.every import every
 from tests.molecular.dynamics.moving import floats, oscillators, tetramer
 

@@ -10,9 +10,9 @@ from simkit.core.objective import Objective
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.dynamics import velocity_verlet
+from simkit.molecular.interactions.interaction import user_energy
 from simkit.molecular.interactions.jax_md import from_jax_md
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.interactions.user_energy import user_energy
 from simkit.molecular.potentials import lennard_jones
 from tests.every import every
 

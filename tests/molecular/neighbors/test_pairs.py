@@ -8,7 +8,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.neighbors import pairs
-from simkit.molecular.neighbors.cores import split_over_cores
+from simkit.molecular.neighbors.cell_list import split_over_cores
 from simkit.molecular.potentials import mean_diameter, soft_sphere
 from tests.every import every
 

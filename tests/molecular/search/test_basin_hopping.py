@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.molecular.search.hops import accepts
-from simkit.molecular.search.search_report import search_report
+from simkit.molecular.systems.basin_hopping import accepts, search_report
 from tests.every import every
 
 

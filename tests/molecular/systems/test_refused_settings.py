@@ -5,7 +5,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular import bubble_raft, colloid_assembly, jamming
-from simkit.molecular.search.basin_hopping import basin_hopping
+from simkit.molecular.systems.basin_hopping import basin_hopping
 from tests.every import every
 from tests.molecular.packings import packing
 

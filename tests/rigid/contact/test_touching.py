@@ -7,9 +7,9 @@ import pytest
 
 from simkit.rigid.algebra.quaternion import quaternion, unit
 from simkit.rigid.algebra.tensor import rotated
-from simkit.rigid.algebra.vector import dot, stacked, vector
+from simkit.rigid.algebra.vector import dot, shortened, stacked, vector
 from simkit.rigid.contact.sweeping.mobility import Mobility
-from simkit.rigid.contact.sweeping.touching import masses, shortened
+from simkit.rigid.contact.sweeping.touching import masses
 from tests.every import every
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -11,7 +11,7 @@ from simkit.errors import UserError
 from simkit.export import program
 from simkit.rigid import mjcf
 from simkit.rigid.models.mjcf import from_text
-from simkit.scenario.schema import read_scenario
+from simkit.scenario.catalog import read_scenario
 from tests.every import every
 from tests.rigid.models.models import ENGINES, FALLING, PENDULUM, run, simulation
 

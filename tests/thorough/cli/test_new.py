@@ -3,9 +3,8 @@
 import pytest
 
 from simkit.cli.main import main
-from simkit.scenario.catalog import find_scenario
+from simkit.scenario.catalog import find_scenario, read_scenario
 from simkit.scenario.registry import SIMULATIONS
-from simkit.scenario.schema import read_scenario
 from tests.cli.test_new import check_commented_lines, check_copy, new
 
 __all__ = ["new"]

@@ -9,7 +9,7 @@ import sys
 from simkit.export.pictures import draw
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 
 
 def test_drawing_shows_its_progress(tmp_path):

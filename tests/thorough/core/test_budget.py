@@ -6,8 +6,7 @@ import pytest
 
 from simkit.core import budget, gradient
 from simkit.core.objective import Objective
-from simkit.core.rematerialization import nesting_within
-from simkit.core.rollout import trajectory
+from simkit.core.rollout import nesting_within, trajectory
 from tests.core.test_budget import KEY, SIZE, compiled_size, state_size
 from tests.core.toys import descent, oscillator
 

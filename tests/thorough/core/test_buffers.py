@@ -7,8 +7,8 @@ import pytest
 
 import simkit
 from simkit.core.averages import averaged
+from simkit.core.converge import converge_with_growth
 from simkit.core.ensemble import ensemble
-from simkit.core.growth import converge_with_growth
 from simkit.core.objective import Objective
 from simkit.core.status import Status
 from tests.core.test_buffers import assert_same, recorded, search, swing

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.core.converge import converge
-from simkit.core.in_flight import in_flight
+from simkit.core.ensemble import in_flight
 from tests.core.test_in_flight import MAX_STEPS, assert_same_steps_as_alone, members
 from tests.core.toys import descent
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.core.ensemble import ensemble
-from simkit.core.recording import beside_recording
+from simkit.core.estimation import beside_recording
 from simkit.core.rollout import trajectory
 from tests.core.toys import oscillator
 

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from simkit.core import rematerialization
+from simkit.core import rollout
 from simkit.core.objective import Objective
 from tests.core.test_rollout import KEY, temporary_bytes
 from tests.core.toys import oscillator
@@ -27,9 +27,9 @@ def test_reverse_mode_memory_of_a_reduced_series_grows_like_the_square_root():
 
 
 @pytest.mark.parametrize("memory", ["balanced", "smallest"])
-@pytest.mark.parametrize("little", [0, rematerialization.SMALL_BYTES])
+@pytest.mark.parametrize("little", [0, rollout.SMALL_BYTES])
 def test_rematerialization_does_not_change_the_derivative(x64, memory, little, monkeypatch):
-    monkeypatch.setattr(rematerialization, "SMALL_BYTES", little)
+    monkeypatch.setattr(rollout, "SMALL_BYTES", little)
     simulation, key = oscillator(), jax.random.key(KEY)
 
     def plain(params):

@@ -5,11 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.converge import converge
-from simkit.core.ensemble import ensemble
-from simkit.core.in_flight import in_flight
+from simkit.core.ensemble import ensemble, in_flight
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
-from simkit.engine.plan import Plan
+from simkit.engine.driver import Plan
 from tests.core.test_stop_rule import KEY
 from tests.driving import drive
 

@@ -11,10 +11,8 @@ from simkit.flow.boundary.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import periodic_axis
 from simkit.flow.obstacles import Body, DirectForcing, Motion, ScalarSurface, ball, bodies_in, complement, points_around
-from simkit.flow.obstacles.distance import positions
-from simkit.flow.obstacles.indicator import indicator
-from simkit.flow.scalar import TransportedScalar
-from simkit.flow.several_scalars import TransportedScalars
+from simkit.flow.obstacles.distance import indicator, positions
+from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference

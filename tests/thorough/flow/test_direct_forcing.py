@@ -20,7 +20,7 @@ from simkit.flow.operators.diffusion import shear
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.flow.test_direct_forcing import FORCE, at_rest, body_in_a_box, run
 
 pytestmark = pytest.mark.usefixtures("x64")

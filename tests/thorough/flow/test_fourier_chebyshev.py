@@ -8,8 +8,7 @@ import pytest
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status, status_of
-from simkit.flow.spectral.galerkin import fields
-from simkit.flow.spectral.stokes_modes import stokes_modes
+from simkit.flow.spectral.stokes_modes import fields, stokes_modes
 from tests.flow import test_fourier_chebyshev as quick
 from tests.flow.flows import over
 from tests.flow.test_fourier_chebyshev import SMALL, STRONG, after, channel, compiled

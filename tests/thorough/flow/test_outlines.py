@@ -9,8 +9,7 @@ import simkit
 from simkit import flow
 from simkit.errors import UserError
 from simkit.flow.obstacles.outline import check_outline, outline
-from simkit.flow.obstacles.polygons import airfoil, polygon
-from simkit.flow.obstacles.shapes import box, capsule, translate, union
+from simkit.flow.obstacles.shapes import airfoil, box, capsule, polygon, translate, union
 
 SQUARE = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
 ORIGIN = (0.0, 0.0)

@@ -10,7 +10,7 @@ import pytest
 from simkit.flow.boundary.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis
-from simkit.flow.operators.open_sides import moving
+from simkit.flow.operators.advection import moving
 from simkit.flow.scalar import TransportedScalar, mean_scalar
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.flow.accelerations import explicit_terms
 from simkit.flow.diagnosis.measures import kinetic_energy
+from simkit.flow.equations import explicit_terms
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.stepping.stepper import stepper
 from tests.flow.flows import DOMAINS, over, solenoidal_noise, uniform_channel

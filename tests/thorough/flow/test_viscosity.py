@@ -15,8 +15,7 @@ from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
 from simkit.flow.obstacles.shapes import ball
-from simkit.flow.operators.diffusion import shear
-from simkit.flow.operators.stress import squared_shear_rate
+from simkit.flow.operators.diffusion import shear, squared_shear_rate
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference

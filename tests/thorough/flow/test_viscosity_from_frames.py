@@ -3,7 +3,7 @@
 import jax
 
 import simkit
-from simkit.core.recording import standard_errors
+from simkit.core.estimation import standard_errors
 from simkit.flow.systems.viscosity_from_frames import viscosity_from_frames
 from tests.physics.test_viscosity_from_frames import TRUE, at_truth
 

@@ -120,12 +120,12 @@ def test_numpy_integers_are_accepted_as_counts(tmp_path):
 @pytest.mark.parametrize("work", ["run", "sweep", "optimize", "grad"])
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_interrupted_job_resumes_with_a_parameter_missing_in_its_file(work, tmp_path):
-    from simkit.jobs.gradients import Gradient
     from simkit.jobs.job import begin
     from simkit.jobs.optimizations import Optimization
     from simkit.jobs.runs import Run
+    from simkit.jobs.stored_derivatives import Gradient
     from simkit.jobs.sweeps import Sweep
-    from simkit.scenario.loading import load
+    from simkit.scenario.made_in_python import load
 
     start, end = PENDULUMS.index("[params.time_step]"), PENDULUMS.index("[run]")
     (tmp_path / "mine.toml").write_text(PENDULUMS[:start] + PENDULUMS[end:])

@@ -12,8 +12,8 @@ import simkit
 from simkit.core.simulation import Simulation
 from simkit.export import program
 from simkit.scenario import registry
-from simkit.scenario.schema import parse_scenario
-from simkit.storage.archives import read_arrays
+from simkit.scenario.catalog import parse_scenario
+from simkit.storage.files import read_arrays
 from tests.core.toys import oscillator
 
 VALUES = {

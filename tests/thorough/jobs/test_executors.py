@@ -18,7 +18,7 @@ from simkit.jobs.executors.in_this_process import InThisProcess
 from simkit.jobs.executors.local_workers import LocalWorkers
 from simkit.jobs.job import begin, proceed
 from simkit.jobs.sweeps import Sweep
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from simkit.storage.run_directory import RunDirectory, UnfinishedError
 from tests.clusters import Cluster
 from tests.jobs.test_executors import own

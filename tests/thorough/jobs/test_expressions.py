@@ -9,7 +9,7 @@ import simkit
 from simkit.cli.main import main
 from simkit.jobs.job import begin
 from simkit.jobs.optimizations import Optimization
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.every import every
 from tests.jobs.test_expressions import FILE
 from tests.stopping import StopAfter, Stopped

@@ -13,9 +13,9 @@ import xarray
 import simkit
 from simkit.cli.main import main
 from simkit.jobs.job import begin
-from simkit.jobs.outcome import DrivenJob, Outcome
+from simkit.jobs.runs import DrivenJob, Outcome
 from simkit.scenario.build import build
-from simkit.storage import manifest_schema
+from simkit.storage import manifest
 from simkit.storage.kinds import KINDS
 from tests.stopping import StopAfter, Stopped
 from tests.toys import toy
@@ -23,7 +23,7 @@ from tests.toys import toy
 OF_SWEEPS = (
     "simkit.core.ensemble",
     "simkit.engine.lanes",
-    "simkit.engine.lane_checks",
+    "simkit.engine.lanes",
     "simkit.jobs.chunks",
     "simkit.jobs.sweep_results",
     "simkit.jobs.sweeps",
@@ -38,7 +38,7 @@ class LateRun(DrivenJob[Outcome]):
     kind = "late"
     noun = "a late run"
     files = r"late\.txt"
-    request_checks: ClassVar = {"skipped": manifest_schema.COUNT}
+    request_checks: ClassVar = {"skipped": manifest.COUNT}
 
     skipped: int
 

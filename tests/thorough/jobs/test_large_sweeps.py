@@ -13,8 +13,8 @@ from simkit.errors import UserError
 from simkit.jobs import chunk_size
 from simkit.jobs.job import begin
 from simkit.jobs.sweeps import Sweep
-from simkit.scenario.loading import load
-from simkit.storage.archives import read_arrays, write_arrays
+from simkit.scenario.made_in_python import load
+from simkit.storage.files import read_arrays, write_arrays
 from simkit.storage.run_directory import RunDirectory
 from tests.jobs.test_large_sweeps import OVER, growth
 from tests.scenarios.small import FEW_DISKS
@@ -218,8 +218,8 @@ MILLION = """
 import resource, sys
 import numpy as np
 import simkit
-from simkit.jobs.progress import progress_of
-from simkit.jobs.reopening import open_run
+from simkit.jobs.stored_jobs import progress_of
+from simkit.jobs.stored_jobs import open_run
 
 own = simkit.Simulation(
     init=lambda params, key: {"x": params["rate"], "a": params["rate"]},

@@ -17,7 +17,7 @@ from simkit.core.rollout import trajectory
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
 from simkit.jobs.sweeps import Sweep
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.differences import central_difference
 from tests.jobs.test_made_in_python import named, swing
 from tests.stopping import StopAfter, Stopped

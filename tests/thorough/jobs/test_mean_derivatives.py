@@ -9,8 +9,8 @@ import pytest
 
 import simkit
 from simkit.cli.main import main
-from simkit.jobs.mean_derivatives import differentiate_mean
-from simkit.scenario.loading import load
+from simkit.jobs.derivatives import differentiate_mean
+from simkit.scenario.made_in_python import load
 from tests.core.test_buffers import swing
 from tests.jobs.test_mean_derivatives import BOTH, SEEDS
 from tests.toys import PENDULUMS, SPRINGS, toy

@@ -11,7 +11,7 @@ from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.jobs import chunk_size
 from simkit.jobs.job import begin
-from simkit.jobs.progress import progress_of
+from simkit.jobs.stored_jobs import progress_of
 from simkit.jobs.sweeps import Sweep
 from simkit.storage.run_directory import RunDirectory
 from tests.scenarios.small import FEW_DISKS
@@ -80,7 +80,7 @@ def test_damaged_chunks_of_a_merged_sweep_are_computed_again(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_sweeps_of_converging_members_are_merged(tmp_path):
-    from simkit.scenario.loading import load
+    from simkit.scenario.made_in_python import load
 
     packing = load("soft_sphere_packing", FEW_DISKS)
     for name, values in (("a", [0.7]), ("b", [0.8])):

@@ -13,21 +13,20 @@ import simkit
 import simkit.export
 from simkit.cli.main import main
 from simkit.core import paths
-from simkit.core.control import controlled
+from simkit.core.ensemble import in_flight
+from simkit.core.estimation import beside_recording, controlled, standard_errors
 from simkit.core.gradient import with_derivative
-from simkit.core.in_flight import in_flight
 from simkit.core.objective import Objective
 from simkit.core.optimization import optimization
-from simkit.core.recording import beside_recording, standard_errors
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
-from simkit.jobs.gradients import Gradient
 from simkit.jobs.job import begin
 from simkit.jobs.optimizations import Optimization
 from simkit.jobs.runs import Run
+from simkit.jobs.stored_derivatives import Gradient
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario import registry
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.core.toys import descent
 from tests.differences import central_difference
 from tests.jobs.test_nested_parameters import FILE, in_tree, mass

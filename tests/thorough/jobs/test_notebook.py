@@ -6,7 +6,7 @@ import re
 import xarray
 
 import simkit
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.toys import toy
 
 

@@ -12,9 +12,8 @@ import xarray
 import simkit
 from simkit.cli.main import main
 from simkit.jobs.job import begin
-from simkit.jobs.optimizations import Optimization
-from simkit.jobs.outcome import RunFailedError
-from simkit.jobs.starts import Starts
+from simkit.jobs.optimizations import Optimization, Starts
+from simkit.jobs.runs import RunFailedError
 from simkit.scenario.made_in_python import scenario_of
 from tests.jobs.test_optimization_methods import OPTIONS, plane
 from tests.stopping import StopAfter, Stopped

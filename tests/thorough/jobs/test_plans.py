@@ -9,7 +9,7 @@ from simkit import Simulation
 from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.jobs.job import begin
-from simkit.jobs.plans import planned
+from simkit.jobs.sweep_functions import planned
 from tests.jobs.test_plans import PLANS
 from tests.stopping import StopAfter, Stopped
 from tests.toys import PENDULUMS, toy

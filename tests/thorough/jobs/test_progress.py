@@ -10,7 +10,7 @@ import pytest
 import simkit
 from simkit.errors import UserError
 from simkit.export.data_files import data_file
-from simkit.jobs.progress import progress_of
+from simkit.jobs.stored_jobs import progress_of
 from simkit.storage.run_directory import RunDirectory
 from tests.jobs.test_progress import interrupted
 from tests.scenarios.small import FEW_DISKS
@@ -19,7 +19,7 @@ from tests.toys import toy
 
 def test_converging_members_are_counted_one_by_one(tmp_path):
     from simkit.jobs.sweeps import Sweep
-    from simkit.scenario.loading import load
+    from simkit.scenario.made_in_python import load
 
     job = Sweep(
         load("soft_sphere_packing", FEW_DISKS),

@@ -44,7 +44,7 @@ def test_too_large_grids_are_refused_before_solver_tables_are_computed(words, ve
     for table in ("modes.Transform", "tridiagonal.matrix_of_slopes", "tridiagonal.eliminate", "halves.eliminate"):
         monkeypatch.setattr(f"simkit.flow.solvers.{table}", told)
     monkeypatch.setattr("simkit.scenario.build._check_names", told)
-    monkeypatch.setattr("simkit.core.expressions.quantities.Moment", told)
+    monkeypatch.setattr("simkit.core.expressions.measures.Moment", told)
     # Ten frames of 4096 x 4096 numbers of 4 bytes; the scenario stores more frames.
     monkeypatch.setattr(memory, "available_bytes", lambda: 10 * 2**26)
     swept = [] if verb == "run" else ["--seeds", "100"]
@@ -57,7 +57,7 @@ def test_too_large_grids_are_refused_before_solver_tables_are_computed(words, ve
 
 @every("words", HUGE.values(), ids=HUGE)
 def test_huge_settings_are_refused_in_one_line_before_anything_is_computed(words, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("simkit.engine.loop.run_all", pytest.fail)
+    monkeypatch.setattr("simkit.engine.driver.run_all", pytest.fail)
     monkeypatch.setattr(memory, "available_bytes", lambda: 4 * 2**30)
     assert main(["run", *arguments(words), "--output", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err

@@ -10,10 +10,10 @@ import xarray
 
 import simkit
 from simkit.cli.main import main
-from simkit.export.sweep_pictures import draw_sweep
+from simkit.export.pictures import draw_sweep
 from simkit.jobs.job import begin
-from simkit.jobs.progress import progress_of
-from simkit.jobs.starts import Starts, best_of
+from simkit.jobs.optimizations import Starts, best_of
+from simkit.jobs.stored_jobs import progress_of
 from simkit.render import sweep_charts
 from simkit.scenario.made_in_python import scenario_of
 from tests.jobs.test_starts import OPTIONS, valleys

@@ -10,7 +10,7 @@ from simkit.core.simulation import Simulation
 from simkit.errors import UserError
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.flow.plane_channel import plane_channel
 from tests.jobs.test_stop_conditions import FILE
 from tests.stopping import StopAfter, Stopped
@@ -107,7 +107,7 @@ def test_all_frames_are_stored_where_no_stop_is_possible():
 
 
 def test_a_condition_with_a_value_per_place_is_refused():
-    from simkit.core.expressions.stopping import stopped_when
+    from simkit.core.expressions.measures import stopped_when
 
     channel = plane_channel((4, 4))
     assert isinstance(stopped_when(channel, "max(u) > 2", "stop"), Simulation)

@@ -10,12 +10,12 @@ from simkit.cli.main import main
 from simkit.engine.backward import number_of_pieces
 from simkit.engine.memory import format_bytes, memory_in_bytes
 from simkit.errors import UserError
-from simkit.jobs.gradients import Gradient, gradient_job
 from simkit.jobs.job import begin
-from simkit.jobs.outcome import RunFailedError
-from simkit.jobs.progress import progress_of
-from simkit.scenario.loading import load
-from simkit.storage.archives import read_arrays, write_arrays
+from simkit.jobs.runs import RunFailedError
+from simkit.jobs.stored_derivatives import Gradient, gradient_job
+from simkit.jobs.stored_jobs import progress_of
+from simkit.scenario.made_in_python import load
+from simkit.storage.files import read_arrays, write_arrays
 from simkit.storage.run_directory import RunDirectory
 from tests.core.test_buffers import search, swing
 from tests.stopping import StopAfter, Stopped

@@ -9,9 +9,9 @@ import xarray
 import simkit
 from simkit.cli.main import main
 from simkit.jobs.job import begin
-from simkit.jobs.plans import planned
-from simkit.jobs.sweep_objectives import objectives_in
-from simkit.scenario.loading import load
+from simkit.jobs.sweep_functions import planned
+from simkit.jobs.sweep_results import objectives_in
+from simkit.scenario.made_in_python import load
 from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.run_directory import RunDirectory
 from tests.jobs.test_sweeps import OVER, check_resumed, finished, wild_flow  # noqa: F401

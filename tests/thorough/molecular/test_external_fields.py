@@ -10,13 +10,12 @@ import pytest
 from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.molecular import spaces
-from simkit.molecular.interactions.interaction import combined
+from simkit.molecular.interactions.interaction import combined, user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.interactions.user_energy import user_energy
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import lennard_jones, morse, soft_sphere
 from simkit.molecular.relaxation import relaxation
-from simkit.molecular.relaxation.zero_modes import zero_modes
+from simkit.molecular.relaxation.equilibrium import zero_modes
 
 MAX_STEPS = 5000
 

@@ -14,8 +14,7 @@ from simkit.core.gradient import check_gradient
 from simkit.core.objective import Objective
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import as_arrays
-from simkit.molecular.analysis.elasticity import elastic_constants
-from simkit.molecular.analysis.moduli import bulk_modulus
+from simkit.molecular.analysis.elasticity import bulk_modulus, elastic_constants
 from simkit.molecular.dynamics import Method, motion, velocity_verlet
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale

@@ -12,8 +12,8 @@ from simkit import molecular
 from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.errors import UserError
+from simkit.molecular.interactions.interaction import user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.interactions.user_energy import user_energy
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import lennard_jones
 from simkit.molecular.relaxation import relaxation

@@ -11,8 +11,8 @@ from simkit.core.simulation import as_arrays
 from simkit.molecular.interactions.pair_interaction import PairInteraction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import soft_sphere
+from simkit.molecular.relaxation.equilibrium import Solution
 from simkit.molecular.relaxation.landscape import Landscape
-from simkit.molecular.relaxation.solution import Solution
 from simkit.molecular.spaces import of_cell
 
 PARAMS = {"epsilon": 2.0, "sigma": 1.0, "pressure": 0.3}

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.converge import converge
-from simkit.core.growth import converge_with_growth
+from simkit.core.converge import converge, converge_with_growth
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status, status_of
 from simkit.molecular.interactions.interaction import Interaction, combined

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 import simkit
-from simkit.core.recording import standard_errors
+from simkit.core.estimation import standard_errors
 from simkit.core.rollout import trajectory
 from simkit.errors import UserError
 from simkit.rigid import system_identification

@@ -11,7 +11,7 @@ from PIL import Image
 from simkit.render import chart
 from simkit.render.animate import render
 from simkit.render.bodies.light import covered, lamp, shadow_of
-from simkit.render.labels import fit
+from simkit.render.style import fit
 from simkit.render.video import write_gif
 from simkit.render.views import Pictures, new_painter
 from tests.every import every
@@ -106,7 +106,7 @@ def test_long_runs_are_thinned(field_run, settings, tmp_path):
 def test_rendering_imports_neither_jax_nor_pyplot():
     code = (
         "import sys, numpy as np, simkit.render.chart, simkit.render.views as views\n"
-        "from simkit.scenario.sections import RenderSettings\n"
+        "from simkit.scenario.scenario import RenderSettings\n"
         "settings = RenderSettings('field', 'u', 'u', '1', None, None, 20.0)\n"
         "x = np.arange(4.0)\n"
         "views.new_painter({'u': np.ones((1, 4, 4))}, {'time': [0]}, {'x': x, 'y': x}, 't', settings).image(0)\n"

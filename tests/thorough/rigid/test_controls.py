@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.control import controlled
+from simkit.core.estimation import controlled
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses

@@ -5,7 +5,7 @@ import pytest
 import simkit
 from simkit.errors import UserError
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.rigid.test_start_check import SEEDS, refused
 
 # Two capsules at random angles, near enough that some of their starts overlap.

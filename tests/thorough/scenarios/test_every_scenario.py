@@ -4,10 +4,10 @@ import jax
 import pytest
 
 from simkit.core.rollout import trajectory
-from simkit.engine.plan import plan_of
+from simkit.engine.driver import plan_of
 from simkit.jobs.validation import validate
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.driving import drive
 from tests.scenarios.contract import Claims, assert_driven_is_whole, check_derivatives, contract_of
 from tests.scenarios.small import FEW_STEPS, NAMES

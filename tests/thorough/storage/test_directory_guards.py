@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.jobs.gradients import Gradient
 from simkit.jobs.job import begin
+from simkit.jobs.stored_derivatives import Gradient
 from simkit.storage.run_directory import RunDirectory
 from tests.toys import toy
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import jax
 
-from simkit.flow.boundary.place import Place
 from simkit.flow.boundary.scalar_sides.side import ScalarSide
+from simkit.flow.boundary.side_data import Place
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from simkit.flow.boundary.given import OwnValues, known_share
-from simkit.flow.boundary.place import Place
+from simkit.flow.boundary.side_data import OwnValues, Place, known_share
 
 
 class ScalarSide(OwnValues):

@@ -5,9 +5,9 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from simkit.flow.arrays import Velocity
-from simkit.flow.boundary.place import Place
+from simkit.flow.boundary.side_data import Place
 from simkit.flow.boundary.sides.side import Side
+from simkit.flow.grid import Velocity
 from simkit.flow.operators.differences import difference_at_centers
 
 

@@ -4,9 +4,8 @@ from typing import Any, ClassVar
 
 import jax
 
-from simkit.flow.arrays import Velocity
-from simkit.flow.boundary.given import OwnValues, known_share
-from simkit.flow.boundary.place import Place
+from simkit.flow.boundary.side_data import OwnValues, Place, known_share
+from simkit.flow.grid import Velocity
 
 
 class Side(OwnValues):

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from simkit.flow.boundary.place import Place
+from simkit.flow.boundary.side_data import Place
 from simkit.flow.boundary.sides.side import Side
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.bodies.motion import Motion

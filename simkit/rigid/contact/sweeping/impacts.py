@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, shortened
 from simkit.rigid.contact.sweeping.sweeps import Mobilities, Sides, all_pushed, over_slots, pushed, relative

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, cross, each
 from simkit.rigid.collision.rounds import join_pairs, next_round, split_pairs

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.barrier import computed_once
+from simkit.core.formulation import computed_once
 from simkit.rigid.algebra.vector import Vector, dot, each, norm
 from simkit.rigid.contact.timing.balls import Balls
 from simkit.rigid.contact.timing.path import Path, Quadratic

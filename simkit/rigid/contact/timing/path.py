@@ -109,7 +109,7 @@ class Path:
         Args:
             shifted: result of `shifted` for this duration.
             duration: in s.
-            correction: zero, with the derivatives of the time, from `simkit.core.roots.root_change`; expanded to
+            correction: zero, with the derivatives of the time, from `simkit.core.implicit.root_change`; expanded to
                 second order, so that the trajectory is not evaluated again.
         """
         s, correction = self.of_each(duration / self.time_step), self.of_each(correction)

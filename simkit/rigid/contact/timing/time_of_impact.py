@@ -25,7 +25,7 @@ def first_closing(
     Repeating this approaches the closing from below, quadratically if the gap closes at a nonzero rate. After a fixed
     number of iterations the lower bound reached is returned, from which a later call can continue.
 
-    Not to be differentiated: see `simkit.core.roots`.
+    Not to be differentiated: see `simkit.core.implicit`.
 
     Args:
         gap: ``t -> (gap, its rate)``, elementwise.

@@ -16,7 +16,7 @@ from simkit.core.rollout import segment
 from simkit.errors import UserError
 from simkit.export.page import runtime
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.thorough.export.page import browser
 
 DISKS = {f"config.particles.{name}.count": 250 for name in ("small", "large")}

@@ -16,7 +16,7 @@ from simkit.core.rollout import segment
 from simkit.core.status import Status, status_of
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.differences import central_difference
 from tests.stopping import StopAfter, Stopped
 

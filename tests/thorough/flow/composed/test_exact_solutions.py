@@ -6,7 +6,7 @@ import pytest
 
 import simkit
 from simkit import flow
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from simkit.molecular import spaces
-from simkit.molecular.analysis import contacts
-from simkit.molecular.analysis.bond_order import polygon_order
+from simkit.molecular.analysis import order as contacts
+from simkit.molecular.analysis.order import polygon_order
 from simkit.molecular.neighbors import neighbor_list, pairs
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from simkit.molecular import spaces
-from simkit.molecular.analysis.contacts import contact_network, load_bearing
 from simkit.molecular.analysis.elasticity import elastic_constants, pressure
+from simkit.molecular.analysis.order import contact_network, load_bearing
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import pair_potential, soft_sphere

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.molecular.analysis.hessian import hessian, hessian_vector_product, mass_weighted
-from simkit.molecular.analysis.normal_modes import normal_modes
+from simkit.molecular.analysis.elasticity import hessian, hessian_vector_product, mass_weighted, normal_modes
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import energy_shifted, lennard_jones
 from tests.every import every

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.core.converge import converge
-from simkit.core.in_flight import in_flight
+from simkit.core.ensemble import in_flight
 from simkit.core.status import Status
 from tests.molecular.clusters import cluster
 

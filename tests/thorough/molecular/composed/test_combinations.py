@@ -10,8 +10,8 @@ import pytest
 from simkit.core.settings import read
 from simkit.errors import UserError
 from simkit.molecular import system
-from simkit.molecular.composed.settings import SETTINGS
-from simkit.molecular.composed.system import composition
+from simkit.molecular.description.settings import SETTINGS
+from simkit.molecular.description.system import composition
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 
 pytestmark = pytest.mark.usefixtures("x64")

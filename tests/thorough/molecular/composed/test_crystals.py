@@ -9,7 +9,7 @@ from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.molecular.structures import lattices
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 
 CUTOFF, SWITCH_ON = 2.6, 1.6
 SMALL = {"cutoff": CUTOFF, "switch_on": SWITCH_ON}

@@ -11,7 +11,7 @@ import pytest
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.molecular.dynamics.baths import slope
 
 pytestmark = pytest.mark.usefixtures("x64")

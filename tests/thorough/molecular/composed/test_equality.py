@@ -9,13 +9,13 @@ import pytest
 
 from simkit import molecular
 from simkit.molecular.dynamics import maxwell_boltzmann, velocity_verlet
-from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
+from simkit.molecular.interactions.pair_interaction import full_lennard_jones
 from simkit.molecular.interactions.stillinger_weber import BOND, STIFFNESS, stillinger_weber
 from simkit.molecular.minimizers import Scale
-from simkit.molecular.models.cluster_model import cluster_model
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.structures.extended_xyz import parse_extended_xyz
 from simkit.molecular.structures.lattices import face_centered_cubic
+from simkit.molecular.systems.basin_hopping import cluster_model
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -12,7 +12,7 @@ from simkit.core.status import Status
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import soft_sphere
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 
 PARTICLES = 64
 

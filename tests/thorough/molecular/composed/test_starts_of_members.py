@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from simkit.scenario.build import build
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from tests.scenarios.small import small
 
 KEY = 1

@@ -18,7 +18,7 @@ from simkit.molecular.structures.extended_xyz import write_extended_xyz
 from simkit.molecular.structures.structures import from_atoms
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
-from simkit.scenario.loading import load
+from simkit.scenario.made_in_python import load
 from simkit.scenario.overrides import with_values
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -12,10 +12,10 @@ from simkit.core import gradient
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
-from simkit.engine.plan import Plan
+from simkit.engine.driver import Plan
 from simkit.errors import UserError
 from simkit.molecular.dynamics import bussi, langevin, nose_hoover, stochastic_cell_rescaling, velocity_verlet
-from simkit.molecular.interactions.user_energy import user_energy
+from simkit.molecular.interactions.interaction import user_energy
 from simkit.storage.store import Store
 from tests.driving import drive
 from tests.molecular.dynamics.baths import THERMOSTATS, VALUES, ideal_gas, liquid, slope

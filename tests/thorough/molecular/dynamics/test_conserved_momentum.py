@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from simkit.molecular.dynamics import velocity_verlet
-from simkit.molecular.dynamics.conserved import conserved_directions
-from simkit.molecular.interactions.interaction import combined
-from simkit.molecular.interactions.user_energy import user_energy
+from simkit.molecular.dynamics.measures import conserved_directions
+from simkit.molecular.interactions.interaction import combined, user_energy
 from tests.molecular.dynamics.moving import floats, gas_interaction
 
 SIDE = 5.2

@@ -10,7 +10,7 @@ import pytest
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.core.status import Status, status_of
-from simkit.engine.plan import Plan
+from simkit.engine.driver import Plan
 from simkit.molecular.dynamics import langevin, maxwell_boltzmann, velocity_verlet
 from simkit.storage.store import Store
 from tests.driving import drive

@@ -6,7 +6,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.interactions.user_energy import user_energy
+from simkit.molecular.interactions.interaction import user_energy
 from tests.molecular.interactions.test_user_energy import gaussians, random_particles
 
 

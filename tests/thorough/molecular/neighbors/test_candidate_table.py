@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.whole_arrays import whole_arrays
+from simkit.core.formulation import whole_arrays
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.neighbors import neighbor_list, pair_sums
 from simkit.molecular.potentials import lennard_jones

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from simkit.core.buffers import sized_like
+from simkit.core.converge import converge_with_growth
 from simkit.core.ensemble import ensemble
-from simkit.core.growth import converge_with_growth
 from simkit.core.objective import Objective
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status
-from simkit.engine.driver import Program
+from simkit.engine.driver import Plan, Program
 from simkit.engine.lanes import Queue
-from simkit.engine.plan import Plan
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import soft_sphere
 from simkit.storage.store import Store

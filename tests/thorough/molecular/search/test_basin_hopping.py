@@ -9,8 +9,7 @@ import pytest
 
 from simkit.core.converge import converge
 from simkit.core.status import Status
-from simkit.molecular.search.basin_hopping import basin_hopping
-from simkit.molecular.search.hops import hop, is_within
+from simkit.molecular.systems.basin_hopping import basin_hopping, hop, is_within
 from tests.physics.test_cluster_minima import LOWEST, report, searched
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status
-from simkit.molecular.analysis.radial_distribution import highest_peak, radial_distribution
+from simkit.molecular.analysis.order import highest_peak, radial_distribution
 from simkit.molecular.potentials import lennard_jones, switched
 from tests.molecular.systems.test_fluid import SKIP, fluid
 

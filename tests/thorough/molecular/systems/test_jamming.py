@@ -7,11 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.converge import converge
-from simkit.core.growth import converge_with_growth
+from simkit.core.converge import converge, converge_with_growth
 from simkit.core.status import Status
 from simkit.molecular import jamming as jamming_of
-from simkit.molecular.models import mixture
+from simkit.molecular.systems import jamming
 from simkit.molecular.systems.jamming import STAGES
 
 MAX_STEPS = 40_000
@@ -110,7 +109,7 @@ def test_the_result_does_not_depend_on_the_initial_box_and_the_units(x64):
 
 def test_an_overflow_does_not_change_the_result(x64, monkeypatch):
     def end_of(room):
-        monkeypatch.setitem(mixture.USUAL_NEIGHBORS, 2, room)
+        monkeypatch.setitem(jamming.USUAL_NEIGHBORS, 2, room)
         made = jamming_of(particles=136, force_tolerance=1e-2).with_params(pressure=1e-2)
         larger, result = converge_with_growth(made, 5000)(made.params, jax.random.key(0))
         assert int(result.status) == Status.CONVERGED

@@ -7,8 +7,8 @@ import pytest
 
 from simkit.core.converge import converge
 from simkit.core.status import Status
-from simkit.engine.plan import Plan
-from simkit.molecular.composed import placing
+from simkit.engine.driver import Plan
+from simkit.molecular.description import starts
 from simkit.molecular.minimizers import largest_norm
 from tests.driving import drive
 from tests.molecular.packings import packing
@@ -20,7 +20,7 @@ def test_forces_are_those_of_all_pairs_at_every_step_of_every_member_of_lbfgs(x6
 
 
 def test_forces_are_those_of_all_pairs_through_an_overflow(x64, monkeypatch):
-    monkeypatch.setattr(placing, "DEVIATIONS", 0.0)
+    monkeypatch.setattr(starts, "DEVIATIONS", 0.0)
     simulation, steps = packing(particles=136), 40
     pieces = list(drive(simulation, simulation.params, jax.random.key(3), Plan(steps=steps, every=1)))
     frames = {name: np.concatenate([piece.arrays[name] for piece in pieces]) for name in pieces[0].arrays}

@@ -28,7 +28,7 @@ LEAVES = {
 
 
 # Events compile for ten seconds and more.
-@pytest.mark.parametrize("dynamics", [pytest.param(Events(impacts=4), marks=pytest.mark.slow), Impulses()])
+@pytest.mark.parametrize("dynamics", [pytest.param(Events(impacts=4)), Impulses()])
 def test_a_disk_pushed_out_of_the_plane_sets_the_status(dynamics):
     cases = {**STAYS, **LEAVES}
     simulation = beside(dynamics)

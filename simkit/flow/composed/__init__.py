@@ -1,1 +1,0 @@
-"""Flows that are described as data: axes, sides, forces, scalars and obstacles by declared keys and formulas."""

@@ -1,0 +1,1 @@
+"""Flows described as data: axes, sides, forces, scalars and obstacles by declared keys and formulas."""

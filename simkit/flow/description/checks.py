@@ -1,0 +1,191 @@
+"""Checks of a flow described as data: finite formulas, a stable time step, the range of a viscosity field."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.scope import precision_of, refuse_negative, refuse_non_finite
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.flow.boundary.domain import velocity_on_sides
+from simkit.flow.description.equations import ComposedFlow
+from simkit.flow.description.measurements import check_surface
+from simkit.flow.description.obstacles import refuse_sizes
+from simkit.flow.description.sides import check_parts
+from simkit.flow.equations import Equations
+from simkit.flow.grid import Velocity
+from simkit.flow.stepping.stepper import FlowState
+from simkit.flow.stepping.time_step import CARRY_LIMIT, check_time_step, diffusion_limit
+from simkit.flow.viscosity import field_at_centers, uniform
+
+# Sides and obstacles are checked at time 0 and at this many times, the first time step times powers of two.
+LOOKS = 7
+# Estimated ratio of the speed beside an obstacle to that of the undisturbed stream.
+FASTER = 1.5
+
+
+def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
+    """Raise if a formula is not finite at the start, or if time step or Courant number are above the stability limit.
+
+    Args:
+        flow: the flow.
+        params: parameters at the start of the run.
+        key: random key of the start.
+
+    Raises:
+        UserError: that names the formula, or the limit.
+    """
+    places, equations = flow.places, flow.equations
+    zero = jnp.zeros((), precision_of(params))
+    start = flow.initial
+    said = start.said(params)
+    for i, formula in start.components.items():
+        refuse_non_finite(formula, said[i])
+    if start.stream is not None:
+        refuse_non_finite(start.stream, said[0])
+    if start.eddies is not None:
+        refuse_non_finite(start.eddies, start.eddies.number(params))
+    scalars: Any = {}
+    for name, one in flow.scalars.items():
+        refuse_negative(one.diffusivity, one.diffusivity.number(params))
+        scalars[name] = one.start(places, params)
+        refuse_non_finite(one.initial, scalars[name])
+        for axis, pair in enumerate(one.ends):
+            for side, end in enumerate(pair or ()):
+                if end[1] is not None:
+                    given = places.on_side(axis, side, None, params)
+                    refuse_non_finite(end[1], end[1].on(places.axes, params, **given, time=zero))
+    check_parts(dict(flow.conditions), places, params, zero)
+    for (axis, side), formula in flow.pressures.items():
+        given = places.on_side(axis, side, None, params)
+        refuse_non_finite(formula, formula.on(places.axes, params, **given, time=zero))
+    velocity = start.compiled(params, key, equations.boundary)
+    length = _first_step(flow, velocity, scalars, params)
+    times = [0.0, *(length * 2.0**k for k in range(LOOKS))]
+    speeds = _speeds_on_sides(flow, params, times)
+    if flow.obstacles:
+        bodies = _speeds_of_obstacles(flow, params, times)
+        speeds = tuple(FASTER * max(pair) for pair in zip(speeds, bodies, strict=True))
+    for i, formula in flow.force.items():
+        refuse_non_finite(formula, places.at_faces(formula, i, velocity, scalars, params, zero))
+    if flow.flow_rate is not None:
+        refuse_non_finite(flow.flow_rate, flow.flow_rate.number(params, time=zero))
+
+    def boundary() -> Any:
+        return velocity_on_sides(equations.boundary, places.domain, params, zero)
+
+    viscosity = places.at_centers(flow.viscosity, velocity, scalars, params, zero, boundary)
+    refuse_negative(flow.viscosity, viscosity)
+    if equations.implicit_viscosity is not None:
+        part = float(uniform(equations.implicit_viscosity, params))
+        if not part >= 0:
+            raise UserError(f"implicit_viscosity: is {part:g} at the start; choose one that is not negative")
+    for one in flow.scalars.values():
+        if one.source is not None:
+            refuse_non_finite(one.source, places.at_centers(one.source, velocity, scalars, params, zero))
+    if flow.courant_number is not None:
+        return
+    diffusivity = max([float(one.diffusivity.number(params)) for one in flow.scalars.values()], default=0.0)
+    speed: Any
+    if flow.largest_speed:
+        speed = _largest_speed(flow, params)
+    else:
+        faster = FASTER if flow.obstacles else 1.0
+        speed = tuple(max(faster * float(jnp.max(jnp.abs(f))), s) for f, s in zip(velocity, speeds, strict=True))
+    check_time_step(
+        float(params["time_step"]),
+        speed,
+        float(jnp.max(viscosity)),
+        places.domain,
+        equations.method,
+        equations.explicit,
+        diffusivity,
+    )
+
+
+def _largest_speed(flow: ComposedFlow, params: Params) -> float | tuple[float, ...]:
+    """Return the largest speed expected, or the largest size of each component, after checking that it is one."""
+    found, is_one = [], len(flow.largest_speed) == 1
+    for formula in flow.largest_speed:
+        size = formula.number(params)
+        refuse_non_finite(formula, size)
+        found.append(float(size))
+        if found[-1] < 0 or (is_one and found[-1] == 0):
+            allowed = "a speed above 0, or leave it out" if is_one else "a size that is not negative"
+            raise UserError(f"{formula.where}: is {found[-1]:g} at the start; choose {allowed}")
+    return found[0] if is_one else tuple(found)
+
+
+def _first_step(flow: ComposedFlow, velocity: Velocity, scalars: Any, params: Params) -> float:
+    """Return the length of the first step, after checking the Courant number by which the flow sets it."""
+    formula, method, longest = flow.courant_number, flow.equations.method, float(params["time_step"])
+    if formula is None:
+        return longest
+    number, limit = float(formula.number(params)), CARRY_LIMIT[method]
+    if not 0 < number <= limit:
+        raise UserError(
+            f"{formula.where}: is {number:g} at the start; choose a number above 0, and at most {limit:g}, the limit "
+            f"of stability of {method}"
+        )
+    zero = jnp.zeros((), precision_of(params))
+    found = float(flow.equations.step_length(velocity, scalars or (), params, zero))
+    # Formulas that are not finite are named by the checks that follow.
+    return found if np.isfinite(found) else longest
+
+
+def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:
+    """Return the largest absolute value of each velocity component of obstacles, after checking that they fit."""
+    bodies = flow.equations.obstacle
+    for one in flow.obstacles.values():
+        for formula in one.formulas:
+            refuse_non_finite(formula, formula.number(params, time=0.0))
+        refuse_sizes(one.numbers, params)
+        if one.size is not None and not float(one.size.number(params, time=0.0)) > 0:
+            raise UserError(f"{one.size.where}: is not above 0 at the start; choose another factor")
+    moves = bodies.moves  # type: ignore[union-attr]
+    for name, one in flow.obstacles.items():
+        check_surface(name, one, flow, params)
+    bodies.check(params, times if moves else times[:1])  # type: ignore[union-attr]
+    found = np.zeros(len(flow.places.axes))
+    for body in bodies.bodies.values():  # type: ignore[union-attr]
+        for time in times if body.motion is not None else ():
+            speeds = [abs(float(v)) for v in body.now(params, jnp.asarray(time, precision_of(params))).velocity]
+            found = np.maximum(found, speeds)
+    return tuple(found)
+
+
+def _speeds_on_sides(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:
+    """Return the largest absolute value of each component of the velocity on the sides, at the given times."""
+    found = np.zeros(len(flow.places.axes))
+    for (axis, side, component), formula in flow.on_sides.items():
+        given = flow.places.on_side(axis, side, component, params)
+        for time in times if formula.takes("time") else times[:1]:
+            value = formula.on(flow.places.axes, params, **given, time=jnp.asarray(time, precision_of(params)))
+            if time == 0:
+                refuse_non_finite(formula, value)
+            found[component] = max(found[component], float(jnp.nanmax(jnp.abs(value))))
+    return tuple(found)
+
+
+# The check of the start refuses a time step above the limit itself; rounding between the two must not stop a run.
+ROUNDING = 1 + 1e-5
+
+
+def viscosity_in_range(equations: Equations, state: FlowState, params: Params) -> jax.Array:
+    """Return whether the viscosity field of a state is stable, a boolean scalar.
+
+    A field may follow time, velocity and scalars out of the range that was checked at the start.
+
+    Args:
+        equations: equations whose viscosity is a field.
+        state: state of the flow.
+        params: parameters.
+    """
+    domain = equations.domain
+    carried = state.scalar, state.time[0]
+    viscosity = field_at_centers(equations.viscosity, state.velocity, params, domain.grid.cells, carried)
+    length = equations.step_length(state.velocity, state.scalar, params, state.time[0])
+    limit = diffusion_limit(domain, equations.method, equations.explicit)
+    return (jnp.min(viscosity) >= 0) & (jnp.max(viscosity) * length <= ROUNDING * limit)

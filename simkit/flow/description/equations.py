@@ -1,0 +1,415 @@
+"""Equations of a flow described as data: names in formulas, viscosity, forces, initial velocity."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.scope import Formula, Scope, precision_of, scope
+from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS
+from simkit.core.settings import Settings
+from simkit.core.simulation import TAKEN as OF_DATA_SETS
+from simkit.core.simulation import Params, as_arrays
+from simkit.errors import UserError
+from simkit.flow.boundary.domain import prescribe, velocity_on_sides
+from simkit.flow.description.formulas import AXES, COMPONENTS, SHEAR_RATE, TIME, Places
+from simkit.flow.description.obstacles import FORCED, IMMERSED, ObstacleFormulas, obstacles_of
+from simkit.flow.description.scalars import INSULATED, ScalarFormulas, carried_scalar
+from simkit.flow.description.sides import (
+    ENDS,
+    OnSides,
+    boundary_of,
+    built_domain,
+    conditions_on_sides,
+    pressures_on_sides,
+    side_pressure_of,
+    velocities_on_sides,
+)
+from simkit.flow.eddies import random_eddies
+from simkit.flow.equations import Equations
+from simkit.flow.grid import Velocity, end, with_end
+from simkit.flow.operators.differences import curl, divergence, gradient
+from simkit.flow.scalar import TransportedScalar, TransportedScalars
+from simkit.flow.solvers.pressure import pressure_solver
+from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
+from simkit.flow.viscosity import Viscosity
+
+
+def names_at(where: str, axes: tuple[str, ...], fields: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names that a formula may contain besides parameters and derived values.
+
+    Args:
+        where: path of its key.
+        axes: names of the axes.
+        fields: coordinates, time, components of the velocity, names of scalars, and the speed.
+    """
+    match where.partition("[")[0].split("."):
+        case ["viscosity" | "derived", *_]:
+            return (*fields, SHEAR_RATE)
+        case ["scalars", _, "source"]:
+            return fields
+        case ["force", _]:
+            return fields[:-1]
+        case (
+            ["initial", "u" | "v" | "w" | "stream_function"] | ["scalars", _, "initial"] | ["obstacles", _, "distance"]
+        ):
+            return axes
+        case ["scalars", _, "sides", _, _]:
+            return (*axes, TIME, INSULATED)
+        case ["axes", *_] | ["scalars", _, "sides", *_]:
+            return (*axes, TIME)
+        case ["obstacles", _, "scalars", _]:
+            return (TIME, INSULATED)
+        case ["flow_rate"] | ["obstacles", _, "position" | "angle" | "size" | "pressure_at" | "scalars", *_]:
+            return (TIME,)
+    return ()
+
+
+type Force = Callable[[Velocity, Any, Params, jax.Array], tuple]
+
+
+def viscosity_of(formula: Formula, boundary: Any, places: Places, fields: tuple[str, ...]) -> Viscosity:
+    """Return the viscosity for the equations: a function of parameters, or a field.
+
+    Args:
+        formula: formula of the viscosity.
+        boundary: velocity on the sides, see `simkit.flow.description.sides.boundary_of`.
+        places: of the domain.
+        fields: names that make it a field: coordinates, time, velocity, shear rate and scalars.
+    """
+    if not formula.takes(*fields):
+        return lambda params: formula.number(params)
+
+    def field(velocity: Velocity, params: Params, scalar: Any, time: jax.Array) -> jax.Array:
+        return places.at_centers(
+            formula,
+            velocity,
+            scalar,
+            params,
+            time,
+            lambda: velocity_on_sides(boundary, places.domain, params, time),
+        )
+
+    return field
+
+
+def force_of(formulas: Mapping[int, Formula], places: Places) -> Force | None:
+    """Return the force function of the equations; None if there are no forces.
+
+    Args:
+        formulas: by component.
+        places: of the domain.
+    """
+    if not formulas:
+        return None
+
+    def force(velocity: Velocity, scalar: Any, params: Params, time: jax.Array) -> tuple:
+        return tuple(
+            places.at_faces(formulas[i], i, velocity, scalar, params, time) if i in formulas else 0.0
+            for i in range(len(places.axes))
+        )
+
+    return force
+
+
+def flow_rate_of(formula: Formula | None) -> Callable[[Params, jax.Array], jax.Array] | None:
+    """Return the prescribed flow rate as a function of parameters and time; None if there is none.
+
+    Args:
+        formula: formula of time; or None.
+    """
+    return None if formula is None else lambda params, time: formula.number(params, time=time)
+
+
+class InitialVelocity:
+    """Formulas of the velocity at the start.
+
+    Attributes:
+        components: formulas of velocity components, by index of the component.
+        stream: formula of a stream function in place of components; or None.
+        eddies: formula of the speed of random eddies; or None.
+    """
+
+    def __init__(self, settings: Settings, scope: Scope, places: Places) -> None:
+        """Check the settings.
+
+        Args:
+            settings: settings of the start.
+            scope: of formulas.
+            places: of the domain.
+
+        Raises:
+            UserError: if settings contradict each other; names the key.
+        """
+        self._places = places
+        dimension = len(places.axes)
+        self.components: dict[int, Formula] = {}
+        for i, name in enumerate(COMPONENTS):
+            if settings[name] is None:
+                continue
+            if i >= dimension:
+                raise settings.refuse(name, "is a velocity along z, and the flow is plane; remove it, or give axes.z")
+            self.components[i] = scope.formula(settings[name], places.axes)
+        self.stream: Formula | None = None
+        if settings["stream_function"] is not None:
+            if dimension == 3 or self.components:
+                raise settings.refuse(
+                    "stream_function",
+                    "is given in space; give the components"
+                    if dimension == 3
+                    else "is given beside components; give one",
+                )
+            self.stream = scope.formula(settings["stream_function"], places.axes)
+        self.eddies: Formula | None = None
+        if settings["eddies"] is not None:
+            kinds = places.domain.sides
+            if dimension == 3 or kinds[0] is not None or kinds[1] is None:
+                raise settings.refuse("eddies", "need a plane flow, periodic along x and bounded along y; remove them")
+            self.eddies = scope.formula(settings["eddies"])
+        open_sides = places.domain.open_sides()
+        self._solve = pressure_solver(places.domain.grid, open_sides=open_sides) if self.needs_projection else None
+        # For checks before a run: a hundred single operations take longer.
+        self.compiled = jax.jit(self.__call__, static_argnums=2)
+
+    @property
+    def needs_projection(self) -> bool:
+        """Whether the velocity of the formulas may have a divergence or differ from the boundary conditions."""
+        domain = self._places.domain
+        through_walls = self.stream is not None and bool(domain.bounded())
+        return bool(self.components) or bool(domain.entrances()) or through_walls
+
+    def said(self, params: Params) -> Velocity:
+        """Return the velocity of the formulas, without eddies and before projection."""
+        places, grid = self._places, self._places.domain.grid
+        dtype = precision_of(params)
+        if self.stream is not None:
+            axes = zip(places.axes, grid.axes, strict=True)
+            corners = {name: Named(jnp.asarray(axis.points, dtype), (name,)) for name, axis in axes}
+            field = self.stream.on(places.axes, params, **corners)
+            return curl(jnp.broadcast_to(field, [len(axis.points) for axis in grid.axes]), grid)
+        found = []
+        for i in range(grid.dimension):
+            field = jnp.zeros((), dtype)
+            if i in self.components:
+                field = self.components[i].on(places.axes, params, **places.coordinates(i, params))
+            found.append(jnp.broadcast_to(field, grid.shape(i)))
+        return tuple(found)
+
+    def __call__(self, params: Params, key: jax.Array, boundary: Callable[[Params, Any], Any] | None) -> Velocity:
+        """Return the divergence-free initial velocity.
+
+        Args:
+            params: parameters.
+            key: random key of the eddies.
+            boundary: velocity on the sides, ``(params, time) -> values``; or None.
+        """
+        domain = self._places.domain
+        grid = domain.grid
+        velocity = self.said(params)
+        dtype = velocity[0].dtype
+        if self.eddies is not None:
+            size = self.eddies.number(params)
+            velocity = tuple(f + size * eddy for f, eddy in zip(velocity, random_eddies(grid, key, dtype), strict=True))
+        velocity = _closed(velocity, self._places)
+        if self._solve is None:
+            return velocity
+        velocity = prescribe(velocity, velocity_on_sides(boundary, domain, params, jnp.zeros((), dtype)), domain)
+        slopes = gradient(self._solve(divergence(velocity, grid)), grid, domain.open_sides())
+        return jax.tree.map(jnp.subtract, velocity, slopes)
+
+
+def _closed(velocity: Velocity, places: Places) -> Velocity:
+    """Return the velocity with zero normal component on impermeable sides."""
+    components = list(velocity)
+    for axis in places.domain.bounded():
+        for side in (0, 1):
+            kind = places.domain.side(axis, side)
+            if not (kind.enters or kind.leaves or kind.gives_pressure):
+                nothing = jnp.zeros_like(end(components[axis], axis, side))
+                components[axis] = with_end(components[axis], nothing, axis, side)
+    return tuple(components)
+
+
+# Names of arrays in frames, diagnostics and data sets, which no scalar or obstacle may have.
+TAKEN = (
+    *("pressure", "vorticity", "drive", "sides", "divergence", "kinetic_energy", "courant_number", "speed"),
+    *(
+        "largest_velocity",
+        "last_time_step",
+        "side_velocity",
+        "body_distance",
+        "mean_u",
+        "mean_v",
+        "mean_w",
+        "iteration",
+    ),
+    *("stream_function", "u_face", "v_face", "w_face", "x_face", "y_face", "z_face"),
+    *OF_DATA_SETS,
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ComposedFlow:
+    """A flow described as data.
+
+    Attributes:
+        settings: checked settings of the flow.
+        parameters: default values, or `simkit.core.parameter.Parameter`, by name.
+        places: points of the grid at which formulas are evaluated.
+        on_sides: formulas of the velocity on the sides.
+        conditions: formulas that say where the parts of a side are, for sides of several parts, by (axis, side).
+        pressures: formulas of the pressure on open sides, by (axis, side).
+        force: formulas of the forces, by component.
+        flow_rate: formula of the prescribed flow rate; or None.
+        viscosity: formula of the viscosity.
+        initial: velocity at the start.
+        scalars: formulas of the scalars, by name.
+        obstacles: formulas of the obstacles, by name.
+        carried: the scalars as the equations take them, by name.
+        courant_number: formula of the Courant number that sets the time step; None for a fixed one.
+        largest_speed: formula of the largest speed expected, or one for each component; empty where none is given.
+        equations: the equations made of all of these.
+    """
+
+    settings: Settings
+    parameters: Mapping[str, Any]
+    places: Places
+    on_sides: OnSides
+    conditions: Mapping[tuple[int, int], list[Formula]]
+    pressures: Mapping[tuple[int, int], Formula]
+    force: Mapping[int, Formula]
+    flow_rate: Formula | None
+    viscosity: Formula
+    initial: InitialVelocity
+    scalars: Mapping[str, ScalarFormulas]
+    carried: Mapping[str, TransportedScalar]
+    obstacles: Mapping[str, ObstacleFormulas]
+    courant_number: Formula | None
+    largest_speed: tuple[Formula, ...]
+    equations: Equations
+
+    @classmethod
+    def of(cls, settings: Settings, parameters: Mapping[str, Any]) -> "ComposedFlow":
+        """Return the flow described by settings.
+
+        Args:
+            settings: checked settings.
+            parameters: all of them.
+
+        Raises:
+            UserError: if settings contradict each other; names the key.
+        """
+        domain = built_domain(settings["axes"], settings["wall_slope"])
+        places = Places(domain)
+        dimension = len(places.axes)
+        names = tuple(settings["scalars"])
+        moving = (*places.axes, TIME, *places.components, *names)
+        fields = (*moving, "speed", SHEAR_RATE)
+        defaults = as_arrays(dict(parameters))
+        known = _scope(settings, defaults, fields)
+        known.refuse_unknown(settings, functools.partial(names_at, axes=places.axes, fields=(*moving, "speed")))
+        formulas = {
+            i: known.formula(settings["force"][name], moving)
+            for i, name in enumerate(AXES[:dimension])
+            if settings["force"][name] is not None
+        }
+        if dimension == 2 and settings["force"]["z"] is not None:
+            raise settings["force"].refuse("z", "is given, and the flow is plane; remove it, or give axes.z")
+        on_sides = velocities_on_sides(settings["axes"], known, dimension)
+        boundary = boundary_of(on_sides, places)
+        pressures = pressures_on_sides(settings["axes"], known, dimension)
+        scalars = {
+            name: ScalarFormulas(one, known, places, (*moving, "speed")) for name, one in settings["scalars"].items()
+        }
+        carried = {name: carried_scalar(name, one, places) for name, one in scalars.items()}
+        viscosity = known.formula(settings["viscosity"], fields)
+        flow_rate = None if settings["flow_rate"] is None else known.formula(settings["flow_rate"], (TIME,))
+        nu = viscosity_of(viscosity, boundary, places, fields)
+        part = settings["implicit_viscosity"]
+        inner = None if part is None else known.formula(part)
+        varies = viscosity.takes(*fields)
+        obstacles = {
+            name: ObstacleFormulas(one, known, dimension, names) for name, one in settings["obstacles"].items()
+        }
+        said = settings["courant_number"]
+        courant_number = None if said is None else known.formula(said)
+        if courant_number is not None and settings["largest_speed"] is not None:
+            raise settings.refuse("largest_speed", "has no effect beside courant_number; leave it out")
+        plain = not varies and flow_rate is None and courant_number is None
+        immersed = dimension == 2 and plain and not settings["implicit"]
+        if settings["obstacle_method"] is not None and not obstacles:
+            raise settings.refuse("obstacle_method", "has no effect without obstacles; leave it out")
+        way = settings["obstacle_method"] or (IMMERSED if immersed else FORCED)
+        equations = Equations(
+            domain=domain,
+            viscosity=nu,
+            time_step=fixed_time_step if courant_number is None else adaptive_time_step(courant_number.number),
+            boundary=boundary,
+            side_pressure=side_pressure_of(pressures, places),
+            force=force_of(formulas, places),
+            flow_rate=flow_rate_of(flow_rate),
+            scalar=TransportedScalars(carried) if carried else None,
+            obstacle=obstacles_of(obstacles, way, domain, nu, defaults),
+            method=settings["method"],
+            implicit=_implicit(settings, places, varies),
+            implicit_viscosity=None if inner is None else lambda params: inner.number(params),
+            scheme=settings["scheme"],
+        )
+        return cls(
+            settings=settings,
+            parameters=parameters,
+            places=places,
+            on_sides=on_sides,
+            conditions=conditions_on_sides(settings["axes"], known, dimension),
+            pressures=pressures,
+            force=formulas,
+            flow_rate=flow_rate,
+            viscosity=viscosity,
+            initial=InitialVelocity(settings["initial"], known, places),
+            scalars=scalars,
+            carried=carried,
+            obstacles=obstacles,
+            courant_number=courant_number,
+            largest_speed=_largest_speed(settings, known, dimension),
+            equations=equations,
+        )
+
+
+def _scope(settings: Settings, params: Params, fields: tuple[str, ...]) -> Scope:
+    """Return the names that formulas may use, after checking that no name has two meanings."""
+    reserved = {*AXES, *COMPONENTS, TIME, SHEAR_RATE, *TAKEN, *FUNCTIONS, *CONSTANTS, *params}
+    walls = (f"{axis}_{end}" for axis in AXES for end in ENDS)
+    for table, taken in (("scalars", reserved), ("obstacles", {*reserved, *walls, *settings["scalars"]})):
+        for name in settings[table]:
+            if name in taken:
+                raise UserError(f"{table}.{name}: the name '{name}' is taken; choose another")
+    return scope(params, settings["derived"], fields)
+
+
+def _largest_speed(settings: Settings, known: Scope, dimension: int) -> tuple[Formula, ...]:
+    """Return the formula of the largest speed expected, or one for each component of the velocity; empty without."""
+    said = settings["largest_speed"]
+    if not isinstance(said, tuple):
+        return () if said is None else (known.formula(said),)
+    if len(said) != dimension:
+        raise settings.refuse(
+            "largest_speed", f"has {len(said)} components, and the flow {dimension}; give one for each, or one speed"
+        )
+    return tuple(map(known.formula, said))
+
+
+def _implicit(settings: Settings, places: Places, varies: bool) -> tuple[int, ...]:
+    """Return the axes of implicit friction: those in the settings, by default those with a wall."""
+    domain, said = places.domain, settings["implicit"]
+    if said is not None:
+        for name in said:
+            if name not in places.axes:
+                raise settings.refuse("implicit", f"names '{name}', and the flow is plane; remove it")
+        return tuple(AXES.index(name) for name in dict.fromkeys(said))
+    if settings["obstacles"] or (varies and settings["implicit_viscosity"] is None):
+        return ()
+    return tuple(i for i in domain.bounded() if any(domain.side(i, side).sticks for side in (0, 1)))

@@ -1,0 +1,163 @@
+"""Flows described as data: the factory of ``flow.domain``."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.parameter import POSITIVE, UNBOUNDED, Parameter
+from simkit.core.settings import declares, read
+from simkit.core.simulation import Params, Simulation
+from simkit.core.status import Status, is_finite
+from simkit.errors import UserError
+from simkit.flow.description.checks import check_start, viscosity_in_range
+from simkit.flow.description.equations import ComposedFlow
+from simkit.flow.description.measurements import Measurements, unit_of_time
+from simkit.flow.description.settings import SETTINGS
+from simkit.flow.obstacles.bodies import Bodies, are_clear
+from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
+from simkit.flow.stepping.stepper import FlowState, stepper
+
+_LIMIT = "keep courant_number below 1.7 (runge_kutta), 0.5 (adams_bashforth)"
+PARAMETERS = {"time_step": Parameter(0.01, POSITIVE, "1", f"time step; {_LIMIT}")}
+LONGEST = "longest time step; the flow makes it shorter"
+
+
+@declares(SETTINGS)
+def system(
+    *,
+    axes: Mapping[str, Any],
+    viscosity: float | str,
+    force: Mapping[str, Any] | None = None,
+    flow_rate: float | str | None = None,
+    initial: Mapping[str, Any] | None = None,
+    scalars: Mapping[str, Any] | None = None,
+    obstacles: Mapping[str, Any] | None = None,
+    obstacle_method: str | None = None,
+    derived: Mapping[str, Any] | None = None,
+    courant_number: float | str | None = None,
+    method: str = "runge_kutta",
+    implicit: list[str] | None = None,
+    implicit_viscosity: float | str | None = None,
+    scheme: str = "central",
+    wall_slope: str = "parabola",
+    largest_speed: float | str | list[float | str] | None = None,
+    plane: float | None = None,
+    observed: list[str] | None = None,
+    units: Mapping[str, str] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Simulation:
+    """Return an incompressible flow described as data: axes, sides, forces, scalars, obstacles and start.
+
+        du/dt + div(u u) = -grad(p) + 2 div(viscosity S) + force,    div(u) = 0
+        dc/dt + div(u c) = diffusivity laplacian(c) + source,        for each scalar c
+
+    Numbers may be formulas, see docs/compose.md; they take the parameters, ``derived`` values, the coordinates x, y
+    and z, and where they are evaluated during the run ``time``, the velocity ``u``, ``v`` and ``w`` and the scalars by
+    name. Every parameter may be swept and differentiated.
+
+    Args:
+        axes: x, y and, in space, z: cells, ends and sides of each.
+        viscosity: kinematic viscosity, a number or a formula; of the coordinates, the velocity, ``shear_rate`` and
+            scalars too.
+        force: formulas of its components x, y and z, per unit mass.
+        flow_rate: mean velocity along x, a number or a formula of time, kept by a uniform acceleration; a start with
+            another mean is shifted to it.
+        initial: formulas of u, v and w, or of the ``stream_function``, at the start.
+        scalars: scalars that the flow carries, by name.
+        obstacles: bodies in the flow, by name.
+        obstacle_method: "immersed_boundary" or "direct_forcing", see `simkit.flow.obstacles.methods.bodies_in`.
+        derived: formulas of values that other formulas take, by name.
+        courant_number: largest number of cells that the flow crosses in a step, a number or a formula; the parameter
+            ``time_step`` is then the longest step, see `simkit.flow.stepping.time_step.adaptive_time_step`.
+        method: "runge_kutta" or "adams_bashforth".
+        implicit: axes along which friction and diffusion are implicit, by default those with a wall.
+        implicit_viscosity: where the viscosity is a field, the part of it that is implicit, a number or a formula.
+        scheme: of advection, "central" or "upwind".
+        wall_slope: "parabola" or "symmetric", see `simkit.flow.boundary.domain.Domain`.
+        largest_speed: largest speed expected during the run, or the largest size of each component, for the check of
+            the time step.
+        plane: position along z of the plane shown in pictures.
+        observed: names of the fields that frames store, by default all.
+        units: units of length, velocity and time.
+        parameters: parameters of the formulas besides ``time_step``: numbers or `Parameter`, by name.
+
+    Raises:
+        UserError: if a setting or a formula is wrong (names its key and the column); before a run, if a formula is not
+            finite at the start, or the time step is above the limit of stability.
+    """
+    given = dict(locals())
+    own = given.pop("parameters")
+    settings = read({key: value for key, value in given.items() if value is not None}, SETTINGS)
+    adapts = settings["courant_number"] is not None
+    if adapts and "time_step" not in (own or {}):
+        raise settings.refuse(
+            "courant_number", "is given, and nothing says the longest time step; give the parameter time_step"
+        )
+    flow = ComposedFlow.of(settings, joined_parameters(own, unit_of_time(settings), adapts))
+    seen = Measurements(flow)
+    start, step = stepper(flow.equations)
+
+    def init(params: Params, key: jax.Array) -> FlowState:
+        velocity = flow.initial(params, key, flow.equations.boundary)
+        scalars = {name: one.start(flow.places, params) for name, one in flow.scalars.items()}
+        return start(velocity, params, scalars or ())
+
+    bodies = flow.equations.obstacle
+
+    moves, varies = isinstance(bodies, Bodies) and bodies.moves, flow.equations.varies
+
+    def status(state: FlowState, params: Params) -> jax.Array:
+        code = jnp.int32(Status.OK)
+        if varies:
+            stable = viscosity_in_range(flow.equations, state, params)
+            code = jnp.where(stable, code, jnp.int32(Status.VISCOSITY_OUT_OF_RANGE))
+        if moves:
+            fits = are_clear(bodies, params, state.time[0])  # type: ignore[arg-type]
+            code = jnp.where(fits, code, jnp.int32(Status.BODY_TOO_NEAR))
+        if isinstance(bodies, ImmersedBoundary):
+            resolved = bodies.are_resolved(params, state.time[0])
+            code = jnp.where(resolved, code, jnp.int32(Status.OUTLINE_TOO_COARSE))
+        return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
+
+    return Simulation(
+        init=init,
+        step=step,
+        observe=seen.observe,
+        diagnose=seen.diagnose,
+        params=flow.parameters,
+        status=status if moves or varies or isinstance(bodies, ImmersedBoundary) else None,
+        watched=False,
+        check=functools.partial(check_start, flow),
+        dimensions=seen.dimensions,
+        coordinates=seen.coordinates,
+        quantities=seen.quantities,
+    )
+
+
+def joined_parameters(own: Mapping[str, Any] | None, time: str = "1", adapts: bool = False) -> dict[str, Any]:
+    """Return the declared parameters, with the user's values and declarations applied, and the user's own.
+
+    Args:
+        own: numbers or `Parameter` by name.
+        time: unit of the time step by default.
+        adapts: whether the time step follows from the flow.
+    """
+    found: dict[str, Any] = dict(own or {})
+    for name, declared in PARAMETERS.items():
+        said = found.get(name, declared)
+        said = said if isinstance(said, Parameter) else Parameter(said)
+        if isinstance(said.default, Mapping) or np.shape(said.default):
+            raise UserError(f"parameter '{name}' is a table or an array; give one number")
+        if isinstance(said.default, jax.Array) and said.default.dtype.itemsize < 4:
+            raise UserError(f"parameter '{name}' is of type {said.default.dtype}; give a number of 32 or 64 bits")
+        found[name] = Parameter(
+            said.default,
+            declared.bounds if said.bounds == UNBOUNDED else said.bounds,
+            said.unit if said.unit != "1" else time,
+            said.doc or (LONGEST if adapts else declared.doc),
+        )
+    return found

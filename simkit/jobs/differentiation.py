@@ -1,0 +1,189 @@
+"""Derivatives in Python: `simkit.value_and_grad` and `simkit.hessian`."""
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+import xarray
+
+from simkit.core import second
+from simkit.errors import UserError
+from simkit.jobs.derivatives import (
+    Mode,
+    differentiate,
+    differentiate_mean,
+    objective_name,
+    parameter_names,
+    prepared,
+    selected_parameters,
+    status_note,
+)
+from simkit.jobs.job import begin, enter
+from simkit.jobs.runs import NOT_FINITE
+from simkit.jobs.stored_derivatives import gradient_job
+from simkit.scenario.made_in_python import Source, load
+from simkit.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from simkit.core.gradient import Difference
+    from simkit.core.objective import Measure
+
+
+# Maximum number of rows of the Hessian, each of which is one Hessian-vector product.
+MOST_ROWS = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Curvature:
+    """Value, gradient and Hessian of an objective at a point.
+
+    Attributes:
+        value: value of the objective.
+        entries: names of the differentiated numbers, ``"gravity"`` or ``"force[0, 1]"``.
+        derivative: gradient, (n,), in the order of ``entries``.
+        matrix: Hessian, (n, n).
+        difference: central differences of the gradient, (n, n); ``None`` unless requested.
+        status: status of the run, a code of `simkit.core.status.Status`.
+        note: limits of the derivatives' validity, in one line; empty if there are none.
+    """
+
+    value: float
+    entries: list[str]
+    derivative: np.ndarray
+    matrix: np.ndarray
+    difference: "Difference | None"
+    status: int
+    note: str
+
+
+def hessian(
+    scenario: Source,
+    wrt: str | Sequence[str],
+    *,
+    objective: "str | Measure | None" = None,
+    mode: Mode = "shortest",
+    **values: Any,
+) -> "xarray.DataArray":
+    """Return the second derivatives of an objective.
+
+    Args:
+        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
+        wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
+        objective: as for `simkit.value_and_grad`.
+        mode: see `simkit.core.second.hessian`.
+        **values: parameters, config or run settings.
+
+    Returns:
+        The matrix (``row``, ``column``), labeled by ``"gravity"`` or ``"force[0, 1]"``. Its attributes are ``value``
+        and ``derivative``. Warns if the run failed, or if its derivative is not that of the physics.
+
+    Raises:
+        UserError: if an argument is wrong.
+    """
+    enter("hessian", scenario, values)
+    found = curvature(load(scenario, values), parameter_names(wrt), objective, mode)
+    if found.note:
+        warnings.warn(found.note, stacklevel=2)
+    labels = {"row": found.entries, "column": found.entries}
+    attributes = {"value": found.value, "derivative": found.derivative}
+    return xarray.DataArray(found.matrix, labels, ("row", "column"), "hessian", attributes)
+
+
+def curvature(
+    scenario: Scenario, wrt: Sequence[str], objective: "str | Measure | None", mode: Mode, *, check: bool = False
+) -> Curvature:
+    """Return value, derivative and Hessian of an objective.
+
+    Args:
+        scenario: scenario with overrides applied.
+        wrt: paths of parameters; a branch selects all parameters below it.
+        objective: as for `hessian`.
+        mode: as for `hessian`.
+        check: whether to compute central differences of the gradient, too.
+
+    Raises:
+        UserError: if a name is unknown, or the matrix has too many rows.
+    """
+    names = selected_parameters(scenario, wrt)
+    if not callable(objective):
+        objective_name(scenario, objective)
+    with prepared(scenario, objective) as (function, params, key):
+        entries = second.entries(params, names)
+        if len(entries) > MOST_ROWS:
+            raise UserError(
+                f"second derivatives by {len(entries)} numbers are {len(entries)} x {len(entries)}; name parameters of "
+                f"up to {MOST_ROWS} numbers, or take products with simkit.core.second.hessian_vector_product"
+            )
+        if function.simulation.sized_like is not None:
+            function = function.with_room(params, key)
+        derive = jax.jit(second.hessian(function.with_status, names, mode))
+        value, status, derivative, matrix = derive(params, key)
+        difference = None
+        if check:
+            near, bounds = function.continuation(params, key), {n: p.bounds for n, p in scenario.parameters.items()}
+            difference = second.hessian_differences(lambda params, _: near(params), params, key, names, bounds)
+        flat = np.concatenate([np.ravel(derivative[name]) for name in sorted(names)])
+        notes = (status_note(scenario, int(status)), function.simulation.second_derivatives)
+    return Curvature(
+        float(value), entries, flat, np.asarray(matrix), difference, int(status), "; ".join(filter(None, notes))
+    )
+
+
+def value_and_grad(
+    scenario: Source,
+    wrt: str | Sequence[str],
+    *,
+    objective: "str | Measure | None" = None,
+    mode: Mode = "shortest",
+    memory: int | str | None = None,
+    seeds: int | None = None,
+    output: Path | str | None = None,
+    overwrite: bool = False,
+    **values: Any,
+) -> tuple[float, dict[str, np.ndarray]]:
+    """Return an objective's value and its derivatives.
+
+    Args:
+        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
+        wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
+        objective: name of the objective; ``None`` takes the first in the file. Or a function ``(frames, diagnostics) ->
+            scalar`` in ``jax.numpy`` of the observed arrays and diagnostics, with a leading frame axis (of length 1,
+            the last frame, if the simulation converges).
+        mode: ``"reverse"``, ``"forward"`` or ``"shortest"``, see `simkit.core.gradient.with_derivative`.
+        memory: memory limit of the derivative, ``"200MB"`` or a number of bytes: as many states are stored as fit, and
+            steps are recomputed from them, see `simkit.core.budget`; with ``output`` it limits a piece of the run.
+            ``None`` stores about the square root of the number of steps.
+        seeds: differentiate the mean over this number of consecutive seeds, beginning with the scenario's, as one
+            vectorized program. ``simkit grad --seeds`` also prints the standard errors.
+        output: run directory, for a derivative of many steps: the states between about 20 pieces of the run are stored
+            in it, and `simkit.resume` finishes the derivative after an interruption. ``None`` keeps all in memory.
+        overwrite: replace an existing run directory.
+        **values: parameters, config or run settings.
+
+    Returns:
+        The value and ``{path: derivative}``. Warns if the run failed, if a number is not finite, or if the derivative
+        is not that of the physics.
+
+    Raises:
+        UserError: if an argument is wrong.
+    """
+    enter("value_and_grad", scenario, values, overwrite=overwrite)
+    found = load(scenario, values)
+    if output is not None and seeds is not None:
+        raise UserError("output= stores the derivative of one run, not of a mean; leave it out, or leave seeds= out")
+    if seeds is not None:
+        result = differentiate_mean(found, parameter_names(wrt), objective, mode, seeds, memory)
+    elif output is None:
+        result = differentiate(found, parameter_names(wrt), objective, mode, memory)
+    else:
+        result = begin(gradient_job(found, parameter_names(wrt), objective, mode, memory), output, overwrite)
+    note = result.note
+    if not note and not result.is_finite:
+        note = f"{found.name}: the objective or a derivative is not finite: {NOT_FINITE}"
+    if note:
+        warnings.warn(note, stacklevel=2)
+    return result.value, result.derivative

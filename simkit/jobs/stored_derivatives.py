@@ -1,0 +1,327 @@
+"""Derivatives stored piece by piece, which resume after an interruption."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import jax
+import numpy as np
+import xarray
+
+from simkit.core import paths
+from simkit.core.budget import NoRoomError
+from simkit.core.compilation import needed_bytes
+from simkit.core.pytree import size_in_bytes
+from simkit.core.status import Status
+from simkit.engine.backward import last_segment, number_within, plan_of_pieces
+from simkit.engine.driver import SEGMENTS, Drive, Program, final_status, plan_of, segments_of
+from simkit.engine.memory import format_bytes, memory_in_bytes
+from simkit.errors import UserError
+from simkit.jobs.derivatives import (
+    EQUILIBRIUM,
+    Derivative,
+    Mode,
+    memory_message,
+    note_of_steps,
+    objective_name,
+    objective_of,
+    selected_parameters,
+    status_note,
+    zeros_in,
+)
+from simkit.jobs.job import Job, Prepared, StoredProgress, check_disk, write_times
+from simkit.jobs.reporting import Report, Warn
+from simkit.jobs.runs import RunFailedError
+from simkit.scenario.build import build
+from simkit.scenario.scenario import Scenario
+from simkit.storage import manifest
+from simkit.storage.datasets import attributes_of
+from simkit.storage.files import (
+    DamagedFileError,
+    Layout,
+    check_regular,
+    read_arrays,
+    read_sealed_json,
+    write_arrays,
+    write_sealed_json,
+)
+from simkit.storage.run_directory import SUMMARY, RunDirectory
+from simkit.storage.store import Store
+
+if TYPE_CHECKING:
+    import jax
+    import xarray
+
+    from simkit.core.objective import Objective
+    from simkit.core.simulation import Arrays, Params, Simulation
+    from simkit.engine.driver import Program, Segment, Work
+
+
+REMEDY = "pass a larger memory="
+RESULT = "derivative.npz"
+# Names of its arrays besides those of the derivative.
+VALUE, STATUS, SLOPE = "value", "status", "derivative."
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StoredDerivative(Derivative):
+    """A derivative with what it is of.
+
+    Attributes:
+        scenario: scenario with overrides applied.
+        objective: name of the objective.
+        version: version of simkit that began it; empty for the current one.
+    """
+
+    scenario: Scenario
+    objective: str
+    version: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Gradient(Job[StoredDerivative]):
+    """A derivative of an objective, in reverse mode with the states between its pieces on disk.
+
+    Of a simulation that converges the run is stored, and the derivative is the implicit one of its last state.
+
+    Attributes:
+        wrt: parameters to differentiate by.
+        objective: name of the objective.
+        segments: number of segments after the first, forward and backward; an upper bound if the run converges.
+        fit: memory used and number of pieces, in one line; empty without a memory limit.
+        memory: memory limit in bytes of a new derivative, or ``None``; not stored, since the pieces follow from
+            ``segments``.
+    """
+
+    kind = "grad"
+    noun = "a derivative"
+    files = r"derivative\.npz"
+    repair = "compute it"
+    request_checks: ClassVar = {
+        "wrt": manifest.WORDS,
+        "objective": manifest.WORD,
+        "segments": manifest.COUNT,
+    }
+    request_added_later: ClassVar = {"fit": manifest.WORD}
+    report = "derivative"
+
+    wrt: tuple[str, ...]
+    objective: str
+    segments: int = 1
+    fit: str = ""
+    memory: int | None = None
+
+    def checked(self) -> "Gradient":
+        """Return the job with its parameters as paths, and branches replaced by the parameters below them.
+
+        Raises:
+            UserError: if a name is unknown.
+        """
+        wrt = tuple(selected_parameters(self.scenario, self.wrt))
+        return dataclasses.replace(self, wrt=wrt, objective=objective_name(self.scenario, self.objective))
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Files of a finished job."""
+        return (SUMMARY, RESULT)
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """What is done."""
+        return {"doing": "differentiating"}
+
+    def simulation(self, *, new: bool) -> "Simulation":
+        """Return the simulation, with buffers large enough for the run."""
+        made = build(self.scenario)
+        objective = objective_of(self.scenario, made, self.objective)
+        if made.sized_like is None or objective.converges:
+            return made
+        return objective.with_room(made.params, jax.random.key(self.scenario.run.seed)).simulation
+
+    def program(self, simulation: "Simulation") -> "Program":
+        """Return the program of the run, used if it converges."""
+        return Program.of(simulation, plan_of(self.scenario))
+
+    def fitted(self, prepared: Prepared, output: Path | None) -> "Gradient":
+        """Return the job with its number of segments, if it fits in memory and its files on the disk."""
+        objective, least, fit = objective_of(self.scenario, prepared.simulation, self.objective), SEGMENTS, ""
+        if self.memory is not None:
+            try:
+                least, fit = self._within(objective, prepared, self.memory)
+            except NoRoomError as error:
+                raise UserError(memory_message(self.scenario, error.needed, self.memory, REMEDY)) from None
+        plan = plan_of(self.scenario) if objective.converges else plan_of_pieces(objective, least)
+        state, frame = prepared.shapes
+        # A state for each piece, and checkpoints of a state and a cotangent.
+        needed = (plan.segments + 7) * size_in_bytes(state) + (plan.frames + 1) * size_in_bytes(frame)
+        check_disk(needed, output, "make the simulation smaller")
+        segments = plan.segments if objective.converges else last_segment(plan.segments)
+        return dataclasses.replace(self, segments=segments, fit=fit)
+
+    def _within(self, objective: "Objective", prepared: Prepared, memory: int) -> tuple[int, str]:
+        """Return the least number of pieces that fits in memory, and what it needs, in words.
+
+        Raises:
+            NoRoomError: if no number fits.
+        """
+        params, key = prepared.simulation.params, jax.random.key(self.scenario.run.seed)
+        if objective.converges:
+            compiled = self._at_rest(objective).lower(prepared.shapes[0], self._chosen(params)).compile()
+            needed, number = needed_bytes(compiled), SEGMENTS
+            what = f"{EQUILIBRIUM} holds no states of earlier steps"
+            if needed > memory:
+                raise NoRoomError(needed)
+        else:
+            number, needed = number_within(objective, self.wrt, params, key, memory, SEGMENTS)
+            what = f"the run is divided into {number} pieces"
+        return number, f"{format_bytes(needed)} of {format_bytes(memory)}: {what}"
+
+    def _chosen(self, params: "Params") -> "Arrays":
+        """Return the parameters to differentiate by, ``{path: array}``."""
+        known = paths.leaves(params)
+        return {path: known[path] for path in self.wrt}
+
+    def _at_rest(self, objective: "Objective") -> Any:
+        """Return ``(state, chosen) -> (value, derivative)`` of a simulation that has converged."""
+        params = objective.simulation.params
+
+        def value(chosen: "Arrays", state: Any) -> "jax.Array":
+            return objective.from_state(state, paths.replaced(params, chosen))
+
+        return jax.jit(lambda state, chosen: jax.value_and_grad(value)(chosen, state))
+
+    def execute(
+        self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
+    ) -> StoredDerivative:
+        """Compute the derivative and store it."""
+        if directory is None:
+            raise UserError("a derivative in pieces keeps its states in a folder; give output=")
+        objective = objective_of(self.scenario, prepared.simulation, self.objective)
+        compute = self._implicit if objective.converges else self._through_steps
+        try:
+            value, slopes, status = compute(objective, prepared, _store(directory), report, warn)
+        except DamagedFileError as error:
+            raise UserError(f"{error}; remove this file, then: {directory.resuming}") from None
+        note = status_note(self.scenario, status) or note_of_steps(self.scenario, self.objective, zeros_in(slopes))
+        kept = {VALUE: np.asarray(value), STATUS: np.asarray(status, np.int32)}
+        seal = directory.seal.of("derivative")
+        write_arrays(directory.path / RESULT, kept | {f"{SLOPE}{path}": array for path, array in slopes.items()}, seal)
+        write_sealed_json(directory.path / SUMMARY, {"value": float(value), "note": note}, directory.identity)
+        about = {"scenario": self.scenario, "objective": self.objective}
+        return StoredDerivative(float(value), slopes, status, note, self.fit, **about)
+
+    def _through_steps(
+        self, objective: "Objective", prepared: Prepared, store: Store, report: Report, warn: Warn
+    ) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
+        """Return value, derivative and status of a run of a fixed number of steps."""
+        from simkit.engine.backward import VALUE, backward, number_of_pieces
+
+        params, key = prepared.simulation.params, jax.random.key(self.scenario.run.seed)
+        work = backward(objective, self.wrt, params, key, store, number_of_pieces(self.segments))
+        last = self._run(work, store, report, warn)
+        slopes = {path: np.asarray(last.state.derivative[path]) for path in self.wrt}
+        if VALUE not in last.arrays:
+            slopes = {path: np.full_like(array, np.nan) for path, array in slopes.items()}
+        return last.arrays.get(VALUE, np.asarray(np.nan)), slopes, int(last.status)
+
+    def _implicit(
+        self, objective: "Objective", prepared: Prepared, store: Store, report: Report, warn: Warn
+    ) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
+        """Return value, derivative and status of a run that converges."""
+        simulation, plan = prepared.simulation, plan_of(self.scenario)
+        drive = Drive(prepared.program, simulation.params, jax.random.key(self.scenario.run.seed), plan)
+        last = self._run(drive, store, report, warn)
+        if simulation.sized_like is not None:
+            objective = dataclasses.replace(objective, simulation=simulation.with_buffers_of(last.state))
+
+        found, slopes = self._at_rest(objective)(last.state, self._chosen(simulation.params))
+        status = int(final_status(simulation, last.status))
+        return np.asarray(found), {path: np.asarray(slopes[path]) for path in self.wrt}, status
+
+    def _run(self, work: "Work", store: Store, report: Report, warn: Warn) -> "Segment":
+        """Run work to its end, and return its last segment."""
+        last = None
+        for last in segments_of(work, store, warn):
+            report(last.index / self.segments, "")
+        assert last is not None  # there is always a first segment
+        return last
+
+    def stored_progress(self, directory: RunDirectory) -> StoredProgress:
+        """Return the number of stored segments, forward and backward."""
+        written = _store(directory).written()
+        done = max(len(written) - 1, 0)
+        words = f"{done} of {self.segments} segments, forward and backward"
+        return StoredProgress(min(done / self.segments, 1.0), words, [], write_times(written))
+
+    def check_finished(self, directory: RunDirectory) -> None:
+        """Check nothing: all that `read` does not read was needed for the computation only."""
+
+    @classmethod
+    def read(cls, directory: RunDirectory) -> StoredDerivative:
+        """Return the stored derivative."""
+        if not check_regular(directory.path / SUMMARY):
+            raise UserError(f"{directory.path} holds no derivative yet; finish it with: {directory.resuming}")
+        job = cls.of(directory)
+        float_type = f"float{job.scenario.run.precision.removeprefix('float')}"
+        declared = {f"{SLOPE}{path}": np.shape(job.scenario.parameters[path].default) for path in job.wrt}
+        layout = {VALUE: (float_type, ()), STATUS: ("int32", ())}
+        layout |= {name: (float_type, shape) for name, shape in declared.items()}
+        found = read_arrays(directory.path / RESULT, directory.seal.of("derivative"), Layout(layout))
+        summary = read_sealed_json(directory.path / SUMMARY, directory.identity)
+        slopes = {path: found[f"{SLOPE}{path}"] for path in job.wrt}
+        note, version = str(summary.get("note", "")), directory.manifest["versions"].get("simkit", "")
+        about = {"scenario": job.scenario, "objective": job.objective, "version": version}
+        return StoredDerivative(float(found[VALUE]), slopes, int(found[STATUS]), note, job.fit, **about)
+
+    @staticmethod
+    def dataset(result: StoredDerivative) -> "xarray.Dataset":
+        """Return the derivatives, each named after its parameter, with the value among the attributes."""
+        variables = {
+            path: (
+                tuple(f"{path}_{axis}" for axis in range(array.ndim)),
+                array,
+                {"long_name": f"derivative of {result.objective} with respect to {path}"},
+            )
+            for path, array in result.derivative.items()
+        }
+        known = {"objective": result.objective, "value": result.value, "note": result.note}
+        known |= {"status": Status(result.status).name.lower()}
+        return xarray.Dataset(variables, attrs=attributes_of(result.scenario, version=result.version) | known)
+
+    @staticmethod
+    def warning(result: StoredDerivative) -> str:
+        """Return the limits of the derivative's validity.
+
+        Raises:
+            RunFailedError: if the value is not finite.
+        """
+        if not np.isfinite(result.value):
+            raise RunFailedError(result.note or "the objective is not finite")
+        return result.note
+
+
+def gradient_job(
+    scenario: Scenario, wrt: Sequence[str], objective: object, mode: Mode, memory: int | str | None = None
+) -> Gradient:
+    """Return the job of a derivative that is stored.
+
+    Args:
+        scenario: scenario with overrides applied.
+        wrt: paths of the parameters.
+        objective: name of the objective; ``None`` takes the first in the file.
+        mode: ``"reverse"`` or ``"shortest"``.
+        memory: memory limit, such as ``"200MB"`` or a number of bytes; ``None`` divides the run into about 20 pieces.
+
+    Raises:
+        UserError: if the mode is forward, which stores no states, a name is unknown, or the limit is no size.
+    """
+    if mode == "forward":
+        raise UserError("forward mode stores no states between steps; leave the mode out, or the output folder")
+    limit = None if memory is None else memory_in_bytes(memory)
+    return Gradient(scenario, tuple(wrt), objective_name(scenario, objective), memory=limit).checked()
+
+
+def _store(directory: RunDirectory) -> Store:
+    """Return the store of a derivative, whose segments hold frames and states, or nothing."""
+    return Store(directory.path, directory.seal)

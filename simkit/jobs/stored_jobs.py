@@ -1,0 +1,220 @@
+"""Stored jobs of any kind: progress, resumption and results."""
+
+import dataclasses
+import itertools
+import statistics
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from simkit.core.parameter import Numbers
+from simkit.core.simulation import Simulation
+from simkit.errors import UserError, one_line
+from simkit.jobs.executors.choice import executor_of
+from simkit.jobs.job import Job, StoredProgress, enter, proceed, run_to_dataset, stored
+from simkit.jobs.runs import Outcome
+from simkit.jobs.sweeps import SweepJob
+from simkit.scenario.scenario import ParameterSettings, Scenario, declared_in
+from simkit.storage.files import check_regular
+from simkit.storage.kinds import kind_of
+from simkit.storage.run_directory import RunDirectory, is_locked
+
+if TYPE_CHECKING:
+    import xarray
+
+
+# A gap between two files longer than this many median gaps counts as an interruption.
+PAUSE = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """Progress of the job in a run directory.
+
+    Attributes:
+        folder: the run directory.
+        kind: kind of job, in words.
+        scenario: name of the scenario.
+        state: ``"finished"``, or ``"damaged"`` if a finished sweep lacks parts; ``"running"`` if a process has locked
+            the directory; otherwise ``"interrupted"``.
+        fraction: stored fraction of the job.
+        words: stored amount, such as ``"12 of 32 members"``.
+        failed: a line for each failed member (the first `MOST_NAMED`), or for the run.
+        failures: number of failures.
+        totals: ``statuses``, the number of stored members of a sweep by status, and ``quantiles`` of their final
+            diagnostics.
+        resuming: the command that resumes the job, or the call in Python.
+        seconds_left: estimated from the times of the files; ``None`` if the job is not running or has just begun.
+    """
+
+    folder: Path
+    kind: str
+    scenario: str
+    state: Literal["finished", "running", "interrupted", "damaged"]
+    fraction: float
+    words: str
+    failed: list[str]
+    failures: int
+    totals: Mapping[str, Any]
+    resuming: str
+    seconds_left: float | None
+
+
+def progress_of(path: Path | str) -> Progress:
+    """Return the progress of the job in a run directory; nothing is written or computed.
+
+    Args:
+        path: the run directory.
+
+    Raises:
+        UserError: if it is not a run directory, or its manifest cannot be read.
+    """
+    directory = RunDirectory.open(path)
+    job: Any = kind_of(directory.kind).of(directory)
+    found: StoredProgress = job.stored_progress(directory)
+    state = "running" if is_locked(directory.path) else "interrupted"
+    if all(check_regular(directory.path / name) for name in job.results):
+        state = "finished" if found.fraction == 1 or not job.keeps_parts else "damaged"
+    began = (directory.path / "manifest.json").stat().st_mtime
+    done = 1.0 if state == "finished" else found.fraction
+    left = None
+    if state == "running":
+        left = _seconds_left(done, [began, *found.times], (directory.path / ".lock").stat().st_mtime)
+    noun = job.noun.removeprefix("a ").removeprefix("an ")
+    failures = len(found.failed) if found.failures is None else found.failures
+    return Progress(
+        folder=directory.path,
+        kind=noun,
+        scenario=directory.manifest["scenario"],
+        state=state,
+        fraction=done,
+        words=found.words,
+        failed=found.failed,
+        failures=failures,
+        totals=found.totals,
+        resuming=directory.resuming,
+        seconds_left=left,
+    )
+
+
+def _seconds_left(fraction: float, times: Sequence[float], resumed: float) -> float | None:
+    """Return the time left at the speed so far, without interruptions, of which the last one ended at ``resumed``."""
+    times = sorted(times)
+    gaps = [after - before for before, after in itertools.pairwise(times) if not before < resumed < after]
+    if not gaps or not 0 < fraction < 1:
+        return None
+    longest = PAUSE * statistics.median(gaps)
+    worked = sum(min(gap, longest) for gap in gaps) if len(gaps) > 2 else sum(gaps)
+    return worked * (1 - fraction) / fraction
+
+
+def resume(
+    directory: Path | str,
+    *,
+    simulation: "Simulation | None" = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    deadline: float | None = None,
+) -> "xarray.Dataset":
+    """Finish an interrupted run, sweep, optimization or derivative without repeating its work, and return the result.
+
+    Args:
+        directory: the run directory.
+        simulation: the simulation, if it was made in Python.
+        workers: number of worker processes of a sweep, as for `simkit.sweep`; the bytes of the result do not depend on
+            it.
+        scheduler: scheduler of a Dask cluster, as for `simkit.sweep`.
+        deadline: time limit of a chunk in seconds, as for `simkit.sweep`.
+
+    Raises:
+        UserError: if it is not a run directory, cannot be read back, or is of another simulation.
+        RunFailedError: if the run turns non-finite.
+    """
+    if simulation is not None and not isinstance(simulation, Simulation):
+        raise UserError(f"simulation is of type {type(simulation).__name__}; give a simkit.Simulation")
+    enter("resume", simulation)
+    opened = RunDirectory.open(directory, simulation)
+    job = with_executor(kind_of(opened.kind).of(opened), workers, scheduler, deadline)
+    if simulation is not None and (others := _other_values(job.scenario, simulation)):
+        warnings.warn(f"{opened.path} continues with the values that it began with: {others}", stacklevel=2)
+    return run_to_dataset(job, partial(proceed, job, opened, warnings.warn))
+
+
+def _other_values(scenario: Scenario, simulation: "Simulation") -> str:
+    """Return the values of a run that are neither those of the simulation given to resume it nor given by keyword.
+
+    The values of a run that was given some by keyword differ from the simulation's own, which its file has. Made again
+    as it was, the simulation has them still, and there is nothing to say. Empty if there is none.
+    """
+    given, began = declared_in(simulation), (scenario.original or scenario).parameter_settings
+    return ", ".join(
+        f"{name} = {one_line(parameter.default, 40)} (given: {one_line(given[name].default, 40)})"
+        for name, parameter in scenario.parameters.items()
+        if name in given
+        and not np.array_equal(given[name].default, parameter.default)
+        and not _is_default(given[name].default, began.get(name))
+    )
+
+
+def _is_default(value: Numbers, settings: ParameterSettings | None) -> bool:
+    return settings is not None and settings.default is not None and np.array_equal(value, settings.default)
+
+
+def with_executor(
+    job: Job[Any], workers: int | None = None, scheduler: str | None = None, deadline: float | None = None
+) -> Job[Any]:
+    """Return a job whose chunks are computed by workers.
+
+    Args:
+        job: the job to resume.
+        workers: as for `resume`.
+        scheduler: as for `resume`.
+        deadline: as for `resume`.
+
+    Raises:
+        UserError: if the job is not a sweep, or the arguments exclude each other.
+    """
+    if workers is None and scheduler is None and deadline is None:
+        return job
+    if not isinstance(job, SweepJob):
+        raise UserError(
+            f"workers= and scheduler= distribute the members of a sweep; {job.noun} has no members; leave them out"
+        )
+    return dataclasses.replace(job, executor=executor_of(workers, scheduler, deadline)).checked()
+
+
+def open_run(directory: Path | str) -> "xarray.Dataset":
+    """Return the stored result of a run, sweep, optimization or derivative as a data set, without computing anything.
+
+    Arrays of a sweep whose result is larger than `simkit.jobs.chunk_size.ONE_FILE` are read from its chunks when they
+    are indexed, as Dask arrays if Dask is installed.
+
+    Args:
+        directory: the run directory.
+
+    Raises:
+        UserError: if it is not a run directory or its files are damaged; for chunks read later, at that time.
+    """
+    opened = RunDirectory.open(directory)
+    return kind_of(opened.kind).dataset(stored(opened))
+
+
+def open_frames(directory: Path | str, lacks: str) -> Outcome:
+    """Return the stored outcome of a run.
+
+    Args:
+        directory: the run directory.
+        lacks: noun for the error of other kinds of jobs, such as ``"animation"``.
+
+    Raises:
+        UserError: if it is not the directory of a run, or its files are damaged.
+    """
+    opened = RunDirectory.open(directory)
+    kind = kind_of(opened.kind)
+    if not kind.has_frames:
+        raise UserError(f"{opened.path} holds {kind.noun}, which has no {lacks}; give a run's directory")
+    return stored(opened)

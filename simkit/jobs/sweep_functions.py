@@ -1,0 +1,476 @@
+"""Sweeps in Python: `simkit.sweep` and `simkit.merge`."""
+
+import dataclasses
+import itertools
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray
+
+from simkit.core.precision import precision
+from simkit.engine.memory import memory_in_bytes
+from simkit.errors import UserError, one_line
+from simkit.jobs.chunk_size import Sizes
+from simkit.jobs.chunks import Chunks
+from simkit.jobs.config_sweeps import ConfigSweep
+from simkit.jobs.executors.choice import executor_of
+from simkit.jobs.job import Prepared, begin, check_disk, enter, prepared_of, run_to_dataset
+from simkit.jobs.points import MOST_NUMBERS, sampled, tabulated
+from simkit.jobs.reporting import Report, Warn
+from simkit.jobs.sweep_datasets import ChunkReader, member_axis
+from simkit.jobs.sweep_results import POINT
+from simkit.jobs.sweeps import Sweep, SweepJob
+from simkit.scenario import checks
+from simkit.scenario.made_in_python import Source, load
+from simkit.scenario.overrides import place_of
+from simkit.scenario.scenario import Scenario
+from simkit.storage.files import check_regular, write_arrays
+from simkit.storage.run_directory import RunDirectory, check_output, folder_of
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Simulation
+
+
+type Over = Mapping[str, Any]
+"""Values by name of a swept parameter or configuration key, see `sweep`."""
+CONFIG = "config."
+NOTHING: Over = MappingProxyType({})
+
+
+def sweep(
+    scenario: Source,
+    over: Over = NOTHING,
+    *,
+    zip: bool = False,
+    sample: str | None = None,
+    members: int | None = None,
+    table: Path | str | None = None,
+    seeds: int = 1,
+    output: Path | str | None = None,
+    overwrite: bool = False,
+    chunk: int | None = None,
+    memory: int | str | None = None,
+    final_frames: bool = True,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    deadline: float | None = None,
+    **values: Any,
+) -> "xarray.Dataset":
+    """Run a scenario over parameters, configurations and seeds and return one labeled data set.
+
+    Args:
+        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
+        over: ``{parameter: values}``, by path if nested: ``{"closure.scale": [0.5, 1.0]}``; every combination is run.
+            ``{"config.KEY": values}`` sweeps the configuration, with one compilation per value.
+        zip: run the first values of all parameters together, then the second ones, and so on, instead of every
+            combination.
+        sample: ``"sobol"`` or ``"latin_hypercube"``: fill ranges, ``over={parameter: (low, high)}``, or ``(low, high,
+            "log")`` evenly in the logarithm; scrambled with the scenario's seed.
+        members: number of sampled points; a power of 2 for ``"sobol"``.
+        table: CSV or Parquet file with one point per row and columns named after parameters.
+        seeds: number of random seeds per point.
+        output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
+        overwrite: replace an existing run directory.
+        chunk: members that run together; ``None`` chooses by memory. A member of a converging simulation that has
+            ended is replaced by the next.
+        memory: memory limit of the program, ``"8GiB"`` or a number of bytes; ``None`` takes 60 % of the free memory.
+        final_frames: keep the last frame of every member.
+        workers: number of worker processes on this machine that compute chunks; ``None`` computes them in this process.
+        scheduler: Dask scheduler whose cluster computes chunks, ``"tcp://host:8786"`` or the path of its file;
+            ``output`` must then be a folder that all its workers see.
+        deadline: seconds without progress after which a chunk is given to another worker; ``None`` is 900.
+        **values: other parameters, config or run settings.
+
+    Returns:
+        Diagnostics with dimensions (swept parameters..., seed, frame); without ``frame`` final frames, ``status``, and
+        the objectives other than the last value of a diagnostic; the attribute ``objectives_left_out`` names those that
+        need arrays at every frame. A large result stays in ``output`` and is read when it is indexed, see
+        `simkit.open_run`. Parameters that are zipped, sampled or read from a table are coordinates along ``point``.
+        Axes of the configuration come first; arrays whose size depends on it are in the data sets of
+        ``output/config_NNNN``.
+
+    Raises:
+        UserError: if an argument is wrong, or the sweep does not fit in memory.
+        RunFailedError: if every member turns non-finite; otherwise a warning names the failed members.
+    """
+    enter("sweep", scenario, over, values, overwrite=overwrite, zip=zip, final_frames=final_frames)
+    counts = {"seeds": seeds, "chunk": chunk}
+    counts = {name: checks.unwrapped(count) for name, count in counts.items()}
+    executor = executor_of(workers, scheduler, deadline)
+    job = planned(
+        load(scenario, values),
+        over,
+        overrides=values,
+        zip=zip,
+        sample=sample,
+        members=members,
+        table=table,
+        final_frames=final_frames,
+        memory=memory,
+        executor=executor,
+        **counts,
+    )
+    return run_to_dataset(job, partial(begin, job, output, overwrite))
+
+
+def planned(
+    scenario: Scenario,
+    over: Over,
+    *,
+    zip: bool = False,
+    sample: str | None = None,
+    members: int | None = None,
+    table: Path | str | None = None,
+    memory: int | str | None = None,
+    overrides: Iterable[str] = (),
+    **fields: Any,
+) -> SweepJob:
+    """Return the job of a sweep.
+
+    Args:
+        scenario: scenario with overrides applied.
+        over: as for `sweep`, as are the next five.
+        zip: whether values at the same index of all lists make a point.
+        sample: sampling method.
+        members: number of points of a sample.
+        table: file of points.
+        memory: memory limit of a program.
+        overrides: keys of the overrides in ``scenario``, none of which may be swept.
+        **fields: further fields of `Sweep`.
+
+    Raises:
+        UserError: if the arguments exclude each other, or a sample or table is invalid.
+    """
+    if not isinstance(over, Mapping):
+        raise UserError(f"over is of type {type(over).__name__}; give {{name of a parameter: list of values}}")
+    configs = {name: values for name, values in over.items() if str(name).startswith(CONFIG)}
+    points = {name: values for name, values in over.items() if name not in configs}
+    given = [word for word, is_given in (("zip=True", zip), ("sample=", sample), ("table=", table)) if is_given]
+    if len(given) > 1:
+        raise UserError(f"{given[0]} and {given[1]} are two ways to make points; give one of them")
+    if sample is not None and members is None:
+        raise UserError("sample= needs the number of points; give members= too")
+    if sample is None and members is not None:
+        remedy = "leave it out" if given else "give sample= too, or leave it out"
+        raise UserError(f"members= is the number of points of a sample; {remedy}")
+    origin = ""
+    if sample is not None and members is not None:
+        points, origin = sampled(scenario, points, sample, members)
+    elif table is not None:
+        if points:
+            raise UserError(f"table= gives all points; make '{next(iter(points))}' of over a column of it")
+        points, origin = tabulated(scenario, table)
+    elif zip and len(points) < 2:
+        raise UserError(
+            "zip=True pairs the values of several parameters; give at least 2 parameters"
+            + (", besides config keys, which are combined with every pair" if configs else "")
+        )
+    _check_unset(scenario, (*configs, *(f"params.{name}" for name in points)), overrides)
+    fields |= {"zip": bool(given), "origin": origin, "memory": None if memory is None else memory_in_bytes(memory)}
+    if configs:
+        return ConfigSweep(scenario, points, configs=configs, **fields)
+    return Sweep(scenario, points, **fields)
+
+
+def _check_unset(scenario: Scenario, swept: Iterable[str], keys: Iterable[str]) -> None:
+    """Refuse an override of a swept parameter or key, or of a part of one, which the sweep would replace."""
+    for key in keys:
+        place = place_of(scenario, key)
+        if taken := next((name for name in swept if f"{place}.".startswith(f"{name}.")), None):
+            name = taken.removeprefix("params.")
+            raise UserError(
+                f"'{name}' is swept, so the value given for {one_line(key, 80)} has no effect; leave it out"
+            )
+
+
+def merge(
+    folders: Sequence[Path | str],
+    output: Path | str,
+    *,
+    overwrite: bool = False,
+    simulation: "Simulation | None" = None,
+) -> "xarray.Dataset":
+    """Merge finished sweeps of the same scenario and settings into one, which is opened and resumed like any other.
+
+    Sweeps of equal points must have consecutive seeds; sweeps of different points must have equal seeds and no common
+    point. Damaged chunks of the result are computed again by `resume`, and their last digits may then differ.
+
+    Args:
+        folders: run directories of sweeps, at least two.
+        output: directory to write.
+        overwrite: replace an existing run directory.
+        simulation: their simulation, if it was made in Python.
+
+    Returns:
+        The result that `simkit.sweep` of all points and seeds returns.
+
+    Raises:
+        UserError: naming a folder without a finished sweep, a difference in settings, or a damaged chunk.
+    """
+    enter("merge", simulation, overwrite=overwrite)
+    opened = sweeps_in(folders, simulation)
+    work = partial(merged, opened, output, overwrite=overwrite, warn=warnings.warn)
+    return run_to_dataset(Sweep.of(opened[0]), lambda report: work(report=report))
+
+
+def sweeps_in(folders: Sequence[Path | str], simulation: "Simulation | None" = None) -> list[RunDirectory]:
+    """Open the run directories of finished sweeps.
+
+    Args:
+        folders: run directories, at least two.
+        simulation: their simulation, if it was made in Python.
+
+    Raises:
+        UserError: naming a folder that is not a finished sweep, or is given twice.
+    """
+    given = list(folders) if isinstance(folders, Iterable) and not isinstance(folders, str | Path) else []
+    if len(given) < 2:
+        raise UserError(
+            f"folders = {one_line(repr(folders), 60)}: merging takes two sweeps or more; give a list of their folders"
+        )
+    opened = [RunDirectory.open(folder, simulation) for folder in given]
+    homes = [directory.path.resolve() for directory in opened]
+    for index, directory in enumerate(opened):
+        if homes[index] in homes[:index]:
+            raise UserError(f"{directory.path} is given twice; keep one of them")
+        if directory.kind == "config_sweep":
+            raise UserError(
+                f"{directory.path} is a sweep over configurations; merge the sweeps in its folders config_0000, ... "
+                "with those of another"
+            )
+        if directory.kind != Sweep.kind:
+            raise UserError(f"{directory.path} holds no sweep; give the folder of one")
+        if not all(check_regular(directory.path / name) for name in Sweep.of(directory).results):
+            raise UserError(f"{directory.path} is not finished; finish it with: {directory.resuming}")
+    return opened
+
+
+def merged(
+    opened: Sequence[RunDirectory], output: Path | str, *, overwrite: bool, warn: Warn, report: Report
+) -> "xarray.Dataset":
+    """Write finished sweeps as one sweep, and return its result.
+
+    Args:
+        opened: run directories of the sweeps.
+        output: run directory to write.
+        overwrite: replace an existing run directory.
+        warn: called with one line about software that has changed.
+        report: called with the progress.
+
+    Raises:
+        UserError: if they cannot be merged.
+    """
+    folder, sweeps = folder_of(output), [Sweep.of(directory) for directory in opened]
+    check_output(folder, overwrite=overwrite)
+    if folder.resolve() in [directory.path.resolve() for directory in opened]:
+        raise UserError(f"{folder} is one of the sweeps that are merged; choose another with output=")
+    whole, sources = joined(opened, sweeps)
+    for directory in opened:
+        directory.warn_of_changes(warn)
+    with precision(whole.scenario.run.precision):
+        prepared = prepared_of(whole, new=False)
+        job = _chunked(whole, prepared)
+        check_disk(Sizes(job, prepared).files, folder, "merge fewer sweeps")
+        request = opened[0].manifest["request"]
+        request = {**request, **{name: getattr(job, name) for name in (*job.request_checks, *job.request_added_later)}}
+        with RunDirectory.created(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
+            chunks = Chunks(job, prepared, directory)
+            readers = [
+                ChunkReader(source, chunks.plan.frames + 1, sweep.chunk_length(converges=chunks.uses_lanes))
+                for source, sweep in zip(opened, sweeps, strict=True)
+            ]
+            try:
+                for index in range(chunks.count):
+                    file, members = chunks.file(index), np.asarray(chunks.members(index))
+                    assert file is not None  # there is a directory
+                    write_arrays(file.path, _gathered(sources[members], sweeps, readers), file.seal)
+                    report((index + 1) / chunks.count, f"{members[-1] + 1} of {job.members} members")
+            except UserError:
+                # Without archives the folder is removed; `resume` would compute the missing chunks of a partial merge.
+                for path in directory.path.glob("chunk_*.npz"):
+                    path.unlink()
+                raise
+            return job.execute(prepared, directory, report, warn)
+
+
+def _chunked(sweep: Sweep, prepared: Prepared) -> Sweep:
+    """Return a joined sweep with chunk size, blocks and storage chosen."""
+    sizes = Sizes(sweep, prepared)
+    job = dataclasses.replace(sweep, in_one_file=sizes.is_in_one_file)
+    most = job.members if job.in_one_file else sizes.most_members
+    if not prepared.simulation.converges:
+        return dataclasses.replace(job, chunk=min(job.chunk or job.members, most))
+    return dataclasses.replace(job, blocks=-(-job.members // most))
+
+
+def _gathered(numbers: np.ndarray, sweeps: Sequence[Sweep], readers: Sequence[ChunkReader]) -> dict[str, np.ndarray]:
+    """Return the arrays of members, given by their number among those of all sweeps, from the chunks of the sweeps."""
+    found: dict[str, np.ndarray] = {}
+    first = 0
+    for sweep, reader in zip(sweeps, readers, strict=True):
+        within = (numbers >= first) & (numbers < first + sweep.members)
+        chunks, rows = np.divmod(numbers - first, reader.length)
+        for index in np.unique(chunks[within]).tolist():
+            here = np.flatnonzero(within & (chunks == index))
+            for name, array in reader.read(index).items():
+                axis = member_axis(name)
+                shape = (*array.shape[:axis], len(numbers), *array.shape[axis + 1 :])
+                target = found.setdefault(name, np.zeros(shape, array.dtype))
+                target[(slice(None),) * axis + (here,)] = np.take(array, rows[here], axis=axis)
+        first += sweep.members
+    return found
+
+
+def joined(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) -> tuple[Sweep, np.ndarray]:
+    """Join sweeps of the same scenario and settings.
+
+    Grids that differ in the values of one parameter become one grid, grids that differ in their seeds one grid with all
+    seeds, and all others a list of points.
+
+    Args:
+        directories: run directories of the sweeps.
+        sweeps: jobs of the sweeps.
+
+    Returns:
+        The joined sweep, whose chunk size is not chosen yet, and the number of each of its members among the members of
+        all sweeps one after another, int (members,).
+
+    Raises:
+        UserError: naming a difference in their settings, or a point or seed that two of them share.
+    """
+    for directory, sweep in zip(directories[1:], sweeps[1:], strict=True):
+        if found := difference(sweeps[0], sweep, directories[0], directory):
+            raise UserError(
+                f"{directories[0].path} and {directory.path} differ: {found}; merge sweeps of the same scenario and "
+                "settings"
+            )
+    axis = _axis(directories, sweeps)
+    first = min(sweeps, key=lambda sweep: sweep.scenario.run.seed)
+    ends = np.cumsum([sweep.members for sweep in sweeps])
+    numbered = [_numbered(sweep, end - sweep.members, axis) for sweep, end in zip(sweeps, ends.tolist(), strict=True)]
+    whole = xarray.concat(numbered, axis, coords="minimal", compat="override", join="exact")
+    if axis == "seed" or (axis != POINT and all(list(s.over[axis]) == sorted(s.over[axis]) for s in sweeps)):
+        whole = whole.sortby(axis)
+    over = {name: tuple(whole[name].values.tolist()) for name in first.over}
+    job = dataclasses.replace(first, over=over, seeds=whole.sizes["seed"])
+    if axis == POINT:
+        origins = ", ".join(dict.fromkeys(sweep.origin or "grid" for sweep in sweeps))
+        job = dataclasses.replace(job, zip=True, origin=f"merged: {origins}")
+    return job, whole.values.ravel()
+
+
+def _axis(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) -> str:
+    """Return the axis along which sweeps are joined: ``"seed"``, a parameter, or ``"point"``.
+
+    Raises:
+        UserError: naming a point or seed that two of them share, or a gap between seeds.
+    """
+    paths, names = [directory.path for directory in directories], list(sweeps[0].over)
+    if all(sweep.zip == sweeps[0].zip and sweep.over == sweeps[0].over for sweep in sweeps):
+        _check_seeds(paths, sweeps)
+        return "seed"
+    seeds = [(sweep.scenario.run.seed, sweep.seeds) for sweep in sweeps]
+    if other := next((index for index, pair in enumerate(seeds) if pair != seeds[0]), 0):
+        raise UserError(
+            f"{paths[0]} and {paths[other]} differ in points and in seeds ({_range(*seeds[0])} and "
+            f"{_range(*seeds[other])}); merge sweeps that share one of the two"
+        )
+    different = [name for name in names if any(sweep.over[name] != sweeps[0].over[name] for sweep in sweeps)]
+    if len(different) == 1 and not any(sweep.zip for sweep in sweeps):
+        _refuse_shared(paths, [[(value,) for value in sweep.over[different[0]]] for sweep in sweeps], different)
+        return different[0]
+    counts = [sweep.members // sweep.seeds for sweep in sweeps]
+    if sum(counts) * len(names) > MOST_NUMBERS:
+        raise UserError(f"the points of all sweeps are over {MOST_NUMBERS} numbers; merge fewer")
+    values = [sweep.points.values_of(np.arange(count)) for sweep, count in zip(sweeps, counts, strict=True)]
+    _refuse_shared(paths, [list(zip(*(each[name].tolist() for name in names), strict=True)) for each in values], names)
+    return POINT
+
+
+def _numbered(sweep: Sweep, first: int, axis: str) -> "xarray.DataArray":
+    """Return the numbers of a sweep's members, from ``first``, with their points and seeds as coordinates."""
+    seed, count = sweep.scenario.run.seed, sweep.members // sweep.seeds
+    coordinates: dict[str, Any] = {"seed": np.arange(seed, seed + sweep.seeds)}
+    if axis == POINT or sweep.zip:
+        dims, shape = (POINT, "seed"), (count, sweep.seeds)
+        coordinates |= {name: (POINT, array) for name, array in sweep.points.values_of(np.arange(count)).items()}
+    else:
+        dims, shape = sweep.axes, sweep.shape
+        coordinates |= {name: np.asarray(values) for name, values in sweep.over.items()}
+    return xarray.DataArray(np.arange(first, first + sweep.members).reshape(shape), coordinates, dims)
+
+
+def _check_seeds(paths: Sequence[Path], sweeps: Sequence[Sweep]) -> None:
+    """Check that the seeds of sweeps follow each other.
+
+    Raises:
+        UserError: naming two sweeps between which they do not.
+    """
+    order = sorted(range(len(sweeps)), key=lambda index: sweeps[index].scenario.run.seed)
+    for before, after in itertools.pairwise(order):
+        end, begin = sweeps[before].scenario.run.seed + sweeps[before].seeds, sweeps[after].scenario.run.seed
+        if begin != end:
+            have = "the same points and seeds" if begin < end else f"no seeds from {end} to {begin - 1} between them"
+            raise UserError(
+                f"{paths[before]} and {paths[after]} have {have}; merge sweeps whose seeds follow each other"
+            )
+
+
+def difference(one: Sweep, other: Sweep, directory: RunDirectory, other_directory: RunDirectory) -> str | None:
+    """Return the first difference in the settings of two sweeps, in words, or ``None``.
+
+    Args:
+        one: the first sweep.
+        other: the other sweep.
+        directory: run directory of the first.
+        other_directory: run directory of the other.
+    """
+    if (a := list(one.over)) != (b := list(other.over)):
+        return f"one is over {', '.join(a) or 'seeds only'} and the other over {', '.join(b) or 'seeds only'}"
+    settings, other_settings = _settings(one), _settings(other)
+    for name in sorted(settings.keys() | other_settings.keys()):
+        if settings.get(name) != other_settings.get(name):
+            return f"{name} is {settings.get(name)!r:.60} and {other_settings.get(name)!r:.60}"
+    request, other_request = directory.manifest["request"], other_directory.manifest["request"]
+    if any(request[key] != other_request[key] for key in ("arrays", "labels")):
+        return "they store different arrays"
+    if _comparable(one) != _comparable(other):
+        return "their scenarios differ"
+    return None
+
+
+def _settings(sweep: Sweep) -> dict[str, Any]:
+    """Return the settings that decide a member's result, by name, without its point and seed."""
+    scenario = sweep.scenario
+    values = {name: p.default for name, p in scenario.parameters.items() if name not in sweep.over}
+    run = {key: value for key, value in vars(scenario.run).items() if key != "seed"}
+    named = {"scenario": scenario.name, "simulation": scenario.simulation, "final_frames": sweep.final_frames}
+    sections = {"config": scenario.config, "params": values, "run": run}
+    return named | {f"{part}.{key}": value for part, entries in sections.items() for key, value in entries.items()}
+
+
+def _comparable(sweep: Sweep) -> Scenario:
+    """Return the scenario without the fields in which joined sweeps may differ."""
+    scenario = sweep.scenario
+    parameters = {name: dataclasses.replace(p, default=0.0) for name, p in scenario.parameters.items()}
+    run = dataclasses.replace(scenario.run, seed=0)
+    return dataclasses.replace(scenario, source=Path(), parameter_settings={}, known_parameters=parameters, run=run)
+
+
+def _refuse_shared(paths: Sequence[Path], points: Sequence[Sequence[tuple[float, ...]]], names: Sequence[str]) -> None:
+    """Refuse sweeps with a common point, which would then have two results."""
+    seen: dict[tuple[float, ...], int] = {}
+    for index, one in enumerate(points):
+        for point in one:
+            if seen.setdefault(point, index) != index:
+                where = ", ".join(f"{name} = {value:g}" for name, value in zip(names, point, strict=True))
+                raise UserError(f"{paths[seen[point]]} and {paths[index]} both have {where}; leave one of them out")
+
+
+def _range(first: int, count: int) -> str:
+    return f"{first} to {first + count - 1}" if count > 1 else f"{first}"

@@ -1,1 +1,0 @@
-"""Systems of particles described as data: species, cell, interactions and tasks, by names and expressions."""

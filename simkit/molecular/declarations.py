@@ -1,0 +1,64 @@
+"""Declarations of parameters and quantities that several particle systems share."""
+
+from simkit.core.parameter import POSITIVE, Parameter
+from simkit.core.simulation import Quantity
+
+DEPTH = Parameter(1.0, POSITIVE, "energy", "depth of the pair potential")
+LENNARD_JONES_PARAMETERS = {
+    "epsilon": DEPTH,
+    "sigma": Parameter(1.0, POSITIVE, "length", "distance at which the pair potential crosses zero"),
+}
+MORSE_PARAMETERS = {
+    "epsilon": DEPTH,
+    "sigma": Parameter(1.0, POSITIVE, "length", "distance of the minimum of the pair potential"),
+    "rho": Parameter(6.0, POSITIVE, "1", "sigma over the width of the well"),
+}
+# Of a 50:50 mixture of small and large elastic spheres.
+MIXTURE_PARAMETERS = {
+    "packing_fraction": Parameter(0.9, POSITIVE, "1", "area (or volume) of all spheres / area (or volume) of the box"),
+    "diameter_ratio": Parameter(
+        1.4, POSITIVE, "1", "large / small diameter; 1 makes all spheres equal, and disks crystallize"
+    ),
+    "stiffness": Parameter(
+        1.0, POSITIVE, "energy", "energy scale k of a contact, (k / exponent) (1 - distance / sum of radii)^exponent"
+    ),
+    "small_diameter": Parameter(1.0, POSITIVE, "length", "diameter of the small spheres"),
+}
+
+
+def particle_quantities(length: str = "length", energy: str = "energy", dimension: str = "d") -> dict[str, Quantity]:
+    """Return the declarations of observed arrays and diagnostics, by name.
+
+    Args:
+        length: unit of length.
+        energy: unit of energy.
+        dimension: of space, as written in the exponents of units.
+    """
+    pressure = f"{energy}/{length}^{dimension}"
+    table = {
+        "iteration": ("1", "iteration of the minimizer"),
+        "position": (length, "position"),
+        "diameter": (length, "diameter"),
+        "box": (length, "lengths of the box"),
+        "cell": (length, "lattice vectors of the cell, as rows"),
+        "displacement": (length, "displacement from the site"),
+        "energy": (energy, "potential energy"),
+        "energy_per_particle": (energy, "potential energy per particle"),
+        "energy_of_particle": (energy, "energy of each particle"),
+        "force_evaluations": ("1", "evaluations of the forces so far"),
+        "max_force": (f"{energy}/{length}", "largest force on a particle"),
+        "pressure": (pressure, "pressure"),
+        "volume": (f"{length}^{dimension}", "volume of the cell"),
+        "max_stress_error": (pressure, "largest deviation of the stress from the external pressure"),
+        "nearest_distance": (length, "distance of nearest neighbors"),
+        "lattice_constant": (length, "lattice constant"),
+        "largest_displacement": (length, "largest displacement from the site"),
+        "contacts": ("1", "contacts of each particle"),
+        "contact_number": ("1", "mean contacts of a particle that bears load"),
+        "rattler_fraction": ("1", "fraction of particles that bear no load"),
+        "packing_fraction": ("1", "packing fraction"),
+        "hexatic_order": ("1", "hexatic order (of each particle; diagnosed, the mean)"),
+        "load": ("1", "virial of each particle over the mean"),
+        "overlap_energy": (energy, "overlap energy of each particle"),
+    }
+    return {name: Quantity(unit, doc) for name, (unit, doc) in table.items()}

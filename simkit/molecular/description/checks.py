@@ -1,0 +1,310 @@
+"""Checks of a system before a run."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.scope import Formula, precision_of, refuse_non_finite
+from simkit.core.parameter import UNBOUNDED, out_of_bounds
+from simkit.core.parts import formulas_in
+from simkit.core.settings import Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular import spaces
+from simkit.molecular.description.fields import Field
+from simkit.molecular.description.formulas import TIME, Names
+from simkit.molecular.description.interactions import Interactions
+from simkit.molecular.description.pair_energies import PairTerm
+from simkit.molecular.description.particles import Particles, SystemCell, refuse_no_volume
+from simkit.molecular.description.starts import Placing, carried, refuse_too_dense, refuse_too_full
+
+# Relative tolerance for a cell that is exactly twice the cut-off wide, for rounding.
+SLACK = 1e-6
+# Pairs whose energies are looked at before a run, at most.
+MOST_PAIRS = 20_000
+# Times after the start at which fields that change in time are looked at, too: no usual period divides them.
+LATER = (0.7320508, 13.7082039)
+# How far an energy may differ from one side of a cell to the other, relative to its size.
+SAME = 1e-4
+# Distance below which particles coincide, in units of the edges of the cell, or of the extent in free space: at least
+# this, and several times the round-off of the positions.
+SAME_PLACE, ROUNDINGS = 1e-9, 8
+# Particles whose neighbors are searched at a time: a search among very many coincident points is slow.
+BLOCK = 1024
+# Samples of random positions at which a wall is looked at.
+SAMPLES = 16
+
+
+def checker(
+    interactions: Interactions,
+    particles: Particles,
+    placing: Placing,
+    cell: SystemCell,
+    images: tuple[int, ...] | None,
+    numbers: Sequence[tuple[Formula, tuple[float, float]]],
+) -> Callable[[Params, jax.Array], None]:
+    """Return ``(params, key) -> None``, which raises for parameters with which a system cannot run.
+
+    Args:
+        interactions: interactions and fields.
+        particles: particles of the system.
+        placing: starting positions.
+        cell: cell of the system.
+        images: number of interacting cells along each axis.
+        numbers: formulas of numbers with bounds.
+    """
+
+    def check(params: Params, key: jax.Array) -> None:
+        _refuse_numbers(interactions, numbers, params)
+        refuse_no_volume(cell, params)
+        _refuse_short_cell(interactions, cell, images, params)
+        if placing.random is not None:
+            assert placing.frame is not None  # random places fill something
+            refuse_too_full(placing.random.filled(), placing.random.separation, "start.separation")
+            kind = placing.disorder.number(params).dtype
+            drawn = np.asarray(jax.jit(placing.random.draw, static_argnums=1)(key, kind))
+            if placing.random.separation:
+                closest = placing.random.closest(drawn)
+                if closest < 1:
+                    _refuse_reversed_walls(interactions, placing, params)
+                refuse_too_dense(closest, placing.random.separation, "start.separation")
+            start = _of_fractions(placing, drawn, params)
+        else:
+            start = placing.start(params, key)
+            _refuse_same_place(interactions, particles, start, placing, cell, params)
+        _refuse_non_finite(interactions, particles, start, cell, params)
+
+    return check
+
+
+def bounded_numbers(tables: Iterable[Settings], names: Names) -> list[tuple[Formula, tuple[float, float]]]:
+    """Return the formulas of all numbers with bounds in tables of settings."""
+    texts = [text for table in tables for text in formulas_in(table).values()]
+    return [(names.number(text), text.bounds) for text in texts if text.bounds != UNBOUNDED]
+
+
+def _refuse_numbers(
+    interactions: Interactions, numbers: Sequence[tuple[Formula, tuple[float, float]]], params: Params
+) -> None:
+    """Raise if a number, at the start, is out of its bounds, or a cut-off is not above zero."""
+    zero = jnp.zeros((), precision_of(params))
+    for formula, bounds in numbers:
+        value = float(formula.number(params, **({TIME: zero} if formula.takes(TIME) else {})))
+        if not bounds[0] <= value <= bounds[1]:
+            raise UserError(f"{formula.where} = {value:g} {out_of_bounds(bounds)}")
+    for term in interactions.pairs:
+        if term.cutoff is None:
+            continue
+        cutoffs = np.where(term.between, np.asarray(term.cutoff(params)), np.inf)
+        if not (cutoffs > 0).all():
+            raise UserError(
+                f"{term.where}.cutoff = {cutoffs.min():g} is not above zero; choose another, or leave it out"
+            )
+
+
+def _refuse_same_place(
+    interactions: Interactions,
+    particles: Particles,
+    start: jax.Array,
+    placing: Placing,
+    cell: SystemCell,
+    params: Params,
+) -> None:
+    """Raise if particles of a structure or of given positions coincide."""
+    if placing.places.where is None:
+        return
+    vectors = None if cell.is_free else np.asarray(cell.vectors(params))
+    between = interactions.between(len(particles.names))
+    refuse_same_place(np.asarray(start), vectors, cell.periodic, particles.species, between, placing.places.where)
+
+
+def refuse_same_place(
+    position: np.ndarray,
+    vectors: np.ndarray | None,
+    periodic: tuple[bool, ...],
+    species: np.ndarray,
+    interacting: np.ndarray,
+    where: str,
+) -> None:
+    """Raise if two particles whose species interact coincide, where the force between them has no direction.
+
+    Args:
+        position: (N, d).
+        vectors: edges of the cell as rows, (d, d); ``None`` if nothing repeats.
+        periodic: along which axes the cell repeats.
+        species: of each particle, (N,).
+        interacting: mask of the pairs of species that interact, (S, S) booleans.
+        where: path of the positions.
+
+    Raises:
+        UserError: if two coincide, or a position is not finite; names the particles.
+    """
+    finite = np.isfinite(position).all(axis=1)
+    if not finite.all():
+        first = int(np.argmin(finite))
+        raise UserError(f"{where}: particle {first} (the first is 0) starts at {position[first].tolist()}; move it")
+    tolerance = max(SAME_PLACE, ROUNDINGS * np.finfo(position.dtype).eps)
+    points, repeats = position.astype(np.float64), np.array(periodic)
+    if vectors is None:
+        points = points - points.min(axis=0)
+        points = points / (np.ptp(points) or 1.0)
+    else:
+        points = points @ np.linalg.inv(vectors.astype(np.float64))
+        # A small negative fraction is rounded to 1, which is 0.
+        points = np.where(repeats, (points - np.floor(points)) % 1, points)
+    for first, second in _coincident(points, repeats.astype(float), tolerance, species, interacting):
+        raise UserError(
+            f"{where}: particles {first} and {second} (the first is 0) are in one place, so the force between them "
+            "has no direction; move or remove one of them"
+        )
+
+
+def _coincident(
+    points: np.ndarray, sides: np.ndarray, tolerance: float, species: np.ndarray, interacting: np.ndarray
+) -> Iterator[tuple[int, int]]:
+    """Yield particles of interacting species nearer than a tolerance, each with its partner."""
+    from scipy.spatial import KDTree
+
+    for kind in np.unique(species):
+        partners = np.flatnonzero(interacting[kind][species])
+        if not len(partners):
+            continue
+        tree, members = KDTree(points[partners], boxsize=sides), np.flatnonzero(species == kind)
+        for start in range(0, len(members), BLOCK):
+            block = members[start : start + BLOCK]
+            # One of the two nearest may be the particle itself; a missing one has the index of the number of points.
+            near = np.asarray(tree.query(points[block], k=2, distance_upper_bound=tolerance)[1])
+            near = np.append(partners, -1)[near]
+            rows, columns = np.nonzero((near >= 0) & (near != block[:, None]))
+            yield from zip(block[rows].tolist(), near[rows, columns].tolist(), strict=True)
+
+
+def _refuse_reversed_walls(interactions: Interactions, placing: Placing, params: Params) -> None:
+    """Raise if the whole region of random positions is behind one wall, whose distance has the wrong sign."""
+    walls = [field for field in interactions.fields if field.wall is not None and field.on.any()]
+    samples = [placing.sample(params, seed) for seed in range(SAMPLES)]
+    for field in walls:
+        assert field.wall is not None and field.distance is not None  # a wall has both
+        timed = {**params, TIME: jnp.zeros((), precision_of(params))} if field.takes_time else params
+        away = np.stack([field.distance(tuple(position.T), timed) for position in samples])
+        if (away[:, field.on] < 0).all():
+            where, text = field.wall.where, field.wall.expression.syntax.text
+            raise UserError(f"{where} = '{text}' is below 0 throughout the cell; reverse its sign, or move the wall")
+
+
+def _of_fractions(placing: Placing, drawn: np.ndarray, params: Params) -> jax.Array:
+    assert placing.frame is not None  # random places fill something
+    return carried(jnp.asarray(drawn), placing.frame(params))
+
+
+def _refuse_short_cell(
+    interactions: Interactions, cell: SystemCell, images: tuple[int, ...] | None, params: Params
+) -> None:
+    if cell.is_free:
+        return
+    one = np.asarray(spaces.of_cell(cell.cell(params), cell.dimension).widths)
+    reach, in_one = interactions.reach(params), float(interactions.reach_in_one_cell(params))
+    if reach is None:
+        return
+    if 2 * in_one > one.min() * (1 + SLACK):
+        raise UserError(
+            f"an energy of jax-md of the reach {in_one:g} reaches beyond half the cell, whose narrowest width is "
+            f"{one.min():g}, and has no images; shorten its cutoff, enlarge the cell, or write it as an expression"
+        )
+    widths = one * np.asarray(images or (1,) * cell.dimension)
+    if 2 * float(reach) > widths.min() * (1 + SLACK):
+        block = f"the block of {' x '.join(map(str, images))} cells" if images else "the cell"
+        remedy = "raise cell.images" if images else "set cell.images = [3, 3, 3] or alike"
+        raise UserError(
+            f"the cutoff of {float(reach):g} reaches beyond half {block}, whose narrowest width is {widths.min():g}; "
+            f"shorten the cutoff, enlarge the cell, or {remedy}"
+        )
+
+
+def _refuse_non_finite(
+    interactions: Interactions, particles: Particles, start: jax.Array, cell: SystemCell, params: Params
+) -> None:
+    """Raise if an energy by expression is not finite at the start, or a field does not fit a cell that repeats."""
+    for field in interactions.fields:
+        at = {**params, TIME: jnp.zeros((), start.dtype)} if field.takes_time else params
+        inside = spaces.of_cell(cell.cell(params), cell.dimension).wrap(start)
+        columns = tuple(inside[:, axis] for axis in range(cell.dimension))
+        energies = np.where(field.on, np.asarray(field.each(columns, at)), 0)
+        if field.formula is not None:
+            refuse_non_finite(field.formula, jnp.asarray(energies))
+        elif not np.isfinite(energies).all():
+            first = int(np.argmin(np.isfinite(energies)))
+            raise UserError(f"{field.where} is not finite for particle {first} at the start; move it, or the field")
+        if field.distance is not None:
+            away = np.where(field.on, np.asarray(field.distance(columns, at)), np.inf)
+            if (away <= 0).any():
+                first = int(np.argmin(away > 0))
+                behind = f"particle {first} starts {-away[first]:g} behind the wall"
+                raise UserError(f"{field.where}: {behind}; move it, or the wall")
+        later = [{**at, TIME: jnp.asarray(time, start.dtype)} for time in LATER] if field.takes_time else []
+        for moment in (at, *later):
+            _refuse_jump(field, inside, cell, params, moment)
+    for term in interactions.pairs:
+        if term.energy is not None:
+            _refuse_pairs(term, particles, start, cell, params)
+
+
+def _refuse_jump(field: Field, inside: jax.Array, cell: SystemCell, params: Params, at: Params) -> None:
+    """Raise if the energy of a field differs between opposite sides of a periodic cell."""
+    if cell.frame is None:
+        return
+    vectors = cell.vectors(params)
+    for axis in (axis for axis, repeats in enumerate(cell.periodic) if repeats):
+        fractions = inside @ spaces.inverse_of(vectors)
+        sides = [fractions.at[:, axis].set(end) @ vectors for end in (0.0, 1.0)]
+        near, far, between = (
+            np.where(field.on, np.asarray(field.each(tuple(place[:, a] for a in range(cell.dimension)), at)), 0)
+            for place in (*sides, inside)
+        )
+        if not _are_alike(near, far, between):
+            raise UserError(
+                f"{field.where}: differs between both sides of the cell along {'xyz'[axis]}, where it repeats; "
+                "make it periodic, or set cell.periodic to false along that axis"
+            )
+
+
+def _are_alike(near: np.ndarray, far: np.ndarray, between: np.ndarray) -> bool:
+    """Return whether energies at opposite sides are equal; infinite ones, within rounding of the place, are too."""
+    finite = np.isfinite(near) & np.isfinite(far)
+    # Both sides may be at zeros of the energy, which then differ by rounding alone.
+    size = np.max(
+        np.abs([near, far]), initial=np.max(np.abs(between), initial=0, where=np.isfinite(between)), where=finite
+    )
+    if (np.abs(near - far)[finite] > SAME * size).any():
+        return False
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.abs(1 / near - 1 / far)[~finite] * np.max(np.abs(between), initial=0, where=np.isfinite(between))
+    return bool((gap <= SAME).all())
+
+
+def _refuse_pairs(term: PairTerm, particles: Particles, start: jax.Array, cell: SystemCell, params: Params) -> None:
+    count = min(particles.count, int(MOST_PAIRS**0.5))
+    chosen = start[:count]
+    space = spaces.of_cell(cell.cell(params), cell.dimension)
+    first, second = np.triu_indices(count, 1)
+    columns = tuple(chosen[first, axis] - chosen[second, axis] for axis in range(cell.dimension))
+    distance = np.asarray(jnp.sqrt(sum(d**2 for d in space.nearest_image(columns))))
+    reach = np.inf if term.cutoff is None else float(term.reach(params))
+    assert term.energy is not None  # only energies by expression are looked at
+    for a in range(len(particles.names)):
+        for b in range(a, len(particles.names)):
+            kinds = particles.species[first], particles.species[second]
+            alike = ((kinds[0] == a) & (kinds[1] == b)) | ((kinds[0] == b) & (kinds[1] == a))
+            apart = distance[alike & (distance < reach)]
+            if not term.between[a, b] or not len(apart):
+                continue
+            there = term.bare.energy(jnp.asarray(apart), **term.of_pair(params, a, b))
+            refuse_non_finite(term.energy, there)
+            back = term.bare.energy(jnp.asarray(apart), **term.of_pair(params, b, a))
+            if not np.allclose(there, back, rtol=1e-5, atol=0):
+                raise UserError(
+                    f"{term.energy.where}: is {float(there[0]):g} for {particles.names[a]}_{particles.names[b]} and "
+                    f"{float(back[0]):g} the other way round; make it the same with _i and _j exchanged"
+                )

@@ -1,0 +1,210 @@
+"""Formulas of a system: the names they may take, and interactions whose parameters they give."""
+
+import ast
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core import paths
+from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.scope import Formula, Scope, scope
+from simkit.core.expressions.syntax import FUNCTIONS, dotted, refuse
+from simkit.core.settings import FormulaText, Setting, Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError, nearest
+from simkit.molecular.interactions.interaction import Interaction
+
+COORDINATES = ("x", "y", "z")
+TIME = "time"
+# Axes of a table of pairs of species.
+PAIR = ("first", "second")
+
+
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """Names that the formulas of a system may use.
+
+    Attributes:
+        scope: parameters that are one number, and derived values.
+        tables: names of parameters that are tables, (S, S), by pair of species.
+        values: names of numbers of each species.
+        species: names of the species, in the order of tables.
+    """
+
+    scope: Scope
+    tables: tuple[str, ...]
+    values: tuple[str, ...]
+    species: tuple[str, ...]
+
+    def number(self, text: FormulaText) -> Formula:
+        """Return the formula of a number, of parameters and of what its setting allows besides, such as the time."""
+        return self.scope.formula(text, text.takes)
+
+    def usual_value(self, settings: Settings, name: str, default: Any = None) -> FormulaText:
+        """Return a value of a potential that its table leaves out: the parameter of its name, or its default.
+
+        Args:
+            settings: of the interaction or wall.
+            name: name of the value.
+            default: default of its declaration; ``None`` if there is none.
+
+        Raises:
+            UserError: if there is no parameter of that name and no default.
+        """
+        where = f"{settings.path('values')}.{name}"
+        if name in self.scope.parameters or name in self.scope.derived:
+            return FormulaText(name, where)
+        if default is None:
+            raise UserError(f"{where} is missing; give a number or an expression, or a parameter of that name")
+        return FormulaText(str(default), where)
+
+    def of_one_species(self, settings: Settings, declared: Mapping[str, Setting]) -> dict[str, Formula]:
+        """Return the values of an interaction of one species, each one number; see `usual_value`.
+
+        Args:
+            settings: of the interaction or wall.
+            declared: values that its energy takes.
+
+        Raises:
+            UserError: if one is a table, missing, or not taken.
+        """
+        if odd := next((name for name in settings["values"] if name not in declared), None):
+            raise UserError(
+                f"{settings.path('values')}.{odd} is not taken by the energy{nearest(odd, tuple(declared))}"
+            )
+        formulas = {}
+        for name, setting in declared.items():
+            value = settings["values"].get(name) or self.usual_value(settings, name, setting.default)
+            if not isinstance(value, FormulaText):
+                raise UserError(
+                    f"{settings.path('values')}.{name} is a table, and there is one species; give one number"
+                )
+            formulas[name] = self.number(value)
+        return formulas
+
+    def pairs(self, text: str, where: str) -> tuple[int, int]:
+        """Return the pair of species that ``"A_B"`` names.
+
+        Raises:
+            UserError: if it names none.
+        """
+        pair_names = [f"{a}_{b}" for index, a in enumerate(self.species) for b in self.species[index:]]
+        for split in range(1, len(text)):
+            first, second = text[:split], text[split + 1 :]
+            if text[split] == "_" and first in self.species and second in self.species:
+                return self.species.index(first), self.species.index(second)
+        raise UserError(f"{where}: {text[:64]!r} is no pair of species{nearest(text, pair_names)}")
+
+    def chosen(self, species: tuple[str, ...] | None, where: str) -> np.ndarray:
+        """Return the mask of the named species, (S,) booleans; all by default.
+
+        Raises:
+            UserError: if one is unknown.
+        """
+        for name in species or ():
+            if name not in self.species:
+                raise UserError(f"{where}: {name[:64]!r} is no species{nearest(name, self.species)}")
+        return np.array([species is None or name in species for name in self.species])
+
+    def table_values(self, params: Params) -> dict[str, jax.Array]:
+        """Return the tables, each symmetrized as the mean of both orders, so that action equals reaction."""
+        tables = {name: paths.leaves(params)[name] for name in self.tables}
+        return {name: (table + table.T) / 2 for name, table in tables.items()}
+
+
+def names_of(
+    params: Params, derived: Mapping[str, FormulaText], values: Collection[str], species: tuple[str, ...]
+) -> Names:
+    """Return the names that formulas may use.
+
+    Args:
+        params: the default parameters, as arrays.
+        derived: further values.
+        values: names of numbers of each species.
+        species: names of the species.
+
+    Raises:
+        UserError: if a name is taken twice, or a parameter is neither a number nor a table by pair of species.
+    """
+    count, tables = len(species), []
+    for name, value in paths.leaves(params).items():
+        shape = value.shape
+        if shape and shape != (count, count):
+            raise UserError(
+                f"parameter '{name}' has shape {shape}; give one number, or a table of {count} rows of {count}, by "
+                f"pair of the species {', '.join(species)}"
+            )
+        if shape:
+            tables.append(name)
+    places = {*COORDINATES, TIME, "r", *tables, *values, *_ends(values)}
+    for name in values:
+        if name in paths.leaves(params):
+            raise UserError(
+                f"particles: the value '{name}' of species (values.{name}) and the parameter params.{name} have one "
+                "name; choose another for one of them"
+            )
+        if name in {*COORDINATES, TIME, "r"}:
+            raise UserError(f"particles: the name '{name}' of a value is taken; choose another")
+    return Names(scope(params, derived, sorted(places), tables), tuple(tables), tuple(sorted(values)), species)
+
+
+def _ends(values: Collection[str]) -> Iterator[str]:
+    for name in values:
+        yield from (f"{name}_i", f"{name}_j")
+
+
+def refuse_mixing(formula: Formula) -> None:
+    """Refuse an energy of one particle or pair that mixes several, such as by ``mean(x)`` or a table's ``epsilon[0]``.
+
+    Derived values that it contains are examined too.
+
+    Raises:
+        UserError: that marks the column.
+    """
+    syntax = formula.expression.syntax
+    for node in ast.walk(syntax.tree):
+        if isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and _reduces(node)):
+            refuse(syntax.text, formula.where, node, "mixes several particles; write the energy of one, or one pair")
+    for name in syntax.names:
+        if name in formula.scope.derived:
+            refuse_mixing(formula.scope.derived[name])
+
+
+def _reduces(node: ast.Call) -> bool:
+    name = dotted(node.func)
+    return bool(FUNCTIONS[name].keywords) and not (name in ("max", "min") and len(node.args) > 1)
+
+
+def named(value: jax.Array, axes: tuple[str, ...]) -> Named:
+    """Return an array with the last of some axes; one number with none."""
+    value = jnp.asarray(value)
+    return Named(value, axes[len(axes) - value.ndim :])
+
+
+def with_converted_params(interaction: Interaction, view: Callable[[Params], Params]) -> Interaction:
+    """Return an interaction whose params are first converted by a function.
+
+    Args:
+        interaction: interaction with params of its own.
+        view: ``params -> params`` of that interaction.
+    """
+    resize, fits = interaction.sized_like, interaction.fits
+    return Interaction(
+        prepare=lambda position, cell, params: interaction.prepare(position, cell, view(params)),
+        refresh=lambda neighbors, position, cell, params: interaction.refresh(neighbors, position, cell, view(params)),
+        energy=lambda position, cell, params, neighbors: interaction.energy(position, cell, view(params), neighbors),
+        force=lambda position, cell, params, neighbors: interaction.force(position, cell, view(params), neighbors),
+        stress=lambda position, cell, params, neighbors: interaction.stress(position, cell, view(params), neighbors),
+        sized_like=resize and (lambda neighbors: with_converted_params(resize(neighbors), view)),
+        is_translation_invariant=interaction.is_translation_invariant,
+        fits=fits and (lambda cell, params: fits(cell, view(params))),
+    )
+
+
+def without_time(params: Params) -> Params:
+    """Return the params of a system without the time, which only fields use."""
+    return {name: value for name, value in params.items() if name != TIME}

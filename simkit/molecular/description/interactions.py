@@ -1,0 +1,385 @@
+"""Interactions and fields of a system, and the scale of its bonds."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from simkit.core.parts import declaration_of
+from simkit.core.settings import Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular import spaces
+from simkit.molecular.description.fields import Field, curvature, slope
+from simkit.molecular.description.formulas import TIME, Names, with_converted_params, without_time
+from simkit.molecular.description.pair_energies import JaxMdEnergy, JaxMdTerm, PairTerm, jax_md_term, pair_term, tail_of
+from simkit.molecular.description.particles import Block, Particles, SystemCell, refuse_no_volume
+from simkit.molecular.description.settings import POTENTIAL
+from simkit.molecular.description.starts import Placing
+from simkit.molecular.interactions.interaction import Interaction, ManyBody, combined
+from simkit.molecular.interactions.pair_interaction import pair_interaction
+from simkit.molecular.minimizers import Scale
+from simkit.molecular.spaces import MAX_PARTICLES_IN_PAIRS, Cell
+
+# Largest number of cells in a block of images; above it the cell is far too small for the cut-off.
+MOST_IMAGES = 343
+
+
+@dataclasses.dataclass(frozen=True)
+class Interactions:
+    """Interactions and external fields of a system.
+
+    Attributes:
+        pairs: pair energies.
+        many_body: interactions that are no sums of pairs, each with ``params -> values``.
+        fields: external energies and walls.
+        others: energies of jax-md, without periodic images.
+        tails: tail corrections beyond cut-offs, per cell.
+        methods: method of finding pairs and skin of the lists, for each pair energy.
+    """
+
+    pairs: tuple[PairTerm, ...]
+    many_body: tuple[tuple[ManyBody, Callable[[Params], dict[str, jax.Array]]], ...]
+    fields: tuple[Field, ...]
+    others: tuple[JaxMdTerm, ...]
+    tails: tuple[Interaction, ...]
+    methods: tuple[tuple[str, float], ...]
+
+    @property
+    def are_contacts(self) -> bool:
+        """Whether all interactions are contacts, whose energies end by themselves, without fields."""
+        others = (*self.many_body, *self.fields, *self.others, *self.tails)
+        return not others and all(term.is_contact for term in self.pairs)
+
+    def between(self, kinds: int) -> np.ndarray:
+        """Return the mask of the pairs of species that interact, (S, S) booleans, for S ``kinds`` of particles."""
+        everywhere = bool(self.many_body or self.others)
+        return np.logical_or.reduce([np.full((kinds, kinds), everywhere), *(term.between for term in self.pairs)])
+
+    @property
+    def parts(self) -> int:
+        """Number of interactions that are summed, pair energies first."""
+        return sum(map(len, (self.pairs, self.many_body, self.tails, self.others, self.fields)))
+
+    def interaction(
+        self,
+        particles: Particles,
+        images: tuple[int, ...] | None,
+        capacity: Callable[[PairTerm, float], int | None] | None = None,
+    ) -> Interaction:
+        """Return the sum of all; its params may hold the time, for fields.
+
+        Args:
+            particles: particles of the system.
+            images: number of interacting cells along each axis; ``None`` for one.
+            capacity: ``(term, skin) -> `` neighbors for which lists of a pair energy have capacity; ``None`` for those
+                of a liquid.
+        """
+        cells = 1 if images is None else math.prod(images)
+        species = np.tile(particles.species, cells)
+        repeated: list[Interaction] = []
+        for term, (method, skin) in zip(self.pairs, self.methods, strict=True):
+            repeated.append(
+                pair_interaction(
+                    term.potential,
+                    cutoff=None if term.cutoff is None else term.reach,
+                    parameters=term.parameters,
+                    species=species.tolist() if len(particles.names) > 1 else None,
+                    method=method,  # type: ignore[arg-type]
+                    skin=skin,
+                    capacity=None if capacity is None else capacity(term, skin),
+                )
+            )
+        repeated += [with_converted_params(body.interaction, values) for body, values in self.many_body]
+        if images is not None and cells > 1:
+            repeated = [Block(each, images).tied() for each in repeated]
+        timeless = [with_converted_params(each, without_time) for each in (*repeated, *self.tails)]
+        timeless += [with_converted_params(each.interaction, without_time) for each in self.others]
+        parts = [*timeless, *(field.interaction() for field in self.fields)]
+        return parts[0] if len(parts) == 1 else combined(*parts)
+
+    def bonds(self, params: Params) -> list[tuple[jax.Array, jax.Array]]:
+        """Return the lengths and stiffnesses of the bonds that interactions declare, one number or (K,) each."""
+        declared = [term.bare.bond(**term.bare_parameters(params)) for term in self.pairs if term.bare.bond is not None]
+        declared += [body.bond(**values(params)) for body, values in self.many_body]
+        return declared + [other.bond(params) for other in self.others]
+
+    def reach(self, params: Params) -> jax.Array | None:
+        """Return the largest interaction distance of images; ``None`` if it is unlimited."""
+        if any(term.cutoff is None for term in self.pairs):
+            return None
+        reaches = [term.reach(params) for term in self.pairs]
+        reaches += [body.reach(**values(params)) for body, values in self.many_body]
+        return jnp.stack(reaches).max() if reaches else jnp.zeros(())
+
+    def reach_in_one_cell(self, params: Params) -> jax.Array:
+        """Return the largest interaction distance of energies without images; zero if there are none."""
+        return jnp.stack([each.reach(params) for each in self.others]).max() if self.others else jnp.zeros(())
+
+
+def interactions_of(
+    settings: tuple[Settings, ...],
+    fields: tuple[Field, ...],
+    names: Names,
+    particles: Particles,
+    cell: SystemCell,
+    params: Params,
+) -> Interactions:
+    """Return the interactions and fields that settings describe.
+
+    Args:
+        settings: settings of each interaction.
+        fields: external energies and walls.
+        names: names that formulas may use.
+        particles: particles of the system.
+        cell: cell of the system.
+        params: default parameters.
+
+    Raises:
+        UserError: if an interaction does not fit the cell, or if nothing acts on a species.
+    """
+    pairs, many_body, others, tails, methods = [], [], [], [], []
+    for each in settings:
+        energy = POTENTIAL.make(each)
+        if isinstance(energy, JaxMdEnergy):
+            others.append(jax_md_term(each, energy, names, particles, cell, params))
+            continue
+        if isinstance(energy, ManyBody):
+            many_body.append((energy, _values_of_many_body(each, energy, names, particles, cell.dimension)))
+            continue
+        term = pair_term(each, energy, names, particles)
+        if term.cutoff is None and not cell.is_free:
+            raise each.refuse("cutoff", "is missing; in a cell that repeats an energy must end: give a length")
+        if each["method"] == "neighbor_list" and term.cutoff is None:
+            raise each.refuse("method", "= 'neighbor_list' needs a cutoff; give one, or take all_pairs")
+        if particles.count > MAX_PARTICLES_IN_PAIRS and (term.cutoff is None or each["method"] == "all_pairs"):
+            key = "cutoff" if term.cutoff is None else "method"
+            problem = "is missing" if term.cutoff is None else "= 'all_pairs' takes every pair"
+            remedy = "give a length" if term.cutoff is None else "leave it out"
+            raise each.refuse(key, f"{problem}, and {particles.count} particles have too many pairs; {remedy}")
+        if each["tail"]:
+            tails.append(tail_of(term, particles, cell, each))
+        pairs.append(term)
+        methods.append((each["method"], each["skin"]))
+    interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), tuple(tails), tuple(methods))
+    _refuse_idle_species(interactions, particles, least=2 if cell.is_free else 1)
+    return interactions
+
+
+def _values_of_many_body(
+    settings: Settings, body: ManyBody, names: Names, particles: Particles, dimension: int
+) -> Callable[[Params], dict[str, jax.Array]]:
+    """Return ``params -> values`` of an interaction that is no sum of pairs."""
+    if len(particles.names) > 1 or dimension not in body.dimensions:
+        space = " or ".join({2: "two", 3: "three"}[number] for number in body.dimensions)
+        raise settings.refuse("potential", f"= '{settings['potential']}' is of one species in {space} dimensions")
+    formulas = names.of_one_species(settings, declaration_of(POTENTIAL.part(settings)).values)
+    return lambda params: {name: formula.number(params) for name, formula in formulas.items()}
+
+
+def _refuse_idle_species(interactions: Interactions, particles: Particles, least: int) -> None:
+    """Raise if nothing acts on a species, of which at least ``least`` particles interact among themselves."""
+    if interactions.many_body or interactions.others:
+        return
+    counts = np.bincount(particles.species, minlength=len(particles.names))
+    for index, name in enumerate(particles.names):
+        partners = np.arange(len(counts)) != index
+        is_met = any((term.between[index] & (partners | (counts[index] >= least))).any() for term in interactions.pairs)
+        if not is_met and not any(field.species[index] for field in interactions.fields):
+            raise UserError(
+                f"particles.{name}: nothing acts on this species; add an interaction between {name}_{name} or with "
+                "another species, or a field"
+            )
+
+
+def images_of(
+    given_images: tuple[int, ...] | None, interactions: Interactions, cell: SystemCell, params: Params
+) -> tuple[int, ...] | None:
+    """Return the number of interacting cells along each axis; by default those needed at the default parameters.
+
+    Args:
+        given_images: numbers given in the settings; or ``None``.
+        interactions: interactions and fields.
+        cell: cell of the system.
+        params: default parameters.
+
+    Raises:
+        UserError: if the cell has no volume, or the block of cells would be too large.
+    """
+    if cell.is_free or given_images is not None:
+        return given_images
+    present, reach = cell.cell(params), interactions.reach(params)
+    if isinstance(reach, Tracer) or isinstance(present, Tracer) or reach is None:
+        return None
+    refuse_no_volume(cell, params)
+    widths = np.asarray(spaces.of_cell(present, cell.dimension).widths)
+    needed = tuple(max(1, math.ceil(2 * float(reach) / width - 1e-9)) for width in widths)
+    if math.prod(needed) == 1:
+        return None
+    if math.prod(needed) > MOST_IMAGES:
+        raise UserError(
+            f"the cutoff of {float(reach):g} needs {' x '.join(map(str, needed))} images of the cell, whose widths are "
+            f"{', '.join(f'{width:g}' for width in widths)}; shorten the cutoff or enlarge the cell"
+        )
+    return needed
+
+
+# Distances searched for the minimum of an energy by expression, in units of the spacing of the particles, and
+# iterations of its refinement.
+NEAREST, FURTHEST, DISTANCES, ITERATIONS = 0.1, 30.0, 108, 5
+# Distance of close pairs in units of the spacing, where the first stiffness of a repulsion by expression is taken.
+CLOSE = 0.7
+# Largest number of particles whose nearest neighbors are measured.
+MEASURED = 16
+type StiffnessAt = Callable[[jax.Array, Cell, Params], jax.Array]
+
+
+def given_scale(settings: Settings, names: Names) -> Callable[[Params], Scale]:
+    """Return ``params -> Scale`` as written in the settings of a relaxation.
+
+    Args:
+        settings: table with ``length`` and ``stiffness``.
+        names: names that formulas may use.
+    """
+    length, stiffness = names.number(settings["length"]), names.number(settings["stiffness"])
+
+    def scale(params: Params) -> Scale:
+        params = jax.lax.stop_gradient(without_time(params))
+        return Scale(length.number(params), stiffness.number(params))
+
+    return scale
+
+
+def scale_of(
+    interactions: Interactions, particles: Particles, placing: Placing, dimension: int
+) -> tuple[Callable[[Params], Scale], StiffnessAt | None]:
+    """Return ``params -> Scale`` and the stiffness ``(position, cell, params) -> stiffness`` of an arrangement.
+
+    The scale is the stiffest bond of all interactions. Potentials by name declare theirs; of an energy by expression it
+    is the minimum near the spacing of the particles or, of a repulsion, that spacing. Without interactions the
+    stiffness is the curvature of the fields at the starting positions.
+
+    Where particles start far too close, or deep in a wall, repulsions by expression and fields have enormous
+    curvatures. So forces are judged by the stiffness of the present arrangement; ``None`` where all bonds are declared
+    and there are no fields.
+
+    Args:
+        interactions: interactions and fields.
+        particles: particles of the system.
+        placing: starting positions.
+        dimension: dimension of space.
+    """
+    typed = [term for term in interactions.pairs if term.bare.bond is None]
+
+    def spacing(params: Params) -> jax.Array:
+        return placing.spacing(params, particles.count, dimension)
+
+    def bonds(params: Params, near: jax.Array, close: jax.Array) -> list[tuple[jax.Array, jax.Array]]:
+        return [*interactions.bonds(params), *(_bonds_of_expression(term, params, near, close) for term in typed)]
+
+    def of_fields(position: jax.Array, params: Params) -> jax.Array:
+        curvatures = curvature(interactions.fields, params, position, ~particles.frozen)
+        return _lower_quartile(curvatures)
+
+    def scale(params: Params) -> Scale:
+        params = jax.lax.stop_gradient(params)
+        timeless = without_time(params)
+        near = spacing(timeless)
+        candidates = bonds(timeless, near, CLOSE * near)
+        if not candidates:
+            timed = {TIME: jnp.zeros_like(near), **params}
+            places = jnp.asarray(placing.sample(timeless), near.dtype)
+            stiffness = of_fields(places, timed)
+            flat = slope(interactions.fields, timed, places, ~particles.frozen) / near
+            candidates = [(near, jnp.where(stiffness > 0, stiffness, flat))]
+        lengths, stiffnesses = (
+            jnp.concatenate([jnp.ravel(x) for x in column]) for column in zip(*candidates, strict=True)
+        )
+        stiffest = jnp.argmax(stiffnesses)
+        stiffness = stiffnesses[stiffest]
+        return Scale(lengths[stiffest], jnp.where(stiffness > 0, stiffness, jnp.ones_like(stiffness)))
+
+    # A program calls it tens of times; as a compiled function it is traced once.
+    compiled = jax.jit(scale)
+
+    def stiffness_at(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
+        position, params = jax.lax.stop_gradient((position, params))
+        timeless = without_time(params)
+        near = spacing(timeless)
+        close = _nearest_distance(position, spaces.of_cell(cell, dimension), near)
+        candidates = [jnp.max(stiffness) for _, stiffness in bonds(timeless, near, close)]
+        if interactions.fields:
+            candidates.append(of_fields(spaces.of_cell(cell, dimension).wrap(position), params))
+        stiffness = jnp.max(jnp.stack(candidates))
+        return jnp.where(stiffness > 0, stiffness, compiled(params).stiffness)
+
+    return compiled, stiffness_at if typed or interactions.fields else None
+
+
+def _bonds_of_expression(
+    term: PairTerm, params: Params, near: jax.Array, close: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return lengths and stiffnesses of an energy by expression, (K,) each, one for each pair of species.
+
+    Args:
+        term: the energy.
+        params: parameters.
+        near: distance about which its minimum is searched, and the length of a repulsion.
+        close: distance at which the stiffness of a repulsion is taken.
+    """
+    values = term.bare_parameters(params)
+    axes = {name: 0 if jnp.ndim(value) else None for name, value in values.items()}
+    if not any(axis == 0 for axis in axes.values()):
+        return _bond(term, values, near, close)
+    return jax.vmap(lambda values: _bond(term, values, near, close), in_axes=(axes,))(values)
+
+
+def _bond(
+    term: PairTerm, values: dict[str, jax.Array], near: jax.Array, close: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    def force(r: jax.Array) -> jax.Array:
+        return term.bare.force(r, **values)
+
+    def force_and_curvature(r: jax.Array) -> tuple[jax.Array, jax.Array]:
+        push, change = jax.jvp(force, (r,), (jnp.ones_like(r),))
+        return push, -change
+
+    distances = near * jnp.asarray(np.geomspace(NEAREST, FURTHEST, DISTANCES), near.dtype)
+    energies = term.bare.energy(distances, **values)
+    lowest = jnp.argmin(jnp.where(jnp.isfinite(energies), energies, jnp.inf)[1:-1]) + 1
+    low, high = distances[lowest - 1], distances[lowest + 1]
+    is_interior = (energies[lowest] < energies[lowest - 1]) & (energies[lowest] < energies[lowest + 1])
+
+    def refined(_: int, r: jax.Array) -> jax.Array:
+        push, bend = force_and_curvature(r)
+        return jnp.where(bend > 0, jnp.clip(r + push / bend, low, high), r)
+
+    length = jax.lax.fori_loop(0, ITERATIONS, refined, distances[lowest])
+    at_minimum, at_close = force_and_curvature(length)[1], jnp.abs(force_and_curvature(close)[1])
+    everywhere = jnp.abs(force_and_curvature(distances)[1])
+    usable = jnp.isfinite(at_close) & (at_close > 0)
+    repulsive = jnp.where(usable, at_close, _lower_quartile(jnp.where(jnp.isfinite(everywhere), everywhere, 0)))
+    is_bond = is_interior & (at_minimum > 0)
+    return jnp.where(is_bond, length, near), jnp.where(is_bond, at_minimum, repulsive)
+
+
+def _nearest_distance(position: jax.Array, space: spaces.Space, usual: jax.Array) -> jax.Array:
+    """Return the median distance to the nearest neighbor, of some particles; ``usual`` where there is none."""
+    count = len(position)
+    if count == 1:
+        return usual
+    chosen = np.unique(np.linspace(0, count - 1, min(count, MEASURED)).astype(int))
+    squared = jnp.sum(spaces.displacement(space, position[chosen][:, None], position[None]) ** 2, axis=-1)
+    squared = jnp.where(chosen[:, None] == np.arange(count), jnp.inf, squared)
+    nearest = jnp.sqrt(jnp.median(jnp.min(squared, axis=1)))
+    return jnp.where(jnp.isfinite(nearest) & (nearest > 0), nearest, usual)
+
+
+def _lower_quartile(numbers: jax.Array) -> jax.Array:
+    """Return the lower quartile of the positive numbers, 0 where there are none."""
+    count = jnp.sum(numbers > 0)
+    return jnp.where(count > 0, jnp.sort(jnp.where(numbers > 0, numbers, jnp.inf))[count // 4], 0)

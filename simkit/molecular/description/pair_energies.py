@@ -1,0 +1,453 @@
+"""Energies of pairs: potentials by name, by expression and of jax-md, with cut-offs and tail corrections."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.scope import Formula, precision_of
+from simkit.core.expressions.syntax import parse
+from simkit.core.formulation import computed_once
+from simkit.core.parts import declaration_of, part
+from simkit.core.settings import FormulaText, Settings, formula, word
+from simkit.core.simulation import Params
+from simkit.errors import UserError, nearest
+from simkit.molecular.description.formulas import PAIR, Names, named, refuse_mixing, with_converted_params
+from simkit.molecular.description.particles import Particles, SystemCell
+from simkit.molecular.description.settings import POTENTIAL
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.jax_md import from_jax_md
+from simkit.molecular.interactions.pair_interaction import uniform_tail
+from simkit.molecular.potentials import PairPotential, pair_potential
+from simkit.molecular.potentials.pair import ENDINGS
+from simkit.molecular.potentials.soft_sphere import OVERLAP
+
+AXES = ("row", "column")
+BETWEEN = "is between"
+
+
+@dataclasses.dataclass(frozen=True)
+class PairTerm:
+    """One energy of pairs.
+
+    Attributes:
+        where: path of its settings.
+        energy: U as a formula of r, or ``None`` for a potential by name.
+        bare: U without a cut-off.
+        potential: U with its cut-off, and zero for species that it does not act between.
+        parameters: ``params -> {name: number or (S, S)}`` of the potential.
+        cutoff: ``params -> `` distance at which U ends, number or (S, S); ``None`` if it does not end.
+        ends: whether the cut-off truncates U, which would otherwise extend beyond it.
+        switch_on: start of the switching function, in units of the cut-off; 1 for other ways to end.
+        between: mask of the pairs of species that it acts between, (S, S) booleans.
+    """
+
+    where: str
+    energy: Formula | None
+    bare: PairPotential
+    potential: PairPotential
+    parameters: Callable[[Params], dict[str, jax.Array]]
+    cutoff: Callable[[Params], jax.Array] | None
+    ends: bool
+    switch_on: float
+    between: np.ndarray
+
+    @property
+    def is_contact(self) -> bool:
+        """Whether the energy ends by itself, as that of soft spheres, so that pairs touch or do not."""
+        return self.cutoff is not None and not self.ends
+
+    def reach(self, params: Params) -> jax.Array:
+        """Return the distance beyond which no pair interacts, one number."""
+        assert self.cutoff is not None  # asked for only where there is one
+        cutoff = self.cutoff(params)
+        if cutoff.ndim:
+            cutoff = jnp.max(cutoff if self.between.all() else jnp.where(jnp.asarray(self.between), cutoff, 0))
+        return computed_once(cutoff)
+
+    def of_pair(self, params: Params, first: int, second: int) -> dict[str, jax.Array]:
+        """Return the parameters of one pair of species, without those of the cut-off."""
+        values = self._without_cutoff(params)
+        return {name: value[first, second] if jnp.ndim(value) else value for name, value in values.items()}
+
+    def bare_parameters(self, params: Params) -> dict[str, jax.Array]:
+        """Return the parameters without those of the cut-off: (K,) by pair of species, or one number for all."""
+        chosen = np.flatnonzero(self.between)
+        values = self._without_cutoff(params)
+        return {name: value.ravel()[chosen] if jnp.ndim(value) else value for name, value in values.items()}
+
+    def _without_cutoff(self, params: Params) -> dict[str, jax.Array]:
+        values = self.parameters(params)
+        return {name: value for name, value in values.items() if name not in ("cutoff", "switch_on", BETWEEN)}
+
+
+@part(keys={"energy": formula("energy at the distance r, of the values, tables and parameters", unit="energy")})
+def energy_by_expression(energy: FormulaText) -> FormulaText:
+    """Return the text of an energy of the distance ``r``, which a scenario file gives in place of a name."""
+    return energy
+
+
+def pair_term(settings: Settings, energy: PairPotential | FormulaText, names: Names, particles: Particles) -> PairTerm:
+    """Return an energy of pairs from its settings.
+
+    Args:
+        settings: of the interaction.
+        energy: a potential, or an expression of the distance.
+        names: what formulas may take.
+        particles: whose values they may take.
+
+    Raises:
+        UserError: if settings contradict each other or name what there is not.
+    """
+    values = {name: _value(text, settings, name, names) for name, text in settings["values"].items()}
+    expression = None
+    if isinstance(energy, FormulaText):
+        expression = names.scope.formula(energy, ("r", *_offered(names, values)))
+        refuse_mixing(expression)
+        if not expression.takes("r"):
+            raise settings.refuse("energy", "does not depend on the distance r; write an energy of it")
+        bare, defaults = _by_formula(expression), {name: None for name in expression.taken if name != "r"}
+    else:
+        declared = declaration_of(POTENTIAL.part(settings)).values
+        bare, defaults = energy, {name: setting.default for name, setting in declared.items()}
+    if odd := next((name for name in values if name not in defaults and not _in_cutoff(settings, name)), None):
+        raise UserError(f"{settings.path('values')}.{odd} is not taken by the energy{nearest(odd, tuple(defaults))}")
+    sources = {name: _source(name, default, values, names, particles, settings) for name, default in defaults.items()}
+    cutoff, ends = _cutoff(settings, names, values, sources, bare), settings["cutoff"] is not None
+    between = _between(settings, names)
+    potential = ENDINGS[settings["ending"]](bare) if ends else bare
+    if not between.all():
+        potential = _only_between(potential)
+
+    def parameters(params: Params) -> dict[str, jax.Array]:
+        numbers = {name: source(params) for name, source in sources.items()}
+        if ends and cutoff is not None:
+            numbers["cutoff"] = cutoff(params)
+            if settings["ending"] == "switch":
+                numbers["switch_on"] = settings["switch_on"] * numbers["cutoff"]
+        if not between.all():
+            numbers[BETWEEN] = jnp.asarray(between, jax.tree.leaves(numbers)[0].dtype)
+        # Without the barrier some programs fuse these products into sums over pairs, which changes their rounding.
+        return computed_once(numbers)
+
+    switch_on = settings["switch_on"] if settings["ending"] == "switch" else 1.0
+    return PairTerm(settings.where, expression, bare, potential, parameters, cutoff, ends, switch_on, between)
+
+
+type Value = Callable[[Params], jax.Array]
+
+
+def _offered(names: Names, values: Mapping[str, Value]) -> list[str]:
+    """Return the names that the energy of a pair may take besides parameters."""
+    ends = [f"{name}{end}" for name in names.values for end in ("_i", "_j")]
+    return [*values, *names.tables, *ends]
+
+
+def _value(said: FormulaText | dict[str, FormulaText], settings: Settings, name: str, names: Names) -> Value:
+    """Return a number, or a table by pair of species, as a function of the parameters."""
+    if isinstance(said, FormulaText):
+        formula = names.scope.formula(said, names.tables, names.tables)
+
+        def number(params: Params) -> jax.Array:
+            tables = {key: Named(table, PAIR) for key, table in names.table_values(params).items()}
+            value = formula.of(params, tables)
+            return jnp.asarray(value.array, precision_of(params))
+
+        return number
+    where = f"{settings.path('values')}.{name}"
+    count = len(names.species)
+    formulas: dict[tuple[int, int], Formula] = {}
+    for pair, entry in said.items():
+        first, second = sorted(names.pairs(pair, where))
+        if (first, second) in formulas:
+            raise UserError(f"{where}: the pair {pair} is there twice; keep one")
+        formulas[first, second] = names.number(entry)
+    between = _between(settings, names)
+    for first in range(count):
+        for second in range(first, count):
+            if (first, second) not in formulas and between[first, second]:
+                pair = f"{names.species[first]}_{names.species[second]}"
+                raise UserError(f"{where} has no {pair}; give it, or leave the pair out of {settings.path('between')}")
+
+    order = {pair: place for place, pair in enumerate(formulas)}
+    pairs = [[(min(a, b), max(a, b)) for b in range(count)] for a in range(count)]
+    places = np.array([[order.get(pair, len(order)) for pair in row] for row in pairs])
+
+    def table(params: Params) -> jax.Array:
+        numbers = {pair: formula.number(params) for pair, formula in formulas.items()}
+        # One for pairs of species without interaction, so that divisions there give no NaN in derivatives.
+        one = jnp.ones((), precision_of(params))
+        return jnp.stack([*numbers.values(), *([] if between.all() else [one])])[places]
+
+    return table
+
+
+def _source(
+    name: str, default: Any, values: Mapping[str, Value], names: Names, particles: Particles, settings: Settings
+) -> Value:
+    """Return the value of a name in an energy: of the interaction, a table, a parameter, or a species."""
+    if name in values:
+        return values[name]
+    if name in names.tables:
+        return lambda params: names.table_values(params)[name]
+    for end, axis in (("_i", 1), ("_j", 0)):
+        if name.removesuffix(end) in names.values and name.endswith(end):
+            of_species, count = name.removesuffix(end), len(names.species)
+            return lambda params: jnp.broadcast_to(
+                jnp.expand_dims(particles.of_species(of_species, params), axis), (count, count)
+            )
+    return names.number(names.usual_value(settings, name, default)).number
+
+
+def _by_formula(formula: Formula) -> PairPotential:
+    def energy(distance: jax.Array, **parameters: jax.Array) -> jax.Array:
+        arrays = {name: named(value, AXES) for name, value in parameters.items()}
+        # Cast to the type of the parameters, so that precision is kept.
+        value = formula.of({}, {**arrays, "r": named(distance, AXES)})
+        return jnp.asarray(value.array, jnp.result_type(distance))
+
+    return pair_potential(energy)
+
+
+def _in_cutoff(settings: Settings, name: str) -> bool:
+    said = settings["cutoff"]
+    return said is not None and name in parse(said.text, said.where).names
+
+
+def _cutoff(
+    settings: Settings,
+    names: Names,
+    values: Mapping[str, Value],
+    sources: Mapping[str, Value],
+    potential: PairPotential,
+) -> Value | None:
+    """Return the distance at which the energy ends, by itself or by its setting; ``None`` if it does not."""
+    reach = potential.reach
+    if settings["cutoff"] is None:
+        return reach and (lambda params: reach(**{name: source(params) for name, source in sources.items()}))
+    text = names.scope.formula(settings["cutoff"], [*values, *names.tables], names.tables)
+
+    def length(params: Params) -> jax.Array:
+        arrays = {name: named(value(params), PAIR) for name, value in values.items() if name in text.taken}
+        tables = names.table_values(params)
+        arrays |= {
+            name: named(tables[name], PAIR) for name in names.tables if name in text.taken and name not in arrays
+        }
+        return jnp.asarray(text.of(params, arrays).array, precision_of(params))
+
+    return length
+
+
+def _between(settings: Settings, names: Names) -> np.ndarray:
+    count, entry = len(names.species), settings["between"]
+    if entry is None:
+        return np.ones((count, count), bool)
+    mask = np.zeros((count, count), bool)
+    for text in entry:
+        first, second = names.pairs(text, settings.path("between"))
+        mask[first, second] = mask[second, first] = True
+    return mask
+
+
+def _only_between(potential: PairPotential) -> PairPotential:
+    """Return a potential that is zero where its parameter `BETWEEN` is."""
+
+    def limited(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+        def value(distance: jax.Array, **parameters: Any) -> jax.Array:
+            is_between = parameters.pop(BETWEEN) > 0
+            # An excluded pair may be at distance zero, where the energy has no derivative.
+            return jnp.where(is_between, function(jnp.where(is_between, distance, 1), **parameters), 0)
+
+        return value
+
+    return PairPotential(energy=limited(potential.energy), force=limited(potential.force))
+
+
+_LENGTHS = {"epsilon": formula("energy scale", unit="energy"), "sigma": formula("length scale", unit="length")}
+_RANGED = _LENGTHS | {"alpha": formula("inverse range of a Morse potential, 1 / length; exponent of soft spheres")}
+# Values of the functions NAME_pair of jax_md.energy, and whether they end at a cut-off.
+ENERGIES = {"lennard_jones": (_LENGTHS, True), "morse": (_RANGED, True), "soft_sphere": (_RANGED, False)}
+# Length and stiffness of their bonds.
+BONDS: dict[str, Callable[..., tuple[jax.Array, jax.Array]]] = {
+    "lennard_jones": lambda epsilon, sigma: (2 ** (1 / 6) * sigma, 72 / 2 ** (1 / 3) * epsilon / sigma**2),
+    "morse": lambda epsilon, sigma, alpha: (sigma, 2 * epsilon * alpha**2),
+    "soft_sphere": lambda epsilon, sigma, alpha: (sigma, epsilon * (alpha - 1) * OVERLAP ** (alpha - 2) / sigma**2),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class JaxMdEnergy:
+    """A pair energy of jax-md that a scenario file names.
+
+    Attributes:
+        name: as in ``jax_md.energy.NAME_pair``.
+    """
+
+    name: str
+
+
+_SUM = "which is a sum of jax-md over all pairs"
+
+
+@part(
+    keys={"jax_md": word("a pair energy of jax-md by name", tuple(ENERGIES))},
+    values=_RANGED,
+    excludes=dict.fromkeys(("between", "tail", "skin", "method", "ending"), _SUM),
+)
+def jax_md(jax_md: str) -> JaxMdEnergy:
+    """Return a pair energy of jax-md."""
+    return JaxMdEnergy(jax_md)
+
+
+@dataclasses.dataclass(frozen=True)
+class JaxMdTerm:
+    """A pair energy of jax-md.
+
+    Attributes:
+        interaction: sum over all pairs, each at its nearest image.
+        each: half the pair energies of each particle, (N,), in place of their sum.
+        reach: ``params -> `` distance beyond which no pair interacts.
+        is_contact: whether the energy ends by itself, as that of soft spheres.
+        bond: ``params -> `` length and stiffness of a bond.
+    """
+
+    interaction: Interaction
+    each: Interaction
+    reach: Callable[[Params], jax.Array]
+    is_contact: bool
+    bond: Callable[[Params], tuple[jax.Array, jax.Array]]
+
+
+def jax_md_term(
+    settings: Settings, energy: JaxMdEnergy, names: Names, particles: Particles, cell: SystemCell, params: Params
+) -> JaxMdTerm:
+    """Return an energy of jax-md, over all pairs.
+
+    Args:
+        settings: of the interaction.
+        energy: which energy.
+        names: what formulas may take.
+        particles: of one species.
+        cell: free space, or one that repeats along all axes.
+        params: default parameters, of which the cut-off is taken.
+
+    Raises:
+        UserError: if the energy does not fit the species or the cell, or a value is missing.
+    """
+    if len(particles.names) > 1:
+        raise settings.refuse("jax_md", "is of one species here; write energies of several as expressions")
+    if not cell.is_free and not cell.is_closed:
+        raise settings.refuse("jax_md", "needs free space or a cell that repeats along all axes")
+    declared, has_end = ENERGIES[energy.name]
+    formulas = names.of_one_species(settings, declared)
+    if has_end != (settings["cutoff"] is not None):
+        raise settings.refuse("cutoff", "is missing; give a number" if has_end else "has no effect; leave it out")
+    # The import takes seconds and issues warnings about other packages.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import jax_md
+    box = None if cell.is_free else np.ones(cell.dimension)
+    displacement, _ = jax_md.space.free() if box is None else jax_md.space.periodic(jnp.asarray(box, float))
+    # jax-md converts values that are not JAX arrays to float32, and later values to the same type.
+    one = jnp.asarray(1.0, dtype=float)
+    ends = {}
+    if has_end:
+        cutoff = names.number(settings["cutoff"])
+        if cutoff.taken:
+            raise settings.refuse("cutoff", "of an energy of jax-md is a plain number; write one")
+        ends = {
+            "r_cutoff": float(cutoff.number(params)),
+            "r_onset": settings["switch_on"] * float(cutoff.number(params)),
+        }
+    make = getattr(jax_md.energy, f"{energy.name}_pair")
+
+    def values(params: Params) -> dict[str, jax.Array]:
+        return {name: each.number(params) for name, each in formulas.items()}
+
+    def summed(**options: bool) -> Interaction:
+        function = make(displacement, **dict.fromkeys(declared, one), **ends, **options)
+        return with_converted_params(from_jax_md(function, box=box, parameters=list(declared)), values)
+
+    end, sigma, bond = ends.get("r_cutoff"), formulas["sigma"], BONDS[energy.name]
+    return JaxMdTerm(
+        summed(),
+        summed(per_particle=True),
+        lambda params: sigma.number(params) if end is None else jnp.asarray(end, precision_of(params)),
+        is_contact=not has_end,
+        bond=lambda params: bond(**values(params)),
+    )
+
+
+NODES, WEIGHTS = (array.tolist() for array in np.polynomial.legendre.leggauss(48))
+
+
+def tail_of(term: PairTerm, particles: Particles, cell: SystemCell, settings: Settings) -> Interaction:
+    """Return the energy and pressure that the cut-off of a pair energy neglects.
+
+    ``2 pi / V sum_ab N_a N_b M_ab`` with ``M_ab = integral of (U - U_ended) r^2 dr`` from where a switch begins to
+    infinity; U must fall off faster than r^-3.
+
+    Args:
+        term: the pair energy.
+        particles: the particles, with the number of each species.
+        cell: cell of the system.
+        settings: settings of the interaction, for messages.
+
+    Raises:
+        UserError: if the energy has no end, or one that changes it everywhere, or the cell is no periodic one in space.
+    """
+    if cell.dimension != 3 or not cell.is_closed:
+        raise settings.refuse("tail", "needs a cell that repeats along three axes; leave it out")
+    if not term.ends or settings["ending"] not in ("switch", "truncate"):
+        raise settings.refuse("tail", "needs a cutoff with the ending 'switch' or 'truncate'; give one")
+    counts = np.bincount(particles.species, minlength=len(particles.names)) / particles.count
+    shares = {
+        (a, b): counts[a] * counts[b] for a in range(len(counts)) for b in range(len(counts)) if term.between[a, b]
+    }
+
+    def moment(params: Params) -> jax.Array:
+        total = 0.0
+        for (a, b), share in shares.items():
+            total = total + share * _missing(term, params, a, b)
+        return jnp.asarray(total)
+
+    return uniform_tail(moment)
+
+
+def _missing(term: PairTerm, params: Params, a: int, b: int) -> jax.Array:
+    """Return M of one pair of species."""
+    assert term.cutoff is not None  # it ends
+    cutoff = term.cutoff(params)
+    cutoff = cutoff[a, b] if cutoff.ndim else cutoff
+    values = term.of_pair(params, a, b)
+
+    def energy(r: jax.Array) -> jax.Array:
+        return term.bare.energy(r, **values)
+
+    inner = (
+        0.0
+        if term.switch_on == 1
+        else _integral(_faded(energy, cutoff, term.switch_on), term.switch_on * cutoff, cutoff)
+    )
+    # Beyond the cut-off by r = cutoff / x.
+    beyond = _integral(lambda x: energy(cutoff / x) * cutoff**3 / x**4, jnp.zeros_like(cutoff), jnp.ones_like(cutoff))
+    return inner + beyond
+
+
+def _faded(energy: Callable, cutoff: jax.Array, share: float) -> Callable:
+    def lost(r: jax.Array) -> jax.Array:
+        x = (r / cutoff - share) / (1 - share)
+        return energy(r) * x**3 * (10 - x * (15 - 6 * x)) * r**2
+
+    return lost
+
+
+def _integral(function: Callable, low: jax.Array, high: jax.Array) -> jax.Array:
+    nodes, weights = jnp.asarray(NODES, high.dtype), jnp.asarray(WEIGHTS, high.dtype)
+    x = low + (high - low) * (nodes + 1) / 2
+    return jnp.sum(weights * function(x)) * (high - low) / 2

@@ -1,0 +1,405 @@
+"""Particles and their cell: species, counts and values, periodic cells and their images."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.scope import Formula
+from simkit.core.expressions.syntax import parse
+from simkit.core.settings import FormulaText, Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError, closest, nearest
+from simkit.molecular import spaces
+from simkit.molecular.description.formulas import Names
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.spaces import Cell, check_particles
+
+
+@dataclasses.dataclass(frozen=True)
+class Particles:
+    """Particles, their species and the values of these.
+
+    Attributes:
+        names: of the species.
+        species: of each particle, int32, (N,).
+        numbers: ``mass``, ``diameter`` and the species' own values by name, each one formula per species; ``None``
+            where a species has no such value.
+        frozen: mask of the particles that do not move, (N,) booleans.
+    """
+
+    names: tuple[str, ...]
+    species: np.ndarray
+    numbers: Mapping[str, tuple[Formula | None, ...]]
+    frozen: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """Number of particles, N."""
+        return len(self.species)
+
+    def of_species(self, name: str, params: Params) -> jax.Array:
+        """Return a value of each species, (S,); zero for species without it."""
+        formulas = self.numbers[name]
+        values = [None if formula is None else formula.number(params) for formula in formulas]
+        like = next(value for value in values if value is not None)
+        return jnp.stack([jnp.zeros_like(like) if value is None else value for value in values])
+
+    def of_each(self, name: str, params: Params) -> jax.Array:
+        """Return a value of each particle, (N,)."""
+        return self.of_species(name, params)[jnp.asarray(self.species)]
+
+    def filled(self, params: Params, cell: Cell, dimension: int) -> jax.Array:
+        """Return the area of all disks, or the volume of all spheres, of their diameters, over that of the cell."""
+        size = math.pi / (2 * dimension) * jnp.sum(self.of_each("diameter", params) ** dimension)
+        return size / spaces.of_cell(cell, dimension).volume
+
+
+def value_names(table: Mapping[str, Settings]) -> tuple[str, ...]:
+    """Return the names of all numbers that species have of their own."""
+    return tuple(dict.fromkeys(name for each in table.values() for name in each["values"]))
+
+
+def numbers_of(table: Mapping[str, Settings], names: Names) -> dict[str, tuple[Formula | None, ...]]:
+    """Return the formulas of the numbers of species.
+
+    Args:
+        table: settings of each species, in the order of ``names.species``.
+        names: what formulas may take.
+    """
+    rows = [table[name] for name in names.species]
+    formulas: dict[str, tuple[Formula | None, ...]] = {
+        key: tuple(names.number(row[key]) for row in rows) for key in ("mass", "diameter")
+    }
+    for name in value_names(table):
+        texts: list[FormulaText | None] = [row["values"].get(name) for row in rows]
+        formulas[name] = tuple(None if each is None else names.number(each) for each in texts)
+    return formulas
+
+
+def refuse_idle_values(table: Mapping[str, Settings], settings: Settings) -> None:
+    """Refuse values of species that no formula takes, such as a misspelt one, for which another counts as zero.
+
+    Args:
+        table: settings of each species.
+        settings: all settings.
+
+    Raises:
+        UserError: names the first of them.
+    """
+    used: set[str] = set()
+
+    def visit(value: Any) -> None:
+        for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else ():
+            visit(inner)
+        if isinstance(value, FormulaText):
+            used.update(parse(value.text, value.where).names)
+
+    visit({key: settings[key] for key in settings if key != "particles"})
+    for species in table.values():
+        for name in species["values"]:
+            if used.isdisjoint((name, f"{name}_i", f"{name}_j")):
+                others = [other for other in value_names(table) if other != name]
+                hint = (
+                    f"; did you mean '{suggestion}'?"
+                    if (suggestion := closest(name, others))
+                    else "; use it or leave it out"
+                )
+                raise UserError(f"{species.path('values')}.{name} is not taken by any energy{hint}")
+
+
+def species_by_count(table: Mapping[str, Settings], places: int | None, arrangement: int | None = None) -> np.ndarray:
+    """Return the species of each particle, int32, (N,).
+
+    Args:
+        table: settings of each species.
+        places: number of starting positions; ``None`` if it follows from the counts.
+        arrangement: seed of a random order; ``None`` for one species after the other.
+
+    Raises:
+        UserError: if a count is missing, or counts do not make up the places.
+    """
+    counts = {name: each["count"] for name, each in table.items()}
+    if len(counts) == 1 and places is not None:
+        name, count = next(iter(counts.items()))
+        if count not in (None, places):
+            raise UserError(f"particles.{name}.count = {count}, and there are {places} places; leave it out")
+        counts = {name: places}
+    for name, count in counts.items():
+        if count is None:
+            raise UserError(f"particles.{name}.count is missing; say how many there are of '{name}'")
+    total = sum(counts.values())
+    if places not in (None, total):
+        raise UserError(f"particles: counts make {total} particles, and there are {places} places; make them as many")
+    check_particles(total, f"particles: counts of {total}")
+    species = np.repeat(np.arange(len(counts), dtype=np.int32), list(counts.values()))
+    return species if arrangement is None else np.random.default_rng(arrangement).permutation(species)
+
+
+def species_by_symbol(table: Mapping[str, Settings], symbols: tuple[str, ...]) -> np.ndarray:
+    """Return the species of each atom of a structure, int32, (N,).
+
+    Raises:
+        UserError: if one has no species, a species no atom, or a count is another.
+    """
+    names = tuple(table)
+    missing = [symbol for symbol in dict.fromkeys(symbols) if symbol not in names]
+    if missing:
+        added = " and ".join(f"[config.particles.{symbol}]" for symbol in missing)
+        raise UserError(
+            f"start.structure: atom {symbols.index(missing[0])} (the first is 0) is {missing[0]}, no species"
+            f"{nearest(missing[0], names)}; change the atom, or add {added}"
+        )
+    for name, each in table.items():
+        atoms = symbols.count(name)
+        if not atoms or each["count"] not in (None, atoms):
+            problem = f"count = {each['count']}" if each["count"] else "is declared"
+            raise UserError(f"particles.{name}: {problem}, and the structure has {atoms} such atoms; leave it out")
+    return np.array([names.index(symbol) for symbol in symbols], np.int32)
+
+
+ORTHORHOMBIC = "which needs an orthorhombic cell; give cell.lengths"
+type Frame = Callable[[Params], jax.Array]
+# Volume of a cell, relative to that of a block with edges of the same lengths, below which its vectors lie in a plane.
+FLAT = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class SystemCell:
+    """A cell and the axes along which it repeats.
+
+    Attributes:
+        frame: ``params -> `` sides (d,) or lattice vectors as rows (d, d), all finite; ``None`` without a cell.
+        periodic: along which axes it repeats, d booleans.
+    """
+
+    frame: Frame | None
+    periodic: tuple[bool, ...]
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of space, d."""
+        return len(self.periodic)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing repeats."""
+        return not any(self.periodic)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it repeats along all axes, and so has a volume."""
+        return all(self.periodic)
+
+    def cell(self, params: Params) -> Cell:
+        """Return the cell for `simkit.molecular.spaces.of_cell`: sides along which it does not repeat are infinite."""
+        if self.frame is None or self.is_free:
+            return None
+        frame = self.frame(params)
+        return frame if self.is_closed else jnp.where(jnp.asarray(self.periodic), frame, jnp.inf)
+
+    def vectors(self, params: Params) -> jax.Array:
+        """Return the edges as rows, all finite, (d, d)."""
+        assert self.frame is not None  # asked for only where there is one
+        return spaces.lattice_vectors(self.frame(params))
+
+
+def cell_of(
+    settings: Settings | None,
+    names: Names,
+    own_frame: Frame | None,
+    dimension: int,
+    count: int,
+    *,
+    is_oblique: bool,
+    repeats: tuple[bool, ...] | None,
+) -> SystemCell:
+    """Return the cell of a system.
+
+    Args:
+        settings: settings of the cell; ``None`` if none are given.
+        names: names that formulas may use.
+        own_frame: edges of the cell of a lattice or structure; ``None`` if there is none.
+        dimension: dimension of space.
+        count: number of particles.
+        is_oblique: whether ``own_frame`` gives lattice vectors instead of sides.
+        repeats: along which axes the cell of a structure repeats, d booleans; ``None`` for all.
+
+    Raises:
+        UserError: if settings contradict each other or the dimension.
+    """
+    if settings is None:
+        axes = repeats or (own_frame is not None,) * dimension
+        if is_oblique and not all(axes):
+            raise UserError(f"start.structure: its cell is periodic along some axes only, {ORTHORHOMBIC}")
+        return SystemCell(own_frame, axes)
+    ways = [key for key in ("lengths", "vectors", "density") if settings[key] is not None]
+    if len(ways) > 1:
+        raise settings.refuse(ways[1], f"and {ways[0]} both give the size; keep one of them")
+    periodic = settings["periodic"] if repeats is None or "periodic" in settings.given else repeats
+    axes = (periodic,) * dimension if isinstance(periodic, bool) else periodic
+    for key in ("lengths", "vectors", "shape", "periodic", "images"):
+        value = settings[key]
+        if isinstance(value, tuple) and len(value) != dimension:
+            raise settings.refuse(key, f"has {len(value)} entries, and space has {dimension} dimensions; write as many")
+    if settings["shape"] is not None and not settings["density"]:
+        raise settings.refuse("shape", "has an effect with a density only; give cell.density, or leave it out")
+    frame = own_frame
+    if settings["lengths"] is not None:
+        sides = tuple(names.number(each) for each in settings["lengths"])
+        frame = lambda params: jnp.stack([side.number(params) for side in sides])  # noqa: E731
+    elif settings["vectors"] is not None:
+        frame = _rows(settings, names, dimension)
+    elif settings["density"] is not None:
+        frame = _by_density(settings, names.number(settings["density"]), own_frame, dimension, count)
+    if frame is None and any(axes):
+        raise UserError("cell has no size; give cell.lengths, cell.vectors or cell.density, or leave the cell out")
+    is_own = settings["lengths"] is None and settings["shape"] is None
+    if any(axes) and not all(axes) and (settings["vectors"] is not None or (is_own and is_oblique)):
+        raise settings.refuse("periodic", f"is true along some axes only, {ORTHORHOMBIC}")
+    return SystemCell(frame, axes)
+
+
+def refuse_no_volume(cell: SystemCell, params: Params) -> None:
+    """Refuse a cell without volume.
+
+    Args:
+        cell: the cell.
+        params: concrete parameters.
+
+    Raises:
+        UserError: naming its edges.
+    """
+    if cell.frame is None:
+        return
+    frame = np.asarray(cell.frame(params))
+    rows = np.diag(frame) if frame.ndim == 1 else frame
+    sizes = np.linalg.norm(rows, axis=1)
+    # Vectors may be left-handed; sides are above zero.
+    spans = np.isfinite(rows).all() and abs(np.linalg.det(rows)) > FLAT * np.prod(sizes)
+    if not spans or (frame.ndim == 1 and not (frame > 0).all()):
+        edges = "; ".join(", ".join(f"{number:g}" for number in row) for row in np.atleast_2d(frame))
+        raise UserError(
+            f"the cell has no volume, with the {'sides' if frame.ndim == 1 else 'vectors'} {edges}; give lengths, a "
+            "density or a spacing above zero, or vectors that span the space"
+        )
+
+
+def _rows(settings: Settings, names: Names, dimension: int) -> Frame:
+    rows = settings["vectors"]
+    if any(len(row) != dimension for row in rows):
+        raise settings.refuse("vectors", f"are not {dimension} rows of {dimension} components; write as many")
+    formulas = tuple(tuple(names.number(each) for each in row) for row in rows)
+    return lambda params: jnp.stack([jnp.stack([each.number(params) for each in row]) for row in formulas])
+
+
+def _by_density(settings: Settings, density: Formula, own_frame: Frame | None, dimension: int, count: int) -> Frame:
+    """Return edges of the given shape, with the volume that the density requires."""
+    shape = settings["shape"]
+
+    def frame(params: Params) -> jax.Array:
+        value = density.number(params)
+        if shape is None and own_frame is not None:
+            edges = own_frame(params)
+            volume = spaces.of_cell(edges, dimension).volume
+            return edges * _root(count / (value * volume), dimension)
+        sides = np.ones(dimension) if shape is None else np.asarray(shape)
+        sides = jnp.asarray(sides / math.prod(sides) ** (1 / dimension), value.dtype)
+        return sides * _root(count / value, dimension)
+
+    return frame
+
+
+def _root(value: jax.Array, dimension: int) -> jax.Array:
+    return jnp.sqrt(value) if dimension == 2 else value ** (1 / 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A block of adjacent cells whose particles are images of those of the first cell.
+
+    The energy is that of the block over the number of its cells. By symmetry the force on a particle is that on its
+    image in the first cell, and the stress is that of the block.
+
+    Attributes:
+        interaction: interaction of all particles of the block, ordered by cell.
+        repeats: cells along each lattice vector.
+    """
+
+    interaction: Interaction
+    repeats: tuple[int, ...]
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return int(np.prod(self.repeats))
+
+    def repeated(self, position: jax.Array, cell: Cell) -> tuple[jax.Array, jax.Array]:
+        """Return the positions of all images, (cells N, d), and the cell of the block."""
+        return repeated(position, cell, self.repeats)
+
+    def block(self, cell: jax.Array) -> jax.Array:
+        """Return the cell of the block."""
+        return block_of(cell, self.repeats)
+
+    def tied(self) -> Interaction:
+        """Return the interaction of the particles of one cell."""
+        inner, cells = self.interaction, self.cells
+
+        def prepare(position: jax.Array, cell: Cell, params: Params) -> Any:
+            return inner.prepare(*self.repeated(position, cell), params)
+
+        def refresh(neighbors: Any, position: jax.Array, cell: Cell, params: Params) -> Any:
+            return inner.refresh(neighbors, *self.repeated(position, cell), params)
+
+        def energy(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+            return inner.energy(*self.repeated(position, cell), params, neighbors) / cells
+
+        def force(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+            return inner.force(*self.repeated(position, cell), params, neighbors)[: len(position)]
+
+        def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+            return inner.stress(*self.repeated(position, cell), params, neighbors)
+
+        resize, fits = inner.sized_like, inner.fits
+        return Interaction(
+            prepare=prepare,
+            refresh=refresh,
+            energy=energy,
+            force=force,
+            stress=stress,
+            sized_like=resize and (lambda neighbors: Block(resize(neighbors), self.repeats).tied()),
+            is_translation_invariant=inner.is_translation_invariant,
+            fits=fits and (lambda cell, params: fits(self.block(cell), params)),
+        )
+
+
+def repeated(position: jax.Array, cell: Cell, repeats: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """Return the positions of particles and of their images, ordered by cell, (cells N, d), and the cell of the block.
+
+    Args:
+        position: (N, d).
+        cell: sides (d,), infinite where nothing repeats, or lattice vectors as rows (d, d).
+        repeats: cells along each axis.
+    """
+    assert cell is not None  # nothing repeats in free space
+    corners = np.stack(np.meshgrid(*map(np.arange, repeats), indexing="ij"), axis=-1).reshape(-1, len(repeats))
+    # Along a side without images there is one cell, whose infinite length times zero would be NaN.
+    finite = jnp.where(jnp.isinf(cell), 0, cell)
+    shifts = jnp.asarray(corners, cell.dtype) @ spaces.lattice_vectors(finite)
+    return (shifts[:, None] + position).reshape(-1, position.shape[1]), block_of(cell, repeats)
+
+
+def block_of(cell: jax.Array, repeats: tuple[int, ...]) -> jax.Array:
+    """Return the cell of a block of adjacent cells.
+
+    Args:
+        cell: sides (d,) or lattice vectors as rows (d, d).
+        repeats: cells along each axis.
+    """
+    counts = jnp.asarray(repeats, cell.dtype)
+    return cell * (counts if cell.ndim == 1 else counts[:, None])

@@ -1,0 +1,248 @@
+"""Settings of a system of particles described as data."""
+
+import dataclasses
+
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
+from simkit.core.parts import Choice, PartTable
+from simkit.core.settings import (
+    Setting,
+    either,
+    flag,
+    formula,
+    formula_text,
+    named,
+    number,
+    several,
+    table,
+    text,
+    whole,
+    word,
+)
+from simkit.molecular.parts import BAROSTATS, FIELDS, MINIMIZERS, POTENTIALS, STARTS, THERMOSTATS
+from simkit.molecular.potentials.pair import ENDINGS
+
+FIELD = Choice(FIELDS, "field", "an external energy by name")
+MINIMIZER = Choice(MINIMIZERS, "minimizer", "the method", "lbfgs")
+THERMOSTAT = Choice(THERMOSTATS, "method", "the method", "velocity_verlet")
+BAROSTAT = Choice(
+    BAROSTATS,
+    "barostat",
+    "method that holds the pressure, if a pressure is given; left out, the cell is constant",
+    "stochastic_cell_rescaling",
+    is_optional=True,
+)
+START = Choice(STARTS, "kind", "kind of start by name; left out, that of the keys, and else random", "random")
+TASKS = ("relax", "dynamics")
+OBSERVED = (
+    "contacts",
+    "load",
+    "hexatic_order",
+    "energy_of_particle",
+    "packing_fraction",
+    "displacement",
+    "origin",
+    "lattice_constant",
+    "elastic_constants",
+)
+SPECIES = {
+    "count": whole("number of particles; may be left out if a lattice, structure or positions fix it", None, low=1),
+    "mass": formula("mass of each", 1.0, unit="mass", bounds=POSITIVE),
+    "diameter": formula(
+        "diameter in pictures, and in the least distance of random positions", 1.0, unit="length", bounds=POSITIVE
+    ),
+    "frozen": flag("whether they do not move; they still act on the others"),
+    "values": named(
+        "further numbers of the species, such as a charge: `charge` in the energy of a field, `charge_i` and "
+        "`charge_j` in that of a pair",
+        formula("a number"),
+    ),
+}
+PARTICLES = named("species of particles by name", table("one species", SPECIES))
+STARTING = PartTable(
+    (START,),
+    {
+        "disorder": formula(
+            "largest random displacement of a particle that is not frozen, along each axis", 0.0, unit="length"
+        )
+    },
+).setting("starting positions: sites of a lattice, of a structure file, given coordinates, or else random", {})
+CELL = table(
+    "the cell that repeats; left out, that of the lattice or structure, and free space where there is neither",
+    {
+        "lengths": several(formula("a length"), "sides of an orthorhombic cell", (2, 3), None),
+        "vectors": several(
+            several(formula("a component"), "a lattice vector", (2, 3)),
+            "lattice vectors of a triclinic cell",
+            (2, 3),
+            None,
+        ),
+        "density": formula("particles per volume, which sets the size; the shape is that of `shape`", None),
+        "shape": several(
+            number("a ratio", bounds=(1e-3, 1e3)),
+            "sides in terms of each other, for a density; left out, those of the lattice, or all alike",
+            (2, 3),
+            None,
+        ),
+        "periodic": either(
+            "whether the cell repeats, along each axis where a list; left out, a structure says so itself",
+            flag("along all axes", True),
+            several(flag("along the axis"), "along each axis", (2, 3)),
+            default=True,
+        ),
+        "images": several(
+            whole("number of cells", low=1),
+            "number of periodic images along each axis that interact; left out, as many as the cut-off needs",
+            (2, 3),
+            None,
+        ),
+    },
+)
+VALUES = named(
+    "numbers that the energy takes, by name: one for all pairs, or a table such as { A_A = 1.0, A_B = 1.5, B_B = 0.5 }",
+    either(
+        "one for all pairs, or one for each pair of species",
+        formula("for all pairs"),
+        Setting(
+            "a table, by pair of species, of: a number or an expression",
+            "for each",
+            lambda v, w: _of_pairs(v, w),
+            form="table",
+        ),
+    ),
+)
+POTENTIAL = Choice(POTENTIALS, "potential", "a potential by name", values=("values", VALUES))
+POTENTIAL_OF_WALL = dataclasses.replace(
+    POTENTIAL, values=("values", named("numbers that the energy takes, by name", formula("a number")))
+)
+INTERACTION = PartTable(
+    (POTENTIAL,),
+    {
+        "between": several(
+            text("two species"), 'pairs of species that it acts between, such as ["A_A", "A_B"]', (), None
+        ),
+        "cutoff": formula(
+            "distance beyond which a pair does not interact; of values and tables, too", None, unit="length"
+        ),
+        "ending": word("how the energy ends at the cut-off", tuple(ENDINGS), "switch"),
+        "switch_on": number("where a switch begins, in units of the cut-off", 0.8, (0.01, 0.99)),
+        "tail": flag("whether all pairs beyond the cut-off count as a uniform medium; in three dimensions"),
+        "method": word("how pairs are found", ("auto", "all_pairs", "neighbor_list"), "auto"),
+        "skin": number("how far beyond the cut-off pairs are listed, in units of the cut-off", 0.1, (1e-3, 10.0)),
+    },
+)
+INTERACTIONS = several(INTERACTION.setting("one interaction"), "interactions of the particles", (), [])
+ON = several(text("a species"), "species that it acts on; left out, all", (), None)
+FIELDS_SETTING = several(PartTable((FIELD,), {"on": ON}).setting("one field"), "external energies of position", (), [])
+WALLS = several(
+    PartTable(
+        (POTENTIAL_OF_WALL,),
+        {
+            "distance": formula('distance from the wall, of x, y (and z), such as "z" or "height - z"'),
+            "on": ON,
+        },
+    ).setting("one wall"),
+    "walls, each an energy of one distance",
+    (),
+    [],
+)
+RELAX = PartTable(
+    (MINIMIZER,),
+    {
+        "force_tolerance": number(
+            "largest force left, in units of a bond's stiffness times its length; 1e-10 suits float64, 1e-5 float32",
+            1e-10,
+            (1e-16, 0.1),
+        ),
+        "scale": table(
+            "units of the problem, for the first step and the tolerance; left out, the stiffest bond",
+            {"length": formula("length of a bond"), "stiffness": formula("its stiffness, energy / length^2")},
+        ),
+        "cell": flag("whether the cell relaxes too"),
+        "isotropic": flag("whether a cell that relaxes keeps its shape"),
+        "pressure": formula("external pressure on a cell that relaxes", 0.0, unit="energy / length^d"),
+    },
+).setting("settings of a relaxation", {})
+DYNAMICS = PartTable(
+    (THERMOSTAT, BAROSTAT),
+    {
+        "time_step": formula("time step", unit="time", bounds=POSITIVE),
+        "temperature": formula(
+            "temperature of the bath, also of time; at time 0 that of the initial velocities",
+            0.0,
+            unit="energy",
+            bounds=NOT_NEGATIVE,
+            takes=("time",),
+        ),
+        "steps": whole(
+            "time steps before the relaxation, where one follows; fewer than `run.steps`, which counts both",
+            None,
+            low=1,
+        ),
+    },
+)
+AVERAGES = table(
+    "running means of dynamics; each step of the run is then several time steps and one sample",
+    {
+        "every": whole("time steps between samples", 10, low=1),
+        "skip": whole("samples left out at the start, while the system settles", 0),
+        "of": several(
+            text("a diagnostic"),
+            "diagnostics that are averaged, as `mean_temperature` and so on",
+            (),
+            ["temperature", "potential_energy_per_particle"],
+        ),
+        "radial_distribution": table(
+            "the mean of the radial distribution function, with the position and the height of its highest peak",
+            {
+                "reach": number("largest distance, at most half the narrowest width of the cell", bounds=(1e-6, 1e6)),
+                "bins": whole("number of distances", 140, low=3),
+            },
+        ),
+    },
+)
+DERIVED = named("values derived of parameters and of those before them", formula("a value"))
+UNITS = table(
+    "units, in words",
+    {
+        "length": text("unit of length", "length"),
+        "energy": text("unit of energy", "energy"),
+        "time": text("unit of time", "time"),
+        "mass": text("unit of mass", "mass"),
+    },
+    {},
+)
+SETTINGS = {
+    "particles": PARTICLES,
+    "interactions": INTERACTIONS,
+    "fields": FIELDS_SETTING,
+    "walls": WALLS,
+    "start": STARTING,
+    "cell": CELL,
+    "dimension": whole("2 or 3; left out if positions or cell fix it", None, low=2, high=3),
+    "task": either(
+        'task: "relax", "dynamics", or ["dynamics", "relax"], one after the other',
+        word("what is done", TASKS),
+        several(word("what is done", TASKS), "one after the other", (1, 2)),
+        default="relax",
+    ),
+    "relax": RELAX,
+    "dynamics": DYNAMICS.setting("settings of molecular dynamics"),
+    "observed": several(
+        word("a quantity", OBSERVED),
+        "further quantities of frames and diagnostics: contacts, with the contact number and the fraction of "
+        "rattlers; shares of the load; hexatic order; energies of each; the packing fraction; displacements from the "
+        "start, with the largest and the mean square; the x coordinate at the start; the lattice constant, with the "
+        "distance of nearest neighbors; elastic constants at rest, with bulk and shear modulus",
+        (),
+        [],
+    ),
+    "averages": AVERAGES,
+    "derived": DERIVED,
+    "units": UNITS,
+}
+
+
+def _of_pairs(value: object, where: str) -> dict:
+    """Return formulas by pair of species, as they were written."""
+    assert isinstance(value, dict)
+    return {str(pair): formula_text(entry, f"{where}.{pair}") for pair, entry in value.items()}

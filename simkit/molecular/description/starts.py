@@ -1,0 +1,580 @@
+"""Starting positions: lattices, structures, given and random positions."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.scope import Formula, precision_of
+from simkit.core.parameter import POSITIVE
+from simkit.core.parts import part
+from simkit.core.settings import Settings, formula, number, several, text, whole, word
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular import minimizers, spaces
+from simkit.molecular.description.fields import Field
+from simkit.molecular.description.formulas import TIME, Names
+from simkit.molecular.description.particles import Frame, Particles, SystemCell
+from simkit.molecular.interactions.pair_interaction import pair_interaction
+from simkit.molecular.minimizers import Scale
+from simkit.molecular.neighbors.pair_sums import FEWEST_COLUMNS, PerParticle
+from simkit.molecular.potentials import soft_sphere
+from simkit.molecular.spaces import Cell
+from simkit.molecular.structures import lattices
+from simkit.molecular.structures.extended_xyz import parse_extended_xyz
+from simkit.molecular.structures.structures import Structure
+
+LATTICES = {
+    "square": (lattices.square, 2),
+    "triangular": (lattices.triangular, 2),
+    "honeycomb": (lattices.honeycomb, 2),
+    "face_centered_cubic": (lattices.face_centered_cubic, 3),
+    "hexagonal_close_packed": (lattices.hexagonal_close_packed, 3),
+    "diamond": (lattices.diamond, 3),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """Starting positions before disorder is added.
+
+    Attributes:
+        count: number of positions; ``None`` for random ones, one for each particle.
+        dimension: dimension of space; ``None`` if positions do not fix it.
+        structure: the structure whose atoms they are; otherwise ``None``.
+        lattice: name of the lattice and unit cells along each axis; otherwise ``None``.
+        arrangement: seed of a random order of the species; ``None`` for one species after the other.
+        own: edges of the cell of a lattice or structure; ``None`` if there is none.
+        is_oblique: whether ``own`` gives lattice vectors instead of sides.
+        periodic: along which axes ``own`` repeats, d booleans; ``None`` for all.
+        at: ``params -> (N, d)``, positions given by coordinates; ``None`` if they are fractions of a cell.
+        fractions: positions in units of the edges of a cell, (N, d); otherwise ``None``.
+        where: path of positions that may coincide; ``None`` for those of a lattice and random ones.
+        nearest: mean distance of nearest neighbors, of a structure in free space; otherwise ``None``.
+    """
+
+    count: int | None
+    dimension: int | None
+    structure: Structure | None = None
+    lattice: tuple[str, tuple[int, ...]] | None = None
+    arrangement: int | None = None
+    own: Frame | None = None
+    is_oblique: bool = False
+    periodic: tuple[bool, ...] | None = None
+    at: Callable[[Params], jax.Array] | None = None
+    fractions: np.ndarray | None = None
+    where: str | None = None
+    nearest: float | None = None
+
+
+@part(
+    keys={
+        "lattice": word("the lattice whose sites they start on", tuple(LATTICES)),
+        "repeats": several(whole("number of unit cells", low=1), "unit cells of the lattice along each axis", (2, 3)),
+        "spacing": formula("distance of nearest neighbors; left out if the cell fixes it", None, unit="length"),
+        "arrangement": whole(
+            "which random arrangement of several species on the sites; left out, one species follows the other", None
+        ),
+    }
+)
+def lattice(settings: Settings, names: Names) -> Places:
+    """Return the sites of a lattice.
+
+    Raises:
+        UserError: if the lattice has another number of axes.
+    """
+    build, dimension = LATTICES[settings["lattice"]]
+    if len(settings["repeats"]) != dimension:
+        raise settings.refuse("repeats", f"has {len(settings['repeats'])} entries; write {dimension}")
+    # Concrete numbers, even if the system is made inside a traced function.
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():
+        sites = build(settings["repeats"])
+        edges = np.diag(np.asarray(sites.cell))
+        fractions = np.asarray(sites.position) / edges
+    spacing = None if settings["spacing"] is None else names.number(settings["spacing"])
+    frame = _scaled(edges, spacing)
+    return Places(
+        len(fractions),
+        dimension,
+        own=frame,
+        at=None if spacing is None else lambda params: jnp.asarray(fractions, frame(params).dtype) * frame(params),
+        fractions=fractions,
+        lattice=(settings["lattice"], settings["repeats"]),
+        arrangement=settings["arrangement"],
+    )
+
+
+@part(
+    keys={
+        "structure": text('extended XYZ text, as of `{ file = "silicon.xyz" }`'),
+        "frame": whole("which frame of the structure, from 0; -1 is the last", -1, low=-1),
+    }
+)
+def structure(settings: Settings, names: Names) -> Places:
+    """Return the atoms of a structure.
+
+    Raises:
+        UserError: if the text is no structure, or has no such frame.
+    """
+    del names
+    frames = parse_extended_xyz(settings["structure"], settings.path("structure"))
+    if settings["frame"] >= len(frames):
+        raise settings.refuse("frame", f"= {settings['frame']}, and the structure has {len(frames)}; choose another")
+    return _of_structure(frames[settings["frame"]], settings.path("structure"))
+
+
+@part(
+    keys={
+        "positions": several(
+            several(formula("a coordinate", unit="length"), "a place", (2, 3)), "places, in the order of the species"
+        )
+    }
+)
+def positions(settings: Settings, names: Names) -> Places:
+    """Return positions given by coordinates.
+
+    Raises:
+        UserError: if they have different numbers of coordinates, or there are none.
+    """
+    rows = settings["positions"]
+    if not rows or len({len(row) for row in rows}) > 1:
+        raise settings.refuse("positions", "do not all have the same number of coordinates; write [x, y] or [x, y, z]")
+    formulas = tuple(tuple(names.number(each) for each in row) for row in rows)
+
+    def at(params: Params) -> jax.Array:
+        return jnp.stack([jnp.stack([each.number(params) for each in row]) for row in formulas])
+
+    return Places(len(rows), len(rows[0]), at=at, where=settings.path("positions"))
+
+
+@part(
+    keys={
+        "radius": formula(
+            "radius of the disk or ball of random positions, in free space", None, unit="length", bounds=POSITIVE
+        ),
+        "separation": number(
+            "least distance of random positions from each other and from walls, in mean diameters; 0 allows overlap",
+            0.8,
+            (0.0, 2.0),
+        ),
+    }
+)
+def random(settings: Settings, names: Names) -> Places:
+    """Return that positions are random, in the cell or a ball."""
+    del settings, names
+    return Places(None, None)
+
+
+def _of_structure(structure: Structure, where: str) -> Places:
+    position, dimension = structure.position, structure.position.shape[1]
+    if not structure.periodic:
+        return Places(
+            len(structure),
+            dimension,
+            structure=structure,
+            at=lambda params: jnp.asarray(position, precision_of(params)),
+            where=where,
+            nearest=_mean_nearest_distance(position),
+        )
+    vectors = structure.cell
+    assert vectors is not None  # a periodic structure has one
+    sides = np.diag(vectors)
+    is_oblique = bool((vectors != np.diag(sides)).any() or (sides < 0).any())
+    edges = vectors if is_oblique else sides
+    axes = None if structure.periodic is True else tuple(np.broadcast_to(structure.periodic, dimension).tolist())
+    return Places(
+        len(structure),
+        dimension,
+        structure=structure,
+        own=lambda params: jnp.asarray(edges, precision_of(params)),
+        is_oblique=is_oblique,
+        periodic=axes,
+        fractions=position @ np.linalg.inv(vectors),
+        where=where,
+    )
+
+
+def _mean_nearest_distance(position: np.ndarray) -> float:
+    """Return the mean distance of nearest neighbors, 1 if it is zero or there is one particle."""
+    from scipy.spatial import KDTree
+
+    apart = np.asarray(KDTree(position).query(position, k=2)[0])[:, 1].mean()
+    return float(apart) if np.isfinite(apart) and apart > 0 else 1.0
+
+
+def _scaled(edges: np.ndarray, spacing: Formula | None) -> Frame:
+    def frame(params: Params) -> jax.Array:
+        one = jnp.ones((), precision_of(params)) if spacing is None else spacing.number(params)
+        return jnp.asarray(edges, one.dtype) * one
+
+    return frame
+
+
+def carried(fractions: jax.Array, frame: jax.Array) -> jax.Array:
+    """Return positions in a cell from their fractions of its edges, (N, d).
+
+    Args:
+        fractions: (N, d).
+        frame: sides (d,), or lattice vectors as rows (d, d).
+    """
+    return fractions * frame if frame.ndim == 1 else fractions @ frame
+
+
+def refuse_too_full(filled: float, separation: float, where: str) -> None:
+    """Refuse random positions for which there is no room, before the time is spent on looking for them.
+
+    Args:
+        filled: result of `simkit.molecular.description.starts.RandomPlaces.filled`.
+        separation: required least distance, relative to the mean diameter.
+        where: path of the key.
+
+    Raises:
+        UserError: if there is no room.
+    """
+    if filled > 1:
+        raise UserError(
+            f"{where} = {separation:g} leaves no room for that many particles: balls of {separation:g} times their "
+            f"diameters would fill {filled:.3g} times the volume; lower it, the number of particles or their "
+            "diameters, or enlarge the cell"
+        )
+
+
+def refuse_too_dense(closest: float, separation: float, where: str) -> None:
+    """Refuse random positions that overlap because the density is too high.
+
+    Args:
+        closest: least distance of a pair, or of a particle and a wall, relative to the required one.
+        separation: required least distance, relative to the mean diameter.
+        where: path of the key.
+
+    Raises:
+        UserError: if positions overlap.
+    """
+    if closest < 1:
+        raise UserError(
+            f"{where} = {separation:g} leaves no room for that many particles: two, or one and a wall, are "
+            f"{closest * separation:.3g} diameters apart; lower it, the number of particles or their diameters, or "
+            "enlarge the cell"
+        )
+
+
+# Margin of the least distance, so that rounding leaves no overlap; and the largest number of iterations.
+MARGIN = 1.02
+MOST_ITERATIONS = 3000
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomPlaces:
+    """Positions in a cell or ball, drawn at the default parameters and scaled with the cell for all others.
+
+    The draw depends on the key alone; derivatives with respect to a size are those of scaled positions.
+
+    Attributes:
+        separation: least distance of a pair, relative to the mean of its diameters; of a particle and a wall, relative
+            to its diameter.
+        diameter: of each particle, (N,), at the default parameters.
+        frame: edges of the cell, (d,) or (d, d), at the default parameters; of the cube about a ball.
+        periodic: along which axes the cell repeats.
+        is_ball: whether positions lie in the ball inscribed in the cube.
+        walls: ``columns -> (N,)``, distance of each particle from a wall at positions given as one array per axis,
+            infinite for particles on which the wall does not act; at the default parameters.
+    """
+
+    separation: float
+    diameter: np.ndarray
+    frame: np.ndarray
+    periodic: tuple[bool, ...]
+    is_ball: bool
+    walls: tuple[Callable[[tuple[jax.Array, ...]], jax.Array], ...] = ()
+
+    def draw(self, key: jax.Array, kind: jnp.dtype) -> jax.Array:
+        """Return positions in units of the edges, (N, d), about the origin for a ball.
+
+        Args:
+            key: random key.
+            kind: floating-point type.
+        """
+        count, dimension = len(self.diameter), len(self.periodic)
+        if self.is_ball:
+            heading_key, distance_key = jax.random.split(key)
+            heading = jax.random.normal(heading_key, (count, dimension), kind)
+            heading = heading / jnp.sqrt(jnp.sum(heading**2, axis=1, keepdims=True))
+            drawn = heading * jax.random.uniform(distance_key, (count, 1), kind) ** (1 / dimension) / 2
+        else:
+            drawn = jax.random.uniform(key, (count, dimension), kind)
+        if not self.separation:
+            return drawn
+        # No derivative: the result does not depend on parameters, and the loop's length is not known.
+        return jax.lax.stop_gradient(self._apart(drawn, kind))
+
+    def _apart(self, drawn: jax.Array, kind: jnp.dtype) -> jax.Array:
+        frame = jnp.asarray(self.frame, kind)
+        cell = self._cell(kind)
+        wanted = MARGIN * self.separation * jnp.asarray(self.diameter, kind)
+        interaction = pair_interaction(
+            soft_sphere(2.0),
+            cutoff=lambda params: wanted.max(),
+            parameters=lambda params: {
+                "epsilon": jnp.ones((), kind),
+                "sigma": PerParticle(wanted, lambda a, b: (a + b) / 2),
+            },
+            method="all_pairs",
+        )
+        method, scale = minimizers.by_name("fire"), Scale(wanted.mean(), 1 / wanted.mean() ** 2)
+
+        def at_walls(position: jax.Array) -> jax.Array:
+            overlaps = (jnp.maximum(1 - away / wanted, 0) for away in self._away(position))
+            return sum((jnp.sum(overlap**2) / 2 for overlap in overlaps), jnp.zeros((), kind))
+
+        def evaluate(position: jax.Array) -> tuple[jax.Array, jax.Array]:
+            energy, slope = jax.value_and_grad(at_walls)(position)
+            pairs = interaction.energy(position, cell, {}, ())
+            return pairs + energy, interaction.force(position, cell, {}, ()) - slope
+
+        # Below this energy no single overlap exceeds the margin.
+        enough = (1 - 1 / MARGIN) ** 2 / 4
+
+        def proceed(carry: tuple) -> jax.Array:
+            state, energy = carry
+            return (energy > enough) & (state.iteration < MOST_ITERATIONS)
+
+        def step(carry: tuple) -> tuple:
+            state, _ = carry
+            moved = minimizers.step(
+                method, dataclasses.replace(state, trial=self._inside(state.trial)), evaluate, scale
+            )
+            return moved, interaction.energy(moved.position, cell, {}, ()) + at_walls(moved.position)
+
+        position = drawn * frame if frame.ndim == 1 else drawn @ frame
+        state = minimizers.start(method, position, evaluate, scale)
+        state, _ = jax.lax.while_loop(proceed, step, (state, evaluate(position)[0]))
+        placed = state.position
+        return placed / frame if frame.ndim == 1 else placed @ spaces.inverse_of(frame)
+
+    def _away(self, position: jax.Array) -> list[jax.Array]:
+        """Return the distances from each wall, (N,)."""
+        inside = spaces.of_cell(self._cell(position.dtype), len(self.periodic)).wrap(position)
+        columns = tuple(inside[:, axis] for axis in range(len(self.periodic)))
+        return [wall(columns).astype(position.dtype) for wall in self.walls]
+
+    def _cell(self, kind: jnp.dtype) -> Cell:
+        if not any(self.periodic):
+            return None
+        frame = jnp.asarray(self.frame, kind)
+        return frame if all(self.periodic) else jnp.where(jnp.asarray(self.periodic), frame, jnp.inf)
+
+    def _inside(self, position: jax.Array) -> jax.Array:
+        """Return positions moved back into the ball, or into the cell along axes that do not repeat."""
+        if all(self.periodic):
+            return position
+        frame = jnp.asarray(self.frame, position.dtype)
+        if self.is_ball:
+            distance = jnp.sqrt(jnp.sum(position**2, axis=1, keepdims=True))
+            return position * jnp.minimum(1, frame[0] / 2 / jnp.where(distance > 0, distance, 1))
+        if frame.ndim == 1:
+            return jnp.where(jnp.asarray(self.periodic), position, jnp.clip(position, 0, frame))
+        fractions = position @ spaces.inverse_of(frame)
+        return jnp.where(jnp.asarray(self.periodic), fractions, jnp.clip(fractions, 0, 1)) @ frame
+
+    def filled(self) -> float:
+        """Return the volume of balls whose diameters are the required distances, per volume that can hold them.
+
+        That volume is the cell's, and the part of the balls that may lie beyond its sides. Above 1 there is no room.
+        """
+        dimension = len(self.periodic)
+        ball = np.pi if dimension == 2 else 4 / 3 * np.pi
+        radii = self.separation * self.diameter / 2
+        if self.is_ball:
+            room = ball * (self.frame[0] / 2 + radii.max()) ** dimension
+        else:
+            edges = np.diag(self.frame) if self.frame.ndim == 1 else self.frame
+            heights = 1 / np.linalg.norm(np.linalg.inv(edges), axis=0)
+            beyond = np.where(self.periodic, 0, 2 * radii.max() / heights)
+            room = abs(np.linalg.det(edges)) * np.prod(1 + beyond)
+        return float(ball * np.sum(radii**dimension) / room)
+
+    def closest(self, fractions: np.ndarray) -> float:
+        """Return the least distance of two positions, or from a wall, relative to the required one, on the host.
+
+        Args:
+            fractions: result of `draw`.
+        """
+        frame = jnp.asarray(self.frame)
+        position = jnp.asarray(fractions * self.frame if frame.ndim == 1 else fractions @ self.frame)
+        space = spaces.of_cell(self._cell(position.dtype), len(self.periodic))
+        wanted = self.separation * (self.diameter[:, None] + self.diameter[None, :]) / 2
+        apart = np.asarray(
+            jnp.sqrt(
+                sum(
+                    d**2
+                    for d in space.nearest_image(
+                        tuple(
+                            position[:, axis][:, None] - position[:, axis][None, :]
+                            for axis in range(len(self.periodic))
+                        )
+                    )
+                )
+            )
+        )
+        np.fill_diagonal(apart := apart.copy(), np.inf)
+        from_walls = [np.asarray(away) / (self.separation * self.diameter) for away in self._away(position)]
+        return float(min((apart / wanted).min(), *(each.min() for each in from_walls), np.inf))
+
+
+# Most neighbors of a particle in units of the mean: of separated particles, and in a cell that relaxes and may shrink;
+# of random positions without separation, in standard deviations of a Poisson distribution.
+SEPARATED, SHRINKING, DEVIATIONS = 1.3, 1.5, 6.0
+FEW = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Placing:
+    """Starting positions in a cell.
+
+    Attributes:
+        places: sites of a lattice or structure, or given positions; unused for random ones.
+        random: random positions, or ``None``.
+        frame: edges of the cell or cube that positions fill; ``None`` for positions given by coordinates.
+        disorder: largest random displacement along each axis.
+        frozen: mask of the particles that do not move, (N,) booleans.
+    """
+
+    places: Places
+    random: RandomPlaces | None
+    frame: Frame | None
+    disorder: Formula
+    frozen: np.ndarray
+
+    def start(self, params: Params, key: jax.Array) -> jax.Array:
+        """Return the starting positions, (N, d)."""
+        disorder = self.disorder.number(params)
+        shift_key = key
+        if self.random is not None:
+            assert self.frame is not None  # random places fill something
+            shift_key = jax.random.fold_in(key, 1)
+            home = carried(self.random.draw(key, disorder.dtype), self.frame(params))
+        else:
+            home = self.standing(params)
+        home = home.astype(disorder.dtype)
+        if self.disorder.expression.syntax.text in ("0", "0.0"):
+            return home
+        shift = jax.random.uniform(shift_key, home.shape, home.dtype, minval=-1, maxval=1)
+        return home + disorder * jnp.where(jnp.asarray(self.frozen)[:, None], 0, shift)
+
+    def sample(self, params: Params, seed: int = 0) -> jax.Array:
+        """Return typical starting positions that do not depend on the key, (N, d)."""
+        if self.random is None:
+            return self.standing(params)
+        assert self.frame is not None  # random places fill something
+        fractions = np.random.default_rng(seed).uniform(size=(len(self.frozen), len(self.random.frame)))
+        return carried(jnp.asarray(fractions - 0.5 * self.random.is_ball), self.frame(params))
+
+    def standing(self, params: Params) -> jax.Array:
+        """Return positions that do not depend on the key, (N, d)."""
+        if self.places.at is not None:
+            return self.places.at(params)
+        assert self.frame is not None and self.places.fractions is not None  # or they would have no place
+        frame = self.frame(params)
+        return carried(jnp.asarray(self.places.fractions, frame.dtype), frame)
+
+    def spacing(self, params: Params, count: int, dimension: int) -> jax.Array:
+        """Return the typical distance of neighbors."""
+        frame = self.places.own if self.frame is None else self.frame
+        if frame is not None:
+            volume = jnp.abs(spaces.determinant(spaces.lattice_vectors(frame(params))))
+            return (volume / count) ** (1 / dimension)
+        if self.places.nearest is not None:
+            return jnp.asarray(self.places.nearest, precision_of(params))
+        assert self.places.at is not None  # the only other way
+        position = self.places.at(params)
+        apart = jnp.sum((position[:, None] - position[None, :]) ** 2, axis=-1)
+        apart = jnp.where(jnp.eye(count, dtype=bool), jnp.inf, apart)
+        nearest = jnp.mean(jnp.sqrt(jnp.min(apart, axis=1)))
+        return jnp.where(jnp.isfinite(nearest) & (nearest > 0), nearest, 1)
+
+
+def placing_of(
+    settings: Settings,
+    places: Places,
+    particles: Particles,
+    cell: SystemCell,
+    names: Names,
+    params: Params,
+    fields: Sequence[Field],
+) -> Placing:
+    """Return the starting positions of a system's particles.
+
+    Args:
+        settings: settings of the start.
+        places: sites of a lattice or structure, or given positions; unused for random ones.
+        particles: the particles.
+        cell: cell of the system.
+        names: names that formulas may use.
+        params: default parameters, for which random positions are drawn.
+        fields: external energies and walls; random positions keep away from the walls.
+
+    Raises:
+        UserError: if the region of random positions is not given, or given twice.
+    """
+    disorder = names.number(settings["disorder"])
+    if places.count is not None:
+        frame = None if places.at is not None else cell.frame
+        return Placing(places, None, frame, disorder, particles.frozen)
+    radius = settings["radius"]
+    if radius is not None and cell.frame is not None:
+        raise settings.refuse("radius", "and the cell both bound random positions; leave one out")
+    if radius is None and cell.frame is None:
+        raise UserError(
+            "start.radius is missing; in free space random positions lie in a ball: give its radius, or a cell"
+        )
+    frame = cell.frame if radius is None else _cube(names.number(radius), cell.dimension)
+    assert frame is not None  # one of the two was given
+    random = RandomPlaces(
+        separation=settings["separation"],
+        diameter=np.asarray(particles.of_each("diameter", params), np.float64),
+        frame=np.asarray(frame(params), np.float64),
+        periodic=cell.periodic if radius is None else (False,) * cell.dimension,
+        is_ball=radius is not None,
+        walls=tuple(_distance_from(field, params) for field in fields if field.distance is not None),
+    )
+    return Placing(places, random, frame, disorder, particles.frozen)
+
+
+def _distance_from(field: Field, params: Params) -> Callable[[tuple[jax.Array, ...]], jax.Array]:
+    """Return the distance from a wall at the start, infinite for particles on which it does not act."""
+
+    def away(columns: tuple[jax.Array, ...]) -> jax.Array:
+        assert field.distance is not None  # only walls have one
+        now = {**params, TIME: jnp.zeros((), columns[0].dtype)} if field.takes_time else params
+        return jnp.where(jnp.asarray(field.on), field.distance(columns, now), jnp.inf)
+
+    return away
+
+
+def _cube(radius: Formula, dimension: int) -> Frame:
+    return lambda params: jnp.broadcast_to(2 * radius.number(params), (dimension,))
+
+
+def list_capacity(
+    placing: Placing, particles: Particles, cell: SystemCell, params: Params, reach: float, *, shrinks: bool
+) -> int:
+    """Return the neighbors within a distance for which a list has capacity at first; it grows when a run needs more.
+
+    Args:
+        placing: starting positions.
+        particles: the particles.
+        cell: cell of the system, which repeats along all axes.
+        params: default parameters.
+        reach: distance up to which neighbors are listed.
+        shrinks: whether the cell relaxes and may get smaller.
+    """
+    dimension = cell.dimension
+    ball = math.pi if dimension == 2 else 4 / 3 * math.pi
+    mean = ball * (reach / float(placing.spacing(params, particles.count, dimension))) ** dimension
+    overlaps = placing.random is not None and not placing.random.separation
+    most = mean + DEVIATIONS * math.sqrt(mean) if overlaps else (SHRINKING if shrinks else SEPARATED) * mean + FEW
+    # A multiple of the columns that the pair sums take per turn.
+    return FEWEST_COLUMNS * math.ceil(most / FEWEST_COLUMNS)

@@ -1,0 +1,209 @@
+"""Interface of a method of molecular dynamics, its common keywords, and the test of its time step."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Arrays, Params, as_arrays
+from simkit.errors import UserError
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.spaces import Cell
+
+
+@pytree
+class Freedom:
+    """Degrees of freedom of the velocities, determined at the start.
+
+    Attributes:
+        count: degrees of freedom of the thermal motion: d for each particle that is not frozen, less one for each
+            component of the total momentum that is conserved; scalar.
+        conserved: projection onto the directions along which the total momentum is conserved, (d, d), as from
+            `simkit.molecular.dynamics.measures.conserved_directions`; ``None`` where its motion counts as thermal.
+    """
+
+    count: jax.Array
+    conserved: jax.Array | None
+
+
+@pytree
+class DynamicsState:
+    """State of molecular dynamics.
+
+    Attributes:
+        iteration: int32, time steps since the start.
+        position: length, (N, d); never wrapped into the cell, so that displacements can be measured.
+        velocity: length / time, (N, d).
+        force: at the position, (N, d), with the params of the step before; zero on frozen particles.
+        neighbors: neighbor data of the interaction, current at the position.
+        bath: data of the method: the seed of a stochastic one, the variables of a thermostat.
+        freedom: degrees of freedom of the velocities.
+        cell: as for `simkit.molecular.spaces.of_cell`, if the method moves the cell; otherwise ``None``, and the cell
+            is that of the params.
+        unresolved: whether any step was too long for its forces, bool; see `simkit.molecular.dynamics.method`.
+    """
+
+    iteration: jax.Array
+    position: jax.Array
+    velocity: jax.Array
+    force: jax.Array
+    neighbors: Any
+    bath: Any
+    freedom: Freedom
+    cell: Cell = None
+    unresolved: Any = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluate:
+    """Evaluation of forces within one time step: ``evaluate(position, neighbors)``.
+
+    Attributes:
+        interaction: energy of the particles.
+        params: of the interaction.
+        cell: at the beginning of the step.
+        frozen: which particles do not move, (N, 1) booleans, or ``None``.
+        position: at the beginning of the step, where frozen particles stay; (N, d).
+    """
+
+    interaction: Interaction
+    params: Params
+    cell: Cell
+    frozen: jax.Array | None
+    position: jax.Array
+
+    def __call__(self, position: jax.Array, neighbors: Any, cell: Cell = None) -> tuple[jax.Array, Any]:
+        """Return the force, (N, d), and the neighbors refreshed at these positions.
+
+        Args:
+            position: (N, d).
+            neighbors: of any earlier positions.
+            cell: ``None`` for the cell at the beginning of the step.
+        """
+        cell = self.cell if cell is None else cell
+        if self.frozen is not None:
+            position = jnp.where(self.frozen, self.position, position)
+        neighbors = self.interaction.refresh(neighbors, position, cell, self.params)
+        force = self.interaction.force(position, cell, self.params, neighbors)
+        return force if self.frozen is None else jnp.where(self.frozen, 0, force), neighbors
+
+    def stress(self, position: jax.Array, neighbors: Any) -> tuple[jax.Array, Any]:
+        """Return the stress, (d, d), in the cell at the beginning of the step, and the refreshed neighbors.
+
+        Args:
+            position: (N, d).
+            neighbors: of any earlier positions.
+        """
+        neighbors = self.interaction.refresh(neighbors, position, self.cell, self.params)
+        return self.interaction.stress(position, self.cell, self.params, neighbors), neighbors
+
+
+class Method(NamedTuple):
+    """Method that advances positions and velocities by one time step.
+
+    Most are made by `simkit.molecular.dynamics.splitting.splitting` from a thermostat and a barostat.
+
+    Attributes:
+        start: ``(params, key) -> bath``.
+        advance: ``(state, params, mass, evaluate) -> state`` one ``time_step`` later, force and neighbors included;
+            ``mass`` is a scalar or (N, 1), ``evaluate`` an `Evaluate`. The caller counts the iteration and restores
+            frozen particles.
+        received: ``bath -> energy`` taken up by the bath since the start; its sum with the energy of the particles is
+            conserved; ``None`` if the method does not compute it.
+        moves_cell: whether the method changes the ``cell`` of the state.
+    """
+
+    start: Callable[[Params, jax.Array], Any]
+    advance: Callable[[DynamicsState, Params, jax.Array, Evaluate], DynamicsState]
+    received: Callable[[Any], jax.Array] | None = None
+    moves_cell: bool = False
+
+
+type Measure = Callable[[DynamicsState, Cell, Params], Arrays]
+type Schedule = Callable[[Params, jax.Array], jax.Array]
+"""``(params, time) -> number``, such as the decreasing temperature of a bath."""
+
+
+class Options(TypedDict, total=False):
+    """Keywords of all methods of dynamics; see `motion`."""
+
+    cell: Callable[[Params], jax.Array] | None
+    mass: Callable[[Params], jax.Array] | None
+    velocity: Callable[[Params, jax.Array], jax.Array] | None
+    frozen: Sequence[bool] | np.ndarray | None
+    observe: Measure | None
+    measure: Measure | None
+    dimensions: Mapping[str, tuple[str, ...]] | None
+
+
+def check_given(params: Mapping[str, object], names: Iterable[str]) -> None:
+    """Refuse params without a required parameter.
+
+    Args:
+        params: by name.
+        names: of the required parameters.
+
+    Raises:
+        UserError: if one is missing.
+    """
+    for name in names:
+        if name not in params:
+            raise UserError(f"params lack '{name}'; there are {', '.join(sorted(params)) or 'none'}")
+
+
+def scheduled(name: str, schedule: Schedule | None, params: Mapping[str, object]) -> Schedule:
+    """Return the given schedule, or the constant schedule of the parameter of that name.
+
+    Args:
+        name: ``"temperature"`` or ``"pressure"``.
+        schedule: ``(params, time) -> number``, or ``None``.
+        params: the default parameters.
+
+    Raises:
+        UserError: if there is neither, or the schedule returns no number or reads a parameter that does not exist.
+    """
+    if schedule is None:
+        check_given(params, [name])
+        return lambda params, time: params[name]
+    try:
+        found = jax.eval_shape(lambda given: schedule(given, jnp.zeros(())), as_arrays(params))
+    except KeyError as missing:
+        raise UserError(
+            f"the schedule {name}= reads {missing}; params have {', '.join(sorted(params)) or 'none'}"
+        ) from None
+    if not hasattr(found, "shape") or found.shape != ():
+        shape = getattr(found, "shape", type(found).__name__)
+        raise UserError(f"the schedule {name}= returns {shape}; return one number of (params, time)")
+    return schedule
+
+
+# Stiffness above which forces count as unresolved, in units of 1/time_step^2. A liquid at its usual time step has
+# 0.01 and a step of 1/6 of a period 1; overlapping particles that separate beyond the cut-off in one step have 2,
+# however strong the force was; velocity Verlet is unstable from 4.
+STIFFEST = 1.0
+# Shortest displacement that is tested, relative to the largest coordinate, in units of round-off.
+LEAST_STEP = 1e3
+
+
+def is_unresolved(before: DynamicsState, after: DynamicsState, mass: jax.Array, time_step: jax.Array) -> jax.Array:
+    """Return whether the forces changed in one step by more than the time step resolves.
+
+        dt^2 |change of F/m| > |displacement|
+
+    Both are norms over all particles, dominated by those that moved farthest.
+
+    Args:
+        before: state before the step.
+        after: state after the step.
+        mass: scalar or (N, 1).
+        time_step: length of the step.
+    """
+    moved = after.position - before.position
+    change = (after.force - before.force) / mass * time_step**2
+    least = LEAST_STEP * jnp.finfo(moved.dtype).eps * jnp.max(jnp.abs(after.position))
+    squared = jnp.sum(moved**2)
+    return (jnp.sum(change**2) > STIFFEST**2 * squared) & (squared > least**2)

@@ -1,1 +1,0 @@
-"""Models of particle systems: force fields with their parameters and units."""

@@ -1,1 +1,0 @@
-"""Global minimization by basin hopping."""

@@ -1,0 +1,434 @@
+"""Page of a picture: margins, title, axes, color bar and sides of a flow, drawn once; each frame adds what moves."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.transforms import IdentityTransform
+
+from simkit.errors import UserError, nearest
+from simkit.render.color import ColorScale
+from simkit.render.figure import (
+    Box,
+    Margins,
+    Size,
+    Window,
+    canvas_of,
+    filling_scale,
+    new_figure,
+    page_for,
+    page_of,
+    resize,
+    rgb_copy,
+    scale_of,
+    tick_locator,
+)
+from simkit.render.style import (
+    COLD,
+    HOT,
+    INK,
+    MUTED,
+    PAPER,
+    WALL,
+    drawable,
+    drawing_style,
+    fit,
+    house_style,
+    shown_unit,
+    with_unit,
+)
+
+# Color of each kind of wall.
+_WALLS = {"wall": WALL, "hot": HOT, "cold": COLD}
+# Kinds of sides that are not drawn.
+_OPEN = ("inflow", "outflow", "pressure", "periodic")
+KINDS = (*_WALLS, "free_slip", *_OPEN)
+# Distance between chevrons on a moving wall and length of their points, in wall thicknesses.
+_APART, _POINT = 9.0, 0.75
+
+
+class Sides(NamedTuple):
+    """The kinds of the four sides of a window, each one of ``KINDS``."""
+
+    left: str = "periodic"
+    right: str = "periodic"
+    below: str = "periodic"
+    above: str = "periodic"
+
+    def are_walls(self) -> tuple[bool, bool, bool, bool]:
+        """Return which of the four sides are walls."""
+        return tuple(kind in _WALLS for kind in self)  # type: ignore[return-value]
+
+    def have_bands(self) -> tuple[bool, bool, bool, bool]:
+        """Return which of the four sides are drawn: as a wall, or as a dashed line at the same distance."""
+        return tuple(kind not in _OPEN for kind in self)  # type: ignore[return-value]
+
+    def of_part(self, whole: Window, part: Window) -> "Sides":
+        """Return the sides of a part of the window; ends inside the whole window are not drawn.
+
+        Args:
+            whole: the window of these sides.
+            part: a window within it.
+        """
+        triples = zip(self, whole, part, strict=True)
+        return Sides(*(kind if end == other else "periodic" for kind, end, other in triples))
+
+
+def read_sides(coordinates: Mapping[str, np.ndarray]) -> Sides:
+    """Return the sides of a run.
+
+    Args:
+        coordinates: with an entry ``sides``, the kinds of the left, right, lower and upper side; or with an entry
+            ``walls``, of any value, which means walls below and above; or with neither.
+
+    Raises:
+        UserError: if there are not four kinds, or one is unknown.
+    """
+    if "sides" not in coordinates:
+        return Sides(below="wall", above="wall") if "walls" in coordinates else Sides()
+    kinds = [str(kind) for kind in np.ravel(coordinates["sides"])]
+    if len(kinds) != 4:
+        raise UserError(f"coordinate 'sides' has {len(kinds)} entries; give the left, right, lower and upper side")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise UserError(f"side '{kind}' is unknown{nearest(kind, list(KINDS))}")
+    return Sides(*kinds)
+
+
+def draw_sides(figure: Figure, box: Box, band: int, sides: Sides, motion: np.ndarray) -> None:
+    """Draw the sides of a window just outside it: bands for walls, dashed lines for free slip.
+
+    Args:
+        figure: the figure.
+        box: pixels of the window.
+        band: thickness of walls in pixels.
+        sides: kinds of the sides.
+        motion: tangential velocity (4,) of the sides; chevrons on moving walls point in its direction.
+    """
+    left, right, _, _ = (band * solid for solid in sides.are_walls())
+    top, end = box.bottom + box.height, box.left + box.width
+    # Walls below and above extend around the corners.
+    start, length = box.left - left, box.width + left + right
+    bands = (
+        (box.left - band, box.bottom, band, box.height),
+        (end, box.bottom, band, box.height),
+        (start, box.bottom - band, length, band),
+        (start, top, length, band),
+    )
+    for index, (kind, (x, y, width, height)) in enumerate(zip(sides, bands, strict=True)):
+        along = 1 if index < 2 else 0
+        if kind in _WALLS:
+            _add_wall(figure, Rectangle((x, y), width, height, color=_WALLS[kind], lw=0))
+            if motion[index]:
+                _add_chevrons(figure, (x, y), (width, height), along, float(np.sign(motion[index])))
+        elif kind == "free_slip":
+            middle = np.array([[x, y], [x, y]]) + np.array([[0, 0], [width, height]])
+            middle[:, 1 - along] = (x, y)[1 - along] + band / 2
+            line = LineCollection([middle], colors=MUTED, linewidths=0.9, linestyles=[(0, (6, 3))])
+            line.set_transform(IdentityTransform())
+            figure.add_artist(line)
+
+
+def _add_wall(figure: Figure, wall: Rectangle) -> None:
+    wall.set_transform(IdentityTransform())
+    figure.add_artist(wall)
+
+
+def _add_chevrons(
+    figure: Figure, corner: tuple[float, float], size: tuple[float, float], along: int, direction: float
+) -> None:
+    thickness, length = size[1 - along], size[along]
+    count = max(int(length / (_APART * thickness)), 1)
+    middles = corner[along] + length * (np.arange(count) + 0.5) / count
+    across = corner[1 - along] + thickness * np.array([0.15, 0.5, 0.85])
+    lines = np.empty((count, 3, 2))
+    lines[..., 1 - along] = across
+    lines[..., along] = middles[:, None] + direction * _POINT * thickness * np.array([-0.5, 0.5, -0.5])
+    chevrons = LineCollection(list(lines), colors=PAPER, linewidths=1.0)
+    chevrons.set_transform(IdentityTransform())
+    figure.add_artist(chevrons)
+
+
+# Lengths of the design at 640 x 360 pixels.
+_THICKNESS = 11
+_GAP = 14
+
+
+class ColorBar:
+    """A color bar at the right of a window, or below it and its labels.
+
+    Args:
+        figure: figure of the bar.
+        scale: color scale.
+        label: name of the quantity.
+        unit: unit of the quantity.
+        below: whether the bar is below the window.
+
+    Attributes:
+        axes: Matplotlib axes of the bar.
+    """
+
+    def __init__(self, figure: Figure, scale: ColorScale, label: str, unit: str, below: bool) -> None:
+        self.axes = figure.add_axes((0, 0, 1, 1))
+        self.below = below
+        self._axis = self.axes.xaxis if below else self.axes.yaxis
+        self._ticks_move = scale.levels is None
+        bar = figure.colorbar(scale.mappable(), cax=self.axes, orientation="horizontal" if below else "vertical")
+        if scale.levels is not None:
+            shown = scale.levels[:: -(-len(scale.levels) // 8)]
+            bar.set_ticks(list(shown), labels=[drawable(scale.word(level)) for level in shown])
+            self.axes.tick_params(length=0)
+        bar.minorticks_off()
+        bar.outline.set_visible(False)
+        self._label = label, unit
+        bar.set_label("", labelpad=2 if below else 5)
+
+    def place(self, window: Box, wall: int, reach: int, size: tuple[int, int], unit: float) -> None:
+        """Place the bar beside the window, with the length of the window.
+
+        Args:
+            window: pixels of the window.
+            wall: thickness of the wall at the right of the window, in pixels.
+            reach: extent of the labels below the window, in pixels.
+            size: width and height of the page in pixels.
+            unit: pixels per pixel of the design.
+        """
+        gap, thickness = round(_GAP * unit), max(round(_THICKNESS * unit), 1)
+        if self.below:
+            place = Box(window.left, window.bottom - reach - gap - thickness, window.width, thickness)
+        else:
+            place = Box(window.left + window.width + wall + gap, window.bottom, thickness, window.height)
+        length = place.width if self.below else place.height
+        self.axes.set_position(place.fractions(size))
+        if self._ticks_move:
+            self._axis.set_major_locator(tick_locator(length / unit))
+        self._axis.set_label_text(drawable(self._label_text()))
+        fit(self._axis.label, length)
+
+    def _label_text(self) -> str:
+        """Return the label with the common power of ten of the numbers, which above the bar would meet the title."""
+        label, unit = self._label
+        formatter = self._axis.get_major_formatter()
+        formatter.set_locs(self._axis.get_majorticklocs().tolist())
+        power = re.search(r"10\^\{(-?[0-9]+)\}", formatter.get_offset().replace("\N{MINUS SIGN}", "-"))
+        self._axis.offsetText.set_visible(False)
+        return with_unit(label, f"10^{power[1]} {shown_unit(unit)}".rstrip() if power else unit)
+
+
+# Lengths of the design at 640 x 360 pixels.
+_PADDING = 14
+_HEADER = 44
+_BAND = 6
+# Estimated sums of margins for header, labels and color bar, horizontal and vertical, with the bar right or below.
+_BAR_RIGHT = (150, 128)
+_BAR_BELOW = (90, 175)
+# Factor by which a bar below must enlarge the window of a page of free aspect ratio, to be preferred.
+_WIDE = 1.15
+# Range of the aspect ratio of a page whose window is stretched to fill it.
+_STRETCHED = (0.9, 3.0)
+
+
+class Sheet:
+    """A page showing a window of the plane at equal scale in x and y.
+
+    Args:
+        size: width and height of the picture in pixels; or their product, for a page of the window's aspect ratio.
+        title: title at the upper left, shortened where it does not fit.
+        stamps: time stamps at the upper right, one per frame.
+        window: part of the plane to show.
+        axis_labels: names of the two axes; ``None`` draws neither labels nor ticks.
+        bar: color scale, label and unit of the color bar, or ``None``.
+        stretch: whether to widen the window to fill the page instead of centering it.
+        sides: kinds of the sides of the window.
+        motion: tangential velocity (4,) of the sides.
+        ticks: for x and y, positions of ticks and the numbers there (n, 2); ``None`` chooses them.
+
+    Attributes:
+        size: width and height of the picture in pixels.
+        axes: Matplotlib axes in data units. Artists added before the first picture are drawn once, unless animated.
+        box: pixels of the window.
+        window: the window shown; wider than requested if ``stretch``.
+        stamp: the time stamp, a Matplotlib text.
+        bar: the color bar, or ``None``.
+    """
+
+    def __init__(
+        self,
+        size: Size,
+        title: str,
+        stamps: Sequence[str],
+        window: Window,
+        axis_labels: tuple[str, str] | None = None,
+        bar: tuple[ColorScale, str, str] | None = None,
+        stretch: bool = False,
+        sides: Sides | None = None,
+        motion: np.ndarray | None = None,
+        ticks: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
+    ) -> None:
+        self._unit = scale_of(size)
+        self._stamps = list(stamps)
+        sides = sides or Sides()
+        self._band = max(1, self._pixels(_BAND)) if any(sides.have_bands()) else 0
+        self._bands = [self._band * drawn for drawn in sides.have_bands()]
+        self._free = size if isinstance(size, int) else None
+        self.size = (640, 360) if isinstance(size, int) else size
+        with house_style():
+            self.figure = new_figure(self.size, self._unit)
+            self.axes: Axes = self.figure.add_axes((0, 0, 1, 1))
+            self.axes.set_autoscale_on(False)
+            below = not stretch and self._larger_with_bar_below(window)
+            # A single color, as of particles of one species, needs no bar.
+            if bar and bar[0].levels is not None and len(bar[0].levels) == 1:
+                bar = None
+            self.bar = ColorBar(self.figure, *bar, below=below) if bar else None
+            self._label_axes(axis_labels)
+            for axis, own in zip((self.axes.xaxis, self.axes.yaxis), ticks, strict=True):
+                if own is not None:
+                    axis.set_ticks(own[:, 0], [f"{number:.3g}".replace("-", "\N{MINUS SIGN}") for number in own[:, 1]])
+            self._write_header(title)
+            self._place(window, stretch)
+            draw_sides(self.figure, self.box, self._band, sides, np.zeros(4) if motion is None else motion)
+            self._place_header()
+
+    def picture(self, index: int, artists: Iterable[Artist] = (), pixels: np.ndarray | None = None) -> np.ndarray:
+        """Return frame ``index`` as an array (height, width, 3) of uint8.
+
+        Args:
+            index: index of the frame, for the time stamp.
+            artists: animated artists of ``axes``, drawn in this order.
+            pixels: packed colors (box height, box width) of the window, first row at the bottom.
+        """
+        page = page_of(self.figure)
+        np.copyto(page, self._background)
+        if pixels is not None:
+            top = self.size[1] - self.box.bottom - self.box.height
+            rows, columns = slice(top, top + self.box.height), slice(self.box.left, self.box.left + self.box.width)
+            page[rows, columns] = pixels[::-1, :, None].view(np.uint8)
+        with drawing_style():
+            self.stamp.set_text(self._stamps[index])
+            for artist in artists:
+                self.axes.draw_artist(artist)
+            self.figure.draw_artist(self.stamp)
+        return rgb_copy(page)
+
+    @cached_property
+    def _background(self) -> np.ndarray:
+        with house_style():
+            self.figure.canvas.draw()
+        return page_of(self.figure).copy()
+
+    def _pixels(self, length: float) -> int:
+        return round(length * self._unit)
+
+    def _larger_with_bar_below(self, window: Window) -> bool:
+        def scale(taken: tuple[int, int]) -> float:
+            across, up = (self._pixels(length) for length in taken)
+            if self._free:
+                return filling_scale(self._free, window, across, up)
+            width, height = (max(side - used, 1) for side, used in zip(self.size, (across, up), strict=True))
+            return min(width / window.width, height / window.height)
+
+        # A page of free aspect ratio is preferably wide.
+        return scale(_BAR_BELOW) > scale(_BAR_RIGHT) * (_WIDE if self._free else 1.0)
+
+    def _label_axes(self, labels: tuple[str, str] | None) -> None:
+        self.axes.spines[:].set_visible(False)
+        if labels is None:
+            self.axes.xaxis.set_major_locator(NullLocator())
+            self.axes.yaxis.set_major_locator(NullLocator())
+            return
+        self.axes.set_xlabel(drawable(labels[0]), labelpad=2)
+        self.axes.set_ylabel(drawable(labels[1]), labelpad=4)
+        for spine, band in ((self.axes.spines.left, self._bands[0]), (self.axes.spines.bottom, self._bands[2])):
+            if band:
+                spine.set_position(("outward", band * 72 / self.figure.dpi))
+
+    def _place(self, window: Window, stretch: bool) -> None:
+        """Fit the window between its labels, whose measured sizes depend on the ticks and so on the window."""
+        reach = self._pixels(40)
+        labels = [self._pixels(length) for length in (40, 56, 40)]
+        for _ in range(3):
+            margins = self._margins(labels)
+            if self._free:
+                shape = _limited(window) if stretch else window
+                self.size = page_for(self._free, shape, margins, self._unit, self._header_width())
+                resize(self.figure, self.size)
+            self.box, self.window = self._fit(margins, window, stretch)
+            self.axes.set_position(self.box.fractions(self.size))
+            self.axes.set(xlim=self.window[:2], ylim=self.window[2:])
+            for axis, length in ((self.axes.xaxis, self.box.width), (self.axes.yaxis, self.box.height)):
+                if not isinstance(axis.get_major_locator(), NullLocator | FixedLocator):
+                    axis.set_major_locator(tick_locator(length / self._unit))
+            if self.bar:
+                self.bar.place(self.box, self._bands[1], reach, self.size, self._unit)
+            reach, labels = self._measure()
+
+    def _margins(self, labels: Sequence[int]) -> Margins:
+        """Return the margins around the window.
+
+        Args:
+            labels: extents of labels and color bar to the left, right and below; walls may extend farther.
+        """
+        padding = self._pixels(_PADDING)
+        left, right, below = (padding + max(label, band) for label, band in zip(labels, self._bands[:3], strict=True))
+        return Margins(left, right, below, self._pixels(_HEADER) + self._bands[3])
+
+    def _measure(self) -> tuple[int, list[int]]:
+        """Return the extent of labels below the window, and of labels and bar to the left, right and below it."""
+        renderer = canvas_of(self.figure).get_renderer()
+        drawn = [self.axes, self.bar.axes] if self.bar else [self.axes]
+        around = (axes.get_tightbbox(renderer) for axes in drawn)
+        extents = np.array([bounds.extents for bounds in around if bounds])
+        box = self.box
+        reach = max(0, int(np.ceil(box.bottom - extents[0, 1])))
+        left, below = (np.array([box.left, box.bottom]) - extents[:, :2].min(axis=0)).tolist()
+        right = extents[:, 2].max() - box.left - box.width
+        return reach, [max(0, int(np.ceil(length))) for length in (left, right, below)]
+
+    def _fit(self, margins: Margins, window: Window, stretch: bool) -> tuple[Box, Window]:
+        room_width = max(self.size[0] - margins.left - margins.right, 1)
+        room_height = max(self.size[1] - margins.below - margins.above, 1)
+        scale = min(room_width / window.width, room_height / window.height)
+        if stretch:
+            spare = (room_width / scale - window.width) / 2
+            top = window.y_low + room_height / scale
+            shown = Window(window.x_low - spare, window.x_high + spare, window.y_low, top)
+            return Box(margins.left, margins.below, room_width, room_height), shown
+        width, height = max(round(window.width * scale), 1), max(round(window.height * scale), 1)
+        corner = margins.left + (room_width - width) // 2, margins.below + (room_height - height) // 2
+        return Box(*corner, width, height), window
+
+    def _write_header(self, title: str) -> None:
+        style = {"transform": IdentityTransform(), "va": "baseline"}
+        self.stamp = self.figure.text(0, 0, max(self._stamps, key=len), color=MUTED, size=10, **style)
+        self.stamp.set_animated(True)
+        self._heading = self.figure.text(0, 0, drawable(title), color=INK, size=12, weight="bold", **style)
+
+    def _header_width(self) -> float:
+        """Return the width of a page that title and time stamp fit on."""
+        return 4 * self._pixels(_PADDING) + sum(text.get_window_extent().width for text in (self._heading, self.stamp))
+
+    def _place_header(self) -> None:
+        width, height = self.size
+        padding = self._pixels(_PADDING)
+        baseline = height - self._pixels(_PADDING + 14)
+        # Left-aligned at the start of the longest stamp, so that a stamp that gains a digit does not move.
+        start = width - padding - int(np.ceil(self.stamp.get_window_extent().width))
+        self.stamp.set_position((start, baseline))
+        self._heading.set_position((padding, baseline))
+        fit(self._heading, start - 2 * padding)
+
+
+def _limited(window: Window) -> Window:
+    """Return a window of the same aspect ratio, limited to that of a page."""
+    low, high = _STRETCHED
+    ratio = float(np.clip(window.width / window.height, low, high))
+    return Window(0.0, ratio, 0.0, 1.0)
