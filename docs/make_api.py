@@ -1,4 +1,4 @@
-"""Write docs/api.md from the docstrings of what is public: ``make api``."""
+"""Write docs/reference/api.md from the docstrings of what is public: ``make api``."""
 
 import importlib
 import inspect
@@ -8,6 +8,7 @@ from typing import Any
 
 PACKAGES = {
     "simkit": "Run, sweep, differentiate, optimize; the record and its transformations",
+    "simkit.core": "What simulations are made of",
     "simkit.flow": "Flow",
     "simkit.flow.obstacles": "Bodies in a flow",
     "simkit.molecular": "Molecules",
@@ -23,7 +24,7 @@ HEAD = """\
 # The public surface
 
 What is listed here is public: the names that these packages export, with their arguments, results and errors as the
-docstrings say. They change only with an entry in the [changelog](../CHANGELOG.md) that says what to write instead.
+docstrings say. They change only with an entry in the [changelog](../../CHANGELOG.md) that says what to write instead.
 Every other module may be imported and read, and may change at any time. So may the bytes of results from one version
 to the next; the format of run directories has a number, and a directory of an earlier format is read, or refused in
 one line. `help(NAME)` shows the whole docstring.
@@ -33,7 +34,7 @@ This page is made from the docstrings by `make api`.
 
 
 def page() -> str:
-    """Return the text of docs/api.md."""
+    """Return the text of docs/reference/api.md."""
     sections = []
     for package, title in PACKAGES.items():
         module = importlib.import_module(package)
@@ -62,4 +63,4 @@ def _sentence(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("api.md").write_text(page())
+    (Path(__file__).with_name("reference") / "api.md").write_text(page())

@@ -1,4 +1,4 @@
-"""Write the table of docs/runtimes.md from the lines that tests/thorough/export/test_every_scenario.py writes.
+"""Write the table of docs/export.md from the lines that tests/thorough/export/test_every_scenario.py writes.
 
 ``python docs/make_runtimes.py rows.jsonl``; lines of scenarios that the file does not name stay as they are.
 """
@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).with_name("runtimes.md")
+PAGE = Path(__file__).with_name("export.md")
 BEGIN, END = "<!-- the table begins -->\n", "<!-- the table ends -->\n"
 FORMS = ("step", "trajectory", "gradient")
 HEAD = "| scenario | form | onnxruntime | nodes | jax.export |\n|---|---|---:|---:|---:|\n"

@@ -1,4 +1,4 @@
-"""Write docs/simulations.md from what the simulations declare: ``make api``."""
+"""Write docs/reference/simulations.md from what the simulations declare: ``make api``."""
 
 import inspect
 import re
@@ -31,7 +31,7 @@ NEEDS_ARGUMENTS = {
 
 
 def page() -> str:
-    """Return the text of docs/simulations.md."""
+    """Return the text of docs/reference/simulations.md."""
     names = sorted(FACTORIES)
     contents = "\n".join(f"- [`{name}`](#{name.replace('.', '')}): {_summary(name)}" for name in names)
     return "\n".join([HEAD, contents, "", *map(section, names), functions()])
@@ -43,7 +43,7 @@ def functions() -> str:
         (f"`{one.usage}`", one.doc.replace("``", "`"), "frames of a run" if one.over_frames else "")
         for one in FUNCTIONS.values()
     ]
-    head = "## Functions of expressions\n\nWhat [expressions](writing_a_scenario.md#expressions) may call.\n"
+    head = "## Functions of expressions\n\nWhat [expressions](../scenario_files.md#expressions) may call.\n"
     return f"{head}\n{_table(('function', 'meaning', 'reduces'), rows)}"
 
 
@@ -132,4 +132,4 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("simulations.md").write_text(page())
+    (Path(__file__).with_name("reference") / "simulations.md").write_text(page())

@@ -5,7 +5,7 @@ import numpy as np
 import xarray
 
 import simkit
-from simkit.core.rollout import segment
+from simkit import segment
 
 
 def flow(jit, cells=(96, 48), frames=40):

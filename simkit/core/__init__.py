@@ -1,1 +1,52 @@
-"""The simulation record and its transformations, independent of physics and files."""
+"""The simulation record and its transformations, independent of physics and files.
+
+Names are imported when they are first used, since some modules of this package are read where JAX is not needed.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simkit.core.buffers import Buffer
+    from simkit.core.converge import converge_with_growth
+    from simkit.core.estimation import controlled, standard_errors
+    from simkit.core.parts import part
+    from simkit.core.pytree import pytree
+    from simkit.core.second import hessian_vector_product
+    from simkit.core.settings import formula, number, word
+    from simkit.core.simulation import described
+
+_HOMES = {
+    "Buffer": "buffers",
+    "controlled": "estimation",
+    "converge_with_growth": "converge",
+    "described": "simulation",
+    "formula": "settings",
+    "hessian_vector_product": "second",
+    "number": "settings",
+    "part": "parts",
+    "pytree": "pytree",
+    "standard_errors": "estimation",
+    "word": "settings",
+}
+
+__all__ = [
+    "Buffer",
+    "controlled",
+    "converge_with_growth",
+    "described",
+    "formula",
+    "hessian_vector_product",
+    "number",
+    "part",
+    "pytree",
+    "standard_errors",
+    "word",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"simkit.core.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'simkit.core' has no attribute '{name}'")

@@ -401,7 +401,7 @@ def check_gradient(
         key: random key of the initial state.
         wrt: paths of parameters; a branch stands for all below it.
         mode: see `with_derivative`.
-        bounds: ``{path: (low, high)}``, where known; see `simkit.core.differences.differences`.
+        bounds: ``{path: (low, high)}``, where known; see `simkit.core.gradient.differences`.
 
     Raises:
         UserError: if a name is not a parameter.

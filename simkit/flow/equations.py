@@ -165,7 +165,7 @@ class Equations:
             ``pressure``, numbers or arrays of one layer at the centers of their faces; 0.0 for other sides, None for a
             periodic axis. Zero by default.
         force: ``(velocity, scalar, params, time) -> components`` per unit mass, numbers or arrays on the faces where
-            velocity is an unknown, see `simkit.flow.operators.open_sides.moving`; ``scalar`` is ``()`` without one.
+            velocity is an unknown, see `simkit.flow.operators.advection.moving`; ``scalar`` is ``()`` without one.
         flow_rate: ``(params, time) -> number``, the mean of the first component, kept by a uniform acceleration; or
             None.
         scalar: the scalar or scalars that the flow carries; or None.

@@ -1,19 +1,23 @@
 """Rigid bodies: contact with physical derivatives, joints, and MJCF models."""
 
+from simkit.rigid.algebra.vector import Vector, norm, vector, zeros
 from simkit.rigid.bodies.bodies import box, capsule, disk, gather, repeat, sphere, with_inertia
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
+from simkit.rigid.collision.pairs import contacts
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
-from simkit.rigid.joints.joint import Joint, hinge, slider, weld
+from simkit.rigid.joints.joint import Joint, attachment, ball, distance, hinge, slider, weld
 from simkit.rigid.joints.loads import damper, motor, servo, speed_motor, spring, torsion_damper, torsion_spring
+from simkit.rigid.joints.measures import hinge_angle
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.models.mjcf import mjcf
+from simkit.rigid.parts import PARTS
 from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.scene import Load, Scene
-from simkit.rigid.simulate import simulate
+from simkit.rigid.simulate import METHODS, simulate
 from simkit.rigid.systems.asymmetric_top import asymmetric_top
 from simkit.rigid.systems.billiards_break import billiards_break
 from simkit.rigid.systems.bouncing_ball import bouncing_ball
@@ -31,6 +35,8 @@ from simkit.rigid.systems.steered_puck import steered_puck
 from simkit.rigid.systems.system_identification import system_identification
 
 __all__ = [
+    "METHODS",
+    "PARTS",
     "Compliant",
     "Events",
     "Free",
@@ -40,17 +46,22 @@ __all__ = [
     "Load",
     "Motion",
     "Scene",
+    "Vector",
     "Wrench",
     "applied",
     "asymmetric_top",
+    "attachment",
+    "ball",
     "billiards_break",
     "bouncing_ball",
     "box",
     "box_stack",
     "capsule",
     "compliant_bounce",
+    "contacts",
     "damper",
     "disk",
+    "distance",
     "double_pendulum",
     "falling_pile",
     "floor",
@@ -60,10 +71,12 @@ __all__ = [
     "gravity",
     "heavy_top",
     "hinge",
+    "hinge_angle",
     "mjcf",
     "motion_of",
     "motor",
     "newtons_cradle",
+    "norm",
     "plane",
     "projectile",
     "repeat",
@@ -79,6 +92,8 @@ __all__ = [
     "system_identification",
     "torsion_damper",
     "torsion_spring",
+    "vector",
     "weld",
     "with_inertia",
+    "zeros",
 ]

@@ -76,7 +76,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
     """Return the scenario of a simulation, and the values of its parameters.
 
     Every diagnostic is an objective, its value at the end of the run. Frames are drawn by the view that fits the names
-    of the observed arrays (`simkit.scenario.likely_view.likely_view`).
+    of the observed arrays (`simkit.scenario.made_in_python.likely_view`).
 
     Args:
         simulation: any.

@@ -19,6 +19,6 @@ def program(name):
 
 
 def check_section(name):
-    """Assert that docs/simulations.md has the declarations of a simulation."""
+    """Assert that docs/reference/simulations.md has the declarations of a simulation."""
     section = program("make_simulations").section(name)
-    assert section in (DOCS / "simulations.md").read_text(encoding="utf-8"), "write it again: make api"
+    assert section in (DOCS / "reference" / "simulations.md").read_text(encoding="utf-8"), "write it again: make api"

@@ -11,7 +11,7 @@ from simkit.scenario.catalog import find_scenario
 from simkit.scenario.scenario import make
 from tests.docs.pages import REPOSITORY
 
-PAGE = (REPOSITORY / "docs" / "systems_in_python.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
 SYSTEMS = dict(re.findall(r"^`(\w+)`, in .*?^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
 
 

@@ -1,4 +1,4 @@
-"""The generated pages, docs/api.md and docs/simulations.md, equal docstrings and declarations."""
+"""The generated pages, docs/reference/api.md and docs/reference/simulations.md, equal docstrings and declarations."""
 
 from simkit.scenario.registry import FACTORIES
 from tests.docs.generated import DOCS, check_section, program
@@ -7,7 +7,7 @@ from tests.every import every
 
 def test_the_page_of_the_public_surface_equals_the_docstrings():
     page = program("make_api").page()
-    assert page == (DOCS / "api.md").read_text(), "write it again: make api"
+    assert page == (DOCS / "reference" / "api.md").read_text(), "write it again: make api"
 
 
 @every("name", ("flow.kolmogorov_turbulence", "molecular.basin_hopping", "rigid.bouncing_ball"))
@@ -16,10 +16,10 @@ def test_the_page_of_simulations_equals_their_declarations(name):
 
 
 def test_the_page_of_simulations_has_no_other_section():
-    lines = (DOCS / "simulations.md").read_text().splitlines()
+    lines = (DOCS / "reference" / "simulations.md").read_text().splitlines()
     assert [line[3:] for line in lines if line.startswith("## ")] == [*sorted(FACTORIES), "Functions of expressions"]
 
 
 def test_the_functions_of_expressions_equal_their_declarations():
     functions = program("make_simulations").functions()
-    assert functions in (DOCS / "simulations.md").read_text(), "write it again: make api"
+    assert functions in (DOCS / "reference" / "simulations.md").read_text(), "write it again: make api"

@@ -65,7 +65,7 @@ def test_the_table_of_checked_numbers_equals_the_scenario_files():
 
 
 def test_every_key_of_a_scenario_file_is_explained():
-    text = (REPOSITORY / "docs" / "writing_a_scenario.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs" / "scenario_files.md").read_text(encoding="utf-8")
     keys = {
         *catalog.KEYS,
         *catalog.PARAMETER_KEYS,

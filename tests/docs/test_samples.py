@@ -6,7 +6,7 @@ SAMPLES = REPOSITORY / "docs" / "samples"
 
 
 def test_the_page_shows_the_programs_unchanged():
-    page = blocks(REPOSITORY / "docs" / "samples.md")
+    page = blocks(REPOSITORY / "docs" / "export.md")
     shown = {block.file: block.text.partition("\n")[2] for block in page if block.file}
     assert shown == {path.name: path.read_text(encoding="utf-8") for path in SAMPLES.glob("*.py")}
 

@@ -51,7 +51,7 @@ def growth_rate(cells, stretching, wall_slope):
     return np.linalg.eigvals(np.linalg.solve(weighted @ own.T, weighted @ changes.T)).real.max()
 
 
-# The errors of a second-order scheme with 2 or 7 cells in a wall layer 0.03 thick; those of docs/flow_validation.md.
+# The errors of a second-order scheme with 2 or 7 cells in a wall layer 0.03 thick; those of docs/flow.md.
 @pytest.mark.parametrize(
     ("stretching", "wall_slope", "error"),
     [(0.0, "symmetric", -0.101), (0.0, "parabola", -0.471), (2.0, "symmetric", -0.048), (2.0, "parabola", -0.061)],

@@ -49,7 +49,7 @@ class Domain:
     Poiseuille flow on equal cells, where the symmetric slope leaves an error of h^2/4, and is the better one for steady
     flow, oscillating layers and heat. With the symmetric slope friction is self-adjoint: it takes from the energy the
     sum of the squares of all slopes, whatever the flow. That is the better one for small waves that live from the
-    balance of energy, such as those of Tollmien and Schlichting. See docs/flow_validation.md.
+    balance of energy, such as those of Tollmien and Schlichting. See docs/flow.md.
 
     Attributes:
         grid: the grid.

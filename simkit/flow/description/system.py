@@ -55,9 +55,9 @@ def system(
         du/dt + div(u u) = -grad(p) + 2 div(viscosity S) + force,    div(u) = 0
         dc/dt + div(u c) = diffusivity laplacian(c) + source,        for each scalar c
 
-    Numbers may be formulas, see docs/compose.md; they take the parameters, ``derived`` values, the coordinates x, y
-    and z, and where they are evaluated during the run ``time``, the velocity ``u``, ``v`` and ``w`` and the scalars by
-    name. Every parameter may be swept and differentiated.
+    Numbers may be formulas, see docs/scenario_files.md; they take the parameters, ``derived`` values, the coordinates
+    x, y and z, and where they are evaluated during the run ``time``, the velocity ``u``, ``v`` and ``w`` and the
+    scalars by name. Every parameter may be swept and differentiated.
 
     Args:
         axes: x, y and, in space, z: cells, ends and sides of each.

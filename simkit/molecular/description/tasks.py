@@ -35,7 +35,7 @@ FIELDS_IN_A_CELL = (
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """Particles, interactions and starting positions; see `simkit.molecular.composed.system.system`.
+    """Particles, interactions and starting positions; see `simkit.molecular.description.system.system`.
 
     Attributes:
         params: the default parameters.

@@ -292,7 +292,7 @@ def relaxation(
     ``stress + pressure`` does, in the frame of the undeformed cell. It has stalled when neither the largest force nor,
     if the minimizer is monotone, the energy fell within its ``patience``, limited by round-off. The implicit derivative
     of the relaxed state excludes rigid motions without a restoring force
-    (`simkit.molecular.relaxation.zero_modes.zero_modes`): all of them in free space, fewer in an external field.
+    (`simkit.molecular.relaxation.equilibrium.zero_modes`): all of them in free space, fewer in an external field.
 
     Args:
         interaction: energy of the particles.

@@ -256,7 +256,7 @@ class BasinHoppingState:
 
 @dataclasses.dataclass(frozen=True)
 class BasinHopping:
-    """Parts of a basin-hopping search; see `simkit.molecular.search.basin_hopping.basin_hopping`.
+    """Parts of a basin-hopping search; see `simkit.molecular.systems.basin_hopping.basin_hopping`.
 
     Attributes:
         model: the cluster.

@@ -22,7 +22,7 @@ from simkit.rigid.integrators import integrator_named
 from simkit.rigid.parts import FRICTION, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Setting
 
-# Substeps that a contact must last for its derivative to be right within a few percent (docs/rigid_compliant.md).
+# Substeps that a contact must last for its derivative to be right within a few percent (docs/rigid_contact.md).
 FEWEST_STEPS = 20
 
 

@@ -1,7 +1,7 @@
 """Every shipped scenario as a program of ONNX and StableHLO: its step, its trajectory, its objective's gradient.
 
 ``SIMKIT_RUNTIMES=rows.jsonl pytest tests/thorough/export/test_every_scenario.py`` also appends a line for each to a
-file, of which ``docs/make_runtimes.py`` makes the table of docs/runtimes.md.
+file, of which ``docs/make_runtimes.py`` makes the table of docs/export.md.
 """
 
 import json

@@ -32,7 +32,7 @@ def test_walkers_from_random_starts_find_the_double_icosahedron_of_19_atoms(x64)
     assert found.success_rate >= 11 / 16
 
 
-# Rates measured: docs/global_minima.md. Each bound is missed with probability below 1e-3 where they hold.
+# Rates measured: docs/search_and_design.md. Each bound is missed with probability below 1e-3 where they hold.
 @pytest.mark.parametrize(
     ("particles", "potential", "hops", "walkers", "steps", "least"),
     [

@@ -1,6 +1,6 @@
 """Mistakes in the sizes of bodies held by an immersed boundary."""
 
-from tests.flow.composed import test_mistakes as quick
+from tests.flow.description import test_mistakes as quick
 from tests.flow.flows import over
 
 

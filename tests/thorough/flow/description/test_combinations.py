@@ -10,7 +10,7 @@ from simkit import flow
 from simkit.flow.diagnosis.measures import mean_velocity
 from simkit.flow.operators.differences import divergence
 from simkit.flow.scalar import mean_scalar
-from tests.flow.composed.test_combinations import BODIES, carrying
+from tests.flow.description.test_combinations import BODIES, carrying
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import simkit
-from tests.molecular.composed.test_parts import DYNAMICS, RELAXATION, package, written  # noqa: F401
+from tests.molecular.description.test_parts import DYNAMICS, RELAXATION, package, written  # noqa: F401
 
 
 def test_files_with_parts_of_another_package_run(x64, tmp_path):

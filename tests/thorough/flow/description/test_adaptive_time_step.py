@@ -11,8 +11,8 @@ import pytest
 from simkit import flow
 from simkit.errors import UserError
 from simkit.flow.diagnosis.measures import crossing_rate
-from tests.flow.composed.test_adaptive_time_step import AROUND, KEY, ROOM, begun
-from tests.thorough.flow.composed.test_combinations import domain_of
+from tests.flow.description.test_adaptive_time_step import AROUND, KEY, ROOM, begun
+from tests.thorough.flow.description.test_combinations import domain_of
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from tests.flow.composed.test_parts_of_sides import SLOT, layer
+from tests.flow.description.test_parts_of_sides import SLOT, layer
 
 pytestmark = pytest.mark.usefixtures("x64")
 
