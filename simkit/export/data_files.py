@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit import __version__
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, argument, nearest
 from simkit.export.replacing import check_replaceable
 from simkit.jobs.runs import Outcome
 from simkit.jobs.sweep_results import RESULT, blocks_of
@@ -56,9 +56,13 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
         raise UserError(f"'{to}' is not a format{nearest(str(to), tuple(ENDINGS))}")
     path = Path(path)
     if path.name == RESULT and (path.parent / "manifest.json").exists():
-        raise UserError(f"{path} is the result of a sweep, which no export replaces; choose another file with output=")
+        raise UserError(
+            f"{path} is the result of a sweep, which no export replaces; choose another file with {argument('output')}"
+        )
     if other := next((name for name, ending in ENDINGS.items() if name != to and path.suffix == ending), None):
-        raise UserError(f"{path} has the ending of {other}, and {to} is asked for; choose another with output=")
+        raise UserError(
+            f"{path} has the ending of {other}, and {to} is asked for; choose another with {argument('output')}"
+        )
     check_replaceable(path, overwrite, MARKS.get(to, ()), is_earlier=lambda content: _is_earlier(content, to, result))
     if (package := NEEDS.get(to)) is not None:
         try:
@@ -141,7 +145,9 @@ def _write_whole(path: Path, write: Callable[[Path], None]) -> None:
         _remove(path)
         temporary.rename(path)
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}; choose another with output=") from None
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}; choose another with {argument('output')}"
+        ) from None
     finally:
         _remove(temporary)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from simkit.errors import UserError
+from simkit.errors import UserError, argument
 
 # Bytes at the beginning and the end of a file in which exports are recognized.
 ENDS = 2**20
@@ -32,21 +32,32 @@ def check_replaceable(
         return
     if not overwrite:
         raise UserError(
-            f"{path} exists; choose another {'folder' if marks else 'file'} with output=, remove it, or pass "
-            "overwrite=True to replace it"
+            f"{path} exists; choose another {'folder' if marks else 'file'} with "
+            f"{argument('output')}, remove it, or pass "
+            f"{argument('overwrite', 'True')} to replace it"
         )
     if not marks:
         if path.is_symlink() or not path.is_file():
-            raise UserError(f"{path} is not a file, and overwrite=True replaces a file; choose another with output=")
+            raise UserError(
+                f"{path} is not a file, and {argument('overwrite', 'True')} replaces a file; choose another with "
+                f"{argument('output')}"
+            )
         if not is_earlier(_ends(path)):
-            raise UserError(f"{path} is no earlier export that overwrite=True replaces; choose another with output=")
+            raise UserError(
+                f"{path} is no earlier export that {argument('overwrite', 'True')} replaces; choose another with "
+                f"{argument('output')}"
+            )
         return
     if path.is_symlink() or not any((path / mark).is_file() for mark in marks):
-        raise UserError(f"{path} holds no earlier export that overwrite=True replaces; choose another with output=")
+        raise UserError(
+            f"{path} holds no earlier export that {argument('overwrite', 'True')} replaces; choose another with "
+            f"{argument('output')}"
+        )
     if others := sorted(inner.name for inner in path.iterdir() if not is_own(inner.name)):
         raise UserError(
-            f"{path} holds files that no export wrote ({', '.join(others[:3])}), which overwrite=True would delete; "
-            "move them, or choose another folder with output="
+            f"{path} holds files that no export wrote ({', '.join(others[:3])}), which "
+            f"{argument('overwrite', 'True')} would delete; "
+            f"move them, or choose another folder with {argument('output')}"
         )
 
 

@@ -13,7 +13,7 @@ from simkit.core.pytree import size_in_bytes
 from simkit.engine import memory
 from simkit.engine.lanes import default_lanes
 from simkit.engine.memory import SHARE, format_bytes, frame_bytes
-from simkit.errors import UserError
+from simkit.errors import UserError, argument
 from simkit.jobs.chunks import cores_for_chunks, devices_of_members, member_plan, member_sharding
 from simkit.jobs.executors.executor import Executor
 from simkit.jobs.job import Prepared, check_disk
@@ -140,7 +140,8 @@ class Sizes:
         if chunk is not None:
             raise UserError(
                 f"a chunk of {chunk} members needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
-                f"pass a smaller chunk= (about {max(chunk * limit // need, 1)}) or a larger memory="
+                f"pass a smaller {argument('chunk')} (about {max(chunk * limit // need, 1)}) or a larger "
+                f"{argument('memory')}"
             )
         fitting = self._even(max(wanted * limit // need, 1))
         while fitting > 1 and self.needed(fitting, compiled=compiled) > limit:
@@ -159,10 +160,12 @@ class Sizes:
         if not self.sweep.in_one_file or self.results <= free:
             return
         diagnosed = dataclasses.replace(self, sweep=dataclasses.replace(self.sweep, final_frames=False)).results
-        remedy = "pass final_frames=False to keep the diagnostics only, or " if diagnosed <= free else ""
+        remedy = (
+            f"pass {argument('final_frames', 'False')} to keep the diagnostics only, or " if diagnosed <= free else ""
+        )
         raise UserError(
             f"the results of {self.sweep.members} members need {format_bytes(self.results)} and {format_bytes(free)} "
-            f"are free; {remedy}give output= to keep them on disk, or sweep fewer values"
+            f"are free; {remedy}give {argument('output')} to keep them on disk, or sweep fewer values"
         )
 
     def _shapes(self, members: int) -> tuple[Any, Any]:
@@ -187,5 +190,5 @@ def _check_member(need: int, limit: int) -> None:
     if need > limit:
         raise UserError(
             f"one member needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
-            "pass a larger memory= or make the simulation smaller"
+            f"pass a larger {argument('memory')} or make the simulation smaller"
         )

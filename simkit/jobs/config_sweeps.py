@@ -19,7 +19,7 @@ import numpy as np
 import xarray
 
 from simkit.engine.memory import shapes_of
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError, argument, one_line
 from simkit.jobs.chunk_size import Sizes, most_in_one_file
 from simkit.jobs.job import Prepared, StoredProgress, begin, proceed
 from simkit.jobs.reporting import Report, Warn
@@ -150,7 +150,8 @@ class ConfigSweep(SweepJob):
             if different and output is None and self.final_frames:
                 raise UserError(
                     f"{words}: '{different[0]}' has other axes than with {named[0][0]}; "
-                    "give output= to store each with its configuration, or final_frames=False"
+                    f"give {argument('output')} to store each with its configuration, or "
+                    f"{argument('final_frames', 'False')}"
                 )
         return dataclasses.replace(self, in_one_file=output is None or kept <= most_in_one_file(self.memory))
 

@@ -20,7 +20,7 @@ from simkit.core.precision import precision
 from simkit.core.simulation import draws
 from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
 from simkit.engine.memory import format_bytes, memory_in_bytes
-from simkit.errors import UserError, closest, nearest
+from simkit.errors import UserError, argument, closest, nearest
 from simkit.jobs.points import check_counts
 from simkit.scenario.build import build
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
@@ -110,7 +110,10 @@ def remedy_for(error: "NoRoomError") -> str:
     Args:
         error: of its compilation.
     """
-    return "pass a larger memory=" + ', or mode="forward" for few parameters' * error.holds_states
+    return (
+        f"pass a larger {argument('memory')}"
+        + f", or {argument('mode', '"forward"')} for few parameters" * error.holds_states
+    )
 
 
 def memory_message(scenario: Scenario, needed: int, limit: int, remedy: str) -> str:
@@ -364,16 +367,16 @@ def differentiate_mean(
     """
     check_counts(scenario, seeds, None)
     if seeds < 2:
-        raise UserError(f"seeds = {seeds} leaves no mean; give at least 2, or leave seeds= out")
+        raise UserError(f"seeds = {seeds} leaves no mean; give at least 2, or leave {argument('seeds')} out")
     if group and seeds % group.count:
         raise UserError(f"{group.count} processes do not divide seeds = {seeds}; give a multiple")
     if group and memory is not None:
-        raise UserError("memory= is for one process; leave it out, or the number of processes")
+        raise UserError(f"{argument('memory')} is for one process; leave it out, or the number of processes")
     names, limit = selected_parameters(scenario, wrt), None if memory is None else memory_in_bytes(memory)
     compiling = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
     with prepared(scenario, objective) as (function, params, _):
         if not draws(function.simulation):
-            raise UserError(f"{scenario.name} does not depend on the seed; leave seeds= out")
+            raise UserError(f"{scenario.name} does not depend on the seed; leave {argument('seeds')} out")
         keys = jax.vmap(jax.random.key)(scenario.run.seed + jnp.arange(seeds, dtype=jnp.uint32))
         if group:
             params, keys, compiling = group.whole(params), group.members(keys), _gathering(group, function)

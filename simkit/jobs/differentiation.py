@@ -11,7 +11,7 @@ import numpy as np
 import xarray
 
 from simkit.core import second
-from simkit.errors import UserError
+from simkit.errors import UserError, argument
 from simkit.jobs.derivatives import (
     Mode,
     differentiate,
@@ -174,7 +174,10 @@ def value_and_grad(
     enter("value_and_grad", scenario, values, overwrite=overwrite)
     found = load(scenario, values)
     if output is not None and seeds is not None:
-        raise UserError("output= stores the derivative of one run, not of a mean; leave it out, or leave seeds= out")
+        raise UserError(
+            f"{argument('output')} stores the derivative of one run, not of a mean; leave it out, or leave "
+            f"{argument('seeds')} out"
+        )
     if seeds is not None:
         result = differentiate_mean(found, parameter_names(wrt), objective, mode, seeds, memory)
     elif output is None:

@@ -20,7 +20,7 @@ from simkit.core.precision import precision
 from simkit.core.pytree import size_in_bytes
 from simkit.engine import memory
 from simkit.engine.memory import SHARE, format_bytes, frame_bytes, shapes_of
-from simkit.errors import UserError
+from simkit.errors import UserError, argument
 from simkit.jobs.reporting import Report, Warn, progress_of
 from simkit.scenario import checks
 from simkit.scenario.scenario import Scenario
@@ -180,7 +180,7 @@ def check_disk(needed: int, output: Path | None, remedy: str) -> None:
     if needed > free:
         raise UserError(
             f"{output} would take {format_bytes(needed)} and {format_bytes(free)} are free on its disk; "
-            f"{remedy}, or choose another disk with output="
+            f"{remedy}, or choose another disk with {argument('output')}"
         )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from simkit.core import paths
 from simkit.core.simulation import draws
 from simkit.engine.driver import Plan, plan_of
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError, argument, one_line
 from simkit.jobs.sweep_results import POINT, named
 from simkit.scenario import checks
 from simkit.scenario.overrides import read_text
@@ -318,7 +318,9 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
         if header.index(name) != index:
             raise UserError(f"{label}: column '{one_line(name, 60)}' is given twice; keep one")
         if name == "seed":
-            raise UserError(f"{label}: column 'seed' is not a parameter; give the number of seeds by seeds=")
+            raise UserError(
+                f"{label}: column 'seed' is not a parameter; give the number of seeds by {argument('seeds')}"
+            )
         if separator := next((mark for mark in (";", "\t") if mark in name), None):
             raise UserError(f"{label}: its columns are separated by {separator!r}; write commas")
         check_swept(scenario, name, f"{label}: column '{one_line(name, 60)}'")

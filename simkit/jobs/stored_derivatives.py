@@ -17,7 +17,7 @@ from simkit.core.status import Status
 from simkit.engine.backward import last_segment, number_within, plan_of_pieces
 from simkit.engine.driver import SEGMENTS, Drive, Program, final_status, plan_of, segments_of
 from simkit.engine.memory import format_bytes, memory_in_bytes
-from simkit.errors import UserError
+from simkit.errors import UserError, argument
 from simkit.jobs.derivatives import (
     EQUILIBRIUM,
     Derivative,
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from simkit.engine.driver import Program, Segment, Work
 
 
-REMEDY = "pass a larger memory="
 RESULT = "derivative.npz"
 # Names of its arrays besides those of the derivative.
 VALUE, STATUS, SLOPE = "value", "status", "derivative."
@@ -150,7 +149,9 @@ class Gradient(Job[StoredDerivative]):
             try:
                 least, fit = self._within(objective, prepared, self.memory)
             except NoRoomError as error:
-                raise UserError(memory_message(self.scenario, error.needed, self.memory, REMEDY)) from None
+                raise UserError(
+                    memory_message(self.scenario, error.needed, self.memory, f"pass a larger {argument('memory')}")
+                ) from None
         plan = plan_of(self.scenario) if objective.converges else plan_of_pieces(objective, least)
         state, frame = prepared.shapes
         # A state for each piece, and checkpoints of a state and a cotangent.
@@ -196,7 +197,7 @@ class Gradient(Job[StoredDerivative]):
     ) -> StoredDerivative:
         """Compute the derivative and store it."""
         if directory is None:
-            raise UserError("a derivative in pieces keeps its states in a folder; give output=")
+            raise UserError(f"a derivative in pieces keeps its states in a folder; give {argument('output')}")
         objective = objective_of(self.scenario, prepared.simulation, self.objective)
         compute = self._implicit if objective.converges else self._through_steps
         try:

@@ -13,7 +13,7 @@ import numpy as np
 
 from simkit.core.parameter import Numbers
 from simkit.core.simulation import Simulation
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError, argument, one_line
 from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.job import Job, StoredProgress, enter, proceed, run_to_dataset, stored
 from simkit.jobs.runs import Outcome
@@ -182,7 +182,8 @@ def with_executor(
         return job
     if not isinstance(job, SweepJob):
         raise UserError(
-            f"workers= and scheduler= distribute the members of a sweep; {job.noun} has no members; leave them out"
+            f"{argument('workers')} and "
+            f"{argument('scheduler')} distribute the members of a sweep; {job.noun} has no members; leave them out"
         )
     return dataclasses.replace(job, executor=executor_of(workers, scheduler, deadline)).checked()
 

@@ -14,7 +14,7 @@ import xarray
 
 from simkit.core.precision import precision
 from simkit.engine.memory import memory_in_bytes
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError, argument, one_line
 from simkit.jobs.chunk_size import Sizes
 from simkit.jobs.chunks import Chunks
 from simkit.jobs.config_sweeps import ConfigSweep
@@ -150,24 +150,32 @@ def planned(
         raise UserError(f"over is of type {type(over).__name__}; give {{name of a parameter: list of values}}")
     configs = {name: values for name, values in over.items() if str(name).startswith(CONFIG)}
     points = {name: values for name, values in over.items() if name not in configs}
-    given = [word for word, is_given in (("zip=True", zip), ("sample=", sample), ("table=", table)) if is_given]
+    given = [
+        word
+        for word, is_given in (
+            (f"{argument('zip', 'True')}", zip),
+            (f"{argument('sample')}", sample),
+            (f"{argument('table')}", table),
+        )
+        if is_given
+    ]
     if len(given) > 1:
         raise UserError(f"{given[0]} and {given[1]} are two ways to make points; give one of them")
     if sample is not None and members is None:
-        raise UserError("sample= needs the number of points; give members= too")
+        raise UserError(f"{argument('sample')} needs the number of points; give {argument('members')} too")
     if sample is None and members is not None:
-        remedy = "leave it out" if given else "give sample= too, or leave it out"
-        raise UserError(f"members= is the number of points of a sample; {remedy}")
+        remedy = "leave it out" if given else f"give {argument('sample')} too, or leave it out"
+        raise UserError(f"{argument('members')} is the number of points of a sample; {remedy}")
     origin = ""
     if sample is not None and members is not None:
         points, origin = sampled(scenario, points, sample, members)
     elif table is not None:
         if points:
-            raise UserError(f"table= gives all points; make '{next(iter(points))}' of over a column of it")
+            raise UserError(f"{argument('table')} gives all points; make '{next(iter(points))}' of over a column of it")
         points, origin = tabulated(scenario, table)
     elif zip and len(points) < 2:
         raise UserError(
-            "zip=True pairs the values of several parameters; give at least 2 parameters"
+            f"{argument('zip', 'True')} pairs the values of several parameters; give at least 2 parameters"
             + (", besides config keys, which are combined with every pair" if configs else "")
         )
     _check_unset(scenario, (*configs, *(f"params.{name}" for name in points)), overrides)
@@ -268,7 +276,7 @@ def merged(
     folder, sweeps = folder_of(output), [Sweep.of(directory) for directory in opened]
     check_output(folder, overwrite=overwrite)
     if folder.resolve() in [directory.path.resolve() for directory in opened]:
-        raise UserError(f"{folder} is one of the sweeps that are merged; choose another with output=")
+        raise UserError(f"{folder} is one of the sweeps that are merged; choose another with {argument('output')}")
     whole, sources = joined(opened, sweeps)
     for directory in opened:
         directory.warn_of_changes(warn)

@@ -14,7 +14,7 @@ import numpy as np
 from simkit.core.precision import precision
 from simkit.core.status import MESSAGES, Status
 from simkit.engine.driver import Drive
-from simkit.errors import UserError
+from simkit.errors import UserError, argument
 from simkit.jobs.chunk_size import Sizes
 from simkit.jobs.chunks import Chunks, member_inputs, member_plan, program_of_chunk
 from simkit.jobs.executors.executor import Executor
@@ -165,7 +165,9 @@ class SweepJob(Members, Job["xarray.Dataset"]):
             UserError: if there is none and chunks are not computed in this process.
         """
         if output is None and not self.executor.in_this_process:
-            raise UserError("workers write their results into a run directory; give output=, or leave workers out")
+            raise UserError(
+                f"workers write their results into a run directory; give {argument('output')}, or leave workers out"
+            )
 
     @classmethod
     def read(cls, directory: RunDirectory) -> "xarray.Dataset":
@@ -208,7 +210,7 @@ class Sweep(SweepJob):
         if self.scenario.made is not None and not self.executor.in_this_process:
             raise UserError(
                 f"{self.scenario.name} was made in Python, in this process, and cannot be made in others; leave out "
-                "workers= and scheduler=, or register it (docs/extending.md)"
+                f"{argument('workers')} and {argument('scheduler')}, or register it (docs/extending.md)"
             )
         return dataclasses.replace(self, over=self.points.checked(self.scenario).over)
 
@@ -217,7 +219,7 @@ class Sweep(SweepJob):
         if not new:
             return build(self.scenario)
         kept = self.members if self.final_frames else 0
-        remedy = "pass final_frames=False or sweep fewer values"
+        remedy = f"pass {argument('final_frames', 'False')} or sweep fewer values"
 
         def examine(made: "Simulation") -> None:
             check_declared_sizes(made, kept, remedy)

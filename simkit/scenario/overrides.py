@@ -12,7 +12,7 @@ from typing import Any
 
 from simkit.core import paths
 from simkit.core.parameter import Numbers
-from simkit.errors import UserError, closest, nearest, one_line
+from simkit.errors import UserError, argument, closest, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.checks import parse_value
 from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS, arguments_of, needed_arguments, takes_any
@@ -132,7 +132,7 @@ class Files:
         if not real.is_relative_to(folder):
             raise UserError(
                 f"{where}.file = {checks.show(name)} is outside the folder of the scenario; "
-                'put the file beside it, or give any file with KEY=Path("...")'
+                f"put the file beside it, or give any file with {argument('KEY', 'Path("...")')}"
             )
         if any(part.startswith(".") for part in real.relative_to(folder).parts):
             raise UserError(

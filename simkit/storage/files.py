@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
-from simkit.errors import UserError
+from simkit.errors import UserError, argument
 
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -142,7 +142,9 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror}; choose another folder with output=") from None
+        raise UserError(
+            f"cannot write {folder}: {error.strerror}; choose another folder with {argument('output')}"
+        ) from None
 
 
 def is_leftover(name: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core.parameter import UNBOUNDED, Parameter
-from simkit.errors import UserError
+from simkit.errors import UserError, argument
 from simkit.scenario import checks
 from simkit.scenario.scenario import Scenario
 from simkit.storage.files import Layout, checksum
@@ -270,7 +270,8 @@ def check_manifest(manifest: Mapping[str, Any], text: str, path: Path) -> None:
         written = "an earlier" if isinstance(found, int) and found < FORMAT else "another"
         raise UserError(
             f"{path} has format {found!r:.20}, of {written} simkit, and this one reads format {FORMAT}; "
-            "run the scenario again (overwrite=True replaces it), or read it with the simkit that wrote it"
+            f"run the scenario again ({argument('overwrite', 'True')} replaces it), or read it with the simkit that "
+            "wrote it"
         )
     if manifest.get("checksum") != checksum({k: v for k, v in manifest.items() if k != "checksum"}, text):
         raise UserError(f"{path}: its manifest.json or scenario.toml has changed; run the scenario again")
@@ -305,7 +306,7 @@ def describe_frames(frame: "Arrays") -> dict[str, Any]:
             what = "as real and imaginary parts" if "complex" in str(array.dtype) else "in another type"
             raise UserError(
                 f"{group} array '{plain}' has type {array.dtype}, which runs do not store; give it {what}, or leave "
-                "output= out"
+                f"{argument('output')} out"
             )
     return {name: [str(array.dtype), list(array.shape)] for name, array in frame.items()}
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from simkit.errors import UserError, check_characters
+from simkit.errors import UserError, argument, check_characters
 from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.made_in_python import with_simulation
 from simkit.scenario.overrides import with_values
@@ -188,7 +188,9 @@ class RunDirectory:
                 reason = error.strerror or str(error)
                 if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                     reason = "another process has just created it"
-                raise UserError(f"cannot write {path}: {reason}; choose another folder with output=") from None
+                raise UserError(
+                    f"cannot write {path}: {reason}; choose another folder with {argument('output')}"
+                ) from None
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
                 if replaced.exists() and not home.exists():
@@ -301,7 +303,7 @@ class RunDirectory:
                 # The manifest is the misplaced file: resuming would overwrite the results of another run.
                 raise UserError(
                     f"{self.path}: its manifest.json and its files are from different runs; restore the right one, "
-                    "or run the scenario again with overwrite=True"
+                    f"or run the scenario again with {argument('overwrite', 'True')}"
                 )
             remove_leftovers(self.path)
             yield
@@ -394,30 +396,40 @@ def check_output(path: Path, *, overwrite: bool) -> None:
     try:
         home = path.resolve()
         if home.exists() and not home.is_dir():
-            raise UserError(f"{path} exists and is not a folder; choose another with output=")
+            raise UserError(f"{path} exists and is not a folder; choose another with {argument('output')}")
         if home == Path.cwd():
-            raise UserError("the folder you are in cannot become a run directory; name one in it with output=")
+            raise UserError(
+                f"the folder you are in cannot become a run directory; name one in it with {argument('output')}"
+            )
         if home.is_dir() and any(home.iterdir()):
             if not _holds_run(home):
-                raise UserError(f"{path} is not empty and is not a run directory; choose another with output=")
+                raise UserError(
+                    f"{path} is not empty and is not a run directory; choose another with {argument('output')}"
+                )
             if not overwrite:
                 raise UserError(
-                    f"{path} already holds a run; pass overwrite=True to replace it, or choose another with output="
+                    f"{path} already holds a run; pass {argument('overwrite', 'True')} to replace it, or choose "
+                    f"another with {argument('output')}"
                 )
             manifest = read_json(home / "manifest.json")
             if foreign := foreign_files(home, str(manifest.get("scenario")), manifest["kind"]):
                 names = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
                 raise UserError(
-                    f"{path} holds files that no run wrote ({names}), which overwrite=True would delete; move them, "
-                    "or choose another folder with output="
+                    f"{path} holds files that no run wrote ({names}), which "
+                    f"{argument('overwrite', 'True')} would delete; move them, "
+                    f"or choose another folder with {argument('output')}"
                 )
         existing = next(parent for parent in (home, *home.parents) if parent.exists())
         if not existing.is_dir():
-            raise UserError(f"cannot write {path}: {existing} is not a folder; choose another with output=")
+            raise UserError(
+                f"cannot write {path}: {existing} is not a folder; choose another with {argument('output')}"
+            )
         if not os.access(existing, os.W_OK | os.X_OK):
-            raise UserError(f"cannot write {path}: no permission to write in {existing}; choose another with output=")
+            raise UserError(
+                f"cannot write {path}: no permission to write in {existing}; choose another with {argument('output')}"
+            )
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}; choose another with output=") from None
+        raise UserError(f"cannot write {path}: {error.strerror}; choose another with {argument('output')}") from None
 
 
 def _holds_run(folder: Path) -> bool:

@@ -1,19 +1,25 @@
-"""Errors name Python arguments, which the command line replaces by its options."""
+"""Errors name Python arguments, and the options of the command line in their place."""
 
 import pytest
 
 import simkit
 from simkit.cli.main import main
-from simkit.cli.output import _FLAGS, with_flags
-from tests.every import every
+from simkit.cli.output import option
+from simkit.errors import argument, spelled
 
 
-@every("argument", _FLAGS)
-def test_arguments_become_options_and_nothing_else_does(argument):
-    assert with_flags(f"a; pass {argument} to go on") == f"a; pass {_FLAGS[argument]} to go on"
-    assert with_flags(f"({argument})") == f"({_FLAGS[argument]})"
-    for kept in (f"no_{argument} there", f"./{argument}s/run", f"x.{argument}1"):
-        assert with_flags(kept) == kept
+def test_an_argument_is_written_as_in_python_and_as_an_option():
+    written = {
+        ("output",): ("output=", "--output"),
+        ("learning_rate",): ("learning_rate=", "--learning-rate"),
+        ("overwrite", "True"): ("overwrite=True", "--overwrite"),
+        ("mode", '"forward"'): ('mode="forward"', "--mode forward"),
+        ("batch", "16"): ("batch=16", "--batch 16"),
+        ("final_frames", "False"): ("final_frames=False", "--no-frames"),
+    }
+    assert {each: argument(*each) for each in written} == {each: told for each, (told, _) in written.items()}
+    with spelled(option):
+        assert {each: argument(*each) for each in written} == {each: told for each, (_, told) in written.items()}
 
 
 def test_a_mistake_is_reported_for_python_and_for_the_command_line(tmp_path, capsys):

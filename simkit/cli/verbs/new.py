@@ -6,7 +6,7 @@ from pathlib import Path
 
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
-from simkit.errors import UserError
+from simkit.errors import UserError, argument
 from simkit.scenario.catalog import find_scenario, parse_scenario, scenarios_of, starter_of
 from simkit.scenario.checks import identifier
 from simkit.scenario.registry import SIMULATIONS, needed_arguments
@@ -29,7 +29,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     path = arguments.output or Path(f"{identifier(arguments.name, 'NAME')}.toml")
     if path.exists() and not arguments.overwrite:
-        raise UserError(f"{path} exists; choose another name, or pass overwrite=True to replace it")
+        raise UserError(f"{path} exists; choose another name, or pass {argument('overwrite', 'True')} to replace it")
     source = arguments.source
     run = RunSettings(1000, 10, "float32", 0)
     if source in SIMULATIONS.names():

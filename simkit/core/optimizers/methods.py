@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from simkit.errors import UserError
+from simkit.errors import UserError, argument
 
 type Method = Literal["lbfgs", "adam", "levenberg_marquardt", "cma_es"]
 
@@ -27,7 +27,8 @@ def learning_rate_of(method: str, given: float | None) -> float:
     """
     if given is not None and method != "adam":
         raise UserError(
-            f'learning_rate= is for adam; {method} chooses its own steps; pass method="adam", or leave it out'
+            f"{argument('learning_rate')} is for adam; {method} chooses its own steps; pass "
+            f"{argument('method', '"adam"')}, or leave it out"
         )
     return LEARNING_RATE if given is None else given
 
@@ -48,4 +49,4 @@ def check_options(method: str, *, maximize: bool, mode: str) -> None:
             'levenberg_marquardt minimizes sums of squares, and this objective is to be maximized; pass method="lbfgs"'
         )
     if mode != "shortest" and method == "cma_es":
-        raise UserError("mode= is for methods with derivatives; cma_es uses none; leave it out")
+        raise UserError(f"{argument('mode')} is for methods with derivatives; cma_es uses none; leave it out")

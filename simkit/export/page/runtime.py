@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from simkit.core.compilation import cache_directory
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError, argument, one_line
 from simkit.storage.files import make_folder, write_bytes
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
@@ -96,7 +96,7 @@ def _fetched(folder: Path) -> Path:
     Raises:
         UserError: if npm is not installed or cannot download it.
     """
-    remedy = f"or name a folder that holds {SCRIPT} and {MACHINE} of it, as runtime= or in {VARIABLE}"
+    remedy = f"or name a folder that holds {SCRIPT} and {MACHINE} of it, as {argument('runtime')} or in {VARIABLE}"
     npm = shutil.which("npm")
     if npm is None:
         raise UserError(f"a page contains {PACKAGE}, and there is no npm to download it; install Node.js, {remedy}")

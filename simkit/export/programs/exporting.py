@@ -10,7 +10,7 @@ import numpy as np
 
 from simkit.core.precision import precision
 from simkit.core.status import Status
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, argument, nearest
 from simkit.export.programs import comparison, runtimes
 from simkit.export.programs import folder as folders
 from simkit.export.programs.comparison import check_derivative
@@ -80,7 +80,9 @@ class Request:
                 "means nothing; give 1e-5 for instance"
             )
         if self.operators is not None and self.to == "stablehlo":
-            raise UserError('a list of operators is for ONNX models; write to="onnx", or leave it out')
+            raise UserError(
+                f"a list of operators is for ONNX models; write {argument('to', '"onnx"')}, or leave it out"
+            )
 
 
 def export_program(scenario: "Scenario", folder: Path, request: Request, overwrite: bool = False) -> Report:

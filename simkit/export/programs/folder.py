@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError, argument, one_line
 from simkit.export.programs.comparison import LARGEST_TOLERANCE
 from simkit.export.programs.functions import KINDS, Port
 from simkit.export.programs.runtimes import JAXEXPORT, MLIR, ONNX, SYMBOLIC
@@ -304,7 +304,9 @@ def new_folder(folder: Path, overwrite: bool = False) -> None:
         if folder.is_dir():
             shutil.rmtree(folder)
     except OSError as error:
-        raise UserError(f"cannot replace {folder}: {error.strerror or error}; choose another with output=") from None
+        raise UserError(
+            f"cannot replace {folder}: {error.strerror or error}; choose another with {argument('output')}"
+        ) from None
     make_folder(folder)
 
 

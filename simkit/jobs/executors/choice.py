@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from simkit.errors import UserError
+from simkit.errors import UserError, argument
 from simkit.jobs.executors.dask_cluster import DaskCluster
 from simkit.jobs.executors.executor import Executor
 from simkit.jobs.executors.in_this_process import IN_THIS_PROCESS
@@ -28,10 +28,15 @@ def executor_of(workers: Any = None, scheduler: Any = None, deadline: Any = None
     """
     workers, scheduler, deadline = (checks.unwrapped(value) for value in (workers, scheduler, deadline))
     if workers is not None and scheduler is not None:
-        raise UserError("workers= are processes of this machine and scheduler= is a Dask cluster; give one of them")
+        raise UserError(
+            f"{argument('workers')} are processes of this machine and "
+            f"{argument('scheduler')} is a Dask cluster; give one of them"
+        )
     if workers is None and scheduler is None:
         if deadline is not None:
-            raise UserError("deadline= is for workers; give workers= or scheduler= as well")
+            raise UserError(
+                f"{argument('deadline')} is for workers; give {argument('workers')} or {argument('scheduler')} as well"
+            )
         return IN_THIS_PROCESS
     if deadline is None:
         deadline = DEADLINE

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from simkit.errors import argument
 from simkit.storage.run_directory import UnfinishedError
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ class Tries:
         self._failures[index] = self._failures.get(index, 0) + 1
         if self._failures[index] >= MOST_TRIES:
             raise UnfinishedError(
-                f"chunk {index} failed {MOST_TRIES} times ({reason}); pass a smaller chunk= if memory is short, then "
+                f"chunk {index} failed {MOST_TRIES} times ({reason}); pass a smaller "
+                f"{argument('chunk')} if memory is short, then "
                 "resume with",
                 self._folder,
             )
