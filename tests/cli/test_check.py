@@ -166,22 +166,6 @@ quantity = "speces"
 """
 
 
-def test_a_mistake_with_a_remedy_hides_no_other(tmp_path, capsys):
-    path = tmp_path / "mixture.toml"
-    path.write_text(MIXTURE)
-    assert main(["check", str(path), "--json"]) == 2
-    found = json.loads(capsys.readouterr().out)["mistakes"]
-    assert sorted(each["key"] for each in found) == [
-        *("config.cell.lengths[1]", "config.dynamics.method", "config.dynamics.temperature"),
-        *("config.interactions[0].energy", "config.observd", "objectives.energy.quantity"),
-        *("render.quantity", "run.steps"),
-    ]
-    # Each is the message about the file as it is written.
-    marked = {each["key"]: each["message"] for each in found}
-    assert "column 10 of 'strength/>>>rr**12'" in marked["config.interactions[0].energy"]
-    assert "'heat' is not known here" in marked["config.dynamics.temperature"]
-
-
 def test_other_verbs_report_the_first_mistake_and_the_number_of_others(check, tmp_path, capsys):
     check(("every = 2", "every = 3"), ('view = "bodies"', 'view = "body"'))
     assert main(["run", str(tmp_path / "throw.toml")]) == 2

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import sys
 from importlib.metadata import EntryPoint
@@ -13,7 +12,6 @@ import pytest
 from simkit import open_run
 from simkit.cli.main import main
 from simkit.scenario import registry
-from simkit.storage.manifest import import_failures
 from tests.every import every
 from tests.toys import PENDULUMS, SPRINGS, toys  # noqa: F401
 
@@ -211,21 +209,6 @@ def test_gallery_names_a_scenario_that_fails_and_draws_the_others(files, tmp_pat
     assert animation.read_bytes()[:4] == b"GIF8" and animation.stat().st_size < 2e6
     page = (tmp_path / "pictures/index.html").read_text()
     assert "toy_pendulums/animation.gif" in page and "broken/animation.gif" not in page
-
-
-def test_doctor_finds_packages_that_are_installed_and_cannot_be_imported(simkit, monkeypatch, tmp_path):
-    monkeypatch.setattr("simkit.storage.manifest.MODULES", {"numpy": "numpy", "ase": "ase_that_breaks"})
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    broken = tmp_path / "ase_that_breaks.py"
-    broken.write_text("print('chatter')\n")
-    assert "ase" not in " ".join(json.loads(simkit("doctor", "--json").out)["problems"])
-    broken.write_text("raise OSError('libm.so.6: no such file')")
-    ran = simkit("doctor", "--json")
-    assert ran.code == 3
-    (problem,) = json.loads(ran.out)["problems"]
-    assert problem.startswith("ase cannot be imported: OSError: libm.so.6: no such file; pip install")
-    broken.write_text("import time; time.sleep(60)")
-    assert import_failures(3.0)["ase"] == "not imported within 3 s"
 
 
 def test_a_package_that_is_missing_is_named_in_one_line(simkit, monkeypatch):

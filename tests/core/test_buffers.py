@@ -5,11 +5,8 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
-import simkit
 from simkit.core.buffers import Buffer, overflow_of
-from simkit.core.objective import Objective
 from simkit.core.pytree import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Equilibrium, Simulation
@@ -179,21 +176,3 @@ def search(capacity=2):
         ),
         sized_like=lambda state: search(state.trials.capacity),
     )
-
-
-@pytest.mark.parametrize("objective", ["last", "time_mean(last, after=1)"])
-def test_a_derivative_is_that_of_the_run_with_large_buffers(objective, x64, recwarn):
-    def timed(capacity):
-        def last(state, params):
-            return jnp.max(state.passages.times) / params["frequency"]
-
-        return swing(capacity).with_quantities(last=last)
-
-    found, expected = (
-        simkit.value_and_grad(timed(capacity), "frequency", objective=objective, steps=200) for capacity in (1, 64)
-    )
-    assert found == expected and not recwarn
-    if objective == "last":
-        small = timed(1)
-        checked = simkit.check_gradient(Objective(small, "last", 200), small.params, jax.random.key(0), "frequency")
-        assert checked.value == expected[0] and checked.verdict == {"frequency": "agrees"}

@@ -9,26 +9,11 @@ import pytest
 
 from simkit.core.averages import averaged
 from simkit.core.ensemble import ensemble
-from simkit.core.rollout import segment, trajectory
+from simkit.core.rollout import segment
 from simkit.core.status import Status, status_of
 from tests.core.toys import oscillator
 
 VALUES = {"frequency": np.array([0.5, 1.0, 2.0]), "time_step": np.array([0.01, 0.02, 0.005])}
-
-
-@pytest.mark.parametrize("over", [(), ("frequency",), ("time_step",), ("frequency", "time_step")])
-def test_an_ensemble_over_any_subset_of_params_equals_a_loop(x64, over):
-    simulation = oscillator()
-    keys = jax.random.split(jax.random.key(0), 3)
-    params = {**simulation.params, **{name: jnp.asarray(VALUES[name]) for name in over}}
-    state, frames, diagnostics = jax.jit(trajectory(ensemble(simulation, over), 50, 10))(params, keys)
-    run = jax.jit(trajectory(simulation, 50, 10))
-    for i in range(3):
-        alone = run({**simulation.params, **{name: jnp.asarray(VALUES[name][i]) for name in over}}, keys[i])
-        # Round-off of 50 steps in float64.
-        np.testing.assert_allclose(state.position[i], alone[0].position, rtol=1e-12)
-        np.testing.assert_allclose(frames["position"][:, i], alone[1]["position"], rtol=1e-12)
-        np.testing.assert_allclose(diagnostics["energy"][:, i], alone[2]["energy"], rtol=1e-12)
 
 
 def test_status_is_one_per_member_and_a_failed_member_leaves_the_others_alone():

@@ -9,7 +9,6 @@ from simkit.core.simulation import Quantity
 from simkit.errors import UserError
 from tests.core.cases import cases
 from tests.flow.plane_channel import plane_channel
-from tests.molecular.clusters import cluster
 
 UNIT = Quantity("1", "a measure")
 
@@ -22,21 +21,6 @@ def measured(simulation, **texts):
 @pytest.fixture
 def channel():
     return plane_channel((8, 6))
-
-
-@cases(
-    ("name", "message"),
-    [
-        ("u", "'u' is already a quantity or coordinate; choose another name"),
-        ("x", "'x' is already a quantity or coordinate; choose another name"),
-        ("frame", "'frame' is a name used by data sets; choose another name"),
-        ("status", "'status' is a name used by data sets; choose another name"),
-    ],
-)
-def test_a_quantity_needs_a_name_of_its_own(channel, name, message):
-    with pytest.raises(UserError) as caught:
-        measured(channel, **{name: "1 / reynolds"})
-    assert message in str(caught.value)
 
 
 @cases(
@@ -90,10 +74,3 @@ def test_after_includes_a_frame_whose_time_is_short_by_round_off(x64):
     # In float64, ten times 0.1 add up to less than 1.
     value, _ = simkit.value_and_grad(nameless(), "step", objective="smallest(time, after=1)", steps=20, every=1)
     assert value == pytest.approx(1.0)
-
-
-@cases("text", ["first(energy)", "time_mean(energy)", "final(energy) - largest(energy)"])
-def test_reductions_of_frames_are_refused_for_simulations_that_converge(text):
-    pair = cluster(particles=2)
-    with pytest.raises(UserError, match="has no meaning for a simulation that runs until it converges; use final"):
-        simkit.value_and_grad(pair, ["sigma"], objective=text, steps=500)

@@ -45,18 +45,6 @@ def decay(params, key):
     return model - 2 * jnp.exp(-0.3 * t) * jnp.cos(1.5 * t) - 0.1 * jnp.sin(7 * t)
 
 
-@pytest.mark.parametrize("mode", ["forward", "reverse"])
-def test_gradient_and_value_of_levenberg_marquardt_belong_to_the_position(mode, x64):
-    start = start_at(-1.2, 1.0)
-    squares = SumOfSquares(valley)
-    simulation = optimization(squares, start, ["x", "y"], {}, method="levenberg_marquardt", mode=mode)
-    state, _ = ended(simulation, start, 4)
-    value, gradient = jax.value_and_grad(squares)(state.position, None)
-    np.testing.assert_allclose(state.value, value, rtol=1e-12)
-    for name in "xy":
-        np.testing.assert_allclose(state.gradient[name], gradient[name], rtol=1e-9)
-
-
 def test_a_trial_that_is_not_finite_is_refused(x64):
     # The Gauss-Newton step from 0.2 leads to a negative number, of which the logarithm is NaN.
     start = start_at(4.0)

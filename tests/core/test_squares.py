@@ -26,33 +26,6 @@ def arrays():
     return jax.tree.map(jnp.asarray, (FRAMES, SERIES))
 
 
-@cases("stored", [None, [True, True, True, False, False]])
-@cases(
-    ("text", "count"),
-    [
-        ("drag**2", 1),
-        ("time_mean((drag - 1)**2)", 5),
-        ("time_mean((drag - 1)**2.0)", 5),
-        ("time_mean((drag - 1)**2, after=2)", 5),
-        ("0.5*time_sum(drag**2) + final(lift)**2/4", 6),
-        ("mean((u - 1)**2)", 12),
-        ('time_mean(mean(u[1]**2, axis="y"))', 15),
-        ('time_mean(sum(mean(u, axis="x")**2))', 15),
-        ("rms(u)**2", 12),
-        ("norm(final(u))**2 + time_rms(drag)**2", 17),
-        ("time_mean((drag*lift)**4)*2**3", 5),
-        ("final((drag - 2)**2) + 10*max(0, time_mean(drag) - 1)**2", 2),
-        ("final(rms(u))**2 + final(norm(u)**2)", 24),
-    ],
-)
-def test_sum_of_squared_residuals_is_the_expression(text, count, stored, x64):
-    expressed = measure(text, "objective", AXES, {*FRAMES, *SERIES})
-    arguments = (*arrays(), None if stored is None else jnp.asarray(stored))
-    residuals = expressed.residuals(*arguments)
-    assert residuals.shape == (count,)
-    np.testing.assert_allclose(jnp.sum(residuals**2), expressed(*arguments), rtol=1e-13)
-
-
 @cases(
     ("text", "words"),
     [

@@ -3,7 +3,6 @@
 import json
 import runpy
 import shutil
-import subprocess
 import sys
 
 import jax
@@ -19,7 +18,6 @@ from simkit.errors import UserError
 from simkit.export.programs.functions import FORMS
 from simkit.scenario.build import build
 from simkit.storage.files import read_arrays, write_arrays
-from tests.export.runs import LOGISTIC
 from tests.toys import PENDULUMS, SPRINGS, toy
 
 
@@ -86,24 +84,6 @@ def test_folder_describes_every_array(exported):
     }
     report = json.loads((exported / "report.json").read_text())
     assert report["passed"] and report["runtimes"][0]["nodes"] > 0 and report["runtimes"][1]["largest_error"] < 1e-10
-
-
-@pytest.mark.parametrize("program", ["run_onnx.py", "run_jax.py"])
-def test_stand_alone_program_follows_the_run_without_simkit(program, copy, x64):
-    blocked = copy / "blocked"
-    blocked.mkdir()
-    (blocked / "simkit.py").write_text("raise ImportError('simkit is not installed')")
-    words = [sys.executable, str(copy / program)]
-    environment = {"PYTHONPATH": str(blocked), "PATH": "/usr/bin"}
-    ran = subprocess.run([*words, "--calls", "6", "-o", str(copy / "out.npz")], env=environment, check=False)
-    assert ran.returncode == 0
-    scenario = toy()
-    simulation = build(scenario)
-    whole = simkit.trajectory(simulation, 6, 1)
-    _, frames, diagnostics = whole(simulation.params, jax.random.key(scenario.run.seed))
-    found = np.load(copy / "out.npz")
-    np.testing.assert_allclose(found["frame.position"], frames["position"][1:], rtol=1e-12)
-    np.testing.assert_allclose(found["diagnostic.energy"], diagnostics["energy"][1:], rtol=1e-12)
 
 
 def test_stand_alone_program_judges_outputs_as_the_export_does(copy, capsys):
@@ -324,11 +304,6 @@ def test_gradient_is_that_of_the_objective(tmp_path):
         np.testing.assert_allclose(found[f"start.output.gradient.{name}"], expected, rtol=1e-12)
 
 
-def test_implicit_gradient_agrees(tmp_path):
-    report = simkit.export.program(toy(SPRINGS), tmp_path / "out", to="all", what="gradient")
-    assert report.passed and report.compared_steps is None
-
-
 def test_run_without_a_derivative_is_not_exported(tmp_path):
     with pytest.raises(UserError, match="does not converge"):
         simkit.export.program(toy(SPRINGS, steps=2, every=1), tmp_path / "out", what="gradient")
@@ -388,28 +363,3 @@ def test_python_takes_a_simulation(tmp_path):
     assert report.passed and json.loads((tmp_path / "out" / "io.json").read_text())["scenario"] == "swing"
     with pytest.raises(UserError, match="'jax' is not a target"):
         simkit.export.program(toy(), tmp_path / "other", to="jax")
-
-
-@pytest.mark.parametrize("form", ["trajectory", "gradient"])
-def test_chaotic_program_is_compared_over_fewer_steps(form, tmp_path):
-    report = simkit.export.program(toy(LOGISTIC), tmp_path / "out", to="onnx", what=form)
-    assert report.passed and report.compared_steps in (8, 16, 32), report
-    assert report.runtimes[0].differences
-
-
-def test_verification_and_scripts_compare_the_program_of_fewer_steps(tmp_path, capsys):
-    out = tmp_path / "out"
-    report = simkit.export.program(toy(LOGISTIC), out, to="all", what="segment")
-    assert report.passed and all(one.differences for one in report.runtimes)
-    shorter = json.loads((out / "shorter" / "io.json").read_text())
-    assert shorter["steps_per_call"] == report.compared_steps and "compared_steps" not in shorter
-    again = simkit.export.verify(out)
-    assert again.passed and again.compared_steps == report.compared_steps
-    arrays = read_arrays(out / "shorter" / "reference.npz")
-    arrays["start.output.next.position"] *= 1 + 1e-6
-    write_arrays(out / "shorter" / "reference.npz", arrays)
-    assert main(["export", str(out), "--verify"]) == 1
-    printed = capsys.readouterr()
-    assert f"over {report.compared_steps} steps" in printed.out and "next.position differs from JAX" in printed.err
-    ran = subprocess.run([sys.executable, out / "run_onnx.py"], capture_output=True, text=True, check=False)
-    assert ran.returncode == 1 and "MISS" in ran.stdout

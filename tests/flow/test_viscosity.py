@@ -6,41 +6,18 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import domain, no_motion, prescribe
+from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.boundary.ghost_layers import surround
-from simkit.flow.diagnosis.statistics import ChannelStatistics
-from simkit.flow.equations import Equations, explicit_terms
-from simkit.flow.operators.differences import divergence, gradient
+from simkit.flow.equations import Equations
 from simkit.flow.operators.diffusion import divergence_of_stress, squared_shear_rate
-from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 from tests.flow.flows import DOMAINS, inner, noise, over, scalar_noise, uniform_channel
-from tests.flow.test_domain import DUCTS, profile
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 
 def still(place):
     return tuple(jnp.zeros(place.grid.shape(i)) for i in range(place.grid.dimension))
-
-
-@over(["cavity", "uneven"])
-def test_friction_of_a_uniform_field_is_that_of_its_value(name):
-    place = (DOMAINS | DUCTS)[name]
-    boundary = profile(place)[1] if name in DUCTS else no_motion(place)
-    velocity = jax.jit(lambda: solenoidal(prescribe(noise(place.grid, 0), boundary, place), place))()
-    found = []
-    for viscosity in (0.3, lambda velocity, params: jnp.full(place.grid.cells, 0.3)):
-        model = Equations(place, viscosity, fixed_time_step, boundary=lambda params, time: boundary)
-        found.append(jax.jit(lambda v, model=model: explicit_terms(v, (), model, {}, jnp.zeros(())))(velocity))
-    for a, b in zip(*found, strict=True):
-        # Rounding of differences of numbers of about 3 over the square of cells above 0.05.
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-11)
-
-
-def solenoidal(velocity, place):
-    pressure = pressure_solver(place.grid)(divergence(velocity, place.grid))
-    return jax.tree.map(jnp.subtract, velocity, gradient(pressure, place.grid))
 
 
 @over(["cavity"])
@@ -111,20 +88,3 @@ def test_unsupported_viscosities_are_refused_by_name(viscosity, options, message
     with pytest.raises(UserError, match=message) as caught:
         Equations(uniform_channel((4, 8)), viscosity, fixed_time_step, **options)
     assert "\n" not in str(caught.value)
-
-
-def test_invalid_viscosities_are_refused_when_they_are_used():
-    place = uniform_channel((4, 8))
-    for viscosity, message in (
-        ("viscositi", r"viscosity = 'viscositi' is no parameter; did you mean 'viscosity'"),
-        (
-            lambda velocity, params: velocity[1],
-            r"viscosity returns an array of shape \(4, 9\); give one number .*\(4, 8\)",
-        ),
-    ):
-        with pytest.raises(UserError, match=message):
-            explicit_terms(
-                still(place), (), Equations(place, viscosity, fixed_time_step), {"viscosity": 1.0}, jnp.zeros(())
-            )
-    with pytest.raises(UserError, match="the balance of a channel's statistics needs a uniform viscosity, not a f"):
-        ChannelStatistics(place, one).numbers({}, {})

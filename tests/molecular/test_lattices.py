@@ -46,13 +46,6 @@ def test_every_particle_has_the_shells_and_density_of_its_crystal(x64, name, rep
     assert (distances[:, len(expected)] > expected[-1] + 0.05 * spacing).all()
 
 
-def test_particles_lie_inside_the_cell():
-    for name, repeats, *_ in CRYSTALS:
-        lattice = getattr(lattices, name)(repeats)
-        assert bool((lattice.position >= 0).all())
-        assert bool((lattice.position < jnp.diag(lattice.cell)).all())
-
-
 def test_crystals_differ_in_stacking_only_beyond_the_second_shell(x64):
     cubic = np.sort(all_distances(lattices.face_centered_cubic((4, 4, 4))), axis=1)[0]
     hexagonal = np.sort(all_distances(lattices.hexagonal_close_packed((5, 3, 3))), axis=1)[0]

@@ -10,7 +10,6 @@ from simkit.errors import UserError
 from simkit.render import sweep_charts
 from simkit.render.chart import is_geometric
 from simkit.render.sweep_charts import SweepData, sweep_chart
-from tests.every import every
 
 
 def words_of(axes):
@@ -54,17 +53,6 @@ def test_members_that_failed_are_crosses_left_out_of_the_median(drawn):
     # One that has no value is marked at the foot.
     assert crosses[2].get_xdata().tolist() == [1.0]
     assert "x: failed" in words_of(axes)
-
-
-@every("least, span", [(3e-5, 3.5), (50, 29), (3e-5, 1e6)])
-def test_numbers_along_a_geometric_axis_stand_apart(least, span, drawn):
-    for axes in drawn({"reynolds": np.geomspace(least, span * least, 9)}, dict.fromkeys("abcd", np.ones((9, 1))))[2:]:
-        low, high = axes.get_xlim()
-        ticks = [*axes.xaxis.get_major_ticks(), *axes.xaxis.get_minor_ticks()]
-        labels = [tick.label1 for tick in ticks if low <= tick.get_loc() <= high and tick.label1.get_text()]
-        boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
-        assert len(boxes) >= 2
-        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_swept_values_are_put_in_order(drawn):
@@ -165,11 +153,6 @@ def check_long_names(count, parameters, drawn):
     for text, box in found:
         within = box.x0 > -1 and box.x1 < page.width + 1 and box.y0 > -1 and box.y1 < page.height + 1
         assert within, f"{text.get_text()} leaves the page"
-
-
-@every("count, parameters", [(5, 1), (1, 2), (1, 8)])
-def test_any_number_of_long_names_is_drawn_without_overlap(count, parameters, drawn):
-    check_long_names(count, parameters, drawn)
 
 
 def test_quantities_beyond_the_largest_number_of_panels_are_counted(drawn, monkeypatch):

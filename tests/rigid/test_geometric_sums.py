@@ -46,16 +46,3 @@ def test_a_total_beyond_the_limit_is_never_reached():
     assert terms_of(jnp.array(0.5), jnp.array(2.0)) == np.inf
     assert terms_of(jnp.array(0.0), jnp.array(1.5)) == np.inf
     assert terms_of(jnp.array(1.0), jnp.array(1e6)) == 1e6
-
-
-@every("count", [0.0, 1.0, 2.0, 5.0])
-def test_derivatives_of_every_order_exist_where_the_ratio_is_zero(count):
-    def total(ratio):
-        return geometric_sum(ratio, jnp.array(count))
-
-    # S = 1 + q + q^2 + ... has as many of the derivatives 1, 1, 2, 6 at q = 0 as it has terms.
-    found, derivatives = total, []
-    for _ in range(4):
-        derivatives.append(float(jax.jit(found)(jnp.array(0.0))))
-        found = jax.grad(found)
-    np.testing.assert_allclose(derivatives, [1.0 if count else 0.0, *np.where(count > np.arange(1, 4), [1, 2, 6], 0)])

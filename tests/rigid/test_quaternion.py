@@ -100,21 +100,6 @@ def test_the_exponential_has_its_derivative_where_the_series_ends(angle):
     np.testing.assert_allclose(jax.jacrev(turned_by)(u), difference, atol=1e-9)
 
 
-def test_a_body_at_rest_does_not_spoil_derivatives_of_rotating_ones():
-    rates = jnp.array([[0.0, 0.0, 0.0], [1.0, -2.0, 0.5]])
-
-    def outcome(rates):
-        start = identity(jnp.zeros(2))
-        q = jax.lax.fori_loop(0, 10, lambda _, q: turn(q, 0.1 * vector.vector(rates)), start)
-        return numbers(q)
-
-    slope = jax.jacfwd(outcome)(rates)
-    # Ten turns by a tenth: q = exp(rates / 2).
-    np.testing.assert_allclose(slope[0, :, 0], np.vstack([np.zeros(3), np.eye(3) / 2]), atol=ROUNDING)
-    np.testing.assert_allclose(slope[1, :, 1], jax.jacfwd(turned_by)(rates[1]), atol=ROUNDING)
-    np.testing.assert_array_equal(slope[1, :, 0], 0)
-
-
 def test_the_scale_of_a_quaternion_has_no_effect_on_the_rotation_it_stands_for():
     q = quaternion.quaternion(jnp.array([0.5, -1.0, 2.0, 0.3]))
     np.testing.assert_allclose(numbers(unit(quaternion.Quaternion(3 * q.w, 3 * q.v))), numbers(unit(q)), atol=ROUNDING)

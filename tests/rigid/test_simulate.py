@@ -4,11 +4,9 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from simkit.cli.main import main
-from simkit.core.formulation import in_blocks
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, cross, norm, vector
@@ -18,7 +16,6 @@ from simkit.rigid.free import Free
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from tests.every import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -55,22 +52,6 @@ def two_bodies(integrator="velocity_verlet"):
             measures=measures,
         )
     )
-
-
-@every("count", [1, 7, 8, 9, 16, 17, 24])
-def test_blocks_of_members_equal_one_batch(count):
-    seen = []
-
-    def double(tree, other):
-        seen.append(other.shape[0])
-        return {"sum": tree["a"] + other, "a": 2 * tree["a"]}
-
-    a, b = jnp.arange(3.0 * count).reshape(count, 3), jnp.ones((count, 3))
-    result = in_blocks(double, {"a": a}, b, block=8)
-    np.testing.assert_array_equal(result["sum"], a + 1)
-    np.testing.assert_array_equal(result["a"], 2 * a)
-    # The program holds one block, and the rest that does not fill one.
-    assert set(seen) == ({count} if count <= 8 else {8} | ({count % 8} - {0}))
 
 
 def test_a_start_that_is_not_finite_is_refused_by_body_and_quantity():

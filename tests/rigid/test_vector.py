@@ -131,15 +131,6 @@ def test_perpendiculars_form_a_right_handed_frame_in_every_direction():
     np.testing.assert_allclose(np.linalg.det(frame), 1, atol=ROUNDING)
 
 
-def test_perpendiculars_have_finite_derivatives_in_every_direction():
-    slopes = jax.vmap(jax.jacrev(lambda n: jnp.concatenate([stacked(p) for p in perpendicular(vector(n))])))(
-        jnp.asarray(directions())
-    )
-    assert np.isfinite(slopes).all()
-    # d a / d z = a^2 <= 1 is the largest factor in any entry, since |a| <= 1.
-    assert np.abs(slopes).max() < 2 + ROUNDING
-
-
 def test_a_rotated_tensor_equals_that_of_matrices():
     principal, u, a = np.array([1.0, 2.5, 0.3]), np.array([0.4, -1.0, 0.7]), np.array([0.2, 0.9, -1.3])
     angle = np.linalg.norm(u)

@@ -10,9 +10,9 @@ from jax import lax
 pytest.importorskip("onnxruntime")
 
 from simkit.core.rollout import segment
-from simkit.export.onnx.runtime import Session, convert
+from simkit.export.onnx.runtime import convert
 from tests.core.toys import oscillator
-from tests.export.onnx.agreement import check, check_all, relative_error
+from tests.export.onnx.agreement import check, check_all
 
 
 def operators(converted):
@@ -35,27 +35,6 @@ def nested(x, n):
         return count + 1, jnp.tanh(total) + rows[0].sum()
 
     return lax.cond(n > 2, lambda: lax.while_loop(lambda s: s[0] < n, outer, (jnp.int32(0), x)), lambda: (n, 2 * x))
-
-
-def test_one_model_computes_batches_of_any_size(x64):
-    """Members have loops of different lengths, complex numbers and random keys."""
-
-    def function(key, x, n):
-        drawn = x + jax.random.normal(key, x.shape)
-        return jax.random.split(key), nested(drawn, n), jnp.fft.fft(drawn), jnp.arange(2)
-
-    key, x, n = jax.random.key(3), jnp.asarray([0.5, -1.0]), jnp.asarray(5, "int32")
-    converted = convert(function, key, x, n, members=True)
-    assert operators(converted).count("Scan") == 1
-    run, reference = Session(converted), jax.jit(function)
-    for count in (1, 3):
-        members = (
-            jax.random.split(key, count),
-            jnp.outer(jnp.arange(count) + 1.0, x),
-            jnp.arange(2, count + 2, 1, "int32"),
-        )
-        alone = [jax.tree.leaves(reference(*(each[member] for each in members))) for member in range(count)]
-        assert relative_error([jnp.stack(each) for each in zip(*alone, strict=True)], run(members)) < 1e-13, count
 
 
 def test_nested_control_flow_agrees(x64):

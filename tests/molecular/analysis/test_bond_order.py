@@ -32,16 +32,6 @@ def icosahedron():
     return np.concatenate([np.zeros((1, 3)), corners / math.sqrt(1 + golden**2)])
 
 
-def test_center_of_an_icosahedron_has_the_published_bond_order(x64):
-    # Edges are 1.05 times as long as spokes; the cut-off leaves both in.
-    found = bonds(icosahedron(), None, 1.2)
-    assert int(found.is_pair[0].sum()) == 12
-    assert float(bond_order(found, 6)[0]) == pytest.approx(0.66332, abs=5.1e-6)
-    assert float(third_order(found, 6)[0]) == pytest.approx(-0.16975, abs=5.1e-6)
-    # The lowest invariant of the icosahedral group has degree 6: zero to round-off.
-    assert float(bond_order(found, 4)[0]) < 1e-12
-
-
 def disordered(seed=0, count=40):
     return np.random.default_rng(seed).uniform(0, 3, (count, 3))
 

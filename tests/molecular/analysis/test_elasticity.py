@@ -14,27 +14,10 @@ from simkit.molecular.analysis.elasticity import (
 )
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import soft_sphere
-from tests.every import every
 
 
 def floats(**values):
     return {name: jnp.asarray(value, dtype=float) for name, value in values.items()}
-
-
-def isotropic(bulk, shear, dimension):
-    count = 3 if dimension == 2 else 6
-    stiffness = np.diag([2.0 * shear] * dimension + [1.0 * shear] * (count - dimension))
-    stiffness[:dimension, :dimension] += bulk - 2 * shear / dimension
-    return jnp.asarray(stiffness)
-
-
-@every("dimension", [2, 3])
-def test_moduli_of_an_isotropic_material_are_those_of_its_stiffness(x64, dimension):
-    stiffness = isotropic(5.0, 2.0, dimension)
-    np.testing.assert_allclose(bulk_modulus(stiffness), [5, 5], rtol=1e-12)
-    np.testing.assert_allclose(shear_modulus(stiffness), [2, 2], rtol=1e-12)
-    slide, normal = np.eye(dimension)[0] + 0.5 * np.eye(dimension)[1], np.eye(dimension)[0] - 2 * np.eye(dimension)[1]
-    assert float(directional_shear_modulus(stiffness, slide, normal)) == pytest.approx(2, rel=1e-12)
 
 
 def test_moduli_of_a_cubic_crystal_are_the_textbook_ones(x64):

@@ -12,7 +12,6 @@ from simkit.molecular.analysis.elasticity import normal_modes
 from simkit.molecular.interactions.interaction import user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import lennard_jones, pair_potential
-from tests.every import every
 
 PARAMS = {"epsilon": 1.3, "sigma": 0.9}
 BOND = 2 ** (1 / 6)
@@ -22,20 +21,6 @@ def spring(k, length):
     return pair_interaction(
         pair_potential(lambda distance: k / 2 * (distance - length) ** 2), cutoff=None, parameters=()
     )
-
-
-@every(("dimension", "rigid"), [(2, 3), (3, 5)])
-def test_diatomic_vibrates_at_the_root_of_stiffness_over_reduced_mass(x64, dimension, rigid):
-    k, mass = 7.0, jnp.array([1.0, 15.0])
-    axis = jnp.array([1.0, 2.0, -0.5])[:dimension]
-    position = jnp.stack([jnp.zeros(dimension), 1.2 * axis / jnp.linalg.norm(axis)])
-    modes = jax.jit(lambda x: normal_modes(spring(k, 1.2), x, None, {}, mass=mass))(position)
-    # Two translations and one rotation; three and two in space, where one about the axis moves nothing.
-    assert int(modes.zero_modes) == rigid
-    reduced = float(mass[0] * mass[1] / mass.sum())
-    assert float(modes.frequency[-1]) == pytest.approx(np.sqrt(k / reduced), rel=1e-8)
-    # The light particle moves more; the center of mass does not.
-    np.testing.assert_allclose(mass @ modes.vector[-1], 0, atol=1e-12)
 
 
 def test_lennard_jones_diatomic_has_its_closed_form_frequency(x64):

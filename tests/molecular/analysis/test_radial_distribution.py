@@ -16,20 +16,6 @@ distribution = functools.partial(jax.jit, static_argnames="bins")(
 )
 
 
-@every("dimension", [2, 3])
-def test_ideal_gas_has_one_less_a_particle_at_every_distance(x64, dimension):
-    count, bins, copies, side = 101, 10, 200, 3.0
-    position = jax.random.uniform(jax.random.key(0), (copies, count, dimension)) * side
-    found = np.asarray(jax.vmap(lambda x: distribution(x, jnp.full(dimension, side), 1.5, bins))(position))
-    # The spread of the mean over independent configurations, from their own scatter.
-    error = found.std(axis=0, ddof=1) / np.sqrt(copies)
-    # The innermost of ten shells in three dimensions holds 1/1000 of a ball of half the volume: 520 pairs in all, 4 %.
-    assert error.max() < 0.06
-    assert error[-1] < 0.004
-    # Ten normal deviates: one in 300 draws has one beyond 3.6.
-    assert np.abs((found.mean(axis=0) - (1 - 1 / count)) / error).max() < 3.6
-
-
 @every("count", [2, 9])
 def test_every_pair_is_counted_twice(x64, count):
     position = jax.random.uniform(jax.random.key(2), (count, 3))

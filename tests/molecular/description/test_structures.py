@@ -248,23 +248,6 @@ def test_atoms_of_a_structure_in_free_space_meet_in_a_cell_of_its_own_by_check()
     assert "start.structure: particles 0 and 1 (the first is 0) are in one place" in refusal(simulation, side=6.0)
 
 
-def test_species_that_do_not_interact_may_be_in_one_place_and_disorder_moves_particles_apart():
-    settings = {"dimension": 2, "start": {"positions": [[0, 0], [2, 0], [0, 0], [2, 0]]}, "parameters": {"k": 1.0}}
-    pair = {"energy": "k/r"}
-    apart = system(
-        particles={"A": {"count": 2}, "B": {"count": 2}},
-        interactions=[pair | {"between": ["A_A"]}, pair | {"between": ["B_B"]}],
-        **settings,
-    )
-    apart.check_values(apart.params, jax.random.key(0))
-    assert diagnosed(apart, "energy") == pytest.approx(1.0, rel=1e-15)
-    met = system(particles={"A": {"count": 2}, "B": {"count": 2}}, interactions=[pair], **settings)
-    assert "start.positions: particles 0 and 2" in refusal(met)
-    moved = settings | {"start": settings["start"] | {"disorder": 0.1}}
-    moved = system(particles={"A": {"count": 4}}, interactions=[pair], **moved)
-    moved.check_values(moved.params, jax.random.key(0))
-
-
 def test_positions_that_are_not_finite_are_refused():
     simulation = system(
         particles={"A": {"count": 2}},

@@ -35,14 +35,6 @@ def random_particles():
     return jnp.asarray(rng.uniform(0, 1, (20, 3))) @ cell, cell, {k: jnp.asarray(v) for k, v in PARAMS.items()}
 
 
-def test_energy_is_differentiated_with_respect_to_params(x64):
-    interaction, (position, cell, params) = user_energy(gaussians), random_particles()
-    slope = jax.grad(interaction.energy, argnums=2)(position, cell, params, ())["height"]
-    without = interaction.energy(position, cell, {**params, "height": jnp.asarray(0.0)}, ())
-    once = interaction.energy(position, cell, {**params, "height": jnp.asarray(1.0)}, ())
-    assert float(slope) == pytest.approx(float(once - without), rel=1e-12)
-
-
 @every(
     ("names", "message"),
     [

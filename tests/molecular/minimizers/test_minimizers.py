@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from simkit.errors import UserError
@@ -64,20 +63,6 @@ def well(position):
     return (position**2).sum() / 2, -position
 
 
-@every("method", METHODS)
-def test_a_start_at_rest_stays_at_rest(x64, method):
-    minimizer, scale = minimizers.by_name(method), Scale(length=1.0, stiffness=1.0)
-
-    @jax.jit
-    def run(position):
-        state = minimizers.start(minimizer, position, well, scale)
-        return jax.lax.fori_loop(0, 10, lambda _, state: minimizers.step(minimizer, state, well, scale), state)
-
-    state = run(jnp.zeros((3, 2)))
-    np.testing.assert_array_equal(state.position, 0)
-    np.testing.assert_array_equal(state.trial, 0)
-
-
 @every("dtype", [jnp.float32, jnp.float64])
 @every("method", METHODS)
 def test_every_iteration_is_one_evaluation_and_keeps_every_dtype(x64, method, dtype):
@@ -109,11 +94,3 @@ def test_unknown_methods_and_settings_are_refused():
         minimizers.conjugate_gradient(maximum_displacement=-1.0)
     with pytest.raises(UserError, match="not positive"):
         minimizers.gradient_descent(maximum_displacement=0.0)
-
-
-# Each with each potential: tests/physics/test_minimizers.py.
-@every("method, pair", [("lbfgs", "lennard_jones"), ("fire", "soft_sphere")])
-def test_overlapping_starts_reach_force_balance(x64, method, pair):
-    evaluate, scale = cluster(pair)
-    state = jax.jit(lambda x: relax(method, evaluate, scale, x, 1e-10))(overlapping(13))
-    assert float(largest_norm(state.force)) <= 1e-10

@@ -92,15 +92,6 @@ def test_force_is_minus_the_central_difference_of_the_energy(x64):
         np.testing.assert_allclose(force, difference, atol=5e-8, err_msg=name)
 
 
-def test_overlapping_starts_have_finite_energies_and_forces_in_single_precision():
-    distance = jnp.concatenate([jnp.zeros(2), jnp.logspace(-30, 0, 301)]).astype(jnp.float32)
-    for name, (energy, force, _) in program(False)(distance).items():
-        assert energy.dtype == force.dtype == jnp.float32, name
-        assert bool(jnp.isfinite(energy).all()), name
-        # Minimizers square forces and sum over thousands of particles.
-        assert bool(jnp.isfinite(1e4 * force**2).all()), name
-
-
 def test_energy_and_force_vanish_beyond_the_cutoff(x64):
     distance = jnp.linspace(2.0, 40.0, 303)
     found = program(True)(distance)
@@ -185,18 +176,6 @@ def test_cutoffs_are_as_smooth_as_documented(x64):
     assert max(energy, force) < vanishing
     assert stiffness > 0.1
     assert max(_jumps("switched")) < vanishing
-
-
-def test_a_switch_changes_nothing_before_its_shell_and_falls_monotonically_through_it(x64):
-    potential, parameters = EVERY["lennard-jones, switched"]
-    before = jnp.linspace(0.8, 1.6, 20)
-    np.testing.assert_array_equal(potential.energy(before, **parameters), lennard_jones().energy(before, **LENGTHS))
-    within = jnp.linspace(1.6, 2.0, 100)
-    share = potential.energy(within, **parameters) / lennard_jones().energy(within, **LENGTHS)
-    assert bool((jnp.diff(share) <= 0).all())
-    # Halfway through the shell the quintic is 1/2.
-    middle = potential.energy(1.8, **parameters) / lennard_jones().energy(1.8, **LENGTHS)
-    assert float(middle) == pytest.approx(0.5, rel=1e-13)
 
 
 def test_shifted_potentials_have_their_documented_forces(x64):

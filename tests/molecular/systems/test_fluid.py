@@ -1,6 +1,5 @@
 """Lennard-Jones fluid of molecular.system: averages, with and without a bath."""
 
-import jax
 import pytest
 
 from simkit.errors import UserError
@@ -47,12 +46,6 @@ def fluid(repeats=(4, 4, 4), **averages):
 def test_values_out_of_range_are_refused(values, message):
     with pytest.raises(UserError, match=message):
         fluid(**values)
-
-
-def test_shells_beyond_half_the_cell_are_refused(x64):
-    simulation = fluid(radial_distribution={"reach": 3.5})
-    with pytest.raises(UserError, match=r"radial_distribution.reach = 3.5 is beyond half the cell"):
-        simulation.check(simulation.params, jax.random.key(0))
 
 
 def test_averages_are_those_of_motion():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.rigid.models.models import FALLING, GRAVITY, PENDULUM, run
+from tests.rigid.models.models import FALLING, GRAVITY, run
 
 TIME_STEP = 0.002
 
@@ -28,21 +28,3 @@ def check_fall(engine):
 
 def test_a_ball_falls_freely_and_then_has_contact_with_the_floor(x64):
     check_fall("mujoco")
-
-
-def test_substeps_equal_time_steps(x64):
-    plain = run(PENDULUM, "mujoco", 20, 20, initial_position=(0.4,), control=(0.3,), control_amplitude=(0.2,))
-    fewer = run(
-        PENDULUM, "mujoco", 4, 4, (("substeps", 5),), initial_position=(0.4,), control=(0.3,), control_amplitude=(0.2,)
-    )
-    for name, value in plain[2].items():
-        np.testing.assert_allclose(fewer[2][name], value, rtol=1e-12, atol=1e-13)
-
-
-def test_mass_of_a_body_scales_its_inertia(x64):
-    values = {"initial_position": (0.4,), "initial_velocity": (1.0,)}
-    light = run(PENDULUM, "mujoco", 20, 5, **values)
-    heavy = run(PENDULUM, "mujoco", 20, 5, **values, mass=(1.5,), mass_scale=2.0)
-    # A free pendulum of three times the mass moves alike, with three times the energy (but for that of the armature).
-    np.testing.assert_allclose(heavy[1]["position"], light[1]["position"], rtol=1e-12)
-    np.testing.assert_allclose(heavy[2]["energy"], 3 * light[2]["energy"], rtol=1e-12)

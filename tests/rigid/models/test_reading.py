@@ -1,7 +1,5 @@
 """Models are read from files, texts and the brax package; mistakes are refused in one line."""
 
-import warnings
-
 import jax
 import numpy as np
 import pytest
@@ -229,13 +227,3 @@ def test_a_model_in_mujoco_is_not_exported(tmp_path):
     message = refusal(program, read_scenario(tmp_path / "swing.toml"), tmp_path / "out")
     assert "swing calls the host and so cannot be exported" in message
     assert not (tmp_path / "out").exists()
-
-
-@every("engine", ENGINES[:3])
-def test_features_that_brax_ignores_in_its_own_models_cause_a_warning(engine):
-    unlike = FALLING.replace('size="0.1"', 'size="0.1" condim="1" margin="0.01"')
-    with pytest.warns(UserWarning, match=r"the margin and gap of geoms and the condim of geoms \(friction is that"):
-        mjcf(unlike, engine=engine)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        mjcf(FALLING, engine=engine)

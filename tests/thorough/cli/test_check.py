@@ -4,7 +4,7 @@ import json
 
 from simkit.cli.main import main
 from simkit.scenario.catalog import find_scenario
-from tests.cli.test_check import MIXTURE
+from tests.cli.test_check import FILE, MIXTURE, check  # noqa: F401
 
 
 def test_a_mistake_repaired_for_the_search_adds_no_other(tmp_path, capsys):
@@ -34,3 +34,19 @@ def test_diagnostics_that_a_wrong_key_takes_away_are_no_mistakes(tmp_path, capsy
     assert main(["check", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "scalars.temperature.sides.z is given, and the flow is plane" in line
+
+
+def test_a_mistake_with_a_remedy_hides_no_other(tmp_path, capsys):
+    path = tmp_path / "mixture.toml"
+    path.write_text(MIXTURE)
+    assert main(["check", str(path), "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)["mistakes"]
+    assert sorted(each["key"] for each in found) == [
+        *("config.cell.lengths[1]", "config.dynamics.method", "config.dynamics.temperature"),
+        *("config.interactions[0].energy", "config.observd", "objectives.energy.quantity"),
+        *("render.quantity", "run.steps"),
+    ]
+    # Each is the message about the file as it is written.
+    marked = {each["key"]: each["message"] for each in found}
+    assert "column 10 of 'strength/>>>rr**12'" in marked["config.interactions[0].energy"]
+    assert "'heat' is not known here" in marked["config.dynamics.temperature"]

@@ -1,10 +1,12 @@
 """Verbs that need a shipped scenario, or take long."""
 
 import json
+import os
 
 import pytest
 
 from simkit import UserError
+from simkit.storage.manifest import import_failures
 
 FLOW = (
     *("channel_flow", "--set", "config.axes.x.cells=8", "--set", "config.axes.y.cells=8"),
@@ -82,3 +84,18 @@ def test_an_optimum_that_no_run_may_start_from_is_reported_with_the_reason(simki
     ran = simkit("optimize", *ball, "--objective", "final_position", "--iterations", "2", "--size", "128x96")
     assert ran.code == 0 and "best final_position" in ran.out and "loss.png" in ran.out
     assert "warning: a run with these parameters is refused: bouncing_ball.toml: [params]: too fast" in ran.err
+
+
+def test_doctor_finds_packages_that_are_installed_and_cannot_be_imported(simkit, monkeypatch, tmp_path):
+    monkeypatch.setattr("simkit.storage.manifest.MODULES", {"numpy": "numpy", "ase": "ase_that_breaks"})
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    broken = tmp_path / "ase_that_breaks.py"
+    broken.write_text("print('chatter')\n")
+    assert "ase" not in " ".join(json.loads(simkit("doctor", "--json").out)["problems"])
+    broken.write_text("raise OSError('libm.so.6: no such file')")
+    ran = simkit("doctor", "--json")
+    assert ran.code == 3
+    (problem,) = json.loads(ran.out)["problems"]
+    assert problem.startswith("ase cannot be imported: OSError: libm.so.6: no such file; pip install")
+    broken.write_text("import time; time.sleep(60)")
+    assert import_failures(3.0)["ase"] == "not imported within 3 s"

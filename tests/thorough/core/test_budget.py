@@ -71,3 +71,11 @@ def test_derivatives_that_hold_no_states_are_not_cut():
     ):
         wrt = list(objective.simulation.params)[:1]
         assert budget.fitted(objective, wrt, mode, objective.simulation.params, key, memory=10**8).nesting is None
+
+
+@pytest.mark.parametrize(("steps", "memory"), [(1000, 40_000_000), (1000, 3_000_000), (100_000, 2_000_000)])
+def test_predicted_number_of_states_matches_the_compiled_program(steps, memory):
+    nesting = nesting_within((steps,), state_size(), memory)
+    assert nesting.states * state_size() <= memory
+    # A few arrays of one step are no states.
+    assert 0 <= compiled_size(steps, memory) - nesting.states * state_size() <= 8 * state_size()

@@ -48,3 +48,21 @@ def test_an_optimization_evaluates_runs_with_large_buffers(x64):
 
     short, long = found(1), found(64)
     np.testing.assert_array_equal(short["loss"], long["loss"])
+
+
+@pytest.mark.parametrize("objective", ["last", "time_mean(last, after=1)"])
+def test_a_derivative_is_that_of_the_run_with_large_buffers(objective, x64, recwarn):
+    def timed(capacity):
+        def last(state, params):
+            return jnp.max(state.passages.times) / params["frequency"]
+
+        return swing(capacity).with_quantities(last=last)
+
+    found, expected = (
+        simkit.value_and_grad(timed(capacity), "frequency", objective=objective, steps=200) for capacity in (1, 64)
+    )
+    assert found == expected and not recwarn
+    if objective == "last":
+        small = timed(1)
+        checked = simkit.check_gradient(Objective(small, "last", 200), small.params, jax.random.key(0), "frequency")
+        assert checked.value == expected[0] and checked.verdict == {"frequency": "agrees"}

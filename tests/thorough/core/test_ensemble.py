@@ -1,11 +1,15 @@
 """Ensembles equal loops over their members, the longer ones."""
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
 
 from simkit.core.ensemble import ensemble
-from simkit.core.rollout import segment
+from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status, status_of
-from tests.core.toys import descent
+from tests.core.test_ensemble import VALUES
+from tests.core.toys import descent, oscillator
 
 
 def test_members_that_have_stopped_keep_their_state(x64):
@@ -18,3 +22,18 @@ def test_members_that_have_stopped_keep_their_state(x64):
     alone = [segment(simulation, 5000)(simulation.init(simulation.params, key), simulation.params) for key in keys]
     assert list(state.iteration) == [int(a.iteration) for a in alone]
     assert len(set(map(int, state.iteration))) > 1
+
+
+@pytest.mark.parametrize("over", [(), ("frequency",), ("time_step",), ("frequency", "time_step")])
+def test_an_ensemble_over_any_subset_of_params_equals_a_loop(x64, over):
+    simulation = oscillator()
+    keys = jax.random.split(jax.random.key(0), 3)
+    params = {**simulation.params, **{name: jnp.asarray(VALUES[name]) for name in over}}
+    state, frames, diagnostics = jax.jit(trajectory(ensemble(simulation, over), 50, 10))(params, keys)
+    run = jax.jit(trajectory(simulation, 50, 10))
+    for i in range(3):
+        alone = run({**simulation.params, **{name: jnp.asarray(VALUES[name][i]) for name in over}}, keys[i])
+        # Round-off of 50 steps in float64.
+        np.testing.assert_allclose(state.position[i], alone[0].position, rtol=1e-12)
+        np.testing.assert_allclose(frames["position"][:, i], alone[1]["position"], rtol=1e-12)
+        np.testing.assert_allclose(diagnostics["energy"][:, i], alone[2]["energy"], rtol=1e-12)

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import simkit
-from tests.core.test_expressed_quantities import measured
+from simkit.errors import UserError
+from tests.core.cases import cases
+from tests.core.test_expressed_quantities import UNIT, channel, measured  # noqa: F401
 from tests.differences import central_difference
 from tests.flow.plane_channel import plane_channel
 from tests.molecular.clusters import cluster
@@ -125,3 +127,25 @@ def test_an_entry_of_an_array_is_a_quantity_and_an_objective(channel):
     )
     np.testing.assert_allclose(found, u[:, 2, 1].mean() + run["side_velocity"].values[-1, 3], rtol=1e-5)
     assert np.isfinite(slopes["wall_velocity"]) and slopes["wall_velocity"] >= 1
+
+
+@cases(
+    ("name", "message"),
+    [
+        ("u", "'u' is already a quantity or coordinate; choose another name"),
+        ("x", "'x' is already a quantity or coordinate; choose another name"),
+        ("frame", "'frame' is a name used by data sets; choose another name"),
+        ("status", "'status' is a name used by data sets; choose another name"),
+    ],
+)
+def test_a_quantity_needs_a_name_of_its_own(channel, name, message):
+    with pytest.raises(UserError) as caught:
+        measured(channel, **{name: "1 / reynolds"})
+    assert message in str(caught.value)
+
+
+@cases("text", ["first(energy)", "time_mean(energy)", "final(energy) - largest(energy)"])
+def test_reductions_of_frames_are_refused_for_simulations_that_converge(text):
+    pair = cluster(particles=2)
+    with pytest.raises(UserError, match="has no meaning for a simulation that runs until it converges; use final"):
+        simkit.value_and_grad(pair, ["sigma"], objective=text, steps=500)

@@ -7,11 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.core.bounded import to_bounded
+from simkit.core.objective import Objective
 from simkit.core.optimization import optimization
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
 from tests.core.cases import cases
 from tests.core.test_optimization import BOUNDS, rosenbrock
+from tests.core.toys import oscillator
 
 
 @pytest.mark.parametrize(("method", "steps", "error"), [("lbfgs", 100, 1e-5), ("adam", 5000, 1e-2)])
@@ -112,3 +115,55 @@ def test_an_objective_that_falls_for_ever_does_not_converge(slope, x64):
     state = jax.jit(segment(simulation, 40))(simulation.init(start, jax.random.key(0)), start)
     assert state.value < -1e6 * slope
     assert int(simulation.status(state, start)) == Status.OK
+
+
+def test_no_iterate_leaves_the_bounds_and_an_outside_optimum_is_met_at_the_bound(x64):
+    start = {"x": jnp.asarray(3.0)}
+    simulation = optimization(lambda params, key: -params["x"], start, ["x"], {"x": (0.0, 4.0)}, tolerance=0.0)
+    _, _, diagnostics = trajectory(simulation, 30, 1)(start, jax.random.key(0))
+    assert np.all((diagnostics["x"] >= 0) & (diagnostics["x"] <= 4))
+    assert diagnostics["x"][-1] > 3.999
+
+
+def test_maximize_reports_the_objective_with_its_own_sign(x64):
+    start = {"x": jnp.asarray(0.5)}
+    simulation = optimization(
+        lambda params, key: 5 - (params["x"] - 2) ** 2, start, ["x"], {"x": BOUNDS["x"]}, maximize=True
+    )
+    state = segment(simulation, 50)(simulation.init(start, jax.random.key(0)), start)
+    np.testing.assert_allclose(simulation.diagnose(state, start)["best_loss"], 5.0, atol=1e-9)
+
+
+def test_a_parameter_of_a_simulation_is_recovered_through_its_run(x64):
+    member, key = oscillator(), jax.random.key(3)
+    objective = Objective(member, "position", 100)
+    target = objective({**member.params, "frequency": jnp.asarray(1.7)}, key)
+    simulation = optimization(
+        lambda params, key: (objective(params, key) - target) ** 2, member.params, ["frequency"], {"frequency": (1, 2)}
+    )
+    state = jax.jit(segment(simulation, 40))(simulation.init(member.params, key), member.params)
+    np.testing.assert_allclose(state.best["frequency"], 1.7, rtol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["adam", "lbfgs"])
+def test_value_and_gradient_belong_to_the_position(x64, method):
+    start = {"x": jnp.asarray(-1.2), "y": jnp.asarray(1.0)}
+    simulation = optimization(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
+    state = jax.jit(segment(simulation, 7))(simulation.init(start, jax.random.key(0)), start)
+
+    def loss(position):
+        return rosenbrock(to_bounded(position, BOUNDS), None)
+
+    value, gradient = jax.value_and_grad(loss)(state.position)
+    np.testing.assert_allclose(state.value, value, rtol=1e-12)
+    for name in "xy":
+        np.testing.assert_allclose(state.gradient[name], gradient[name], rtol=1e-9)
+
+
+@cases("bounds", [(0.0, 10.0), (0.0, np.inf)])
+def test_optimization_with_its_optimum_at_a_bound_converges_there(bounds, x64):
+    start = {"x": jnp.asarray(3.0)}
+    simulation = optimization(lambda params, key: params["x"] + 1.0, start, ["x"], {"x": bounds})
+    state = jax.jit(segment(simulation, 200))(simulation.init(start, jax.random.key(0)), start)
+    assert simulation.status(state, start) == Status.CONVERGED and float(state.best["x"]) < 1e-3
+    assert simulation.observe(state, start)["bound_x"] == -1

@@ -194,3 +194,15 @@ def test_lbfgs_recovers_from_a_search_that_ends_at_negative_curvature(x64):
         state = jax.jit(simulation.step)(state, simulation.params)
         losses.append(float(state.value))
     assert losses == sorted(losses, reverse=True)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_gradient_and_value_of_levenberg_marquardt_belong_to_the_position(mode, x64):
+    start = start_at(-1.2, 1.0)
+    squares = SumOfSquares(valley)
+    simulation = optimization(squares, start, ["x", "y"], {}, method="levenberg_marquardt", mode=mode)
+    state, _ = ended(simulation, start, 4)
+    value, gradient = jax.value_and_grad(squares)(state.position, None)
+    np.testing.assert_allclose(state.value, value, rtol=1e-12)
+    for name in "xy":
+        np.testing.assert_allclose(state.gradient[name], gradient[name], rtol=1e-9)

@@ -6,6 +6,8 @@ import pytest
 
 from simkit.core import rollout
 from simkit.core.objective import Objective
+from simkit.core.rollout import segment, trajectory
+from tests.core.cases import cases
 from tests.core.test_rollout import KEY, temporary_bytes
 from tests.core.toys import oscillator
 
@@ -43,3 +45,28 @@ def test_rematerialization_does_not_change_the_derivative(x64, memory, little, m
     for name in expected:
         # Same operations in another order of accumulation: round-off of a sum of 30 terms.
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12)
+
+
+def equal(a, b):
+    return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+@cases(
+    ("steps", "memory"),
+    [(1, "smallest"), (7, "balanced"), (12, "smallest"), (97, "balanced"), (100, "smallest"), (1000, "balanced")],
+)
+def test_trajectory_equals_a_host_loop_over_segments_bit_for_bit(steps, memory, monkeypatch):
+    monkeypatch.setattr(rollout, "SMALL_BYTES", 0)
+    simulation, key = oscillator(), jax.random.key(KEY)
+    every = next(e for e in (10, 4, 1) if steps % e == 0)
+    state, frames, diagnostics = jax.jit(trajectory(simulation, steps, every, memory=memory))(simulation.params, key)
+
+    advance = jax.jit(segment(simulation, every))
+    looped = jax.jit(simulation.init)(simulation.params, key)
+    positions = [looped.position]
+    for _ in range(steps // every):
+        looped = advance(looped, simulation.params)
+        positions.append(looped.position)
+    assert equal((state.position, state.velocity, state.time), (looped.position, looped.velocity, looped.time))
+    assert np.array_equal(frames["position"], np.stack(positions))
+    assert diagnostics["time"].shape == (steps // every + 1,)

@@ -10,6 +10,8 @@ from simkit.flow.boundary.domain import domain
 from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.equations import Equations
 from simkit.flow.grid import periodic_axis
+from simkit.flow.obstacles.outline import outline
+from simkit.flow.obstacles.shapes import rotate, superellipse
 from simkit.flow.operators.differences import divergence
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
@@ -118,3 +120,19 @@ def test_driving_force_is_drag_plus_gained_momentum_to_round_off():
         gained = jnp.sum((after.velocity[i] - before.velocity[i]) * control_volumes(i, place.grid)) / after.time_step
         assert abs(force * place.grid.volume - after.load[i] - gained) < 1e-12
     assert jnp.max(jnp.abs(divergence(after.velocity, place.grid))) < 1e-12
+
+
+def test_derivatives_of_the_outline_equal_central_differences():
+    weights = jnp.asarray(np.random.default_rng(0).normal(size=(2, 12)))
+
+    def total(p):
+        body = rotate(superellipse((p[0], 0.47), (p[1], 0.12)), p[2], (p[0], 0.47))
+        found = outline(body, (p[0], 0.47), 12, 0.8)
+        return jnp.sum(weights * (found.points + found.normals)) + found.spacing[0]
+
+    p, h = np.array([0.5, 0.3, 0.4]), 1e-5
+    value, derive = jax.jit(total), jax.jit(jax.grad(total))
+    differences = [(value(p + h * e) - value(p - h * e)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(derive(p), differences, rtol=1e-6, atol=1e-7)
+    differences = [(derive(p + h * e) - derive(p - h * e)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(jax.jit(jax.hessian(total))(p), differences, rtol=1e-6, atol=1e-6)

@@ -10,12 +10,14 @@ import pytest
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
+from simkit.flow.boundary.ghost_layers import surround
 from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.diagnosis.statistics import with_statistics
 from simkit.flow.operators.differences import divergence
+from simkit.flow.operators.diffusion import laplacian, shear
 from simkit.flow.systems.turbulent_channel import random_waves, reichardt
-from tests.flow.flows import DOMAINS
-from tests.flow.test_statistics import KEY, forced, moving_walls, state_of, statistics_of
+from tests.flow.flows import DOMAINS, inner, over, solenoidal_noise, some
+from tests.flow.test_statistics import KEY, WALL, forced, moments, moving_walls, state_of, statistics_of, viscosity
 
 
 @functools.cache
@@ -134,3 +136,22 @@ def test_waves_of_the_start_are_solenoidal_and_reichardt_fits_the_laws_of_the_wa
     # u+ = y+ at the wall, but for (0.4/2 - 7.8 (0.33 - 1/22)/11 ...) y+: 2 % at y+ = 0.1. ln(y+)/0.4 + 5.5 far away.
     assert reichardt(0.1, 1.0) == pytest.approx(0.1, rel=0.02)
     assert reichardt(1000.0, 1.0) == pytest.approx(np.log(1000) / 0.4 + 5.5, rel=0.005)
+
+
+@pytest.mark.usefixtures("x64")
+@over(some(DOMAINS, "stretched", "channel 3-D"))
+def test_dissipation_is_the_work_of_viscosity(place):
+    """On any field: ``sum of strain = -<u . laplacian(u)>`` and the work of the moving wall."""
+    boundary, velocity = moving_walls(place), solenoidal_noise(place.grid, 0)
+    statistics = statistics_of(place, boundary=boundary)
+
+    @jax.jit
+    def measured(velocity):
+        numbers = statistics.numbers(moments(statistics, velocity), viscosity(0.3))
+        friction = laplacian(surround(velocity, boundary({}, 0.0), place), place)
+        work = shear(velocity[0], 0, 1, boundary({}, 0.0), place)[:, -1].mean() * WALL / place.grid.axes[1].length
+        return numbers["mean_dissipation"], 0.3 * (work - inner(velocity, friction, place.grid))
+
+    dissipated, lost = measured(velocity)
+    # Rounding of a mean of squares of differences over cells of about 0.1.
+    assert dissipated == pytest.approx(float(lost), rel=1e-12)

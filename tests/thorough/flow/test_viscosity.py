@@ -8,18 +8,22 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import domain, no_motion
-from simkit.flow.equations import Equations
+from simkit.flow.boundary.domain import domain, no_motion, prescribe
+from simkit.flow.diagnosis.statistics import ChannelStatistics
+from simkit.flow.equations import Equations, explicit_terms
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
 from simkit.flow.obstacles.shapes import ball
+from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.operators.diffusion import shear, squared_shear_rate
+from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference
-from tests.flow.flows import solenoidal_noise, uniform_channel
+from tests.flow.flows import DOMAINS, noise, over, solenoidal_noise, uniform_channel
+from tests.flow.test_domain import DUCTS, profile
 from tests.flow.test_viscosity import one, still
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -195,3 +199,39 @@ def test_direct_forcing_supports_a_field_and_the_immersed_boundary_refuses_it():
     immersed = ImmersedBoundary(place, bodies, 0.05)
     with pytest.raises(UserError, match="an immersed boundary does not support a viscosity that varies; choose"):
         immersed.check_equations(Equations(place, one, fixed_time_step))
+
+
+@over(["cavity", "uneven"])
+def test_friction_of_a_uniform_field_is_that_of_its_value(name):
+    place = (DOMAINS | DUCTS)[name]
+    boundary = profile(place)[1] if name in DUCTS else no_motion(place)
+    velocity = jax.jit(lambda: solenoidal(prescribe(noise(place.grid, 0), boundary, place), place))()
+    found = []
+    for viscosity in (0.3, lambda velocity, params: jnp.full(place.grid.cells, 0.3)):
+        model = Equations(place, viscosity, fixed_time_step, boundary=lambda params, time: boundary)
+        found.append(jax.jit(lambda v, model=model: explicit_terms(v, (), model, {}, jnp.zeros(())))(velocity))
+    for a, b in zip(*found, strict=True):
+        # Rounding of differences of numbers of about 3 over the square of cells above 0.05.
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-11)
+
+
+def solenoidal(velocity, place):
+    pressure = pressure_solver(place.grid)(divergence(velocity, place.grid))
+    return jax.tree.map(jnp.subtract, velocity, gradient(pressure, place.grid))
+
+
+def test_invalid_viscosities_are_refused_when_they_are_used():
+    place = uniform_channel((4, 8))
+    for viscosity, message in (
+        ("viscositi", r"viscosity = 'viscositi' is no parameter; did you mean 'viscosity'"),
+        (
+            lambda velocity, params: velocity[1],
+            r"viscosity returns an array of shape \(4, 9\); give one number .*\(4, 8\)",
+        ),
+    ):
+        with pytest.raises(UserError, match=message):
+            explicit_terms(
+                still(place), (), Equations(place, viscosity, fixed_time_step), {"viscosity": 1.0}, jnp.zeros(())
+            )
+    with pytest.raises(UserError, match="the balance of a channel's statistics needs a uniform viscosity, not a f"):
+        ChannelStatistics(place, one).numbers({}, {})

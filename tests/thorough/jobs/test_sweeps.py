@@ -216,5 +216,5 @@ def test_sweep_over_two_devices_equals_one_device(tmp_path):
 
 
 @pytest.mark.parametrize("stop", [1, 23])
-def test_interrupted_sweep_resumes_with_the_same_bytes(stop, finished, tmp_path):  # noqa: F811
+def test_interrupted_sweep_resumes_with_the_same_bytes(stop, finished, tmp_path):
     check_resumed(stop, finished, tmp_path / "stopped")

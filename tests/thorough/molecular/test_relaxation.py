@@ -15,6 +15,8 @@ from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import force_shifted, lennard_jones, soft_sphere
 from simkit.molecular.relaxation import relaxation
+from simkit.molecular.relaxation.equilibrium import projection, rigid_motions
+from tests.every import every
 
 MAX_STEPS = 5000
 CUTOFF = 2.4
@@ -337,3 +339,19 @@ def test_frames_and_diagnostics_have_their_names(x64):
     assert diagnostics["iteration"].dtype == jnp.int32
     box = frames["box"][-1]
     assert bool(jnp.all((frames["position"][-1] >= 0) & (frames["position"][-1] <= box.max())))
+
+
+@every("dimension", [2, 3])
+def test_rigid_motions_are_orthonormal_and_cost_no_energy(x64, dimension):
+    position = jax.random.normal(jax.random.key(0), (7, dimension))
+    basis, turns = rigid_motions(position, rotations=True)
+    gram = jnp.einsum("ina,jna->ij", basis, basis)
+    # Gram-Schmidt twice: orthonormal to a few roundings.
+    np.testing.assert_allclose(gram, np.eye(dimension * (dimension + 1) // 2), atol=1e-14)
+    difference = position[:, None] - position[None, :]
+    for motion, turn in zip(basis, turns, strict=True):
+        relative = motion[:, None] - motion[None, :]
+        np.testing.assert_allclose(relative, difference @ turn, atol=1e-14)
+        # A rigid motion changes no distance to first order: sums of two products of order one.
+        np.testing.assert_allclose((relative * difference).sum(-1), 0, atol=1e-14)
+        np.testing.assert_allclose(projection(basis, motion), motion, atol=1e-14)

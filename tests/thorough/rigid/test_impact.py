@@ -7,6 +7,7 @@ import pytest
 
 from simkit.rigid.algebra.vector import norm, stacked, vector
 from simkit.rigid.bounces.friction import slide
+from simkit.rigid.bounces.impact import time_of_impact
 from tests.rigid.test_impact import RADIUS, ROUNDING, after_impact, sphere
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -35,3 +36,17 @@ def test_friction_has_finite_derivatives_at_no_slip_no_friction_and_no_time():
                 arguments = slip, jnp.array(duration), jnp.array(friction)
                 for jacobian in jax.jacrev(outcome, argnums=(0, 1, 2))(*arguments):
                     assert np.isfinite(jacobian).all(), arguments
+
+
+def test_the_time_of_impact_has_the_derivative_of_the_quadratic_formula():
+    def formula(start):
+        gap, rate, acceleration = start
+        return (rate + jnp.sqrt(rate**2 - 2 * acceleration * gap)) / -acceleration
+
+    start = jnp.array([1.0, 3.0, -9.81])
+    time, derivative = jax.value_and_grad(lambda s: time_of_impact(*s))(start)
+    np.testing.assert_allclose(time, formula(start), rtol=ROUNDING)
+    np.testing.assert_allclose(derivative, jax.grad(formula)(start), rtol=ROUNDING)
+    for second in (jax.hessian, lambda f: jax.jacrev(jax.jacrev(f))):
+        found, expected = jax.jit(lambda s, d=second: (d(lambda s: time_of_impact(*s))(s), d(formula)(s)))(start)
+        np.testing.assert_allclose(found, expected, atol=ROUNDING)

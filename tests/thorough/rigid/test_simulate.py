@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.core.ensemble import ensemble
+from simkit.core.formulation import in_blocks
 from simkit.core.rollout import trajectory
 from simkit.rigid.algebra.vector import vector
 from simkit.rigid.bodies.bodies import box, gather, sphere
@@ -14,6 +15,7 @@ from simkit.rigid.free import Free
 from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
+from tests.every import every
 from tests.rigid.test_simulate import KEY, two_bodies
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -80,3 +82,19 @@ def test_falling_bodies_conserve_energy_and_gain_momentum_by_their_weight():
     np.testing.assert_allclose(seen["momentum"], 3 * 9.81 * seen["time"], rtol=1e-13)
     # Bodies pass through each other unseen, which is not the same as no contact.
     assert "contacts" not in seen and "penetration" not in seen
+
+
+@every("count", [1, 7, 8, 9, 16, 17, 24])
+def test_blocks_of_members_equal_one_batch(count):
+    seen = []
+
+    def double(tree, other):
+        seen.append(other.shape[0])
+        return {"sum": tree["a"] + other, "a": 2 * tree["a"]}
+
+    a, b = jnp.arange(3.0 * count).reshape(count, 3), jnp.ones((count, 3))
+    result = in_blocks(double, {"a": a}, b, block=8)
+    np.testing.assert_array_equal(result["sum"], a + 1)
+    np.testing.assert_array_equal(result["a"], 2 * a)
+    # The program holds one block, and the rest that does not fill one.
+    assert set(seen) == ({count} if count <= 8 else {8} | ({count % 8} - {0}))

@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 
 from simkit.molecular import spaces
-from simkit.molecular.analysis.elasticity import elastic_constants, pressure
+from simkit.molecular.analysis.elasticity import (
+    bulk_modulus,
+    directional_shear_modulus,
+    elastic_constants,
+    pressure,
+    shear_modulus,
+)
 from simkit.molecular.analysis.order import contact_network, load_bearing
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import pair_potential, soft_sphere
 from simkit.molecular.structures import lattices
+from tests.every import every
 from tests.molecular.analysis.test_elasticity import floats
 from tests.physics.test_strained_glass import LARGE, Disordered, difference_of_stress, unit_strains
 
@@ -131,3 +138,19 @@ def test_triangular_lattice_has_its_closed_form_constants_under_pressure(x64):
     np.testing.assert_allclose(found.stiffness - expected, [[-p, p, 0], [p, -p, 0], [0, 0, -p]], atol=1e-12)
     # A Bravais lattice strains affinely.
     np.testing.assert_allclose(found.nonaffine, 0, atol=1e-12)
+
+
+def isotropic(bulk, shear, dimension):
+    count = 3 if dimension == 2 else 6
+    stiffness = np.diag([2.0 * shear] * dimension + [1.0 * shear] * (count - dimension))
+    stiffness[:dimension, :dimension] += bulk - 2 * shear / dimension
+    return jnp.asarray(stiffness)
+
+
+@every("dimension", [2, 3])
+def test_moduli_of_an_isotropic_material_are_those_of_its_stiffness(x64, dimension):
+    stiffness = isotropic(5.0, 2.0, dimension)
+    np.testing.assert_allclose(bulk_modulus(stiffness), [5, 5], rtol=1e-12)
+    np.testing.assert_allclose(shear_modulus(stiffness), [2, 2], rtol=1e-12)
+    slide, normal = np.eye(dimension)[0] + 0.5 * np.eye(dimension)[1], np.eye(dimension)[0] - 2 * np.eye(dimension)[1]
+    assert float(directional_shear_modulus(stiffness, slide, normal)) == pytest.approx(2, rel=1e-12)

@@ -11,7 +11,7 @@ from simkit.molecular.analysis.elasticity import hessian, hessian_vector_product
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import energy_shifted, lennard_jones
 from tests.every import every
-from tests.molecular.analysis.test_normal_modes import BOND, PARAMS
+from tests.molecular.analysis.test_normal_modes import BOND, PARAMS, spring
 
 
 def scattered(dimension, count=10):
@@ -145,3 +145,17 @@ def test_second_derivatives_of_equal_frequencies_are_nan(x64, icosahedron):
     # The breathing mode is the only one that has no equal; its frequency goes with the root of epsilon.
     np.testing.assert_allclose(found[alone], -modes.frequency[alone] / 4, rtol=1e-9)
     assert np.all(np.isnan(found[~alone & ~modes.is_zero])) and alone.sum() == 1
+
+
+@every(("dimension", "rigid"), [(2, 3), (3, 5)])
+def test_diatomic_vibrates_at_the_root_of_stiffness_over_reduced_mass(x64, dimension, rigid):
+    k, mass = 7.0, jnp.array([1.0, 15.0])
+    axis = jnp.array([1.0, 2.0, -0.5])[:dimension]
+    position = jnp.stack([jnp.zeros(dimension), 1.2 * axis / jnp.linalg.norm(axis)])
+    modes = jax.jit(lambda x: normal_modes(spring(k, 1.2), x, None, {}, mass=mass))(position)
+    # Two translations and one rotation; three and two in space, where one about the axis moves nothing.
+    assert int(modes.zero_modes) == rigid
+    reduced = float(mass[0] * mass[1] / mass.sum())
+    assert float(modes.frequency[-1]) == pytest.approx(np.sqrt(k / reduced), rel=1e-8)
+    # The light particle moves more; the center of mass does not.
+    np.testing.assert_allclose(mass @ modes.vector[-1], 0, atol=1e-12)

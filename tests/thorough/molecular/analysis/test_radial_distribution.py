@@ -1,5 +1,6 @@
 """Radial distribution function of an ideal gas and of crystals."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -34,3 +35,17 @@ def test_crystal_has_its_shells(x64, build, repeats, shells):
             expected[int(distance / reach * bins)] += number
         # Whole numbers up to the round-off of their normalization.
         np.testing.assert_allclose(neighbors, expected, rtol=0, atol=1e-10)
+
+
+@every("dimension", [2, 3])
+def test_ideal_gas_has_one_less_a_particle_at_every_distance(x64, dimension):
+    count, bins, copies, side = 101, 10, 200, 3.0
+    position = jax.random.uniform(jax.random.key(0), (copies, count, dimension)) * side
+    found = np.asarray(jax.vmap(lambda x: distribution(x, jnp.full(dimension, side), 1.5, bins))(position))
+    # The spread of the mean over independent configurations, from their own scatter.
+    error = found.std(axis=0, ddof=1) / np.sqrt(copies)
+    # The innermost of ten shells in three dimensions holds 1/1000 of a ball of half the volume: 520 pairs in all, 4 %.
+    assert error.max() < 0.06
+    assert error[-1] < 0.004
+    # Ten normal deviates: one in 300 draws has one beyond 3.6.
+    assert np.abs((found.mean(axis=0) - (1 - 1 / count)) / error).max() < 3.6

@@ -20,6 +20,7 @@ from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.made_in_python import load
 from simkit.scenario.overrides import with_values
+from tests.molecular.description.test_structures import refusal
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -162,3 +163,20 @@ def test_a_scenario_takes_the_structure_of_a_file(tmp_path):
     assert json.loads(run.attrs["config"])["start"]["structure"] == f"text of {len(text_of(crystal()))} bytes"
     # The perfect crystal costs nothing; see above for the precision of a bond.
     assert float(run["formation_energy"][-1]) == pytest.approx(0, abs=128 * 2.1683 * 1e-8)
+
+
+def test_species_that_do_not_interact_may_be_in_one_place_and_disorder_moves_particles_apart():
+    settings = {"dimension": 2, "start": {"positions": [[0, 0], [2, 0], [0, 0], [2, 0]]}, "parameters": {"k": 1.0}}
+    pair = {"energy": "k/r"}
+    apart = system(
+        particles={"A": {"count": 2}, "B": {"count": 2}},
+        interactions=[pair | {"between": ["A_A"]}, pair | {"between": ["B_B"]}],
+        **settings,
+    )
+    apart.check_values(apart.params, jax.random.key(0))
+    assert diagnosed(apart, "energy") == pytest.approx(1.0, rel=1e-15)
+    met = system(particles={"A": {"count": 2}, "B": {"count": 2}}, interactions=[pair], **settings)
+    assert "start.positions: particles 0 and 2" in refusal(met)
+    moved = settings | {"start": settings["start"] | {"disorder": 0.1}}
+    moved = system(particles={"A": {"count": 4}}, interactions=[pair], **moved)
+    moved.check_values(moved.params, jax.random.key(0))

@@ -1,5 +1,6 @@
 """Interaction of a user's energy function: forces, stress, derivatives, parameters."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -52,3 +53,11 @@ def test_declared_parameters_are_all_that_the_energy_takes(x64):
     for name in ("energy", "force", "stress"):
         found, expected = (getattr(which, name)(position, cell, beside, ()) for which in (declared, everything))
         np.testing.assert_array_equal(found, expected)
+
+
+def test_energy_is_differentiated_with_respect_to_params(x64):
+    interaction, (position, cell, params) = user_energy(gaussians), random_particles()
+    slope = jax.grad(interaction.energy, argnums=2)(position, cell, params, ())["height"]
+    without = interaction.energy(position, cell, {**params, "height": jnp.asarray(0.0)}, ())
+    once = interaction.energy(position, cell, {**params, "height": jnp.asarray(1.0)}, ())
+    assert float(slope) == pytest.approx(float(once - without), rel=1e-12)

@@ -7,7 +7,8 @@ import pytest
 
 from simkit.molecular import minimizers
 from simkit.molecular.minimizers import Scale, largest_norm
-from tests.molecular.minimizers.test_minimizers import METHODS, cluster, overlapping, relax
+from tests.every import every
+from tests.molecular.minimizers.test_minimizers import METHODS, cluster, overlapping, relax, well
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -81,3 +82,25 @@ def test_a_minimum_whose_energy_terms_cancel_is_reached(x64, method, seed):
     away = lowest.position + 0.02 * jax.random.normal(jax.random.key(seed), lowest.position.shape)
     final = relax(method, shifted, scale, away, 1e-12 * 72, steps=1000)
     assert largest_norm(final.force) < 1e-12 * 72
+
+
+@every("method", METHODS)
+def test_a_start_at_rest_stays_at_rest(x64, method):
+    minimizer, scale = minimizers.by_name(method), Scale(length=1.0, stiffness=1.0)
+
+    @jax.jit
+    def run(position):
+        state = minimizers.start(minimizer, position, well, scale)
+        return jax.lax.fori_loop(0, 10, lambda _, state: minimizers.step(minimizer, state, well, scale), state)
+
+    state = run(jnp.zeros((3, 2)))
+    np.testing.assert_array_equal(state.position, 0)
+    np.testing.assert_array_equal(state.trial, 0)
+
+
+# Each with each potential: tests/physics/test_minimizers.py.
+@every("method, pair", [("lbfgs", "lennard_jones"), ("fire", "soft_sphere")])
+def test_overlapping_starts_reach_force_balance(x64, method, pair):
+    evaluate, scale = cluster(pair)
+    state = jax.jit(lambda x: relax(method, evaluate, scale, x, 1e-10))(overlapping(13))
+    assert float(largest_norm(state.force)) <= 1e-10

@@ -9,6 +9,7 @@ import pytest
 
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status
+from simkit.errors import UserError
 from simkit.molecular.analysis.order import highest_peak, radial_distribution
 from simkit.molecular.potentials import lennard_jones, switched
 from tests.molecular.systems.test_fluid import SKIP, fluid
@@ -73,3 +74,9 @@ def test_atoms_start_at_rest_as_a_whole_on_their_sites(x64):
     # The peak of a single shell is the shell itself, to half its thickness.
     assert float(highest_peak(shells, 3.0)[0]) == pytest.approx(spacing, abs=0.0051)
     assert float(found["mean_square_displacement"][-1]) > 0.01
+
+
+def test_shells_beyond_half_the_cell_are_refused(x64):
+    simulation = fluid(radial_distribution={"reach": 3.5})
+    with pytest.raises(UserError, match=r"radial_distribution.reach = 3.5 is beyond half the cell"):
+        simulation.check(simulation.params, jax.random.key(0))

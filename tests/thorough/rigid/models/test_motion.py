@@ -91,3 +91,21 @@ def test_engines_with_the_same_equations_agree(x64):
         for name, value in reference[group].items():
             # The same arithmetic in another order, over 20 steps.
             np.testing.assert_allclose(found[group][name], value, rtol=1e-10, atol=1e-12, err_msg=name)
+
+
+def test_substeps_equal_time_steps(x64):
+    plain = run(PENDULUM, "mujoco", 20, 20, initial_position=(0.4,), control=(0.3,), control_amplitude=(0.2,))
+    fewer = run(
+        PENDULUM, "mujoco", 4, 4, (("substeps", 5),), initial_position=(0.4,), control=(0.3,), control_amplitude=(0.2,)
+    )
+    for name, value in plain[2].items():
+        np.testing.assert_allclose(fewer[2][name], value, rtol=1e-12, atol=1e-13)
+
+
+def test_mass_of_a_body_scales_its_inertia(x64):
+    values = {"initial_position": (0.4,), "initial_velocity": (1.0,)}
+    light = run(PENDULUM, "mujoco", 20, 5, **values)
+    heavy = run(PENDULUM, "mujoco", 20, 5, **values, mass=(1.5,), mass_scale=2.0)
+    # A free pendulum of three times the mass moves alike, with three times the energy (but for that of the armature).
+    np.testing.assert_allclose(heavy[1]["position"], light[1]["position"], rtol=1e-12)
+    np.testing.assert_allclose(heavy[2]["energy"], 3 * light[2]["energy"], rtol=1e-12)

@@ -9,7 +9,7 @@ import pytest
 from simkit.cli.main import main
 from simkit.rigid import mjcf
 from tests.every import every
-from tests.rigid.models.models import PENDULUM, run
+from tests.rigid.models.models import ENGINES, FALLING, PENDULUM, run
 from tests.rigid.models.test_reading import SCENARIO, refusal
 
 
@@ -83,3 +83,13 @@ def test_a_scenario_runs_with_a_model_file_beside_it_in_mujoco(tmp_path, capsys)
         assert main(["run", str(tmp_path / "swing.toml"), "-o", str(tmp_path / "other")]) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert "swing.toml: [config]: the model is refused by MuJoCo: XML Error: invalid keyword: 'hinj'" in error
+
+
+@every("engine", ENGINES[:3])
+def test_features_that_brax_ignores_in_its_own_models_cause_a_warning(engine):
+    unlike = FALLING.replace('size="0.1"', 'size="0.1" condim="1" margin="0.01"')
+    with pytest.warns(UserWarning, match=r"the margin and gap of geoms and the condim of geoms \(friction is that"):
+        mjcf(unlike, engine=engine)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        mjcf(FALLING, engine=engine)

@@ -1,0 +1,238 @@
+"""Mistakes in a system that is given as data: one line, with the key and the column."""
+
+import jax
+import pytest
+
+from simkit.errors import UserError
+from tests.molecular.description.test_bad_input import LJ, PARAMETERS, made
+
+WALL = {"distance": "y - 1", "energy": "1/r**9"}
+
+
+WALLED = {"lengths": ["side", "side"], "periodic": [True, False]}
+
+
+WRONG = {
+    "unknown name": (
+        {"interactions": [LJ | {"energy": "4*epsilom/r"}]},
+        "interactions[0].energy: column 3 of '4*>>>epsilom/r': 'epsilom' is not known here; did you mean 'epsilon'?",
+    ),
+    "a word for a number": (
+        {"relax": {"force_tolerance": "tiny"}},
+        "relax.force_tolerance: column 1 of '>>>tiny': 'tiny' is not known here; write a plain number, without names",
+    ),
+    "another name of a function": (
+        {"interactions": [LJ | {"energy": "ln(r)"}]},
+        "interactions[0].energy: column 1 of '>>>ln(r)': 'ln(r)' calls 'ln', which is no function; did you mean 'log'?",
+    ),
+    "one entry for two axes": (
+        {"cell": {"lengths": ["side", "side"], "periodic": [True]}},
+        "cell.periodic has 1 entry; write 2 in the plane, 3 in space",
+    ),
+    "a value and a parameter of one name": (
+        {"particles": {"A": {"count": 3, "values": {"sigma": 1}}, "B": {"count": 3, "values": {"sigma": 2}}}},
+        "particles: the value 'sigma' of species (values.sigma) and the parameter params.sigma have one name",
+    ),
+    "one interaction": ({"interactions": LJ}, "is no list; write several in brackets"),
+    "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on the distance r"),
+    "mixes particles": ({"fields": [{"energy": "mean(x)**2"}]}, "fields[0].energy: column 1 of '>>>mean(x)**2'"),
+    "misspelt value of a wall": (
+        {"walls": [{"distance": "y", "potential": "lennard_jones", "values": {"epsilom": 1, "sigma": 0.5}}]},
+        "walls[0].values.epsilom is not taken by the energy; did you mean 'epsilon'?",
+    ),
+    "misspelt value of a wall's formula": (
+        {"walls": [{"distance": "y", "energy": "epsilon/r**9", "values": {"epsilom": 1}}]},
+        "walls[0].values.epsilom is not taken by the energy; did you mean 'epsilon'?",
+    ),
+    "missing value of a wall": (
+        {"walls": [{"distance": "y", "potential": "morse", "values": {"epsilon": 1, "sigma": 0.5}}]},
+        "walls[0].values.rho is missing; give a number or an expression",
+    ),
+    "misspelt value of a species": (
+        {
+            "particles": {"A": {"count": 3, "values": {"load": 1}}, "B": {"count": 3, "values": {"laod": 2}}},
+            "fields": [{"energy": "load*y"}],
+        },
+        "particles.B.values.laod is not taken by any energy; did you mean 'load'?",
+    ),
+    "value of a species without use": (
+        {"particles": {"A": {"count": 6, "values": {"load": 1}}}},
+        "particles.A.values.load is not taken by any energy; use it or leave it out",
+    ),
+    "mixes particles by a derived value": (
+        {"fields": [{"energy": "middle*x"}], "derived": {"middle": "mean(x)"}},
+        "derived.middle: column 1 of '>>>mean(x)': 'mean(x)' mixes several particles",
+    ),
+    "entry of a coordinate": (
+        {"fields": [{"energy": "epsilon*x[0]**2"}]},
+        "fields[0].energy: column 9 of 'epsilon*>>>x[0]**2': 'x[0]' takes an entry of 'x'",
+    ),
+    "entry of the distance": (
+        {"interactions": [LJ | {"energy": "epsilon/r[0]"}]},
+        "interactions[0].energy: column 9 of 'epsilon/>>>r[0]': 'r[0]' takes an entry of 'r'",
+    ),
+    "entry of a coordinate of a wall": (
+        {"walls": [{"distance": "x[1] + 5", "energy": "1/r"}]},
+        "walls[0].distance: column 1 of '>>>x[1] + 5': 'x[1]' takes an entry of 'x'",
+    ),
+    "coordinate of a plane": ({"fields": [{"energy": "z**2"}]}, "'z' is not known here"),
+    "time at rest": ({"fields": [{"energy": "sin(time)"}]}, "'time' is not known here"),
+    "no pair": (
+        {"interactions": [LJ | {"values": {"epsilon": {"A_A": 1, "A_B": 2, "A_C": 3}}}]},
+        "interactions[0].values.epsilon: 'A_C' is no pair of species",
+    ),
+    "missing pair": (
+        {"interactions": [LJ | {"values": {"epsilon": {"A_A": 1, "A_B": 2}}}]},
+        "interactions[0].values.epsilon has no B_B; give it",
+    ),
+    "idle value": ({"interactions": [LJ | {"values": {"rho": 1}}]}, "interactions[0].values.rho is not taken by the"),
+    "idle species": (
+        {"interactions": [LJ | {"between": ["A_A"]}]},
+        "particles.B: nothing acts on this species; add an interaction between B_B",
+    ),
+    "endless in a cell": (
+        {"interactions": [{"energy": "epsilon/r"}]},
+        "interactions[0].cutoff is missing; in a cell that repeats an energy must end",
+    ),
+    "no contacts to observe": (
+        {"observed": ["packing_fraction", "load"]},
+        "observed[1] = 'load' needs an interaction that ends by itself, such as that of soft spheres, not one that a "
+        "cutoff ends; choose from energy_of_particle, packing_fraction, elastic_constants",
+    ),
+    "no start to observe from": (
+        {"observed": ["displacement"]},
+        "observed[0] = 'displacement' needs a start that is not random: positions, a structure or a lattice; choose",
+    ),
+    "two kinds": (
+        {"interactions": [LJ | {"potential": "morse"}]},
+        "interactions[0].energy has no effect on potential = 'morse'; leave it out",
+    ),
+    "no kind": ({"interactions": [{}]}, "interactions[0] chooses no potential; give one of potential, energy, jax_md"),
+    "no species": ({"particles": {}}, "particles names no species"),
+    "no count": ({"particles": {"A": {}, "B": {"count": 2}}}, "particles.A.count is missing"),
+    "counts and sites": (
+        {"start": {"lattice": "square", "repeats": [3, 3]}},
+        "counts make 6 particles, and there are 9 places",
+    ),
+    "two starts": (
+        {"start": {"lattice": "square", "positions": [[0, 0]]}},
+        "start.positions has no effect on kind = 'lattice'; leave it out",
+    ),
+    "two sizes": ({"cell": {"density": 1, "lengths": [4, 4]}}, "cell.density and lengths both give the size"),
+    "dimensions": ({"dimension": 3}, "cell.lengths has 2 dimensions, and dimension has 3"),
+    "no room": ({"cell": None, "dimension": 2, "interactions": [{"energy": "1/r"}]}, "start.radius is missing"),
+    "shape of a table": ({"parameters": PARAMETERS | {"table": [1.0, 2.0, 3.0]}}, "parameter 'table' has shape (3,)"),
+    "no task": ({"task": ["relax", "dynamics"]}, 'task is not "relax", "dynamics" or ["dynamics", "relax"]'),
+    "search": ({"task": "search"}, "task = 'search' is unknown; choose one of relax, dynamics"),
+    "idle table": ({"dynamics": {"time_step": 1}}, "dynamics has no effect on task = ['relax']"),
+    "no time step": ({"task": "dynamics"}, "dynamics.time_step is missing"),
+    "friction of no bath": (
+        {"task": "dynamics", "dynamics": {"time_step": 0.1, "friction": 1}},
+        "dynamics.friction has no effect on method = 'velocity_verlet'",
+    ),
+    "when to relax": (
+        {"task": ["dynamics", "relax"], "dynamics": {"time_step": 0.1}},
+        "dynamics.steps is missing; give the number of time steps",
+    ),
+    "cell of walls": (
+        {"relax": {"cell": True}, "cell": {"lengths": [6, 6], "periodic": [True, False]}},
+        "relax.cell = true",
+    ),
+    "unknown key": ({"cell": {"length": [6, 6]}}, "cell.length is not a known key; did you mean 'lengths'?"),
+}
+
+
+def test_a_mistake_in_settings_names_its_key():
+    missed = []
+    for mistake, (changes, message) in WRONG.items():
+        with pytest.raises(UserError) as refused:
+            made(**changes)
+        if message not in str(refused.value) or "\n" in str(refused.value):
+            missed.append((mistake, str(refused.value)))
+    assert not missed
+
+
+AT_THE_START = {
+    "division by zero": (
+        {"fields": [{"energy": "1/(epsilon - 1)"}]},
+        "fields[0].energy: '1/(epsilon - 1)' is inf at index [0] of [6] at the start",
+    ),
+    "particles in one place": (
+        {"start": {"positions": [[1, 1]] * 6}},
+        "start.positions: particles 0 and 1 (the first is 0) are in one place, so the force between them has no",
+    ),
+    "no room": (
+        {"cell": {"lengths": [1.5, 1.5]}, "interactions": [LJ | {"cutoff": 0.7}], "start": {"separation": 0.7}},
+        "leaves no room for that many particles: balls of 0.7 times their diameters would fill 1.03 times the volume",
+    ),
+    "just no room": (
+        {"cell": {"lengths": [1.6, 1.6]}, "interactions": [LJ | {"cutoff": 0.7}], "start": {"separation": 0.7}},
+        "leaves no room for that many particles: two, or one and a wall, are",
+    ),
+    "far too many": (
+        {
+            "particles": {"A": {"count": 2_000, "diameter": 0.1}},
+            "cell": None,
+            "dimension": 2,
+            "start": {"radius": 1.5, "separation": 2.0},
+            "interactions": [{"energy": "1/r"}],
+        },
+        "balls of 2 times their diameters would fill 7.81 times the volume",
+    ),
+    "field of a cell": ({"fields": [{"energy": "x"}]}, "differs between both sides of the cell along x"),
+    "wall of a cell": (
+        {"walls": [{"distance": "x", "energy": "1/r**9"}]},
+        "walls[0].energy: differs between both sides of the cell along x",
+    ),
+    "wall of the wrong sign": (
+        {
+            "walls": [{"distance": "y", "energy": "1/r**9"}, {"distance": "y - side", "energy": "1/r**9"}],
+            "cell": WALLED,
+            "start": {"separation": 0.7},
+        },
+        "walls[1].distance = 'y - side' is below 0 throughout the cell; reverse its sign",
+    ),
+    "not symmetric": (
+        {
+            "particles": {"A": {"count": 3, "values": {"q": 1}}, "B": {"count": 3, "values": {"q": 2}}},
+            "interactions": [{"energy": "q_i/r", "cutoff": 3}],
+        },
+        "the other way round; make it the same with _i and _j exchanged",
+    ),
+    "mass": ({"particles": {"A": {"count": 6, "mass": "epsilon - 2"}}}, "particles.A.mass = -1 is not positive"),
+    "time step": (
+        {"task": "dynamics", "dynamics": {"time_step": "epsilon - 1"}},
+        "dynamics.time_step = 0 is not positive; choose a value above 0",
+    ),
+    "temperature": (
+        {
+            "task": "dynamics",
+            "dynamics": {"method": "langevin", "time_step": 0.1, "friction": 1, "temperature": "time - 1"},
+        },
+        "dynamics.temperature = -1 is negative; choose 0 or a value above",
+    ),
+    "thermostat time": (
+        {
+            "task": "dynamics",
+            "dynamics": {"method": "bussi", "time_step": 0.1, "thermostat_time": -0.1, "temperature": 1},
+        },
+        "dynamics.thermostat_time = -0.1 is not positive; choose a value above 0",
+    ),
+    "cutoff": ({"interactions": [LJ | {"cutoff": "-2*sigma"}]}, "interactions[0].cutoff = -2 is not above zero"),
+    "behind a wall": (
+        {"cell": None, "start": {"positions": [[i, 0.5] for i in range(6)]}, "walls": [WALL]},
+        "particle 0 starts 0.5 behind the wall; move it, or the wall",
+    ),
+}
+
+
+def test_a_system_that_cannot_start_is_refused_before_it_runs():
+    missed = []
+    for mistake, (changes, message) in AT_THE_START.items():
+        # Places that may overlap: nothing pushes them apart.
+        simulation = made(**{"start": {"separation": 0}} | changes)
+        with pytest.raises(UserError) as refused:
+            simulation.check_values(simulation.params, jax.random.key(0))
+        if message not in str(refused.value):
+            missed.append((mistake, str(refused.value)))
+    assert not missed
