@@ -8,6 +8,8 @@ from typing import Any
 
 import jax
 
+from simkit.core.formulation import prefers_whole_arrays
+
 # Programs of one simulation that are kept; those used longest ago are dropped first.
 MOST_PROGRAMS = 32
 # The operations of a function become those of the program that calls it. In JAX 0.12, True leaves that to lowering.
@@ -48,6 +50,9 @@ class Traced:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Return the result of the function."""
+        if prefers_whole_arrays():
+            # Reports of other runtimes name the source line of an operation, which inlining loses.
+            return self.function(*arguments, **keywords)
         return self._program(*arguments, **keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:

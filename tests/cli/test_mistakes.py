@@ -258,7 +258,7 @@ def test_lack_of_memory_gives_one_line_and_leaves_no_folder(toy, tmp_path, monke
     def exhausted(*arguments, **options):
         raise error
 
-    monkeypatch.setattr("simkit.engine.driver.run_all", exhausted)
+    monkeypatch.setattr("simkit.jobs.runs.run_all", exhausted)
     ran = toy("run", "toy.toml")
     assert ran.code == 2
     assert ran.line.lower().startswith("simkit: out of memory") and "smaller" in ran.line
@@ -269,7 +269,7 @@ def test_a_defect_of_simkit_shows_its_traceback(toy, monkeypatch):
     def broken(*arguments, **options):
         raise ValueError("a bug")
 
-    monkeypatch.setattr("simkit.engine.driver.run_all", broken)
+    monkeypatch.setattr("simkit.jobs.runs.run_all", broken)
     with pytest.raises(ValueError, match="a bug"):
         toy("run", "toy.toml")
 

@@ -9,6 +9,8 @@ import pytest
 
 from simkit.cli.main import REGISTERED, VERBS, Parser
 from simkit.errors import UserError
+from simkit.molecular import parts
+from simkit.plugins import Registry
 from simkit.scenario import catalog
 from simkit.scenario.catalog import list_scenarios
 from simkit.scenario.registry import PAINTERS, SIMULATIONS, VIEWS
@@ -16,7 +18,7 @@ from tests.docs.pages import PAGES, QUICK, REPOSITORY, assert_shown, blocks, run
 from tests.every import every
 
 # Groups of entry points are not Python names.
-GROUPS = {registry.group for registry in (SIMULATIONS, VIEWS, REGISTERED)}
+GROUPS = {each.group for each in (SIMULATIONS, VIEWS, REGISTERED, *vars(parts).values()) if isinstance(each, Registry)}
 every_page = every("page", PAGES, ids=lambda page: page.stem)
 
 

@@ -128,7 +128,7 @@ def test_run_that_fails_before_its_first_frame_leaves_no_directory(tmp_path, mon
     def explode(*arguments, **options):
         raise MemoryError
 
-    monkeypatch.setattr("simkit.engine.driver.run_all", explode)
+    monkeypatch.setattr("simkit.jobs.runs.run_all", explode)
     with pytest.raises(MemoryError):
         simkit.run(toy(), output=tmp_path / "run")
     assert not list(tmp_path.iterdir())

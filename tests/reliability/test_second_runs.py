@@ -1,16 +1,19 @@
 """A second run of a simulation in a process: nothing is traced, and nothing is compiled."""
 
+import collections
 import dataclasses
 from functools import partial
 
+import jax
 import numpy as np
 import pytest
-from tests.engine.test_second_runs import EVENTS
 
 import simkit
 from tests.core.test_tracing import counting
 from tests.core.toys import descent, oscillator
 
+EVENTS = collections.Counter()
+jax.monitoring.register_event_duration_secs_listener(lambda event, *_, **__: EVENTS.update([event]))
 TRACED, COMPILED = "/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/backend_compile_duration"
 
 

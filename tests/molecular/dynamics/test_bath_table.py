@@ -40,8 +40,8 @@ def test_invalid_schedules_are_refused_in_one_line():
             cell=lambda params: jnp.ones(2),
             barostat=ISOTROPIC,
         )
-    with pytest.raises(UserError, match="length = 0 and substeps = 1; choose at least 1"):
-        liquid(nose_hoover, options={"length": 0})
+    with pytest.raises(UserError, match="chain = 0 and substeps = 1; choose at least 1"):
+        liquid(nose_hoover, options={"chain": 0})
 
 
 METHODS = {"velocity_verlet": velocity_verlet} | THERMOSTATS

@@ -11,7 +11,6 @@ from tests.flow import (
     test_measures,
     test_open_sides,
     test_operators,
-    test_pressure_sides,
     test_pressure_solver,
     test_scalar,
     test_shapes,
@@ -21,12 +20,21 @@ from tests.flow import (
     test_wall_slopes,
 )
 from tests.flow.flows import CHANNELS, DOMAINS, SCHEMES, over, some
+from tests.thorough.flow import test_diffusion_solver as longer_diffusion_solver
+from tests.thorough.flow import test_eddies as longer_eddies
+from tests.thorough.flow import test_operators as longer_operators
+from tests.thorough.flow import test_pressure_sides as longer_pressure_sides
+from tests.thorough.flow import test_pressure_solver as longer_pressure_solver
+from tests.thorough.flow import test_scalar as longer_scalar
+from tests.thorough.flow import test_shapes as longer_shapes
+from tests.thorough.flow import test_statistics as longer_statistics
+from tests.thorough.flow import test_viscosity as longer_viscosity
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 METHODS = ("elimination", "modes")
 OPERATORS = (
-    test_operators.test_gradient_is_minus_the_adjoint_of_divergence,
+    longer_operators.test_gradient_is_minus_the_adjoint_of_divergence,
     test_operators.test_advection_conserves_kinetic_energy_of_a_solenoidal_flow,
     test_operators.test_upwind_advection_dissipates_kinetic_energy,
     test_operators.test_advection_conserves_momentum_along_periodic_axes,
@@ -40,7 +48,7 @@ SLOPES = (
     test_wall_slopes.test_symmetric_laplacian_of_sides_at_rest_is_the_product_with_its_matrices,
 )
 PRESSURES = (
-    test_pressure_solver.test_pressure_satisfies_the_equation_in_every_cell,
+    longer_pressure_solver.test_pressure_satisfies_the_equation_in_every_cell,
     test_pressure_solver.test_projected_velocity_has_no_divergence_in_any_row,
     test_pressure_solver.test_solver_inverts_the_operator,
     test_pressure_solver.test_mean_of_the_source_over_the_volume_is_ignored,
@@ -56,7 +64,7 @@ DIFFUSIONS = (
     test_diffusion_solver.test_single_precision_is_kept_and_accurate,
 )
 DERIVED = (
-    test_pressure_solver.test_solver_is_self_adjoint_and_its_transpose_too,
+    longer_pressure_solver.test_solver_is_self_adjoint_and_its_transpose_too,
     test_pressure_solver.test_batches_equal_single_solves,
     test_pressure_solver.test_program_is_exported_without_calls_to_libraries,
 )
@@ -117,7 +125,7 @@ def test_both_diffusion_solvers_agree_on_every_grid(name):
 
 @over(product(["wall-normal", "channel", "periodic", "wall-normal and spanwise in 3-D"], METHODS))
 def test_diffusion_solver_has_the_derivatives_of_differences_on_more_grids(name, method):
-    test_diffusion_solver.test_derivatives_match_differences.check(name, method)
+    longer_diffusion_solver.test_derivatives_match_differences.check(name, method)
 
 
 @over(product(["channel", "duct"], METHODS))
@@ -137,12 +145,12 @@ def test_pressure_between_open_sides_solves_its_equation_on_every_domain(name, m
 
 @over(list(SCHEMES))
 def test_flow_between_two_pressures_becomes_poiseuille_flow_by_every_method(scheme):
-    test_pressure_sides.test_flow_between_two_pressures_becomes_poiseuille_flow.check(scheme)
+    longer_pressure_sides.test_flow_between_two_pressures_becomes_poiseuille_flow.check(scheme)
 
 
 @over(product(["periodic", "channel 3-D"], ["central", "bounded"]))
 def test_insulated_scalar_is_conserved_on_more_domains(name, scheme):
-    test_scalar.test_insulated_scalar_is_conserved.check(name, scheme)
+    longer_scalar.test_insulated_scalar_is_conserved.check(name, scheme)
 
 
 @over(product(["periodic", "channel 3-D"], SCALARS))
@@ -152,14 +160,14 @@ def test_scalars_keep_their_claims_on_more_domains(name, claim):
 
 @over(list(test_shapes.SHAPES))
 def test_every_shape_has_finite_derivatives_that_equal_differences(name):
-    test_shapes.test_derivatives_are_finite_everywhere_and_equal_differences.check(name)
+    longer_shapes.test_derivatives_are_finite_everywhere_and_equal_differences.check(name)
 
 
 @over(
     product(
         ["even", "stretched"],
         [
-            test_statistics.test_dissipation_is_the_work_of_viscosity,
+            longer_statistics.test_dissipation_is_the_work_of_viscosity,
             test_statistics.test_slope_of_the_shear_stress_is_the_force_on_each_layer,
             test_statistics.test_moments_of_known_fields,
         ],
@@ -194,7 +202,7 @@ def test_held_flow_rate_is_exact_with_stages():
 
 @over(["periodic", "slip", "leftward", "upward, 3-D"])
 def test_friction_of_a_uniform_field_is_that_of_its_value_on_more_domains(name):
-    test_viscosity.test_friction_of_a_uniform_field_is_that_of_its_value.check(name)
+    longer_viscosity.test_friction_of_a_uniform_field_is_that_of_its_value.check(name)
 
 
 @over(["periodic", "stretched", "box 3-D"])
@@ -214,7 +222,7 @@ def test_the_thickness_of_a_body_does_not_depend_on_more_places_on_the_grid(cent
 
 @over(some(CHANNELS, "odd", "small"))
 def test_eddies_are_solenoidal_and_have_no_mean_flow_on_more_channels(walls):
-    test_eddies.test_eddies_are_solenoidal_and_have_unit_root_mean_square_speed.check(walls)
+    longer_eddies.test_eddies_are_solenoidal_and_have_unit_root_mean_square_speed.check(walls)
     test_eddies.test_eddies_have_no_mean_flow.check(walls)
 
 

@@ -57,7 +57,7 @@ def test_too_large_grids_are_refused_before_solver_tables_are_computed(words, ve
 
 @every("words", HUGE.values(), ids=HUGE)
 def test_huge_settings_are_refused_in_one_line_before_anything_is_computed(words, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("simkit.engine.driver.run_all", pytest.fail)
+    monkeypatch.setattr("simkit.jobs.runs.run_all", pytest.fail)
     monkeypatch.setattr(memory, "available_bytes", lambda: 4 * 2**30)
     assert main(["run", *arguments(words), "--output", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err
