@@ -11,7 +11,7 @@ import pytest
 
 from simkit import interop
 from simkit.errors import UserError
-from tests.every import every
+from tests.tables import every
 
 
 def aligned(dtype="float32", shift=0):

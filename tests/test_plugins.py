@@ -9,7 +9,7 @@ import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.scenario.registry import FACTORIES, SIMULATIONS
-from tests.every import every
+from tests.tables import every
 from tests.toys import toy, toys  # noqa: F401
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simkit.cli.main import main
-from tests.every import every
+from tests.tables import every
 
 FILE = """
 name = "throw"
@@ -171,12 +171,6 @@ def test_other_verbs_report_the_first_mistake_and_the_number_of_others(check, tm
     assert main(["run", str(tmp_path / "throw.toml")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "run.steps = 10" in line and line.endswith("(and 1 more; simkit check FILE lists all)")
-
-
-def test_a_shipped_scenario_is_checked_by_its_name(capsys):
-    assert main(["check", "projectile"]) == 0
-    assert main(["check", "projectle"]) == 2
-    assert "did you mean 'projectile'?" in capsys.readouterr().err
 
 
 def test_an_unknown_color_map_is_reported_before_a_run(check, tmp_path, capsys):

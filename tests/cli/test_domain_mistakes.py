@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.every import every
+from tests.tables import every
 
 MODEL = """
 name = "mine"

@@ -14,7 +14,7 @@ from simkit.jobs.runs import Outcome
 from simkit.jobs.sweeps import Sweep
 from simkit.jobs.validation import Check
 from simkit.scenario.catalog import find_scenario
-from tests.every import every
+from tests.tables import every
 
 
 def result_of(*status):
@@ -31,10 +31,6 @@ def outcome_of(status, result=Outcome):
     arrays |= {"diagnosed.iteration": np.arange(3), "status": np.array([0, 0, status], np.int32)}
     scenario, labels = find_scenario("bouncing_ball"), {"dimensions": {}, "coordinates": {}}
     return result(arrays, labels, np.asarray(status), 2, None, scenario)
-
-
-def test_a_failed_member_counts_in_every_report(tmp_path, capsys):
-    check_reports(Status.STALLED, tmp_path, capsys)
 
 
 def check_reports(code, folder, capsys):

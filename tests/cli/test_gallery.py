@@ -11,7 +11,7 @@ import pytest
 
 from simkit.cli.gallery import escaped, write_index
 from simkit.scenario.catalog import find_scenario
-from tests.every import every
+from tests.tables import every
 
 markdown_it = pytest.importorskip("markdown_it", reason="reads Markdown as GitHub does, but for its links")
 HOSTILE = (

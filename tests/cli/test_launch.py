@@ -1,7 +1,7 @@
 """Options of `simkit launch` that do not fit are refused."""
 
 from simkit.cli.main import main
-from tests.every import every
+from tests.tables import every
 
 
 @every(

@@ -6,7 +6,8 @@ import warnings
 import pytest
 from jax.errors import JaxRuntimeError
 
-from tests.every import every
+from simkit.errors import argument
+from tests.tables import every
 from tests.toys import PENDULUMS, toys  # noqa: F401
 
 SMALL = ("--set", "config.axes.x.cells=8", "--set", "config.axes.y.cells=8", "--set", "steps=20", "--set", "every=10")
@@ -284,7 +285,7 @@ def test_output_that_cannot_be_written_is_one_line(toy, tmp_path):
 
 def test_a_warning_is_one_line_without_its_source(simkit, monkeypatch):
     def main(arguments):
-        warnings.warn("first\nsecond; pass chunk= of 2", stacklevel=1)
+        warnings.warn(f"first\nsecond; pass {argument('chunk')} of 2", stacklevel=1)
         warnings.warn("overflow in a library", RuntimeWarning, stacklevel=1)
 
     monkeypatch.setattr("simkit.cli.verbs.list.main", main)

@@ -11,7 +11,7 @@ from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario, read_scenario
 from simkit.scenario.contents import bare_scenario
 from simkit.scenario.registry import SIMULATIONS
-from tests.every import every
+from tests.tables import every
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from simkit.cli import progress
 from simkit.cli.progress import Progress
-from tests.every import every
+from tests.tables import every
 
 
 class Terminal(io.StringIO):

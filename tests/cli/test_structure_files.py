@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simkit.scenario.catalog import find_scenario
-from tests.every import every
+from tests.tables import every
 from tests.toys import begun
 
 SCENARIO = """\

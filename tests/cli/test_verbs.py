@@ -4,7 +4,6 @@ import io
 import json
 import re
 import sys
-from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from simkit import open_run
 from simkit.cli.main import main
 from simkit.scenario import registry
-from tests.every import every
+from tests.tables import every
 from tests.toys import PENDULUMS, SPRINGS, toys  # noqa: F401
 
 PENDULUM = PENDULUMS.replace('view = "field"\nquantity = "position"', 'view = "chart"\nquantity = "energy"')
@@ -58,14 +57,17 @@ def test_list_fits_a_terminal(simkit, monkeypatch, capsys):
         assert sorted(" ".join(lines[2:]).split()) == sorted(" ".join(plain.splitlines()[2:]).split())
 
 
-def test_simulations_are_listed_with_their_provider(simkit, monkeypatch):
-    entry = EntryPoint("waves.string", "wave_kit:string", "simkit.simulations")
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry] * (group == entry.group))
+def test_simulations_are_listed_with_their_provider(simkit, monkeypatch, tmp_path):
+    package = tmp_path / "packages" / "wave_kit-1.0.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: wave_kit\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[simkit.simulations]\nwaves.string = wave_kit:string\n")
+    monkeypatch.syspath_prepend(package.parent)
     listed = {s["simulation"]: s for s in json.loads(simkit("list", "--simulations", "--json").out)["simulations"]}
     assert len(listed) == len(registry.FACTORIES) + 1
     assert listed["flow.turbulent_channel"]["scenarios"] == ["turbulent_channel"]
-    assert listed["waves.string"]["provider"] == "an installed package" != listed["flow.turbulent_channel"]["provider"]
-    assert re.search(r"waves\.string +an installed package +-\n", simkit("list", "--simulations").out)
+    assert listed["waves.string"]["provider"] == "package 'wave_kit'" != listed["flow.turbulent_channel"]["provider"]
+    assert re.search(r"waves\.string +package 'wave_kit' +-\n", simkit("list", "--simulations").out)
 
 
 def test_show_names_the_simulation_and_on_request_its_quantities(simkit):
@@ -107,26 +109,6 @@ def test_run_draws_and_reports(files, tmp_path):
     assert open_run(report["directory"]).sizes["time"] == 11
 
 
-def test_a_stored_run_is_resumed_with_its_report_and_drawn_without_its_simulation(files, tmp_path, monkeypatch):
-    assert files("run", "toy.toml", "--no-render", "-o", "run").code == 0
-    assert "ran all its steps" in files("resume", "run", "--no-render").out and not list(tmp_path.glob("run/*.png"))
-    monkeypatch.delitem(registry.FACTORIES, "toy.pendulums")
-    for kind, magic in {"png": b"PNG", "gif": b"GIF8"}.items():
-        ran = files("render", "run", "--format", kind, "--size", "256x144")
-        assert ran.code == 0, kind
-        assert magic in (tmp_path / ran.out.strip()).read_bytes()[:12]
-    words = ("render", "run", "-o", "picture.png", "--size", "256x144")
-    mistakes = {
-        ("--format", "png", "--frame", "11"): "0 to 10",
-        ("--quantity", "enery"): "--quantity = 'enery' is not stored in this run; did you mean 'energy'?",
-        ("--limits", "2", "1"): "--limits = 2 1 is not allowed; give two finite numbers, the smaller first",
-        ("--limits", "0", "inf"): "--limits = 0 inf is not allowed",
-        ("--limits", "low", "1"): "argument --limits: invalid float value: 'low'",
-    }
-    told = {options: files(*words, *options) for options in mistakes}
-    assert not {each: ran for each, ran in told.items() if ran.code != 2 or mistakes[each] not in ran.line}
-
-
 def test_sweep_prints_a_table_and_writes_result_and_chart(files, tmp_path):
     words = ("sweep", "toy.toml", "--over", "frequency=0.1:10:3:log", "--seeds", "2")
     ran = files(*words, "--json")
@@ -150,14 +132,6 @@ def test_a_failed_member_is_named_and_the_others_are_kept(files):
     assert report["status"] == [["converged"], ["non_finite"]]
     assert "member 1 (stiffness = 10, seed = 0) turned non-finite" in ran.err
     assert np.isfinite(report["final"]["length"][0][0])
-
-
-def test_a_run_that_fails_names_its_parameters(files):
-    ran = files("run", "springs.toml", "--set", "stiffness=10", "--set", "every=1", "--no-render", "-o", "unstable")
-    assert ran.code == 3 and "turned non-finite" in ran.line
-    assert re.search(r"between step \d+, where largest_length = [-\d.e+]+, and step \d+, with rest", ran.line), ran.line
-    ran = files("run", "springs.toml", "--set", "steps=50", "--no-render", "-o", "short")
-    assert ran.code == 3 and "did not converge" in ran.line
 
 
 def test_grad_prints_a_central_difference_beside_each_derivative(files):
@@ -195,20 +169,6 @@ def test_export_writes_a_program_that_agrees(files, tmp_path):
     assert ran.code == 0 and report["passed"]
     assert report["runtimes"][0]["largest_error"] < 1e-12
     assert (tmp_path / "export/toy_pendulums-step/model.jaxexport").stat().st_size > 0
-
-
-def test_gallery_names_a_scenario_that_fails_and_draws_the_others(files, tmp_path):
-    (tmp_path / "broken.toml").write_text(PENDULUMS.replace("toy_pendulums", "broken"))
-    ran = files("gallery", "broken.toml", "toy.toml", "--output", "pictures", "--json")
-    first, second = json.loads(ran.out)["scenarios"]
-    assert ran.code == 3
-    assert first["scenario"] == "broken" and first["animation"] is None
-    assert "view" in first["status"]
-    assert second["status"].endswith("ran all its steps")
-    animation = tmp_path / second["animation"]
-    assert animation.read_bytes()[:4] == b"GIF8" and animation.stat().st_size < 2e6
-    page = (tmp_path / "pictures/index.html").read_text()
-    assert "toy_pendulums/animation.gif" in page and "broken/animation.gif" not in page
 
 
 def test_a_package_that_is_missing_is_named_in_one_line(simkit, monkeypatch):

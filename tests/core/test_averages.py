@@ -5,16 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core import gradient
 from simkit.core.averages import averaged
 from simkit.core.ensemble import ensemble
-from simkit.core.objective import Objective
-from simkit.core.rollout import segment, trajectory
+from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
 from simkit.core.status import Status, status_of
 from simkit.errors import UserError
-from tests.core.cases import cases
 from tests.core.toys import oscillator
+from tests.tables import every
 
 EVERY, SKIP = 3, 4
 
@@ -34,24 +32,6 @@ def mean_oscillator(every=EVERY, skip=SKIP):
         dimensions={"mean_position": ("oscillator",)},
         coordinates={"oscillator": np.arange(2)},
     )
-
-
-def test_means_are_those_of_the_samples_after_the_skipped_ones(x64):
-    simulation, plain, samples, key = mean_oscillator(), oscillator(2), 20, jax.random.key(0)
-    _, frames, found = jax.jit(trajectory(simulation, samples, 1))(simulation.params, key)
-    _, positions, expected = jax.jit(trajectory(plain, samples * EVERY, EVERY))(plain.params, key)
-    np.testing.assert_allclose(found["time"], expected["time"], rtol=1e-13)
-    np.testing.assert_allclose(frames["position"], positions["position"], rtol=0, atol=1e-13)
-    squares = np.asarray(positions["position"])[:, 0] ** 2 * 1.3
-    # A mean of no samples is NaN, in diagnostics and in observed arrays; the state stays finite.
-    assert np.isnan(found["mean_square"][: SKIP + 1]).all() and np.isnan(frames["mean_position"][: SKIP + 1]).all()
-    for number in range(SKIP + 1, samples + 1):
-        mean = squares[SKIP + 1 : number + 1].mean()
-        assert float(found["mean_square"][number]) == pytest.approx(mean, rel=1e-12)
-    last = np.asarray(positions["position"])[SKIP + 1 :].mean(axis=0)
-    np.testing.assert_allclose(frames["mean_position"][-1], last, rtol=0, atol=1e-13)
-    assert simulation.dimensions["mean_position"] == ("oscillator",)
-    assert list(simulation.coordinates["oscillator"]) == [0, 1]
 
 
 def test_a_run_that_has_no_sample_yet_has_not_failed(x64):
@@ -75,16 +55,6 @@ def test_cutting_a_run_changes_nothing_and_members_equal_single_runs(x64):
     np.testing.assert_allclose(together.mean["square"][0], once.mean["square"], rtol=1e-13)
 
 
-def test_derivative_of_a_mean_equals_its_central_difference(x64):
-    objective = Objective(mean_oscillator(), "mean_square", steps=12)
-    found = gradient.check_gradient(
-        objective, objective.simulation.params, jax.random.key(3), ["frequency", "time_step"]
-    )
-    for name, difference in found.relative_difference.items():
-        assert abs(found.derivative[name]) > 1e-3
-        assert difference < 1e-6, name
-
-
 def test_mean_in_single_precision_follows_a_hundred_thousand_samples():
     """The samples rise from 1000 by 1e-5 a step: without care the mean stands still once changes are rounded off."""
     rising = Simulation(
@@ -105,7 +75,7 @@ def test_mean_in_single_precision_follows_a_hundred_thousand_samples():
     assert abs(float(found) - exact) < 4e-5
 
 
-@cases(("values", "message"), [({"every": 0}, "every = 0"), ({"skip": -1}, "skip = -1 is negative")])
+@every(("values", "message"), [({"every": 0}, "every = 0"), ({"skip": -1}, "skip = -1 is negative")])
 def test_values_out_of_range_are_refused(values, message):
     with pytest.raises(UserError, match=message):
         mean_oscillator(**values)

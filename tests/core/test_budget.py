@@ -5,8 +5,8 @@ import jax
 from simkit.core.objective import Objective
 from simkit.core.pytree import size_in_bytes
 from simkit.core.rollout import SMALL_BYTES, nesting_of, nesting_within
-from tests.core.cases import cases
 from tests.core.toys import oscillator
+from tests.tables import every
 
 KEY = 7
 SIZE = 4096  # of the oscillator: a state of 32 kB
@@ -29,8 +29,8 @@ def test_more_memory_computes_steps_less_often():
     assert found == sorted(found, reverse=True) and found[0] > found[-1] == 2
 
 
-@cases("loops", [(1,), (7,), (97,), (1000,), (100, 10), (13, 17), (1, 4096)])
-@cases("memory", [0, 10 * SMALL_BYTES, 50 * SMALL_BYTES, 10**12])
+@every("loops", [(1,), (7,), (97,), (1000,), (100, 10), (13, 17), (1, 4096)])
+@every("memory", [0, 10 * SMALL_BYTES, 50 * SMALL_BYTES, 10**12])
 def test_the_nesting_chosen_fits_wherever_one_does(loops, memory):
     size = SMALL_BYTES  # so that no loop of two turns is held whole for being little
     found = nesting_within(loops, size, memory)

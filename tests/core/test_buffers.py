@@ -12,11 +12,9 @@ from simkit.core.rollout import segment
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status, converged_when, status_of
 from simkit.engine.driver import Plan
-from simkit.storage.store import Store
 from tests.driving import drive
 
 PLAN = Plan(steps=200, every=5)
-PASSAGES = 25
 
 
 @pytree
@@ -87,15 +85,6 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(found[name], array)
 
 
-def test_a_run_that_overflows_equals_the_run_with_large_buffers_bit_for_bit(x64):
-    grown, pieces = recorded(swing())
-    roomy, _ = recorded(swing(64))
-    assert pieces[0].state.passages.capacity == 1 < PASSAGES < pieces[-1].state.passages.capacity < 64
-    assert grown["diagnosed.passages"][-1] == PASSAGES
-    # Sums of the same times and of unused zeros.
-    assert_same(grown, roomy)
-
-
 def test_an_initial_state_that_overflows_is_repeated_with_larger_buffers(x64):
     _, pieces = recorded(swing(early=3), stop=1)
     assert pieces[0].state.passages.capacity >= 3
@@ -111,15 +100,6 @@ def test_without_a_driver_an_overflow_stops_the_run(x64):
     assert int(status(end, simulation.params)) == Status.BUFFER_OVERFLOW
     watched = dataclasses.replace(simulation, status=lambda state, params: jnp.int32(Status.OK))
     assert int(segment(watched, 200)(start, simulation.params).passages.needed) == 2
-
-
-def test_a_run_interrupted_after_its_buffers_grew_is_resumed(x64, tmp_path):
-    whole, _ = recorded(swing())
-    _, pieces = recorded(swing(), store=Store(tmp_path), stop=20)
-    assert pieces[-1].state.passages.capacity > 1
-    recorded(swing(), store=Store(tmp_path))
-    stored = Store(tmp_path).read()
-    assert_same({name: np.concatenate([arrays[name] for arrays in stored]) for name in whole}, whole)
 
 
 def test_several_buffers_of_one_state_have_one_status(x64):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.dependence import depends, in_steps_only, without_effect
-from tests.core.cases import cases
+from tests.tables import every
 
 
 def test_dependence_on_arguments_is_found():
@@ -62,7 +62,7 @@ def _through_own_derivative(p, x):
     return both(p["used"], p["idle"])[0]
 
 
-@cases(
+@every(
     "function",
     [
         _through_barrier,

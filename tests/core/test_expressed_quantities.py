@@ -7,7 +7,6 @@ import simkit
 from simkit.core.expressions.measures import ExpressedQuantity, with_expressions
 from simkit.core.simulation import Quantity
 from simkit.errors import UserError
-from tests.core.cases import cases
 from tests.flow.plane_channel import plane_channel
 
 UNIT = Quantity("1", "a measure")
@@ -21,24 +20,6 @@ def measured(simulation, **texts):
 @pytest.fixture
 def channel():
     return plane_channel((8, 6))
-
-
-@cases(
-    ("text", "message"),
-    [
-        ("u + w", "column 5 of 'u + >>>w': 'w' is not known here"),
-        ("time_mean(u)", "reduces frames, and a quantity has one; make it an objective"),
-        ('mean(u, axis="z")', "reduces along 'z'; the array has x, y"),
-        ("profile + side_velocity + u[-1]", "'u[-1]' is no entry of an array"),
-        ("u[8, 0]", "is beyond the 8 entries along 'x'; write a number up to 7"),
-        ("u[0, 0, 0]", "has 3 numbers, and the array has 2 axes"),
-        ("reynold", "did you mean 'reynolds'?"),
-    ],
-)
-def test_a_mistake_is_one_line(channel, text, message):
-    with pytest.raises(UserError, match=r"file\.toml: quantities\.wrong: ") as caught:
-        measured(channel, wrong=text)
-    assert message in str(caught.value)
 
 
 def nameless():

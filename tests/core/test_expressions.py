@@ -11,7 +11,7 @@ from simkit.core.expressions.evaluation import Named, SpatialAxis, constant, exp
 from simkit.core.expressions.measures import measure
 from simkit.core.expressions.syntax import FUNCTIONS
 from simkit.errors import UserError
-from tests.core.cases import cases
+from tests.tables import every
 
 X, Y = 0.37, 1.9
 FORMULAS = {
@@ -64,7 +64,7 @@ def test_an_infinite_slope_stays_infinite(x64):
     assert jax.grad(of("sqrt(x)"))(0.0, 1.0) == jnp.inf
 
 
-@cases(
+@every(
     ("text", "value"),
     [
         ("count**2", 1e10),
@@ -85,7 +85,7 @@ def test_counts_and_flags_are_numbers_like_others(text, value, x64):
     assert slope == pytest.approx(value, rel=1e-15)
 
 
-@cases("text", ["rms(x)", "norm(x)", "rms(-x)", "norm(-x)"])
+@every("text", ["rms(x)", "norm(x)", "rms(-x)", "norm(-x)"])
 def test_the_size_of_one_number_is_not_negative(text, x64):
     for x in (X, -X):
         assert expression(text)({"x": jnp.asarray(x)}).array == X
@@ -115,7 +115,7 @@ FIELD = {
 }
 
 
-@cases(
+@every(
     ("text", "phrase"),
     [
         ("at(u, x=3)", "'3' is beyond the values along x, from 0 to 2; write one of these"),
@@ -131,33 +131,7 @@ def test_a_coordinate_outside_of_the_field_is_refused(text, phrase):
     assert phrase in str(caught.value)
 
 
-def test_an_interpolation_coordinate_may_depend_on_the_frame():
-    moving = Named(jnp.asarray([0.0, 1.5, 2.0]), ("frame",))
-    frames = Named(jnp.stack([jnp.asarray(U), 2 * U, 3 * U]), ("frame", "x", "y"))
-    found = expression("at(u, x=here, y=0)")({**FIELD, "u": frames, "here": moving})
-    assert found.axes == ("frame",)
-    np.testing.assert_allclose(found.array, [U[0, 0], U[1, 0] + U[2, 0], 3 * U[2, 0]], rtol=1e-6)
-
-
 LINE = np.array([0.0, 0.1, 0.3, 0.7, 1.0, 1.2])
-
-
-def test_cubic_interpolation_is_exact_between_unequal_points(x64):
-    line = {"x": Named(jnp.asarray(LINE), ("x",))}
-    field = line | {"u": Named(jnp.asarray(LINE**3 - LINE), ("x",))}
-
-    def value(x):
-        return expression("cubic_at(u, x=here)")({**field, "here": x}).array
-
-    # From half a cell before the first point to half a cell behind the last.
-    for x in (-0.05, 0.02, 0.3, 0.55, 1.19, 1.3):
-        assert float(expression(f"cubic_at(u, x={x})")(field).array) == pytest.approx(x**3 - x, abs=1e-14)
-        assert float(jax.jit(value)(x)) == pytest.approx(x**3 - x, abs=1e-14)
-    assert float(jax.grad(value)(0.55)) == pytest.approx(3 * 0.55**2 - 1, rel=1e-12)
-    assert jnp.isnan(jax.jit(value)(1.31))
-    # Of three points the parabola, of one the number.
-    short = {"x": Named(jnp.asarray(LINE[:3]), ("x",)), "u": Named(jnp.asarray(LINE[:3] ** 2), ("x",))}
-    assert float(expression("cubic_at(u, x=0.2)")(short).array) == pytest.approx(0.04, abs=1e-15)
 
 
 def test_a_cubic_along_two_axes_keeps_the_frames(x64):
@@ -184,7 +158,7 @@ def test_lowest_point_of_every_frame(x64):
     np.testing.assert_allclose(expression("parabola_min(u)")(values).array, [0, 1], rtol=0, atol=1e-15)
 
 
-@cases(
+@every(
     ("text", "phrase"),
     [
         ('parabola_min_at(u, axis="z")', "needs the axis 'z'; the array has x, y"),
@@ -207,7 +181,7 @@ LIFT = np.sin(3 * TIME)
 NUMBERS = {"time": jnp.asarray(TIME), "lift": jnp.asarray(LIFT)}
 
 
-@cases("name", ["time_mean", "time_rms", "largest", "smallest"])
+@every("name", ["time_mean", "time_rms", "largest", "smallest"])
 def test_no_frame_after_a_time_is_not_a_number(name):
     made = measure(f"{name}(lift, after=5)", "objective", {}, {"time", "lift"})
     assert jnp.isnan(made({}, NUMBERS))
@@ -228,7 +202,7 @@ def test_frames_after_a_stop_add_nothing_in_time():
     assert jnp.isnan(measure("at_time(lift, 1.6)", "objective", {}, {"time", "lift"})({}, stopped))
 
 
-@cases(
+@every(
     ("text", "message"),
     [
         ("at_time(lift, lift)", "column 15 of 'at_time.lift, >>>lift.': 'lift' is not one number; reduce it to one"),
@@ -330,7 +304,7 @@ MISTAKES = {
 
 
 @pytest.mark.filterwarnings("error")
-@cases("text", MISTAKES)
+@every("text", MISTAKES)
 def test_a_mistake_is_one_line_that_marks_its_column(text):
     with pytest.raises(UserError) as caught:
         expression(text, "file.toml: objectives.lift", known=("x", "y"))({"x": 0.5, "y": 2.0})

@@ -8,28 +8,11 @@ import numpy as np
 import pytest
 
 from simkit.core import gradient
-from simkit.core.objective import REDUCTIONS, Objective
+from simkit.core.objective import Objective
 from simkit.errors import UserError
-from tests.core.cases import cases
 from tests.core.toys import descent, oscillator
 from tests.differences import central_difference
-
-
-# Every reduction in both modes; its square in one of them, in turns.
-@cases(
-    ("mode", "reduce", "square"),
-    [
-        (mode, reduce, (place + number) % 2 == 0)
-        for place, mode in enumerate(("reverse", "forward"))
-        for number, reduce in enumerate(REDUCTIONS)
-    ],
-)
-def test_derivative_equals_central_difference(x64, mode, reduce, square):
-    simulation = oscillator()
-    objective = Objective(simulation, "position", 200, every=20, reduce=reduce, square=square)
-    checked = gradient.check_gradient(objective, simulation.params, jax.random.key(0), ["frequency", "time_step"], mode)
-    # Truncation h^2 and rounding eps / h balance near 1e-10 for a smooth function of order one.
-    assert max(checked.relative_difference.values()) < 1e-7
+from tests.tables import every
 
 
 def test_reverse_and_forward_mode_give_the_same_value_and_derivative(x64):
@@ -41,7 +24,7 @@ def test_reverse_and_forward_mode_give_the_same_value_and_derivative(x64):
     np.testing.assert_allclose(reverse[1]["frequency"], forward[1]["frequency"], rtol=1e-12)
 
 
-@cases(("numbers", "expected"), [(3, "forward"), (4, "reverse")])
+@every(("numbers", "expected"), [(3, "forward"), (4, "reverse")])
 def test_the_shortest_mode_is_forward_for_few_numbers(numbers, expected):
     values, key = {"x": jnp.arange(float(numbers))}, jax.random.key(0)
 
@@ -51,15 +34,6 @@ def test_the_shortest_mode_is_forward_for_few_numbers(numbers, expected):
 
     assert programs("shortest") == programs(expected)
     assert programs("forward") != programs("reverse")
-
-
-def test_derivative_per_member_is_the_vmap_of_the_derivative(x64):
-    simulation, key = oscillator(), jax.random.key(0)
-    derive = gradient.with_derivative(Objective(simulation, "energy", 50), ["frequency"])
-    frequencies = jnp.array([0.5, 1.0, 2.0])
-    _, together = jax.vmap(lambda f: derive({**simulation.params, "frequency": f}, key))(frequencies)
-    alone = [derive({**simulation.params, "frequency": f}, key)[1]["frequency"] for f in frequencies]
-    np.testing.assert_allclose(together["frequency"], np.stack(alone), rtol=1e-12)
 
 
 def test_central_difference_handles_array_parameters(x64):
@@ -114,7 +88,7 @@ def test_small_runs_are_compiled_without_optimizing_machine_code(monkeypatch):
     assert asked == [{"xla_backend_optimization_level": 0}, None]
 
 
-@cases(("steps", "numbers", "expected"), [(10, 16, "forward"), (10, 17, "reverse"), (10**6, 4, "reverse")])
+@every(("steps", "numbers", "expected"), [(10, 16, "forward"), (10, 17, "reverse"), (10**6, 4, "reverse")])
 def test_the_shortest_mode_of_a_small_run_is_forward_for_more_numbers(steps, numbers, expected):
     simulation, key = oscillator(), jax.random.key(0)
     params = {**simulation.params, "push": jnp.zeros(numbers)}

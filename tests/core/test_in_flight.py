@@ -34,10 +34,6 @@ def countdown():
     )
 
 
-def test_every_member_takes_the_same_steps_as_alone(x64):
-    assert_same_steps_as_alone(7, 3)
-
-
 def assert_same_steps_as_alone(count, lanes):
     simulation = descent()
     states = members(simulation, count)

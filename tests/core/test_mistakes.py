@@ -16,8 +16,8 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Equilibrium, check_bounds
 from simkit.errors import UserError
-from tests.core.cases import cases
 from tests.core.toys import oscillator
+from tests.tables import every
 
 
 def test_members_that_differ_in_an_unknown_parameter_are_refused():
@@ -38,7 +38,7 @@ def test_making_an_objective_traces_nothing():
     Objective(dataclasses.replace(oscillator(), init=init), "energy", 10)
 
 
-@cases("steps", [0, -1])
+@every("steps", [0, -1])
 def test_objective_without_a_step_is_refused(steps):
     with pytest.raises(ValueError, match=f"steps = {steps} takes no step"):
         Objective(oscillator(), "energy", steps)
@@ -60,7 +60,7 @@ def test_unknown_modes_and_kinds_of_memory_are_refused():
         trajectory(oscillator(), 10, 1, memory="tiny")
 
 
-@cases(
+@every(
     ("bounds", "good", "bad", "told"),
     [
         (POSITIVE, [1.0, 2.0**-126], [1.0, 0.0], "x = 0 is not positive; choose a value above 0"),
@@ -88,8 +88,8 @@ def test_an_equilibrium_needs_a_simulation_that_converges():
         dataclasses.replace(oscillator(), equilibrium=balance)
 
 
-@cases("value", [3, np.int32(3), jnp.arange(3)])
-@cases("mode", gradient.MODES)
+@every("value", [3, np.int32(3), jnp.arange(3)])
+@every("mode", gradient.MODES)
 def test_derivative_with_respect_to_integers_is_refused(value, mode):
     derive = gradient.with_derivative(lambda params, key: jnp.sum(params["n"] * 1.5), "n", mode)
     with pytest.raises(UserError, match=r"parameter 'n' is of type int.*, which has no derivative; give real numbers"):
@@ -104,7 +104,7 @@ def test_wrt_may_be_one_name_and_must_not_be_empty():
     assert gradient.with_derivative(lambda params, key: params["long"] ** 2, "long")({"long": 3.0}, key)[1]["long"] == 6
 
 
-@cases(
+@every(
     ("wrt", "message"),
     [
         (["frequenzy"], "unknown parameter 'frequenzy'; did you mean 'frequency'"),
@@ -119,7 +119,7 @@ def test_optimization_of_an_unknown_parameter_is_refused(wrt, message):
         optimization(lambda params, key: params["frequency"], params, wrt, {})
 
 
-@cases(
+@every(
     ("code", "message"),
     [
         (lambda state, params: 0.0, "status gives float"),

@@ -10,7 +10,7 @@ import pytest
 from simkit.core.bounded import to_bounded, to_unbounded
 from simkit.core.optimization import optimization
 from simkit.errors import UserError
-from tests.core.cases import cases
+from tests.tables import every
 
 BOUNDS = {"x": (-2.0, 6.0), "y": (-10.0, 10.0)}
 
@@ -26,7 +26,7 @@ def test_bounded_coordinates_invert(x64):
         np.testing.assert_allclose(back[name], values[name], rtol=1e-12, atol=1e-12)
 
 
-@cases("bounds", [(-1.0, 3.0), (-1.0, np.inf), (-np.inf, 3.0), (-np.inf, np.inf)])
+@every("bounds", [(-1.0, 3.0), (-1.0, np.inf), (-np.inf, 3.0), (-np.inf, np.inf)])
 def test_coordinates_of_any_bounds_invert_and_stay_inside(bounds, x64):
     values = {"x": jnp.asarray([-0.9999, 0.0, 2.5])}
     back = to_bounded(to_unbounded(values, {"x": bounds}), {"x": bounds})
@@ -35,7 +35,7 @@ def test_coordinates_of_any_bounds_invert_and_stay_inside(bounds, x64):
     assert (far >= bounds[0]).all() and (far <= bounds[1]).all()
 
 
-@cases(
+@every(
     ("value", "bounds", "start"),
     [
         (0.0015, (0.001, 1000.0), 0.0015),
@@ -47,7 +47,7 @@ def test_coordinates_of_any_bounds_invert_and_stay_inside(bounds, x64):
         (999.9985, (0.001, 1000.0), 999.9985),
     ],
 )
-@cases("wide", [False, True])
+@every("wide", [False, True])
 def test_a_start_near_a_bound_is_kept_and_a_start_at_a_bound_is_moved(value, bounds, start, wide):
     with jax.enable_x64(wide):
         limits = {"x": bounds}

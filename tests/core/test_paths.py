@@ -13,8 +13,8 @@ from simkit.core import paths
 from simkit.core.parameter import Parameter
 from simkit.core.pytree import pytree
 from simkit.errors import UserError
-from tests.core.cases import cases
 from tests.core.toys import oscillator
+from tests.tables import every
 
 
 class Layer(NamedTuple):
@@ -80,7 +80,7 @@ def test_values_of_a_branch_are_given_as_a_tree():
     assert paths.given({"a": {"b": [[1, 2]]}}, ["a.b"]) == {"a.b": [[1, 2]]}
 
 
-@cases(
+@every(
     ("act", "message"),
     [
         (lambda: paths.selected(["gravty"], LEAVES), "unknown parameter 'gravty'; did you mean 'gravity'"),
@@ -167,7 +167,7 @@ def test_declarations_of_removed_parameters_are_dropped():
         other.check_values(other.params, jax.random.key(0))
 
 
-@cases(
+@every(
     "values",
     [
         {"swing.0.weight": 2.0, "swing.0.bias": 0.02},
@@ -190,7 +190,7 @@ def test_new_values_may_be_the_whole_tree():
     assert isinstance(found.params, Root) and found.params.swing[0].weight == np.float32(2.6)
 
 
-@cases(
+@every(
     ("act", "message"),
     [
         (lambda: nested().with_params("word"), "with_params takes values by name: gravity=9.8"),

@@ -9,7 +9,7 @@ from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import refuse_non_finite, scope
 from simkit.core.settings import FormulaText
 from simkit.errors import UserError
-from tests.core.cases import cases
+from tests.tables import every
 
 PARAMS = {"reynolds": jnp.asarray(100.0), "speed": jnp.asarray(2.0), "table": jnp.ones((2, 2))}
 
@@ -38,7 +38,7 @@ def test_fields_have_the_requested_axes():
     assert found.formula(FormulaText("3", "initial")).on(("x", "y"), PARAMS).shape == (1, 1)
 
 
-@cases(
+@every(
     ("text", "names", "message"),
     [
         ("x + 1", ("time",), "force: column 1 of '>>>x + 1': 'x' is not known here"),
@@ -60,7 +60,7 @@ def test_derived_values_that_depend_on_other_names_are_not_offered():
     assert str(refused.value).endswith("known names: half, reynolds, speed")
 
 
-@cases("name", ["speed", "sin", "pi", "time"])
+@every("name", ["speed", "sin", "pi", "time"])
 def test_derived_values_need_names_of_their_own(name):
     with pytest.raises(UserError, match=f"the name '{name}' is taken"):
         made(**{name: "1"})

@@ -19,10 +19,6 @@ CASES = {
 }
 
 
-def test_hessian_equals_differences_of_derivatives(x64):
-    assert_hessian_equals_differences("of a series")
-
-
 def assert_hessian_equals_differences(case):
     make, wrt = CASES[case]
     objective = make()

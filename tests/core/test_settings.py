@@ -8,7 +8,7 @@ import pytest
 from simkit.core import settings
 from simkit.core.parameter import POSITIVE
 from simkit.errors import UserError
-from tests.core.cases import cases
+from tests.tables import every
 
 SIDE = {
     "kind": settings.word("what the side is", ("wall", "outflow"), "wall"),
@@ -44,7 +44,7 @@ def test_a_number_may_be_arithmetic():
     assert settings.read({"cells": 4, "length": "2*pi/4"}, KEYS)["length"] == pytest.approx(math.pi / 2, rel=1e-15)
 
 
-@cases(
+@every(
     ("entries", "message"),
     [
         ({}, "axes.x.cells is missing; give an integer: number of cells"),

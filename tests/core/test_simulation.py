@@ -9,12 +9,12 @@ import pytest
 
 from simkit.core.rollout import trajectory
 from simkit.errors import UserError
-from tests.core.cases import cases
 from tests.core.toys import oscillator
+from tests.tables import every
 
 
-@cases("precision", ["float32", "float64"])
-@cases("one", [float, int, np.float32, np.int64, np.asarray])
+@every("precision", ["float32", "float64"])
+@every("one", [float, int, np.float32, np.int64, np.asarray])
 def test_plain_numbers_become_parameters_of_the_working_precision(precision, one):
     with jax.enable_x64(precision == "float64"):
         simulation = dataclasses.replace(oscillator(), params={"frequency": one(2), "time_step": 0.01})
@@ -35,7 +35,7 @@ def test_arrays_of_parameters_are_unchanged():
     assert not traced.jaxpr.eqns[-1:] or traced.jaxpr.outvars == traced.jaxpr.invars
 
 
-@cases("value", ["fast", None, True, 1j, [[1.0], [2.0, 3.0]]])
+@every("value", ["fast", None, True, 1j, [[1.0], [2.0, 3.0]]])
 def test_parameters_that_are_not_real_are_refused_by_name(value):
     with pytest.raises(UserError, match=r"parameter 'frequency' is .*; give a number, or an array of real numbers"):
         dataclasses.replace(oscillator(), params={"frequency": value})

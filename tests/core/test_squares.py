@@ -9,8 +9,8 @@ from simkit.core.expressions.measures import measure
 from simkit.core.objective import Objective
 from simkit.core.rollout import trajectory
 from simkit.errors import UserError
-from tests.core.cases import cases
 from tests.core.toys import oscillator
+from tests.tables import every
 
 FRAMES = {"u": np.random.default_rng(0).normal(size=(5, 4, 3))}
 SERIES = {
@@ -26,7 +26,7 @@ def arrays():
     return jax.tree.map(jnp.asarray, (FRAMES, SERIES))
 
 
-@cases(
+@every(
     ("text", "words"),
     [
         ("time_mean(drag)", "'drag' is not a sum of squares; write sums"),

@@ -2,7 +2,7 @@
 
 from simkit.scenario.registry import FACTORIES
 from tests.docs.generated import DOCS, check_section, program
-from tests.every import every
+from tests.tables import every
 
 
 def test_the_page_of_the_public_surface_equals_the_docstrings():

@@ -15,7 +15,7 @@ from simkit.scenario import catalog
 from simkit.scenario.catalog import list_scenarios
 from simkit.scenario.registry import PAINTERS, SIMULATIONS, VIEWS
 from tests.docs.pages import PAGES, QUICK, REPOSITORY, assert_shown, blocks, run_alone, run_page
-from tests.every import every
+from tests.tables import every
 
 # Groups of entry points are not Python names.
 GROUPS = {each.group for each in (SIMULATIONS, VIEWS, REGISTERED, *vars(parts).values()) if isinstance(each, Registry)}

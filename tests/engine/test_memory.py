@@ -5,11 +5,11 @@ import pytest
 from simkit.core.compilation import needed_bytes
 from simkit.engine.memory import available_bytes, format_bytes, frame_bytes, memory_in_bytes, shapes_of
 from simkit.errors import UserError
-from tests.core.cases import cases
 from tests.core.toys import oscillator
+from tests.tables import every
 
 
-@cases(
+@every(
     ("text", "size"),
     [
         ("1", 1),
@@ -29,7 +29,7 @@ def test_memory_sizes_are_parsed(text, size):
     assert memory_in_bytes(text) == size
 
 
-@cases(
+@every(
     "text",
     ["", " ", "GiB", "eight", "-1GiB", "0", "0.5", "nan", "inf", "1e30", "8XB", "8 GiB 3", "8GiBs", "--", "8,5GB"],
 )
@@ -38,7 +38,7 @@ def test_invalid_memory_sizes_are_refused(text):
         memory_in_bytes(text)
 
 
-@cases(("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**33, "8 GiB")])
+@every(("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**33, "8 GiB")])
 def test_sizes_are_formatted_with_units(size, text):
     assert format_bytes(size) == text
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from simkit.errors import UserError
@@ -15,11 +14,10 @@ from simkit.flow.boundary.sides import Outflow, Side
 from simkit.flow.diagnosis.statistics import ChannelStatistics
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.operators.diffusion import second_difference_at_centers, shear
-from simkit.flow.solvers.diffusion import solver_between_sides
+from simkit.flow.operators.diffusion import shear
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import SCHEMES, WALLS, over, uneven_axis
+from tests.flow.flows import SCHEMES
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -102,22 +100,6 @@ def equations(place, scheme, boundary=None, **options):
 
 def still(place):
     return tuple(jnp.zeros(place.grid.shape(i)) for i in range(place.grid.dimension))
-
-
-@over([0, 1])
-def test_solver_with_traced_shares_is_the_solution_of_the_equations(axis):
-    axes = [bounded_axis(6, 1.0, 0.0, 1.2), bounded_axis(6, 1.0, 0.0, 1.2)]
-    axes[axis] = uneven_axis(9)
-    place = domain(tuple(axes), (WALLS, WALLS))
-    shares = {0: (1.0, 0.0), 1: (1.0, 0.0)} | {axis: (jnp.asarray(0.3), 0.9)}
-    source = jax.random.normal(jax.random.key(0), place.grid.cells)
-    change = jax.jit(lambda s: solver_between_sides(place, (0, 1))(source, 0.7, shares | {axis: (s, 0.9)}))(0.3)
-    applied = change
-    for i in (0, 1):
-        matrix = second_difference_at_centers(i, (0.3, 0.9) if i == axis else (1.0, 0.0), place)
-        applied = applied - 0.7 * jnp.moveaxis(jnp.tensordot(matrix, change, (1, i)), 0, i)
-    # Rounding of numbers below 1 over the square of cells above 0.05.
-    np.testing.assert_allclose(applied, source, rtol=0, atol=1e-11)
 
 
 def test_own_sides_are_drawn_as_declared():

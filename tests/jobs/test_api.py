@@ -9,8 +9,8 @@ import pytest
 import xarray
 
 import simkit
-from tests.every import every
 from tests.scenarios.small import small
+from tests.tables import every
 from tests.toys import PENDULUMS, SPRINGS, toy
 
 

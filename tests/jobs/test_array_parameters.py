@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from simkit.storage.datasets import attribute
-from tests.every import every
+from tests.tables import every
 
 
 @every("value", [1.5, 3, True, "word", "", 2**32 - 1, (), (1, 2.5), ((1, 2), (3, 4)), ("a", "b"), (True,)])

@@ -6,7 +6,7 @@ from simkit.jobs.chunk_size import CPU_CHUNK_BYTES, Sizes
 from simkit.jobs.executors.in_this_process import Clock
 from simkit.jobs.job import prepared_of
 from simkit.jobs.sweeps import Sweep
-from tests.every import every
+from tests.tables import every
 from tests.toys import toy
 
 

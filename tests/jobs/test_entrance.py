@@ -5,7 +5,7 @@ import pytest
 
 import simkit
 from simkit.errors import UserError
-from tests.every import every
+from tests.tables import every
 
 CALLS = {
     "run": lambda **more: simkit.run("projectile", steps=2, every=1, **more),

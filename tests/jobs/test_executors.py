@@ -10,7 +10,7 @@ from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.executors.executor import Tally, Tries
 from simkit.jobs.executors.worker import refuse_other_versions
 from simkit.storage.manifest import versions
-from tests.every import every
+from tests.tables import every
 
 
 def own():

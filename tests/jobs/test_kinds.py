@@ -4,7 +4,7 @@ import dataclasses
 
 from simkit.jobs.job import Job
 from simkit.storage.kinds import KINDS, kind_of
-from tests.every import every
+from tests.tables import every
 
 
 @every("name", KINDS)

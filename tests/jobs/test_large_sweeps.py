@@ -16,7 +16,7 @@ from simkit.jobs.job import begin
 from simkit.jobs.stored_jobs import progress_of
 from simkit.jobs.sweep_results import block_lengths
 from simkit.jobs.sweeps import Sweep
-from tests.every import every
+from tests.tables import every
 from tests.toys import registered, toy
 
 OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}

@@ -11,7 +11,7 @@ import simkit
 import simkit.export
 from simkit.core.rollout import trajectory
 from simkit.scenario.made_in_python import load
-from tests.every import every
+from tests.tables import every
 
 TIME_STEP = 0.05
 

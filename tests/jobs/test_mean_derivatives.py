@@ -10,7 +10,7 @@ from simkit.cli.main import main
 from simkit.core.gradient import differences
 from simkit.errors import UserError
 from simkit.jobs.derivatives import prepared
-from tests.every import every
+from tests.tables import every
 from tests.toys import PENDULUMS, toy
 
 BOTH = ["frequency", "time_step"]

@@ -16,7 +16,7 @@ from simkit.core.dependence import idle_parameters
 from simkit.scenario import registry
 from simkit.scenario.contents import schema_of
 from simkit.scenario.made_in_python import load
-from tests.every import every
+from tests.tables import every
 
 TIME_STEP = 0.1
 

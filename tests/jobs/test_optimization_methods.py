@@ -6,7 +6,7 @@ import pytest
 import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
-from tests.every import every
+from tests.tables import every
 
 PLACES = jnp.arange(5.0)
 

@@ -9,7 +9,7 @@ import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.jobs.sweep_functions import planned
-from tests.every import every
+from tests.tables import every
 from tests.toys import toy
 
 RANGES = {"frequency": (1.0, 4.0), "time_step": (0.001, 0.1, "log")}

@@ -13,33 +13,12 @@ from tests.stopping import StopAfter, Stopped
 from tests.toys import toy
 
 
-def bytes_of(folder):
-    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 def interrupted(folder, job, after):
     """Begin a job and stop it after some segments."""
     from simkit.jobs.job import begin
 
     with pytest.raises(Stopped):
         begin(job, folder, report=StopAfter(after))
-
-
-def test_progress_of_a_run_counts_steps(tmp_path):
-    from simkit.jobs.runs import Run
-
-    folder = tmp_path / "run"
-    interrupted(folder, Run(toy(steps=40, every=1)), 6)
-    before = bytes_of(folder)
-    found = progress_of(folder)
-    assert (found.state, found.kind, found.scenario) == ("interrupted", "run", "toy_pendulums")
-    assert 0 < found.fraction < 1
-    assert found.words == f"{round(40 * found.fraction)} of 40 steps"
-    assert (found.failed, found.seconds_left) == ([], None)
-    assert bytes_of(folder) == before
-    simkit.resume(folder)
-    found = progress_of(folder)
-    assert (found.state, found.fraction, found.words) == ("finished", 1.0, "40 of 40 steps")
 
 
 def test_progress_of_a_sweep_counts_members_and_failures(tmp_path, capsys):

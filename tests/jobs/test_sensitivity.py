@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import qmc
 
 from simkit.jobs.sweep_results import FEWEST, first_order_indices
-from tests.every import every
+from tests.tables import every
 
 
 def ishigami(x, a=7.0, b=0.1):

@@ -4,8 +4,8 @@ import pytest
 
 import simkit
 from simkit.errors import UserError
-from tests.every import every
 from tests.molecular.clusters import cluster
+from tests.tables import every
 
 FILE = """
 name = "falling"

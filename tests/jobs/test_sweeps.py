@@ -12,8 +12,8 @@ from simkit.jobs.job import begin
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.made_in_python import load
-from tests.every import every
 from tests.stopping import StopAfter, Stopped
+from tests.tables import every
 from tests.toys import registered, toy
 
 OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
@@ -184,15 +184,6 @@ def test_keys_of_members_are_those_of_single_runs(x64):
     together = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     for seed, key in zip(seeds, together, strict=True):
         np.testing.assert_array_equal(jax.random.key_data(jax.random.key(int(seed))), jax.random.key_data(key))
-
-
-@every("chunk", [None, 2])
-def test_sweep_compiles_its_beginning_and_its_segment_once_each(chunk, caplog):
-    caplog.clear()
-    with jax.log_compiles():
-        simkit.sweep(toy(), OVER, chunk=chunk)
-    assert sum("Compiling jit(beginning)" in message for message in caplog.messages) == 1
-    assert sum("Compiling jit(segment)" in message for message in caplog.messages) == 1
 
 
 def test_an_invalid_member_is_named_before_the_sweep_runs():

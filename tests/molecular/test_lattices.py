@@ -9,7 +9,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular.structures import lattices
-from tests.every import every
+from tests.tables import every
 
 # Name, repeats (every edge longer than four spacings), particles per unit cell, volume per particle in units of
 # spacing^d, then the first shells as (distance / spacing, neighbors).

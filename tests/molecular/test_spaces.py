@@ -7,7 +7,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from tests.every import every
+from tests.tables import every
 
 
 @every("box", [(3.0, 5.0), (3.0, 5.0, 4.0)])

@@ -14,7 +14,7 @@ from ase.constraints import FixAtoms
 from simkit.errors import UserError
 from simkit.molecular.structures.extended_xyz import MAX_CHARACTERS, parse_extended_xyz, write_extended_xyz
 from simkit.molecular.structures.structures import MAX_ATOMS, Structure, from_atoms, to_atoms
-from tests.every import every
+from tests.tables import every
 
 FOUR = """\
 4

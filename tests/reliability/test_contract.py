@@ -1,11 +1,13 @@
-"""The contract of further scenarios: bounces, a flow between walls, and a relaxation with implicit derivatives."""
+"""The contract of further scenarios: bounces, flows, dynamics, and a relaxation with implicit derivatives."""
 
 import pytest
 
 from tests.scenarios.contract import Claims, contract_of
 
 
-@pytest.fixture(scope="module", params=["bouncing_ball", "channel_flow", "trapped_charges"])
+@pytest.fixture(
+    scope="module", params=["bouncing_ball", "channel_flow", "nose_hoover", "taylor_green", "trapped_charges"]
+)
 def contract(request):
     yield from contract_of(request.param)
 

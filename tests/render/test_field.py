@@ -10,7 +10,7 @@ from simkit.export.page.drawing import drawing_of
 from simkit.render.field import cell_edges, resample, samples
 from simkit.render.style import MISSING, WALL
 from simkit.render.views import Clip, new_painter
-from tests.every import every
+from tests.tables import every
 
 LUMINANCE = np.array([0.299, 0.587, 0.114])
 

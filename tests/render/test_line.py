@@ -6,7 +6,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.render.animate import render
 from simkit.render.views import new_painter
-from tests.every import every
+from tests.tables import every
 
 
 def run_of(values):

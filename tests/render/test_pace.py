@@ -8,7 +8,7 @@ from simkit.errors import UserError
 from simkit.render.animate import render
 from simkit.render.selection import choose_pace, visible_changes
 from simkit.render.video import write_mp4
-from tests.every import every
+from tests.tables import every
 
 
 def relaxation(count=200, rate=0.1, number=20):

@@ -8,7 +8,7 @@ from simkit.errors import UserError
 from simkit.render.figure import DEFAULT_PIXELS
 from simkit.render.style import COLD, HOT, PAPER, WALL
 from simkit.render.views import new_painter
-from tests.every import every
+from tests.tables import every
 
 
 def field(width, height, **coordinates):

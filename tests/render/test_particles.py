@@ -9,7 +9,7 @@ from simkit.render.color import color_scale
 from simkit.render.particles import periodic_images
 from simkit.render.selection import drawn_cell, periodic_box
 from simkit.render.views import new_painter
-from tests.every import every
+from tests.tables import every
 
 WHITE = np.array([255, 255, 255])
 

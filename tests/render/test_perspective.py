@@ -12,8 +12,8 @@ from simkit.render.bodies import PerspectivePainter, SidePainter
 from simkit.render.bodies.solids import rod
 from simkit.render.style import ACCENT, BODIES
 from simkit.render.views import new_painter
-from tests.every import every
 from tests.render.scenes import STILL, run
+from tests.tables import every
 
 SMALL = (160, 120)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from simkit.render.color import color_scale
-from tests.every import every
+from tests.tables import every
 
 
 def scale(values, colormap=None, limits=None, signed=True):

@@ -8,8 +8,8 @@ from simkit.render.bodies.light import Casters, lamp, shadow_of
 from simkit.render.bodies.motion import rotation
 from simkit.render.bodies.raster import Line, draw_lines, edges, shaded, visible
 from simkit.render.bodies.solids import depths, surface
-from tests.every import every
 from tests.render.scenes import STILL, ball, box, capsule, looking
+from tests.tables import every
 
 FLOOR = Plane(np.array([0.0, 0.0, 1.0]), 0.0, np.zeros(3), 50.0, 1.0)
 TURNED = np.array([0.5, -0.3, 0.7, 0.2])

@@ -9,8 +9,8 @@ from simkit.render.bodies.light import covered, lamp, shadow_of
 from simkit.render.bodies.raster import shaded, visible
 from simkit.render.bodies.solids import depths, solid, surface
 from simkit.render.views import new_painter
-from tests.every import every
 from tests.render.scenes import GREEN, STILL, looking, run
+from tests.tables import every
 
 TURNED = np.array([0.5, -0.3, 0.7, 0.2])
 SMALL = (200, 150)

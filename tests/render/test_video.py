@@ -9,7 +9,7 @@ from PIL import Image
 from simkit.errors import UserError
 from simkit.render.selection import choose_frames
 from simkit.render.video import TOLERANCE, Palette, rank_colors, whole_file, write_gif, write_mp4, write_png
-from tests.every import every
+from tests.tables import every
 
 
 @pytest.fixture

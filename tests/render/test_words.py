@@ -5,7 +5,7 @@ import numpy as np
 from simkit.render.animate import render
 from simkit.render.style import drawable, fit, shown_unit, stamps
 from simkit.render.views import new_painter
-from tests.every import every
+from tests.tables import every
 
 BROKEN = (r"$\frac{$", r"$x$ and $\nosuch{y}$", "$" + "{" * 300 + "}" * 300 + "$", r"$\hspace{1e9}$", "$a$$b$ $_$ $")
 

@@ -20,7 +20,7 @@ from simkit.rigid import (
     steered_puck,
     system_identification,
 )
-from tests.every import every
+from tests.tables import every
 
 WRONG = [
     (Impulses, {"sweeps": 2.5}, "sweeps = 2.5 is not an integer of at least 1; choose for example 8"),

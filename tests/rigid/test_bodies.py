@@ -17,7 +17,7 @@ from simkit.rigid.bodies.motion import (
     momentum,
     motion_of,
 )
-from tests.every import every
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from simkit.core.rollout import trajectory
 from simkit.rigid import bouncing_ball
-from tests.every import every
+from tests.tables import every
 
 KEY = jax.random.key_data(jax.random.key(0))
 

@@ -16,7 +16,7 @@ from simkit.rigid.free import Free
 from simkit.rigid.loads import applied
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from tests.every import every
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -6,24 +6,11 @@ import numpy as np
 import pytest
 
 from simkit.rigid.bounces.geometric import ENDLESS, geometric_sum, terms_of
-from tests.every import every
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 RATIOS = [0.0, 1e-8, 0.3, 0.99, 1 - 1e-4, 1 - 1e-9, 1.0]
-
-
-@every("ratio", RATIOS)
-@every("count", [0, 1, 2, 7, 99, 101, 3000])
-def test_the_closed_form_equals_the_plain_sum_and_has_its_derivative(ratio, count):
-    value, derivative = jax.value_and_grad(geometric_sum)(jnp.array(ratio), jnp.array(float(count)))
-    k = np.arange(count)
-    expected = float(np.sum(ratio**k))
-    expected_derivative = float(np.sum(k[1:] * ratio ** (k[1:] - 1)))
-    # At the change of formula, n (1 - q) = 0.01, cancellation costs the value 2 digits and its derivative 4; the
-    # latter's absolute error is a rounding unit of S / (1 - q), at most 100 here where S' = 0.
-    np.testing.assert_allclose(value, expected, rtol=1e-13)
-    np.testing.assert_allclose(derivative, expected_derivative, rtol=1e-11, atol=1e-13)
 
 
 @every("ratio", [0.0, 0.3, 0.99])

@@ -10,7 +10,7 @@ from simkit.rigid.algebra.vector import Vector, cross, dot, norm, stacked, vecto
 from simkit.rigid.bounces.friction import SLIP_PER_IMPULSE
 from simkit.rigid.bounces.impact import impact_impulse, time_of_impact
 from simkit.rigid.bounces.sphere import Ball, push, slip_velocity
-from tests.every import every
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 

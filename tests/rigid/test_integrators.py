@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +16,7 @@ from simkit.rigid.algebra.vector import Vector, cross
 from simkit.rigid.bodies.bodies import gather, sphere, with_inertia
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, kinetic_energy, motion_of
 from simkit.rigid.integrators import INTEGRATORS, integrator_named
-from tests.every import every
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -119,25 +118,6 @@ def end(name, steps, drag=0.0):
     return as_numbers(runner(name, drag)(start(), jnp.array(0.0), jnp.array(DURATION / steps), steps)[0])
 
 
-@every(
-    ("name", "drag", "order", "steps"),
-    [
-        ("semi_implicit_euler", 0.0, 1, 400),
-        ("semi_implicit_euler", DRAG, 1, 400),
-        ("velocity_verlet", 0.0, 2, 100),
-        ("runge_kutta", 0.0, 4, 50),
-        ("runge_kutta", DRAG, 4, 50),
-    ],
-)
-def test_an_integrator_has_its_order_under_forces_of_position_velocity_and_time(name, drag, order, steps):
-    errors = [np.abs(end(name, steps * factor, drag) - exact(drag)).max() for factor in (1, 2, 4)]
-    # The next term of the error is smaller by a few time steps of 1/50 to 1/400 s: a tenth of the order at most.
-    for coarse, fine in itertools.pairwise(errors):
-        assert abs(np.log2(coarse / fine) - order) < 0.1, errors
-    # And it is the right motion that they converge to: Richardson's rest of the finest.
-    assert errors[-1] < {1: 1e-2, 2: 1e-3, 4: 1e-6}[order]
-
-
 def test_velocity_verlet_is_of_first_order_in_a_force_that_depends_on_velocity():
     errors = [np.abs(end("velocity_verlet", steps, DRAG) - exact(DRAG)).max() for steps in (800, 1600)]
     assert abs(np.log2(errors[0] / errors[1]) - 1) < 0.1
@@ -172,44 +152,6 @@ def test_velocity_verlet_run_backwards_returns_to_its_start(loaded):
     np.testing.assert_allclose(as_numbers(back), as_numbers(start()), atol=200 * 2e-16 * 10)
 
 
-@every(("moments", "axis"), [((0.4, 0.4, 0.4), None), ((0.5, 0.5, 0.8), 2), ((0.8, 0.5, 0.5), 0)], ids=str)
-def test_a_symmetric_body_rotates_exactly_at_any_time_step(moments, axis):
-    bodies = gather([with_inertia(sphere(1.0, 0.5), moments)])
-    motion = motion_of(
-        bodies,
-        vector.vector(jnp.zeros((1, 3))),
-        velocity=None,
-        angular_velocity=vector.vector(jnp.array([OMEGA])),
-    )
-    free = Wrench(force=vector.zeros(bodies.mass), torque=vector.zeros(bodies.mass))
-    ends = []
-    for steps in (1, 64):
-        run = jax.jit(
-            lambda motion, steps=steps: jax.lax.fori_loop(
-                0,
-                steps,
-                lambda _, motion: INTEGRATORS["velocity_verlet"](
-                    motion, bodies, lambda motion, time: free, jnp.array(0.0), jnp.array(2.0 / steps)
-                ),
-                motion,
-            )
-        )
-        ends.append(as_numbers(run(motion)))
-    # 64 steps with a few roundings each.
-    np.testing.assert_allclose(ends[0], ends[1], atol=64 * 5e-16)
-    if axis is not None:
-        # The axis goes around L by L t / I of the others: Poinsot's cone.
-        momentum = np.array(moments) * OMEGA
-        length = np.linalg.norm(momentum)
-        n, unit = momentum / length, np.eye(3)[axis]
-        angle = 2.0 * length / sorted(moments, key=list(moments).count)[-1]
-        parallel = n * (n @ unit)
-        expected = parallel + np.cos(angle) * (unit - parallel) + np.sin(angle) * np.cross(n, unit)
-        q = quaternion.quaternion(jnp.array([ends[0][3:7]]))
-        seen = vector.stacked(rotate(q, vector.vector(jnp.array([unit]))))[0]
-        np.testing.assert_allclose(seen, expected, atol=1e-14)
-
-
 def check_derivative(name):
     def outcome(omega):
         bodies = asymmetric_body()
@@ -233,10 +175,6 @@ def check_derivative(name):
     )
     # step^2 / 6 of third derivatives of order 10, and 50 roundings of 1e-15 over the step.
     np.testing.assert_allclose(slope, difference, atol=1e-8)
-
-
-def test_the_derivative_of_a_motion_is_its_central_difference():
-    check_derivative("velocity_verlet")
 
 
 def test_float32_agrees_within_its_rounding():

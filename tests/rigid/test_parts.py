@@ -24,7 +24,7 @@ from simkit.rigid.parts import PARTS
 from simkit.rigid.planes import floor, plane
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import METHODS, simulate
-from tests.every import every
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -209,11 +209,6 @@ def check_effect(method, part):
         simulation = simulate(scene_with(method, part))
         simulation.check(simulation.params, jax.random.key(0))
     return None
-
-
-@every("method, part", [cell for cell in SERVED if cell[0] in SHORT])
-def test_a_part_that_a_method_supports_has_an_effect(method, part):
-    check_effect(method, part)
 
 
 def check_collision(method):

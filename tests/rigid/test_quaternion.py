@@ -17,7 +17,7 @@ from simkit.rigid.algebra.quaternion import (
     unit,
     unrotate,
 )
-from tests.every import every
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -22,7 +22,7 @@ from simkit.rigid.systems.rolling_ball import rolling_ball
 from simkit.rigid.systems.sliding_block import sliding_block
 from simkit.rigid.systems.steered_puck import steered_puck
 from simkit.rigid.systems.system_identification import system_identification
-from tests.every import every
+from tests.tables import every
 
 # What is out of range of each; its time step is added for all.
 WRONG = {

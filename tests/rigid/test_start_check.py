@@ -19,7 +19,7 @@ from simkit.rigid.free import Free
 from simkit.rigid.planes import plane
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from tests.every import every
+from tests.tables import every
 
 SEEDS = range(8)
 

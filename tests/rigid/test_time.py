@@ -14,8 +14,8 @@ from simkit.rigid.free import Free
 from simkit.rigid.models.mjcf import mjcf
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
-from tests.every import every
 from tests.rigid.models.models import PENDULUM
+from tests.tables import every
 
 # Of float32, in s. Added to 400 s it is rounded to 33/32768 s, 0.7% more than it is.
 STEP = np.float32(1e-3)

@@ -4,8 +4,8 @@ import dataclasses
 
 import simkit
 from tests.core.toys import oscillator
-from tests.every import every
 from tests.scenario.shipped import FEW_FACTORIES, check_that_a_factory_becomes_a_scenario
+from tests.tables import every
 
 
 @every("name", FEW_FACTORIES)

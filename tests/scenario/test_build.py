@@ -14,10 +14,10 @@ from simkit.scenario import catalog, registry
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario, parse_scenario
 from simkit.scenario.overrides import apply_overrides
-from tests.every import every
 from tests.scenario import examples
 from tests.scenario.examples import GOOD, decay
 from tests.scenario.shipped import FEW, check_that_it_builds
+from tests.tables import every
 
 
 def read(text: str = GOOD):

@@ -10,8 +10,8 @@ import pytest
 from simkit.errors import UserError
 from simkit.scenario import catalog
 from simkit.scenario.catalog import find_scenario, list_scenarios, shipped_folder
-from tests.every import every
 from tests.scenario.examples import GOOD
+from tests.tables import every
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from simkit.scenario import overrides, registry
 from simkit.scenario.catalog import MAX_BYTES, parse_scenario, read_scenario
 from simkit.scenario.overrides import apply_overrides, with_values
 from simkit.storage.run_directory import RunDirectory
-from tests.every import every
 from tests.scenario.examples import GOOD
+from tests.tables import every
 from tests.toys import begun
 
 NAMING = GOOD.replace('method = "euler"', 'method = { file = "notes.txt" }')

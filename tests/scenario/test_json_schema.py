@@ -6,9 +6,9 @@ import tomllib
 import jsonschema
 
 from simkit.cli.main import main
-from tests.every import every
 from tests.scenario.examples import GOOD
 from tests.scenario.shipped import FEW, check_that_it_follows_its_schema, schema
+from tests.tables import every
 
 
 @every("name", FEW[:2])

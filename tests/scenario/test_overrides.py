@@ -11,8 +11,8 @@ from simkit.scenario import registry
 from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.made_in_python import load
 from simkit.scenario.overrides import MAX_COUNT, apply_overrides, parse_over, with_values
-from tests.every import every
 from tests.scenario.examples import GOOD
+from tests.tables import every
 
 
 @pytest.fixture(autouse=True)

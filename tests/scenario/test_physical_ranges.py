@@ -10,8 +10,8 @@ from simkit.flow.description.system import system
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.registry import FACTORIES
-from tests.every import every
 from tests.scenario.shipped import check_that_values_that_are_not_positive_are_refused, with_value
+from tests.tables import every
 
 
 @every("name", ("couette_poiseuille", "kolmogorov_turbulence"))

@@ -18,7 +18,7 @@ from simkit.errors import UserError
 from simkit.scenario.contents import contents_of, schema_of
 from simkit.scenario.made_in_python import load
 from simkit.scenario.registry import SIMULATIONS
-from tests.every import every
+from tests.tables import every
 
 PARAMETERS = {"time_step": Parameter(0.1, POSITIVE, "s", "time step")}
 SETTINGS = {"rates": settings.several(settings.table("one", {"rate": settings.formula("rate")}), "rates")}

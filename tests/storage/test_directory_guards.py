@@ -13,7 +13,7 @@ from simkit.errors import UserError
 from simkit.jobs.job import stored as stored_run
 from simkit.storage.files import checksum, read_sealed_json, write_sealed_json
 from simkit.storage.run_directory import RunDirectory
-from tests.every import every
+from tests.tables import every
 from tests.toys import NOTHING, REQUESTS, begun, registered, toy
 
 

@@ -25,7 +25,7 @@ from simkit.storage.files import (
     write_bytes,
     write_json,
 )
-from tests.every import every
+from tests.tables import every
 
 ARRAYS = {
     "segment": np.asarray(3),

@@ -8,7 +8,7 @@ import simkit
 from simkit.errors import UserError
 from simkit.scenario.scenario import Scenario
 from simkit.storage.run_directory import RunDirectory, check_output
-from tests.every import every
+from tests.tables import every
 from tests.toys import begun, toy
 
 

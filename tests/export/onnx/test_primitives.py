@@ -25,10 +25,6 @@ def test_rounding_and_conversion_agree_with_xla(x64):
     check_all(of_types(cases.FLOATING, "float32", "float64"), ROUNDING)
 
 
-def test_bitwise_operations_are_equal(x64):
-    check_all(of_types(cases.BITS, "int32", "uint32", "int64", "int8"), rtol=0)
-
-
 def test_a_convolution_in_single_precision_is_one_operator():
     converted = convert(
         lambda x, kernel: lax.conv_general_dilated(x, kernel, (2, 1), "SAME"),

@@ -11,7 +11,7 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis import order as orders
 from simkit.molecular.neighbors import pairs
-from tests.every import every
+from tests.tables import every
 
 bond_order, global_bond_order, third_order, hexatic_order = (
     jax.jit(function, static_argnums=1)
@@ -34,22 +34,6 @@ def icosahedron():
 
 def disordered(seed=0, count=40):
     return np.random.default_rng(seed).uniform(0, 3, (count, 3))
-
-
-def test_bond_order_equals_the_sum_of_legendre_polynomials_of_all_angles(x64):
-    position, cutoff = disordered(), 1.0
-    found = bonds(position, None, cutoff)
-    for degree in (0, 1, 6):
-        legendre = np.polynomial.legendre.Legendre.basis(degree)
-        expected = []
-        for i in range(len(position)):
-            arms = np.delete(position, i, axis=0) - position[i]
-            distance = np.linalg.norm(arms, axis=1)
-            arms = arms[distance < cutoff] / distance[distance < cutoff, None]
-            # Addition theorem: (4 pi / (2 l + 1)) sum_m Y_lm(a) Y_lm(b)* = P_l(a . b).
-            expected.append(np.sqrt(max(legendre(arms @ arms.T).mean(), 0)) if len(arms) else 0.0)
-        # The root of round-off, where Q is small.
-        np.testing.assert_allclose(bond_order(found, degree), expected, atol=1e-7)
 
 
 def test_wigner_symbols_are_orthonormal():

@@ -3,10 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.molecular import spaces
 from simkit.molecular.analysis import order
 from simkit.molecular.analysis.order import Contacts
-from simkit.molecular.neighbors import pairs
 
 
 def network_of(edges, count):
@@ -17,14 +15,6 @@ def network_of(edges, count):
 
 
 COMPLETE = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
-
-
-def test_contacts_are_pairs_that_overlap_and_never_a_particle_with_itself():
-    position = jnp.array([[0.1, 1.0], [0.9, 1.0], [2.0, 1.0], [3.8, 1.0]])
-    apart = pairs.all_pairs(position, spaces.periodic(jnp.array([4.0, 4.0])))
-    # Distances along the periodic line: 0.8, 1.1, 1.8, and 0.3 across the boundary.
-    expected = network_of([(0, 1), (0, 3)], 4)
-    np.testing.assert_array_equal(order.contact_network(apart, 1.0).touching, expected.touching)
 
 
 def test_all_links_of_a_chain_on_a_rigid_core_are_rattlers():

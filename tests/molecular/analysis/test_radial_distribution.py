@@ -9,19 +9,10 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular.analysis.order import highest_peak, radial_distribution, shell_centers
-from tests.every import every
 
 distribution = functools.partial(jax.jit, static_argnames="bins")(
     lambda position, cell, reach, bins: radial_distribution(position, cell, reach=reach, bins=bins)
 )
-
-
-@every("count", [2, 9])
-def test_every_pair_is_counted_twice(x64, count):
-    position = jax.random.uniform(jax.random.key(2), (count, 3))
-    found = np.asarray(distribution(position, jnp.full(3, 10.0), 5.0, 1))
-    # All within one shell: N (N - 1) ordered pairs.
-    assert float(found[0]) == pytest.approx(1000 / count**2 * count * (count - 1) / (4 / 3 * np.pi * 125), rel=1e-14)
 
 
 def test_shells_beyond_half_the_cell_are_nan(x64):

@@ -1,7 +1,6 @@
 """Mistakes in a system that is given as data: one line, with the key and the column."""
 
 import jax
-import numpy as np
 import pytest
 
 from simkit import molecular
@@ -22,13 +21,6 @@ def made(**changes):
         "parameters": PARAMETERS,
     }
     return system(**settings | changes)
-
-
-def test_a_cutoff_beyond_half_the_cell_is_refused_where_images_are_given_or_parameters_change():
-    simulation = made(cell={"lengths": ["side", "side"], "images": [1, 1]}, start={"separation": 0})
-    simulation.check_values(simulation.params, jax.random.key(0))
-    with pytest.raises(UserError, match=r"the cutoff of 3.75 reaches beyond half the block of 1 x 1 cells"):
-        simulation.check_values(simulation.with_params(sigma=1.5).params, jax.random.key(0))
 
 
 def test_all_mistakes_are_told_at_once():
@@ -62,18 +54,6 @@ def test_a_field_in_a_cell_that_changes_is_refused():
 def test_a_field_that_is_infinite_at_both_sides_of_its_cell_fits():
     simulation = made(fields=[{"energy": "1/sin(pi*x/side)**2"}], start={"separation": 0})
     simulation.check(simulation.params, jax.random.key(0))
-
-
-def test_a_field_that_does_not_fit_its_cell_at_some_time_is_refused():
-    for energy in ("p*x", "p*x*time", "sin(2*pi*(x - time)/L) + x*where(time > 5, 1, 0)"):
-        moving = system(
-            **FIELD_IN_A_CELL,
-            fields=[{"energy": energy}],
-            task="dynamics",
-            dynamics={"time_step": 0.002, "temperature": 0},
-        )
-        with pytest.raises(UserError, match="differs between both sides of the cell along x"):
-            moving.check_values(moving.params, jax.random.key(0))
 
 
 SQUARE = {"lattice": "square", "repeats": [4, 4]}
@@ -131,31 +111,3 @@ def test_elastic_constants_are_refused_where_they_are_undefined():
     for changes, phrase in UNDEFINED:
         with pytest.raises(UserError, match=phrase):
             system(**ELASTIC | changes)
-
-
-def test_random_places_fill_a_cell_of_any_shape_that_does_not_repeat():
-    simulation = molecular.system(
-        particles={"A": {"count": 12}},
-        interactions=[{"energy": "k/r**12", "cutoff": 2.0}],
-        cell={"vectors": [[6, 0], [3, 5]], "periodic": False},
-        parameters={"k": 1.0},
-    )
-    start = jax.jit(lambda key: simulation.init(simulation.params, key).descent.position)(jax.random.key(0))
-    fractions = np.asarray(start) @ np.linalg.inv([[6, 0], [3, 5]])
-    assert fractions.min() > -1e-6 and fractions.max() < 1 + 1e-6
-
-
-def test_one_particle_meets_its_own_images():
-    # Six neighbors at distance a, the next ones beyond the cut-off: E = 3 k a^-12.
-    simulation = molecular.system(
-        particles={"A": {"count": 1}},
-        interactions=[{"energy": "k/r**12", "cutoff": "1.6*a"}],
-        cell={"vectors": [["a", 0], ["a/2", "sqrt(3)/2*a"]]},
-        start={"positions": [[0.1, 0.2]]},
-        parameters={"k": 1.0, "a": 1.1},
-    )
-
-    def energy(params):
-        return simulation.diagnose(simulation.init(params, jax.random.key(0)), params)["energy"]
-
-    assert float(jax.jit(energy)(simulation.params)) == pytest.approx(3 * 1.1**-12, rel=1e-5)

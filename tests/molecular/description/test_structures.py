@@ -7,8 +7,6 @@ import jax
 import numpy as np
 import pytest
 
-from simkit.core.expressions.measures import ExpressedQuantity, with_expressions
-from simkit.core.simulation import Quantity
 from simkit.errors import UserError
 from simkit.molecular import system
 from simkit.molecular.structures.extended_xyz import write_extended_xyz
@@ -57,36 +55,6 @@ def refusal(simulation, **values):
 
 def crystal(repeats=2):
     return ase.build.bulk("Si", "diamond", a=SILICON_CELL, cubic=True) * ((repeats,) * 3)
-
-
-def neon_argon():
-    """Return five atoms in free space, parameters by pairs, and their energy summed pair by pair."""
-    rng = np.random.default_rng(3)
-    atoms = ase.Atoms("ArNeArNeNe", positions=rng.uniform(0, 4, (5, 3)) + np.arange(5)[:, None])
-    epsilon, sigma = np.array([[1.0, 0.7], [0.7, 0.4]]), np.array([[3.4, 3.0], [3.0, 2.8]])
-    kind, energy = [0, 1, 0, 1, 1], 0.0
-    for i in range(5):
-        for j in range(i):
-            attraction = (sigma[kind[i], kind[j]] / np.linalg.norm(atoms.positions[i] - atoms.positions[j])) ** 6
-            energy += 4 * epsilon[kind[i], kind[j]] * (attraction**2 - attraction)
-    return atoms, epsilon, sigma, energy
-
-
-def test_species_have_tables_of_parameters():
-    atoms, epsilon, sigma, energy = neon_argon()
-    simulation = made(text_of(atoms), parameters={"epsilon": epsilon, "sigma": sigma})
-    assert diagnosed(simulation, "energy") == pytest.approx(energy, rel=1e-12)
-    # Both halves of a table count alike.
-    skewed = diagnosed(simulation, "energy", epsilon=epsilon + np.array([[0, 0.1], [-0.1, 0]]))
-    assert skewed == pytest.approx(energy, rel=1e-12)
-    turned = {"epsilon": epsilon[::-1, ::-1], "sigma": sigma[::-1, ::-1]}
-    of_each = "energy - sum(where(species == 0, -0.5, 0.25))"
-    formation = with_expressions(
-        simulation, {"formation": ExpressedQuantity(of_each, Quantity("1", "formation energy"), "formation")}
-    )
-    assert diagnosed(formation, "formation") == pytest.approx(energy + 2 * 0.5 - 3 * 0.25, rel=1e-12)
-    named = made(text_of(atoms), particles={"Ne": {}, "Ar": {}}, parameters=turned)
-    assert diagnosed(named, "energy") == pytest.approx(energy, rel=1e-12)
 
 
 def test_disorder_moves_the_atoms_of_a_structure_at_random_with_the_key():
@@ -159,22 +127,6 @@ def test_all_pairs_of_very_many_particles_are_refused():
     with pytest.raises(UserError, match=r"method = 'all_pairs' takes every pair, and 17576 particles have too many"):
         made(MANY, interaction)
     made(MANY, LENNARD_JONES | {"cutoff": 2.5})
-
-
-def test_a_cutoff_beyond_half_the_cell_takes_images_or_is_refused_by_check():
-    simulation = made(BOXED, LENNARD_JONES | {"cutoff": "3*sigma"})
-    simulation.check_values(simulation.params, jax.random.key(0))
-    assert "the cutoff of 3.3 reaches beyond half the cell, whose narrowest width is 6" in refusal(
-        simulation, sigma=1.1
-    )
-    # A lattice of 3 x 7 x 8: half of the sum over the neighbors of each of the two atoms.
-    far = made(BOXED, LENNARD_JONES | {"cutoff": 8.5, "ending": "truncate"})
-    r = np.linalg.norm(
-        [np.array([3 * i - 12, 7 * j - 14, 8 * k - 16]) for i, j, k in np.ndindex(9, 5, 5)],
-        axis=1,
-    )
-    r = r[(r > 0) & (r < 8.5)]
-    assert diagnosed(far, "energy") == pytest.approx((4 * (r**-12 - r**-6)).sum(), rel=1e-12)
 
 
 PLACES = {

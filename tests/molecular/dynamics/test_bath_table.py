@@ -16,9 +16,9 @@ from simkit.molecular.dynamics import (
     velocity_verlet,
 )
 from simkit.molecular.interactions.interaction import user_energy
-from tests.every import every
 from tests.molecular.dynamics.baths import THERMOSTATS, VALUES, liquid
 from tests.molecular.dynamics.moving import floats
+from tests.tables import every
 
 ISOTROPIC = stochastic_cell_rescaling()
 

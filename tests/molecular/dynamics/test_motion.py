@@ -7,13 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.rollout import segment
-from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.molecular.dynamics import langevin, maxwell_boltzmann, velocity_verlet
 from simkit.molecular.interactions.interaction import user_energy
-from tests.every import every
-from tests.molecular.dynamics.moving import floats, oscillators, tetramer
+from tests.molecular.dynamics.moving import floats, tetramer
+from tests.tables import every
 
 
 def test_velocities_of_an_isolated_system_have_no_drift_and_the_right_spread(x64):
@@ -32,13 +30,6 @@ def test_free_space_has_neither_box_nor_pressure(x64):
     state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))
     assert "pressure" not in jax.eval_shape(simulation.diagnose, state, simulation.params)
     assert set(jax.eval_shape(simulation.observe, state, simulation.params)) == {"position", "velocity", "speed"}
-
-
-def test_a_run_that_becomes_unstable_has_that_status(x64):
-    # A time step of three over the frequency is unstable.
-    simulation = oscillators(velocity_verlet, 1, time_step=3.0)
-    end = jax.jit(segment(simulation, 3000))(simulation.init(simulation.params, jax.random.key(0)), simulation.params)
-    assert int(simulation.status(end, simulation.params)) == Status.NON_FINITE
 
 
 @every("dynamics", [velocity_verlet, langevin])

@@ -9,7 +9,7 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import lennard_jones, soft_sphere
-from tests.every import every
+from tests.tables import every
 
 PARTICLES = 48
 METHODS = ["all_pairs", "neighbor_list"]
@@ -38,16 +38,6 @@ def configuration(kind, dimension, seed=0):
 
 def energy_of(interaction, position, cell, params):
     return interaction.energy(position, cell, params, interaction.prepare(position, cell, params))
-
-
-def test_no_cutoff_counts_every_pair_of_a_cluster(x64):
-    position, _ = configuration("free", 3)
-    unit = {"epsilon": jnp.asarray(1.0), "sigma": jnp.asarray(1.0)}
-    found = energy_of(pair_interaction(lennard_jones(), cutoff=None), 2 * position, None, unit)
-    far = energy_of(pair_interaction(lennard_jones(), cutoff=1e3, capacity=PARTICLES), 2 * position, None, unit)
-    assert float(found) == pytest.approx(float(far), rel=1e-13)
-    with pytest.raises(UserError, match="needs a cutoff"):
-        energy_of(pair_interaction(lennard_jones(), cutoff=None), position, jnp.full(3, 9.0), unit)
 
 
 @every(
@@ -108,7 +98,3 @@ def check_derivatives(dimension, kind):
     if full is not None:
         np.testing.assert_allclose(stress[0], strained / spaces.of_cell(full, dimension).volume, rtol=0, atol=1e-13)
         np.testing.assert_array_equal(stress[0], stress[0].T)
-
-
-def test_lists_equal_all_pairs_and_forces_and_stress_the_derivatives_of_the_energy(x64):
-    check_derivatives(3, "triclinic")

@@ -14,7 +14,7 @@ from simkit.molecular.interactions.interaction import user_energy
 from simkit.molecular.interactions.jax_md import from_jax_md
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import lennard_jones
-from tests.every import every
+from tests.tables import every
 
 
 def gaussians(position, cell, params):

@@ -9,7 +9,7 @@ import pytest
 
 from simkit.molecular.minimizers import Scale, fire, largest_norm, start, step
 from simkit.molecular.minimizers.fire import DEFAULTS, LEAST, STABLE, longest_time_step
-from tests.every import every
+from tests.tables import every
 
 UNITS = Scale(length=1.0, stiffness=1.0)
 
@@ -64,21 +64,6 @@ def test_iterates_scale_with_the_units(x64, length, energy):
     # Powers of two scale without rounding, so the iterates are the same numbers.
     assert int(state.iteration) == int(reference.iteration)
     np.testing.assert_array_equal(state.position / length, reference.position)
-
-
-def test_the_bound_on_the_time_step_follows_from_the_largest_curvatures_of_a_move(x64):
-    curvatures = jnp.array([[1.0, 4.0], [25.0, 9.0]])
-    before = start(fire(), jnp.zeros((2, 2)), evaluation(lambda x: -curvatures * x), UNITS)
-    before = dataclasses.replace(before, longest_time_step=10.0)
-
-    def after(move, sign=1):
-        force = -sign * curvatures * move
-        return float(longest_time_step(dataclasses.replace(before, trial=move), force, UNITS, 10.0))
-
-    assert after(jnp.array([[0.0, 0.0], [0.1, 0.0]])) == pytest.approx(STABLE / 5, rel=1e-12)
-    moves = jax.random.normal(jax.random.key(0), (50, 2, 2))
-    assert all(STABLE / 5 < after(move) < STABLE for move in moves)
-    assert after(moves[0], sign=-1) == after(moves[0]) and after(jnp.zeros((2, 2))) == 10
 
 
 def test_curvatures_of_opposite_sign_do_not_cancel_to_a_small_bound_on_the_time_step(x64):

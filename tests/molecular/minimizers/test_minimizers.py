@@ -8,7 +8,7 @@ from simkit.errors import UserError
 from simkit.molecular import minimizers
 from simkit.molecular.minimizers import Scale, largest_norm
 from simkit.molecular.potentials import lennard_jones, morse, soft_sphere
-from tests.every import every
+from tests.tables import every
 
 METHODS = ["lbfgs", "fire", "fire2", "conjugate_gradient", "gradient_descent"]
 # Curvature of the pair potential at its minimum or contact, in units of energy / length^2.

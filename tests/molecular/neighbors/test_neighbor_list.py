@@ -81,7 +81,3 @@ def check_moving(kind):
     # After n steps of a random walk the furthest of 60 particles has gone about 0.045 sqrt(n); half the skin, 0.15,
     # takes some eleven steps, fewer where the cell deforms.
     assert 3 < int(found.builds) < 30
-
-
-def test_no_pair_is_missed_while_particles_move_and_the_cell_deforms(x64):
-    check_moving("triclinic")

@@ -25,7 +25,7 @@ from simkit.molecular.potentials import (
     truncated,
     weeks_chandler_andersen,
 )
-from tests.every import every
+from tests.tables import every
 
 
 def _gaussian(distance, *, epsilon, sigma):

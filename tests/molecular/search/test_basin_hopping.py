@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.molecular.systems.basin_hopping import accepts, search_report
-from tests.every import every
+from tests.tables import every
 
 
 @every("temperature", [0.5, 2.0])

@@ -4,7 +4,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular import system
-from tests.every import every
+from tests.tables import every
 
 SKIP = 5
 MEANS = ["temperature", "pressure", "potential_energy_per_particle"]

@@ -6,8 +6,8 @@ import pytest
 from simkit.errors import UserError
 from simkit.molecular import bubble_raft, colloid_assembly, jamming
 from simkit.molecular.systems.basin_hopping import basin_hopping
-from tests.every import every
 from tests.molecular.packings import packing
+from tests.tables import every
 
 
 def test_a_cell_narrower_than_two_disks_is_refused_in_one_line(x64):

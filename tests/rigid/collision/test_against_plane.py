@@ -10,8 +10,8 @@ from scipy.spatial.transform import Rotation
 
 from simkit.rigid.algebra.vector import vector
 from simkit.rigid.collision.against_plane import SLOTS, against_plane
-from tests.every import every
 from tests.rigid.collision.shapes import COUNT, Shapes, array, random_shapes
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 NORMAL, OFFSET = np.array([0.48, -0.6, 0.64]), 0.3

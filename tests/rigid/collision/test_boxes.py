@@ -6,9 +6,8 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from simkit.rigid.collision.overlay import WIDER
-from simkit.rigid.collision.separation import PREFERENCE
-from tests.every import every
 from tests.rigid.collision.shapes import COUNT, Shapes, array, near_boxes, random_shapes, separation, touching
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -17,18 +16,6 @@ def overlapping(seed):
     """Return pairs of random boxes, half of which overlap, and their largest separation along fifteen axes."""
     a, b = random_shapes("box", seed, 0.8), random_shapes("box", seed + 1, 0.8)
     return a, b, np.array([separation(a[k], b[k]) for k in range(COUNT)])
-
-
-def test_moving_a_box_by_its_depth_along_the_normal_ends_the_overlap():
-    a, b, depth = overlapping(7)
-    _, normal, gap = array(touching("box", "box")(a.placed(), b.placed()))
-    slot, overlap = gap.argmin(axis=0), np.flatnonzero(depth < 0)
-    shift = -gap.min(axis=0)[:, None] * normal[slot, np.arange(COUNT)]
-    moved = a.at(a.center + shift)
-    after = np.array([separation(moved[k], b[k]) for k in overlap])
-    # Then they touch, so their separation is zero to rounding; more than zero where a face was preferred.
-    smallest = np.minimum(a.halves.min(axis=1), b.halves.min(axis=1))[overlap]
-    assert np.all((after > -1e-12) & (after < 2 * PREFERENCE * smallest))
 
 
 @every("distance", [None, 0.01])

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 from simkit.rigid.collision.capsules import CROSSING, FACE_SINE
 from simkit.rigid.collision.separation import PREFERENCE
-from tests.every import every
 from tests.rigid.collision.shapes import ROUNDED, array, random_shapes, touching
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -30,20 +29,6 @@ def test_swapping_the_bodies_reverses_the_normal(pair):
     same = np.abs(one[2] - other[2]) < 1e-10
     assert same.mean() > 0.8
     assert np.abs(one[1] + other[1])[same].max() < 1e-9
-
-
-@every("pair", [*ROUNDED, ("box", "box")], ids="-".join)
-def test_points_move_with_the_bodies(pair):
-    a, b = (random_shapes(kind, seed + 20, 0.9) for seed, kind in enumerate(pair))
-    turning, shift = Rotation.from_rotvec([0.3, -1.1, 0.7]).as_matrix(), np.array([0.5, -2.0, 1.0])
-    touch = touching(*pair)
-    position, normal, gap = array(touch(a.placed(), b.placed()))
-    moved = array(touch(a.moved(turning, shift).placed(), b.moved(turning, shift).placed()))
-    used = gap < 1e5
-    assert np.abs(moved[2] - gap).max() < 1e-9
-    # Round-off 1e-15, divided by the smallest sine of edges (1e-2) or by short connections.
-    assert np.abs(moved[0] - (position @ turning.T + shift))[used].max() < 1e-9
-    assert np.abs(moved[1] - normal @ turning.T)[used].max() < 1e-9
 
 
 @every("pair", ROUNDED, ids="-".join)

@@ -9,7 +9,7 @@ from simkit.rigid.bodies.bodies import box, gather, sphere
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.planes import floor
-from tests.every import every
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 # A cube of 0.2 m and two balls of 0.1 m radius on a floor: all of size 0.1 m.

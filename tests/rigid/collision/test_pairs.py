@@ -16,8 +16,8 @@ from simkit.rigid.collision.nearby import nearby
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.slots import FAR
 from simkit.rigid.planes import floor, gather_planes, no_planes, plane
-from tests.every import every
 from tests.rigid.collision.shapes import Shapes, array
+from tests.tables import every
 
 
 def test_bodies_that_touch_at_rest_are_near(x64):

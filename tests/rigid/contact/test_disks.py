@@ -17,7 +17,7 @@ from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
-from tests.every import every
+from tests.tables import every
 
 
 def test_cautions_do_not_stop():

@@ -8,8 +8,8 @@ from simkit.errors import UserError
 from simkit.rigid import billiards_break
 from simkit.rigid.bodies.bodies import box
 from simkit.rigid.contact.events import Events
-from tests.every import every
 from tests.rigid.contact.two_balls import end, two_balls
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 GRAVITY = 9.81

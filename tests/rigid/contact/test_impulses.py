@@ -5,7 +5,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.rigid.contact.impulses import Impulses
-from tests.every import every
+from tests.tables import every
 
 EPSILON = {"float64": 2.2e-16, "float32": 1.2e-7}
 

@@ -10,7 +10,7 @@ from simkit.rigid.algebra.tensor import rotated
 from simkit.rigid.algebra.vector import dot, shortened, stacked, vector
 from simkit.rigid.contact.sweeping.mobility import Mobility
 from simkit.rigid.contact.sweeping.touching import masses
-from tests.every import every
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 SAMPLES = 500

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from simkit.rigid.joints.inverse import generalized_inverse
-from tests.every import every
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 

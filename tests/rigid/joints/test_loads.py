@@ -14,8 +14,8 @@ from simkit.rigid.joints.joint import attachment, hinge
 from simkit.rigid.joints.loads import spring
 from simkit.rigid.joints.measures import hinge_angle
 from simkit.rigid.loads import gravity
-from tests.every import every
 from tests.rigid.joints.scenes import AXIS, carriage, key
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 

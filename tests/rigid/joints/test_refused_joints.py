@@ -6,8 +6,8 @@ import pytest
 from simkit.errors import UserError
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.systems.four_bar_linkage import four_bar_linkage
-from tests.every import every
 from tests.rigid.joints.scenes import key
+from tests.tables import every
 
 
 def test_bad_configuration_of_the_method_is_refused():

@@ -9,8 +9,8 @@ from simkit.core import gradient
 from simkit.core.objective import Objective
 from simkit.core.precision import precision
 from simkit.errors import UserError
-from tests.every import every
 from tests.rigid.models.models import PENDULUM, simulation
+from tests.tables import every
 
 KEY = jax.random.key(0)
 

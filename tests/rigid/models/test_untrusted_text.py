@@ -11,7 +11,7 @@ from simkit.rigid.models.contact_pairs import most_pairs
 from simkit.rigid.models.mjcf import from_text
 from simkit.rigid.models.model_text import checked
 from simkit.rigid.models.source import compiled, read_spec
-from tests.every import every
+from tests.tables import every
 
 BALL = "<body><freejoint/><geom size='.1'/></body>"
 

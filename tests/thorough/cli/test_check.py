@@ -4,7 +4,7 @@ import json
 
 from simkit.cli.main import main
 from simkit.scenario.catalog import find_scenario
-from tests.cli.test_check import FILE, MIXTURE, check  # noqa: F401
+from tests.cli.test_check import FILE, MIXTURE, check  # noqa: F401  # noqa: F401
 
 
 def test_a_mistake_repaired_for_the_search_adds_no_other(tmp_path, capsys):
@@ -50,3 +50,9 @@ def test_a_mistake_with_a_remedy_hides_no_other(tmp_path, capsys):
     marked = {each["key"]: each["message"] for each in found}
     assert "column 10 of 'strength/>>>rr**12'" in marked["config.interactions[0].energy"]
     assert "'heat' is not known here" in marked["config.dynamics.temperature"]
+
+
+def test_a_shipped_scenario_is_checked_by_its_name(capsys):
+    assert main(["check", "projectile"]) == 0
+    assert main(["check", "projectle"]) == 2
+    assert "did you mean 'projectile'?" in capsys.readouterr().err

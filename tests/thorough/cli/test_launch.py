@@ -11,7 +11,7 @@ import pytest
 
 import simkit
 from simkit.cli.main import main
-from tests.every import every
+from tests.tables import every
 
 VALUES = {"config.axes.x.cells": 16, "config.axes.y.cells": 16, "steps": 60, "every": 5, "perturbation": 0.3}
 SET = [word for name in VALUES for word in ("--set", f"{name}={VALUES[name]}".replace("(", "[").replace(")", "]"))]

@@ -2,11 +2,15 @@
 
 import json
 import os
+import re
 
 import pytest
 
 from simkit import UserError
+from simkit.scenario import registry
 from simkit.storage.manifest import import_failures
+from tests.cli.test_verbs import LARGEST, PENDULUM, VALIDATION, files  # noqa: F401
+from tests.toys import PENDULUMS
 
 FLOW = (
     *("channel_flow", "--set", "config.axes.x.cells=8", "--set", "config.axes.y.cells=8"),
@@ -99,3 +103,45 @@ def test_doctor_finds_packages_that_are_installed_and_cannot_be_imported(simkit,
     assert problem.startswith("ase cannot be imported: OSError: libm.so.6: no such file; pip install")
     broken.write_text("import time; time.sleep(60)")
     assert import_failures(3.0)["ase"] == "not imported within 3 s"
+
+
+def test_a_stored_run_is_resumed_with_its_report_and_drawn_without_its_simulation(files, tmp_path, monkeypatch):
+    assert files("run", "toy.toml", "--no-render", "-o", "run").code == 0
+    assert "ran all its steps" in files("resume", "run", "--no-render").out and not list(tmp_path.glob("run/*.png"))
+    monkeypatch.delitem(registry.FACTORIES, "toy.pendulums")
+    for kind, magic in {"png": b"PNG", "gif": b"GIF8"}.items():
+        ran = files("render", "run", "--format", kind, "--size", "256x144")
+        assert ran.code == 0, kind
+        assert magic in (tmp_path / ran.out.strip()).read_bytes()[:12]
+    words = ("render", "run", "-o", "picture.png", "--size", "256x144")
+    mistakes = {
+        ("--format", "png", "--frame", "11"): "0 to 10",
+        ("--quantity", "enery"): "--quantity = 'enery' is not stored in this run; did you mean 'energy'?",
+        ("--limits", "2", "1"): "--limits = 2 1 is not allowed; give two finite numbers, the smaller first",
+        ("--limits", "0", "inf"): "--limits = 0 inf is not allowed",
+        ("--limits", "low", "1"): "argument --limits: invalid float value: 'low'",
+    }
+    told = {options: files(*words, *options) for options in mistakes}
+    assert not {each: ran for each, ran in told.items() if ran.code != 2 or mistakes[each] not in ran.line}
+
+
+def test_a_run_that_fails_names_its_parameters(files):
+    ran = files("run", "springs.toml", "--set", "stiffness=10", "--set", "every=1", "--no-render", "-o", "unstable")
+    assert ran.code == 3 and "turned non-finite" in ran.line
+    assert re.search(r"between step \d+, where largest_length = [-\d.e+]+, and step \d+, with rest", ran.line), ran.line
+    ran = files("run", "springs.toml", "--set", "steps=50", "--no-render", "-o", "short")
+    assert ran.code == 3 and "did not converge" in ran.line
+
+
+def test_gallery_names_a_scenario_that_fails_and_draws_the_others(files, tmp_path):
+    (tmp_path / "broken.toml").write_text(PENDULUMS.replace("toy_pendulums", "broken"))
+    ran = files("gallery", "broken.toml", "toy.toml", "--output", "pictures", "--json")
+    first, second = json.loads(ran.out)["scenarios"]
+    assert ran.code == 3
+    assert first["scenario"] == "broken" and first["animation"] is None
+    assert "view" in first["status"]
+    assert second["status"].endswith("ran all its steps")
+    animation = tmp_path / second["animation"]
+    assert animation.read_bytes()[:4] == b"GIF8" and animation.stat().st_size < 2e6
+    page = (tmp_path / "pictures/index.html").read_text()
+    assert "toy_pendulums/animation.gif" in page and "broken/animation.gif" not in page

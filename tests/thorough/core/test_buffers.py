@@ -11,6 +11,7 @@ from simkit.core.converge import converge_with_growth
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
 from simkit.core.status import Status
+from simkit.storage.store import Store
 from tests.core.test_buffers import assert_same, recorded, search, swing
 
 
@@ -66,3 +67,24 @@ def test_a_derivative_is_that_of_the_run_with_large_buffers(objective, x64, recw
         small = timed(1)
         checked = simkit.check_gradient(Objective(small, "last", 200), small.params, jax.random.key(0), "frequency")
         assert checked.value == expected[0] and checked.verdict == {"frequency": "agrees"}
+
+
+PASSAGES = 25
+
+
+def test_a_run_that_overflows_equals_the_run_with_large_buffers_bit_for_bit(x64):
+    grown, pieces = recorded(swing())
+    roomy, _ = recorded(swing(64))
+    assert pieces[0].state.passages.capacity == 1 < PASSAGES < pieces[-1].state.passages.capacity < 64
+    assert grown["diagnosed.passages"][-1] == PASSAGES
+    # Sums of the same times and of unused zeros.
+    assert_same(grown, roomy)
+
+
+def test_a_run_interrupted_after_its_buffers_grew_is_resumed(x64, tmp_path):
+    whole, _ = recorded(swing())
+    _, pieces = recorded(swing(), store=Store(tmp_path), stop=20)
+    assert pieces[-1].state.passages.capacity > 1
+    recorded(swing(), store=Store(tmp_path))
+    stored = Store(tmp_path).read()
+    assert_same({name: np.concatenate([arrays[name] for arrays in stored]) for name in whole}, whole)

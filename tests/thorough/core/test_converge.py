@@ -1,14 +1,17 @@
 """Convergence and the implicit derivative, the longer ones."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import gradient
+from simkit.core.converge import converge
 from simkit.core.objective import Objective
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Equilibrium, Simulation
-from simkit.core.status import converged_when
+from simkit.core.status import Status, converged_when
 from tests.core.toys import descent
 
 
@@ -51,3 +54,34 @@ def test_implicit_derivative_equals_unrolled_and_central_difference(x64):
     for name, derivative in unrolled(simulation.params).items():
         # The iteration contracts by at least 0.99 per step: after 2000 steps its derivative has converged to 1e-8.
         np.testing.assert_allclose(checked.derivative[name], derivative, rtol=1e-6)
+
+
+def test_converge_stops_at_the_tolerance_and_reports_it(x64):
+    simulation = descent()
+    state = simulation.init(simulation.params, jax.random.key(0))
+    result = jax.jit(converge(simulation, 10_000))(state, simulation.params)
+    assert result.status == Status.CONVERGED
+    assert 1 < result.iterations < 10_000
+    assert result.iterations == result.state.iteration
+    assert simulation.diagnose(result.state, simulation.params)["max_force"] < 1e-12
+
+
+def test_every_member_of_a_batch_stops_on_its_own(x64):
+    simulation = descent()
+    keys = jax.random.split(jax.random.key(1), 5)
+
+    def run(key):
+        return converge(simulation, 10_000)(simulation.init(simulation.params, key), simulation.params)
+
+    together, alone = jax.jit(jax.vmap(run))(keys), [jax.jit(run)(key) for key in keys]
+    assert list(together.iterations) == [int(result.iterations) for result in alone]
+    assert len(set(map(int, together.iterations))) > 1
+    np.testing.assert_allclose(together.state.position, np.stack([r.state.position for r in alone]), rtol=1e-12)
+
+
+def test_derivative_through_unfinished_iterations_has_the_status_max_steps(x64):
+    simulation = dataclasses.replace(descent(tolerance=1e-10), equilibrium=None)
+    key = jax.random.key(0)
+    for steps, expected in ((3, Status.MAX_STEPS), (5000, Status.CONVERGED)):
+        _, status = jax.jit(Objective(simulation, "length", steps).with_status)(simulation.params, key)
+        assert status == expected

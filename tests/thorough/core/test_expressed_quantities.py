@@ -8,11 +8,11 @@ import pytest
 
 import simkit
 from simkit.errors import UserError
-from tests.core.cases import cases
-from tests.core.test_expressed_quantities import UNIT, channel, measured  # noqa: F401
+from tests.core.test_expressed_quantities import UNIT, channel, measured  # noqa: F401  # noqa: F401
 from tests.differences import central_difference
 from tests.flow.plane_channel import plane_channel
 from tests.molecular.clusters import cluster
+from tests.tables import every
 
 
 def test_numbers_and_fields_are_added_to_diagnostics_and_frames(channel):
@@ -129,7 +129,7 @@ def test_an_entry_of_an_array_is_a_quantity_and_an_objective(channel):
     assert np.isfinite(slopes["wall_velocity"]) and slopes["wall_velocity"] >= 1
 
 
-@cases(
+@every(
     ("name", "message"),
     [
         ("u", "'u' is already a quantity or coordinate; choose another name"),
@@ -144,8 +144,26 @@ def test_a_quantity_needs_a_name_of_its_own(channel, name, message):
     assert message in str(caught.value)
 
 
-@cases("text", ["first(energy)", "time_mean(energy)", "final(energy) - largest(energy)"])
+@every("text", ["first(energy)", "time_mean(energy)", "final(energy) - largest(energy)"])
 def test_reductions_of_frames_are_refused_for_simulations_that_converge(text):
     pair = cluster(particles=2)
     with pytest.raises(UserError, match="has no meaning for a simulation that runs until it converges; use final"):
         simkit.value_and_grad(pair, ["sigma"], objective=text, steps=500)
+
+
+@every(
+    ("text", "message"),
+    [
+        ("u + w", "column 5 of 'u + >>>w': 'w' is not known here"),
+        ("time_mean(u)", "reduces frames, and a quantity has one; make it an objective"),
+        ('mean(u, axis="z")', "reduces along 'z'; the array has x, y"),
+        ("profile + side_velocity + u[-1]", "'u[-1]' is no entry of an array"),
+        ("u[8, 0]", "is beyond the 8 entries along 'x'; write a number up to 7"),
+        ("u[0, 0, 0]", "has 3 numbers, and the array has 2 axes"),
+        ("reynold", "did you mean 'reynolds'?"),
+    ],
+)
+def test_a_mistake_is_one_line(channel, text, message):
+    with pytest.raises(UserError, match=r"file\.toml: quantities\.wrong: ") as caught:
+        measured(channel, wrong=text)
+    assert message in str(caught.value)

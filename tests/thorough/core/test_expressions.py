@@ -9,8 +9,8 @@ from simkit.core.expressions.evaluation import Named, SpatialAxis, expression
 from simkit.core.expressions.measures import measure
 from simkit.errors import UserError
 from simkit.flow.grid import bounded_axis
-from tests.core.cases import cases
-from tests.core.test_expressions import FIELD, FORMULAS, LIFT, NUMBERS, TIME, U, X, Y, lowest, of
+from tests.core.test_expressions import FIELD, FORMULAS, LIFT, LINE, NUMBERS, TIME, U, X, Y, lowest, of
+from tests.tables import every
 
 
 def test_lowest_point_of_a_parabola_is_found_between_the_points(x64):
@@ -103,7 +103,7 @@ def test_derivatives_are_finite_where_the_mathematics_is(x64):
             assert [slope.tolist() for slope in together] == [[slope] * 2 for slope in expected], text
 
 
-@cases(
+@every(
     ("text", "axes", "value"),
     [
         ("mean(u)", (), U.mean()),
@@ -148,7 +148,7 @@ def test_an_interpolated_value_has_a_derivative_and_is_nan_beyond_the_field(x64)
 FRAMES = {"speed": jnp.asarray(np.multiply.outer(LIFT, U))}
 
 
-@cases(
+@every(
     ("text", "value"),
     [
         ("time_mean(lift, after=2)", LIFT[TIME >= 2].mean()),
@@ -179,9 +179,35 @@ def test_frames_are_reduced_to_an_objective(text, value):
         assert made(FRAMES, NUMBERS) == pytest.approx(value, rel=1e-6)
 
 
-@cases("moment", [-0.1, 4.1])
+@every("moment", [-0.1, 4.1])
 def test_a_time_beyond_the_frames_is_not_a_number(moment):
     for text in ("at_time(lift, {})", "time_integral(lift, after={})", "time_integral(lift, before={})"):
         made = measure(text.format(moment), "objective", {}, {"time", "lift"})
         value, slope = jax.value_and_grad(lambda lift, made=made: made({}, {**NUMBERS, "lift": lift}))(NUMBERS["lift"])
         assert jnp.isnan(value) and jnp.isnan(slope).any()
+
+
+def test_an_interpolation_coordinate_may_depend_on_the_frame():
+    moving = Named(jnp.asarray([0.0, 1.5, 2.0]), ("frame",))
+    frames = Named(jnp.stack([jnp.asarray(U), 2 * U, 3 * U]), ("frame", "x", "y"))
+    found = expression("at(u, x=here, y=0)")({**FIELD, "u": frames, "here": moving})
+    assert found.axes == ("frame",)
+    np.testing.assert_allclose(found.array, [U[0, 0], U[1, 0] + U[2, 0], 3 * U[2, 0]], rtol=1e-6)
+
+
+def test_cubic_interpolation_is_exact_between_unequal_points(x64):
+    line = {"x": Named(jnp.asarray(LINE), ("x",))}
+    field = line | {"u": Named(jnp.asarray(LINE**3 - LINE), ("x",))}
+
+    def value(x):
+        return expression("cubic_at(u, x=here)")({**field, "here": x}).array
+
+    # From half a cell before the first point to half a cell behind the last.
+    for x in (-0.05, 0.02, 0.3, 0.55, 1.19, 1.3):
+        assert float(expression(f"cubic_at(u, x={x})")(field).array) == pytest.approx(x**3 - x, abs=1e-14)
+        assert float(jax.jit(value)(x)) == pytest.approx(x**3 - x, abs=1e-14)
+    assert float(jax.grad(value)(0.55)) == pytest.approx(3 * 0.55**2 - 1, rel=1e-12)
+    assert jnp.isnan(jax.jit(value)(1.31))
+    # Of three points the parabola, of one the number.
+    short = {"x": Named(jnp.asarray(LINE[:3]), ("x",)), "u": Named(jnp.asarray(LINE[:3] ** 2), ("x",))}
+    assert float(expression("cubic_at(u, x=0.2)")(short).array) == pytest.approx(0.04, abs=1e-15)

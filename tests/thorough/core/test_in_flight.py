@@ -88,3 +88,7 @@ def test_the_program_exports_without_host_callbacks(x64):
 @pytest.mark.parametrize(("count", "lanes"), [(1, 4), (20, 8), (20, 64), (70, 9)])
 def test_every_member_takes_the_same_steps_as_alone(x64, count, lanes):
     assert_same_steps_as_alone(count, lanes)
+
+
+def test_every_member_takes_the_same_steps_as_alone_in_the_first_cases(x64):
+    assert_same_steps_as_alone(7, 3)

@@ -12,9 +12,9 @@ from simkit.core.objective import Objective
 from simkit.core.optimization import optimization
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
-from tests.core.cases import cases
 from tests.core.test_optimization import BOUNDS, rosenbrock
 from tests.core.toys import oscillator
+from tests.tables import every
 
 
 @pytest.mark.parametrize(("method", "steps", "error"), [("lbfgs", 100, 1e-5), ("adam", 5000, 1e-2)])
@@ -108,7 +108,7 @@ def test_optimum_outside_of_wide_bounds_has_an_active_bound(bounds, power, wide)
         assert simulation.observe(state, start)["bound_x"] == side
 
 
-@cases("slope", [0.2, 3.0])
+@every("slope", [0.2, 3.0])
 def test_an_objective_that_falls_for_ever_does_not_converge(slope, x64):
     start = {"x": jnp.asarray(1.0)}
     simulation = optimization(lambda params, key: -slope * params["x"], start, ["x"], {})
@@ -160,7 +160,7 @@ def test_value_and_gradient_belong_to_the_position(x64, method):
         np.testing.assert_allclose(state.gradient[name], gradient[name], rtol=1e-9)
 
 
-@cases("bounds", [(0.0, 10.0), (0.0, np.inf)])
+@every("bounds", [(0.0, 10.0), (0.0, np.inf)])
 def test_optimization_with_its_optimum_at_a_bound_converges_there(bounds, x64):
     start = {"x": jnp.asarray(3.0)}
     simulation = optimization(lambda params, key: params["x"] + 1.0, start, ["x"], {"x": bounds})

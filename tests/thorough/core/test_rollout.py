@@ -7,9 +7,9 @@ import pytest
 from simkit.core import rollout
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
-from tests.core.cases import cases
 from tests.core.test_rollout import KEY, temporary_bytes
 from tests.core.toys import oscillator
+from tests.tables import every
 
 
 def test_smallest_reverse_mode_memory_grows_like_the_logarithm_of_the_steps():
@@ -51,7 +51,7 @@ def equal(a, b):
     return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
 
 
-@cases(
+@every(
     ("steps", "memory"),
     [(1, "smallest"), (7, "balanced"), (12, "smallest"), (97, "balanced"), (100, "smallest"), (1000, "balanced")],
 )
@@ -70,3 +70,8 @@ def test_trajectory_equals_a_host_loop_over_segments_bit_for_bit(steps, memory, 
     assert equal((state.position, state.velocity, state.time), (looped.position, looped.velocity, looped.time))
     assert np.array_equal(frames["position"], np.stack(positions))
     assert diagnostics["time"].shape == (steps // every + 1,)
+
+
+def test_reverse_mode_memory_grows_like_the_square_root_of_the_steps():
+    # sqrt(10000 / 100) = 10; 12 allows for memory that does not depend on the number of steps.
+    assert temporary_bytes(10_000, "balanced") <= 12 * temporary_bytes(100, "balanced")

@@ -28,3 +28,7 @@ def test_product_is_that_with_the_hessian(x64, case):
 @pytest.mark.parametrize("case", ["through steps", "of an equilibrium"])
 def test_hessian_equals_differences_of_derivatives(x64, case):
     assert_hessian_equals_differences(case)
+
+
+def test_hessian_equals_differences_of_derivatives_in_the_first_cases(x64):
+    assert_hessian_equals_differences("of a series")

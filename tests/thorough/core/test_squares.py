@@ -7,9 +7,9 @@ import pytest
 
 from simkit.core.expressions.measures import measure
 from simkit.core.objective import Objective
-from tests.core.cases import cases
 from tests.core.test_squares import AXES, FRAMES, SERIES, arrays
 from tests.core.toys import oscillator
+from tests.tables import every
 
 
 @pytest.mark.parametrize("reduce", ["final", "mean", "root_mean_square", "maximum", "minimum", "sum"])
@@ -33,8 +33,8 @@ def test_residuals_have_the_derivative_of_the_expression(x64):
     np.testing.assert_allclose(2 * jacobian.T @ with_drag(expressed.residuals, drag), exact, atol=1e-14)
 
 
-@cases("stored", [None, [True, True, True, False, False]])
-@cases(
+@every("stored", [None, [True, True, True, False, False]])
+@every(
     ("text", "count"),
     [
         ("drag**2", 1),

@@ -11,10 +11,10 @@ from simkit.core.ensemble import ensemble, in_flight
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
 from simkit.engine.driver import Plan
-from tests.core.cases import cases
 from tests.core.test_stop_rule import KEY, STEPS
 from tests.core.toys import oscillator
 from tests.driving import drive
+from tests.tables import every
 
 
 def test_a_stalled_relaxation_ends_at_the_same_iteration_in_every_driver():
@@ -74,7 +74,7 @@ def ends(simulation, every):
         yield jax.tree.map(lambda leaf: leaf[0], last)
 
 
-@cases(
+@every(
     ("code", "every"),
     [(Status.CONVERGED, 1), (Status.STALLED, 8), (Status.IMPACT_OVERFLOW, 40), (Status.BUFFER_OVERFLOW, 8)],
 )
@@ -85,7 +85,7 @@ def test_a_status_that_stops_holds_the_state_at_that_step(code, every):
     assert len({float(state["value"]) for state in states}) == 1
 
 
-@cases("every", [8])
+@every("every", [8])
 def test_a_caution_does_not_stop(every):
     simulation = counter(Status.OK, Status.OK, Status.BRIEF_CONTACT)
     assert [int(state["steps"]) for state in ends(simulation, every)] == [STEPS] * 5

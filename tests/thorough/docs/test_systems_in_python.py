@@ -1,7 +1,7 @@
 """Each system on the page of scenarios in Python is the program of the scenario's file, in at most 30 lines."""
 
 from tests.docs.systems import check_program
-from tests.every import every
+from tests.tables import every
 
 
 @every("name", ("couette_poiseuille", "nose_hoover"))

@@ -13,7 +13,6 @@ from tests.flow import (
     test_operators,
     test_pressure_solver,
     test_scalar,
-    test_shapes,
     test_statistics,
     test_stepper,
     test_viscosity,
@@ -22,6 +21,7 @@ from tests.flow import (
 from tests.flow.flows import CHANNELS, DOMAINS, SCHEMES, over, some
 from tests.thorough.flow import test_diffusion_solver as longer_diffusion_solver
 from tests.thorough.flow import test_eddies as longer_eddies
+from tests.thorough.flow import test_open_sides as longer_open_sides
 from tests.thorough.flow import test_operators as longer_operators
 from tests.thorough.flow import test_pressure_sides as longer_pressure_sides
 from tests.thorough.flow import test_pressure_solver as longer_pressure_solver
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 METHODS = ("elimination", "modes")
 OPERATORS = (
     longer_operators.test_gradient_is_minus_the_adjoint_of_divergence,
-    test_operators.test_advection_conserves_kinetic_energy_of_a_solenoidal_flow,
+    longer_operators.test_advection_conserves_kinetic_energy_of_a_solenoidal_flow,
     test_operators.test_upwind_advection_dissipates_kinetic_energy,
     test_operators.test_advection_conserves_momentum_along_periodic_axes,
     test_operators.test_viscous_term_dissipates_kinetic_energy,
@@ -49,7 +49,7 @@ SLOPES = (
 )
 PRESSURES = (
     longer_pressure_solver.test_pressure_satisfies_the_equation_in_every_cell,
-    test_pressure_solver.test_projected_velocity_has_no_divergence_in_any_row,
+    longer_pressure_solver.test_projected_velocity_has_no_divergence_in_any_row,
     test_pressure_solver.test_solver_inverts_the_operator,
     test_pressure_solver.test_mean_of_the_source_over_the_volume_is_ignored,
 )
@@ -140,7 +140,7 @@ def test_energy_passes_open_sides_only_on_every_domain(place):
 
 @over(product(test_open_sides.PLACES, METHODS))
 def test_pressure_between_open_sides_solves_its_equation_on_every_domain(name, method):
-    test_open_sides.test_pressure_between_open_sides_solves_its_equation.check(name, method)
+    longer_open_sides.test_pressure_between_open_sides_solves_its_equation.check(name, method)
 
 
 @over(list(SCHEMES))
@@ -158,7 +158,7 @@ def test_scalars_keep_their_claims_on_more_domains(name, claim):
     claim.check(DOMAINS[name])
 
 
-@over(list(test_shapes.SHAPES))
+@over(list(longer_shapes.SHAPES))
 def test_every_shape_has_finite_derivatives_that_equal_differences(name):
     longer_shapes.test_derivatives_are_finite_everywhere_and_equal_differences.check(name)
 

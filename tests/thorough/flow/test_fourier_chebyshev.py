@@ -9,7 +9,6 @@ from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status, status_of
 from simkit.flow.spectral.stokes_modes import fields, stokes_modes
-from tests.flow import test_fourier_chebyshev as quick
 from tests.flow.flows import over
 from tests.flow.test_fourier_chebyshev import SMALL, STRONG, after, channel, compiled
 
@@ -113,7 +112,7 @@ def test_derivatives_equal_central_differences(x64):
 
 @pytest.mark.usefixtures("x64")
 def test_laminar_flow_is_steady_where_a_wave_may_start():
-    quick.test_laminar_flow_is_steady.check("tollmien_schlichting")
+    test_laminar_flow_is_steady.check("tollmien_schlichting")
 
 
 @pytest.mark.usefixtures("x64")
@@ -137,3 +136,9 @@ def test_laminar_flow_is_steady(start):
     energy = (1.44 * 16 / 15 - 0.84 * 4 / 3 + 0.1225 * 8 / 3) / 4
     assert measured["kinetic_energy"] == pytest.approx(energy, abs=1e-13)
     assert measured["growth_rate"] == 0 and measured["phase_speed"] == 0
+
+
+def test_couette_poiseuille_flow_is_reached_from_rest(x64):
+    _, measured, _ = after(100, "rest", reynolds=1.0, perturbation=0.0, time_step=0.2)
+    # exp(-pi^2/4 t) at t = 20 is 4e-22; each step leaves rounding.
+    assert measured["poiseuille_deviation"] < 1e-13

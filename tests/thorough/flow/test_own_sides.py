@@ -15,11 +15,13 @@ from simkit.flow.boundary.scalar_sides import ScalarSide
 from simkit.flow.boundary.sides import Inflow, Side
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
+from simkit.flow.operators.diffusion import second_difference_at_centers
 from simkit.flow.scalar import TransportedScalar
+from simkit.flow.solvers.diffusion import solver_between_sides
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference
-from tests.flow.flows import SCHEMES, WALLS, noise, uneven_axis
+from tests.flow.flows import SCHEMES, WALLS, noise, over, uneven_axis
 from tests.flow.test_own_sides import PARAMS, SLIP, NavierSlip, PorousWall, Wind, equations, params_of, still
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -257,3 +259,19 @@ def test_slab_cooled_through_one_side_has_its_linear_profile_and_derivative(impl
     expected = central_difference(lambda p: jnp.sum(mean(p)), params, ["transfer"])["transfer"]
     found = jax.jacfwd(lambda transfer: jnp.sum(mean(params | {"transfer": transfer})))(params["transfer"])
     assert found == pytest.approx(float(expected), rel=1e-7)
+
+
+@over([0, 1])
+def test_solver_with_traced_shares_is_the_solution_of_the_equations(axis):
+    axes = [bounded_axis(6, 1.0, 0.0, 1.2), bounded_axis(6, 1.0, 0.0, 1.2)]
+    axes[axis] = uneven_axis(9)
+    place = domain(tuple(axes), (WALLS, WALLS))
+    shares = {0: (1.0, 0.0), 1: (1.0, 0.0)} | {axis: (jnp.asarray(0.3), 0.9)}
+    source = jax.random.normal(jax.random.key(0), place.grid.cells)
+    change = jax.jit(lambda s: solver_between_sides(place, (0, 1))(source, 0.7, shares | {axis: (s, 0.9)}))(0.3)
+    applied = change
+    for i in (0, 1):
+        matrix = second_difference_at_centers(i, (0.3, 0.9) if i == axis else (1.0, 0.0), place)
+        applied = applied - 0.7 * jnp.moveaxis(jnp.tensordot(matrix, change, (1, i)), 0, i)
+    # Rounding of numbers below 1 over the square of cells above 0.05.
+    np.testing.assert_allclose(applied, source, rtol=0, atol=1e-11)

@@ -10,9 +10,9 @@ from simkit.cli.main import main
 from simkit.jobs.job import begin
 from simkit.jobs.optimizations import Optimization
 from simkit.scenario.made_in_python import load
-from tests.every import every
 from tests.jobs.test_expressions import FILE
 from tests.stopping import StopAfter, Stopped
+from tests.tables import every
 
 
 @pytest.fixture

@@ -82,3 +82,24 @@ def test_reading_progress_does_not_block_a_starting_process(tmp_path):
     finally:
         looking.kill()
         looking.wait()
+
+
+def bytes_of(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_progress_of_a_run_counts_steps(tmp_path):
+    from simkit.jobs.runs import Run
+
+    folder = tmp_path / "run"
+    interrupted(folder, Run(toy(steps=40, every=1)), 6)
+    before = bytes_of(folder)
+    found = progress_of(folder)
+    assert (found.state, found.kind, found.scenario) == ("interrupted", "run", "toy_pendulums")
+    assert 0 < found.fraction < 1
+    assert found.words == f"{round(40 * found.fraction)} of 40 steps"
+    assert (found.failed, found.seconds_left) == ([], None)
+    assert bytes_of(folder) == before
+    simkit.resume(folder)
+    found = progress_of(folder)
+    assert (found.state, found.fraction, found.words) == ("finished", 1.0, "40 of 40 steps")

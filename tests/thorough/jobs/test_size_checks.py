@@ -4,7 +4,7 @@ import pytest
 
 from simkit.cli.main import main
 from simkit.engine import memory
-from tests.every import every
+from tests.tables import every
 
 HUGE = {
     "particles": "jamming particles=100000000",

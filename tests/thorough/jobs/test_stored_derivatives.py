@@ -19,6 +19,7 @@ from simkit.storage.files import read_arrays, write_arrays
 from simkit.storage.run_directory import RunDirectory
 from tests.core.test_buffers import search, swing
 from tests.stopping import StopAfter, Stopped
+from tests.tables import every
 from tests.toys import PENDULUMS, SPRINGS, toy
 
 # Too small for a derivative of 2,000 steps in 20 pieces.
@@ -225,3 +226,25 @@ def test_only_arrays_that_the_objective_needs_are_stored(tmp_path):
     directory = RunDirectory.open(tmp_path / "found")
     segment = read_arrays(directory.path / "segments" / "000001.npz", directory.seal.of("segment 1"))
     assert [name for name in segment if not name.startswith("state.")] == ["diagnosed.energy", "status"]
+
+
+@every(
+    ("more", "words"),
+    [
+        (["--memory", "10", "-o", "run"], "and 10 B may be used; pass a larger --memory"),
+        (["--memory", "much", "-o", "run"], "memory"),
+        (["--check", "-o", "run"], "--check is not for a derivative that is stored"),
+        (["--second", "-o", "run"], "--second is not for a derivative that is stored"),
+        (["--mode", "forward", "-o", "run"], "forward mode stores no states"),
+        (["--overwrite"], "--overwrite needs --output"),
+        (["--objective", "nothing", "-o", "run"], "'nothing' is not an objective"),
+        (["-o", "toy.toml"], "exists and is not a folder"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(more, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toy.toml").write_text(PENDULUMS)
+    assert main(["grad", "./toy.toml", "--wrt", "frequency", *more]) == 2
+    told = capsys.readouterr().err
+    assert words in told and told.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.toml"]

@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 import xarray
@@ -16,6 +17,7 @@ from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.run_directory import RunDirectory
 from tests.jobs.test_sweeps import OVER, check_resumed, finished, wild_flow  # noqa: F401
 from tests.scenarios.small import FEW_DISKS, NAMES, small
+from tests.tables import every
 from tests.toys import PENDULUMS, SQUARED, toy
 
 LATE = (
@@ -218,3 +220,12 @@ def test_sweep_over_two_devices_equals_one_device(tmp_path):
 @pytest.mark.parametrize("stop", [1, 23])
 def test_interrupted_sweep_resumes_with_the_same_bytes(stop, finished, tmp_path):
     check_resumed(stop, finished, tmp_path / "stopped")
+
+
+@every("chunk", [None, 2])
+def test_sweep_compiles_its_beginning_and_its_segment_once_each(chunk, caplog):
+    caplog.clear()
+    with jax.log_compiles():
+        simkit.sweep(toy(), OVER, chunk=chunk)
+    assert sum("Compiling jit(beginning)" in message for message in caplog.messages) == 1
+    assert sum("Compiling jit(segment)" in message for message in caplog.messages) == 1

@@ -16,7 +16,7 @@ from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import force_shifted, lennard_jones, soft_sphere
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.relaxation.equilibrium import projection, rigid_motions
-from tests.every import every
+from tests.tables import every
 
 MAX_STEPS = 5000
 CUTOFF = 2.4

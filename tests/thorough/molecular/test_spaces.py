@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from simkit.molecular import spaces
-from tests.every import every
 from tests.molecular.test_spaces import SHAPES, cell_of
+from tests.tables import every
 
 
 @every("dimension", [2, 3])

@@ -7,8 +7,8 @@ from PIL import Image
 from simkit.errors import UserError
 from simkit.render.animate import render
 from simkit.render.views import new_painter
-from tests.every import every
 from tests.render.test_animate import check_bytes
+from tests.tables import every
 
 
 @every("view, kind", [("field", "gif"), ("particles", "png"), ("bodies", "mp4"), ("chart", "png")])

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from simkit.render.views import new_painter
-from tests.every import every
+from tests.tables import every
 
 
 def blown_up(array, ends):

@@ -14,11 +14,11 @@ from simkit.render.bodies.light import covered, lamp, shadow_of
 from simkit.render.style import fit
 from simkit.render.video import write_gif
 from simkit.render.views import Pictures, new_painter
-from tests.every import every
 from tests.render.scenes import ball, box, capsule
 from tests.render.test_animate import check_bytes
 from tests.render.test_solids import TURNED, gap
 from tests.render.test_sweep_charts import check_long_names, grid
+from tests.tables import every
 
 
 def test_a_long_title_is_measured_a_few_times_only(field_run, settings, monkeypatch):

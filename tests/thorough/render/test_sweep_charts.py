@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
-from tests.every import every
 from tests.render.test_sweep_charts import check_long_names
+from tests.tables import every
 
 
 @every("least, span", [(3e-5, 3.5), (50, 29), (3e-5, 1e6)])

@@ -5,8 +5,8 @@ import numpy as np
 from simkit.render.chart import history_chart
 from simkit.render.sweep_charts import SweepData, sweep_chart
 from simkit.render.views import new_painter
-from tests.every import every
 from tests.render.test_words import BROKEN
+from tests.tables import every
 
 
 @every("text", BROKEN)

@@ -14,7 +14,16 @@ from simkit.rigid.joints.joint import hinge
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from tests.rigid.test_parts import SERVED, SHORT, WHOLE, change, check_collision, check_effect, ends
+from tests.rigid.test_parts import (
+    SERVED,
+    SHORT,
+    WHOLE,
+    change,
+    check_collision,
+    check_effect,
+    ends,
+)
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 # Strength of everything that acts, each of which is turned off in turn.
@@ -88,3 +97,8 @@ def test_a_part_that_a_method_supports_has_an_effect(method, part):
 @pytest.mark.parametrize("method", [method for method in WHOLE if method not in SHORT])
 def test_bodies_collide_in_every_method_with_contact(method):
     check_collision(method)
+
+
+@every("method, part", [cell for cell in SERVED if cell[0] in SHORT])
+def test_a_part_that_a_method_supports_has_an_effect_in_the_first_cases(method, part):
+    check_effect(method, part)

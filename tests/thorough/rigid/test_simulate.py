@@ -15,8 +15,8 @@ from simkit.rigid.free import Free
 from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from tests.every import every
 from tests.rigid.test_simulate import KEY, two_bodies
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 STEPS = 20

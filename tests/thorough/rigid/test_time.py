@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.rigid import bouncing_ball
-from tests.every import every
 from tests.rigid.test_time import STEP, run, swung
+from tests.tables import every
 
 
 @every("make", [swung, bouncing_ball])

@@ -47,3 +47,7 @@ def test_windows_agree(x64):
         for dtype in rounding
     }
     check_all(table, rounding, rounding)
+
+
+def test_bitwise_operations_are_equal(x64):
+    check_all(of_types(cases.BITS, "int32", "uint32", "int64", "int8"), rtol=0)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from simkit.molecular.structures import lattices
-from tests.every import every
 from tests.molecular.analysis.test_bond_order import (
     bond_order,
     bonds,
@@ -19,6 +18,7 @@ from tests.molecular.analysis.test_bond_order import (
     icosahedron,
     third_order,
 )
+from tests.tables import every
 
 
 def cubic(sites, repeats=4):
@@ -138,3 +138,19 @@ def test_center_of_an_icosahedron_has_the_published_bond_order(x64):
     assert float(third_order(found, 6)[0]) == pytest.approx(-0.16975, abs=5.1e-6)
     # The lowest invariant of the icosahedral group has degree 6: zero to round-off.
     assert float(bond_order(found, 4)[0]) < 1e-12
+
+
+def test_bond_order_equals_the_sum_of_legendre_polynomials_of_all_angles(x64):
+    position, cutoff = disordered(), 1.0
+    found = bonds(position, None, cutoff)
+    for degree in (0, 1, 6):
+        legendre = np.polynomial.legendre.Legendre.basis(degree)
+        expected = []
+        for i in range(len(position)):
+            arms = np.delete(position, i, axis=0) - position[i]
+            distance = np.linalg.norm(arms, axis=1)
+            arms = arms[distance < cutoff] / distance[distance < cutoff, None]
+            # Addition theorem: (4 pi / (2 l + 1)) sum_m Y_lm(a) Y_lm(b)* = P_l(a . b).
+            expected.append(np.sqrt(max(legendre(arms @ arms.T).mean(), 0)) if len(arms) else 0.0)
+        # The root of round-off, where Q is small.
+        np.testing.assert_allclose(bond_order(found, degree), expected, atol=1e-7)

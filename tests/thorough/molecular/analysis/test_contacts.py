@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from simkit.molecular import spaces
+from simkit.molecular.analysis import order
 from simkit.molecular.analysis import order as contacts
 from simkit.molecular.analysis.order import polygon_order
 from simkit.molecular.neighbors import neighbor_list, pairs
+from tests.molecular.analysis.test_contacts import network_of
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
@@ -53,3 +55,11 @@ def test_hexatic_order_is_one_in_a_triangular_crystal_of_any_direction_and_zero_
     square = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]) @ turn
     assert float(order(square)) == pytest.approx(0, abs=1e-14)
     assert float(order(hexagon[:1])) == 0.0
+
+
+def test_contacts_are_pairs_that_overlap_and_never_a_particle_with_itself():
+    position = jnp.array([[0.1, 1.0], [0.9, 1.0], [2.0, 1.0], [3.8, 1.0]])
+    apart = pairs.all_pairs(position, spaces.periodic(jnp.array([4.0, 4.0])))
+    # Distances along the periodic line: 0.8, 1.1, 1.8, and 0.3 across the boundary.
+    expected = network_of([(0, 1), (0, 3)], 4)
+    np.testing.assert_array_equal(order.contact_network(apart, 1.0).touching, expected.touching)

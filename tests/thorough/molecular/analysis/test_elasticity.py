@@ -18,9 +18,9 @@ from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import pair_potential, soft_sphere
 from simkit.molecular.structures import lattices
-from tests.every import every
 from tests.molecular.analysis.test_elasticity import floats
 from tests.physics.test_strained_glass import LARGE, Disordered, difference_of_stress, unit_strains
+from tests.tables import every
 
 
 def packing():
@@ -154,3 +154,16 @@ def test_moduli_of_an_isotropic_material_are_those_of_its_stiffness(x64, dimensi
     np.testing.assert_allclose(shear_modulus(stiffness), [2, 2], rtol=1e-12)
     slide, normal = np.eye(dimension)[0] + 0.5 * np.eye(dimension)[1], np.eye(dimension)[0] - 2 * np.eye(dimension)[1]
     assert float(directional_shear_modulus(stiffness, slide, normal)) == pytest.approx(2, rel=1e-12)
+
+
+def test_moduli_of_a_cubic_crystal_are_the_textbook_ones(x64):
+    c11, c12, c44 = 151.4, 76.4, 56.4
+    stiffness = jnp.diag(jnp.array([c11 - c12] * 3 + [c44] * 3)).at[:3, :3].add(c12)
+    np.testing.assert_allclose(bulk_modulus(stiffness), [(c11 + 2 * c12) / 3] * 2, rtol=1e-12)
+    shear = shear_modulus(stiffness)
+    assert float(shear.voigt) == pytest.approx((c11 - c12 + 3 * c44) / 5, rel=1e-12)
+    assert float(shear.reuss) == pytest.approx(5 / (4 / (c11 - c12) + 3 / c44), rel=1e-12)
+    assert float(shear.hill) == pytest.approx((float(shear.voigt) + float(shear.reuss)) / 2, rel=1e-12)
+    softest = directional_shear_modulus(stiffness, [1, -1, 0], [1, 1, 0])
+    assert float(softest) == pytest.approx((c11 - c12) / 2, rel=1e-12)
+    assert float(directional_shear_modulus(stiffness, [1, 0, 0], [0, 0, 1])) == pytest.approx(c44, rel=1e-12)

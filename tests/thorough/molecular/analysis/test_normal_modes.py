@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.errors import UserError
 from simkit.molecular.analysis.elasticity import hessian, hessian_vector_product, mass_weighted, normal_modes
+from simkit.molecular.interactions.interaction import user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import energy_shifted, lennard_jones
-from tests.every import every
 from tests.molecular.analysis.test_normal_modes import BOND, PARAMS, spring
+from tests.tables import every
 
 
 def scattered(dimension, count=10):
@@ -159,3 +161,44 @@ def test_diatomic_vibrates_at_the_root_of_stiffness_over_reduced_mass(x64, dimen
     assert float(modes.frequency[-1]) == pytest.approx(np.sqrt(k / reduced), rel=1e-8)
     # The light particle moves more; the center of mass does not.
     np.testing.assert_allclose(mass @ modes.vector[-1], 0, atol=1e-12)
+
+
+def test_ring_of_springs_in_a_cell_has_the_dispersion_of_a_chain(x64):
+    count, k, mass = 8, 3.0, 0.5
+
+    # Springs along x between neighbors; nothing pushes along y but a spring to the axis, twice as stiff.
+    def energy(position, cell, params):
+        stretch = jnp.roll(position[:, 0], -1) - position[:, 0] - 1
+        stretch = stretch - cell[0, 0] * jnp.round(stretch / cell[0, 0])
+        return params["k"] * (jnp.sum(stretch**2) / 2 + jnp.sum(position[:, 1] ** 2))
+
+    position = jnp.stack([jnp.arange(count, dtype=float), jnp.zeros(count)], axis=-1)
+    params = {"k": jnp.asarray(k)}
+    modes = jax.jit(lambda x: normal_modes(user_energy(energy), x, jnp.eye(2) * count, params, mass=mass))(position)
+    along = 2 * np.sqrt(k / mass) * np.abs(np.sin(np.pi * np.arange(count) / count))
+    expected = np.sort(np.concatenate([along, np.full(count, np.sqrt(2 * k / mass))]))
+    # The root of the one zero, 1e-15, is 3e-8.
+    np.testing.assert_allclose(modes.frequency, expected, rtol=1e-8, atol=1e-6)
+    assert int(modes.zero_modes) == 1
+    np.testing.assert_allclose(modes.lowest(3).frequency, expected[1:4], rtol=1e-8)
+
+
+def test_frequency_is_differentiable(x64):
+    interaction = pair_interaction(lennard_jones(), cutoff=None)
+
+    def frequency(epsilon):
+        params = {"epsilon": epsilon, "sigma": 1.0}
+        position = jnp.array([[0.0, 0.0], [BOND, 0.0]])
+        return normal_modes(interaction, position, None, params).frequency[-1]
+
+    value, slope = jax.jit(jax.value_and_grad(frequency))(2.0)
+    # Proportional to the square root of epsilon.
+    assert float(slope) == pytest.approx(float(value) / 4, rel=1e-12)
+
+
+def test_invalid_masses_and_counts_are_refused(x64):
+    position = jnp.array([[0.0, 0.0], [1.0, 0.0]])
+    with pytest.raises(UserError, match="one number or one for each of 2"):
+        normal_modes(spring(1.0, 1.0), position, None, {}, mass=jnp.ones(3))
+    with pytest.raises(UserError, match="count = 5; the system has 4 modes"):
+        normal_modes(spring(1.0, 1.0), position, None, {}).lowest(5)

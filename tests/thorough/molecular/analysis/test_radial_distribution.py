@@ -3,10 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from simkit.molecular.structures import lattices
-from tests.every import every
 from tests.molecular.analysis.test_radial_distribution import distribution
+from tests.tables import every
 
 
 @every(
@@ -49,3 +50,11 @@ def test_ideal_gas_has_one_less_a_particle_at_every_distance(x64, dimension):
     assert error[-1] < 0.004
     # Ten normal deviates: one in 300 draws has one beyond 3.6.
     assert np.abs((found.mean(axis=0) - (1 - 1 / count)) / error).max() < 3.6
+
+
+@every("count", [2, 9])
+def test_every_pair_is_counted_twice(x64, count):
+    position = jax.random.uniform(jax.random.key(2), (count, 3))
+    found = np.asarray(distribution(position, jnp.full(3, 10.0), 5.0, 1))
+    # All within one shell: N (N - 1) ordered pairs.
+    assert float(found[0]) == pytest.approx(1000 / count**2 * count * (count - 1) / (4 / 3 * np.pi * 125), rel=1e-14)

@@ -12,6 +12,8 @@ import pytest
 import simkit
 from simkit.core.buffers import enlarged, sized_like
 from simkit.core.converge import converge
+from simkit.core.expressions.measures import ExpressedQuantity, with_expressions
+from simkit.core.simulation import Quantity
 from simkit.core.status import Status, status_of
 from simkit.molecular import system
 from simkit.molecular.structures.extended_xyz import write_extended_xyz
@@ -20,7 +22,7 @@ from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.made_in_python import load
 from simkit.scenario.overrides import with_values
-from tests.molecular.description.test_structures import refusal
+from tests.molecular.description.test_structures import BOXED, LENNARD_JONES, diagnosed, made, refusal, text_of
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -180,3 +182,49 @@ def test_species_that_do_not_interact_may_be_in_one_place_and_disorder_moves_par
     moved = settings | {"start": settings["start"] | {"disorder": 0.1}}
     moved = system(particles={"A": {"count": 4}}, interactions=[pair], **moved)
     moved.check_values(moved.params, jax.random.key(0))
+
+
+def neon_argon():
+    """Return five atoms in free space, parameters by pairs, and their energy summed pair by pair."""
+    rng = np.random.default_rng(3)
+    atoms = ase.Atoms("ArNeArNeNe", positions=rng.uniform(0, 4, (5, 3)) + np.arange(5)[:, None])
+    epsilon, sigma = np.array([[1.0, 0.7], [0.7, 0.4]]), np.array([[3.4, 3.0], [3.0, 2.8]])
+    kind, energy = [0, 1, 0, 1, 1], 0.0
+    for i in range(5):
+        for j in range(i):
+            attraction = (sigma[kind[i], kind[j]] / np.linalg.norm(atoms.positions[i] - atoms.positions[j])) ** 6
+            energy += 4 * epsilon[kind[i], kind[j]] * (attraction**2 - attraction)
+    return atoms, epsilon, sigma, energy
+
+
+def test_species_have_tables_of_parameters():
+    atoms, epsilon, sigma, energy = neon_argon()
+    simulation = made(text_of(atoms), parameters={"epsilon": epsilon, "sigma": sigma})
+    assert diagnosed(simulation, "energy") == pytest.approx(energy, rel=1e-12)
+    # Both halves of a table count alike.
+    skewed = diagnosed(simulation, "energy", epsilon=epsilon + np.array([[0, 0.1], [-0.1, 0]]))
+    assert skewed == pytest.approx(energy, rel=1e-12)
+    turned = {"epsilon": epsilon[::-1, ::-1], "sigma": sigma[::-1, ::-1]}
+    of_each = "energy - sum(where(species == 0, -0.5, 0.25))"
+    formation = with_expressions(
+        simulation, {"formation": ExpressedQuantity(of_each, Quantity("1", "formation energy"), "formation")}
+    )
+    assert diagnosed(formation, "formation") == pytest.approx(energy + 2 * 0.5 - 3 * 0.25, rel=1e-12)
+    named = made(text_of(atoms), particles={"Ne": {}, "Ar": {}}, parameters=turned)
+    assert diagnosed(named, "energy") == pytest.approx(energy, rel=1e-12)
+
+
+def test_a_cutoff_beyond_half_the_cell_takes_images_or_is_refused_by_check():
+    simulation = made(BOXED, LENNARD_JONES | {"cutoff": "3*sigma"})
+    simulation.check_values(simulation.params, jax.random.key(0))
+    assert "the cutoff of 3.3 reaches beyond half the cell, whose narrowest width is 6" in refusal(
+        simulation, sigma=1.1
+    )
+    # A lattice of 3 x 7 x 8: half of the sum over the neighbors of each of the two atoms.
+    far = made(BOXED, LENNARD_JONES | {"cutoff": 8.5, "ending": "truncate"})
+    r = np.linalg.norm(
+        [np.array([3 * i - 12, 7 * j - 14, 8 * k - 16]) for i, j, k in np.ndindex(9, 5, 5)],
+        axis=1,
+    )
+    r = r[(r > 0) & (r < 8.5)]
+    assert diagnosed(far, "energy") == pytest.approx((4 * (r**-12 - r**-6)).sum(), rel=1e-12)

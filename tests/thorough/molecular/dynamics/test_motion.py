@@ -14,7 +14,7 @@ from simkit.engine.driver import Plan
 from simkit.molecular.dynamics import langevin, maxwell_boltzmann, velocity_verlet
 from simkit.storage.store import Store
 from tests.driving import drive
-from tests.molecular.dynamics.moving import floats, gas, gas_interaction
+from tests.molecular.dynamics.moving import floats, gas, gas_interaction, oscillators
 
 PLAN = Plan(steps=120, every=1)
 ROOM = 40
@@ -153,3 +153,10 @@ def test_galilean_boost_changes_neither_temperature_nor_pressure(x64):
         assert float(moving[name]) == pytest.approx(float(rest[name]), rel=1e-12)
     assert float(moving["momentum"]) == pytest.approx(16 * 2.0 * 5.0, rel=1e-12)
     assert float(moving["kinetic_energy"] - rest["kinetic_energy"]) == pytest.approx(16 * 2.0 * 25 / 2, rel=1e-12)
+
+
+def test_a_run_that_becomes_unstable_has_that_status(x64):
+    # A time step of three over the frequency is unstable.
+    simulation = oscillators(velocity_verlet, 1, time_step=3.0)
+    end = jax.jit(segment(simulation, 3000))(simulation.init(simulation.params, jax.random.key(0)), simulation.params)
+    assert int(simulation.status(end, simulation.params)) == Status.NON_FINITE

@@ -9,9 +9,9 @@ from scipy import stats
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.molecular.dynamics import nose_hoover
-from tests.every import every
 from tests.molecular.dynamics.baths import THERMOSTATS, ideal_gas
 from tests.molecular.dynamics.moving import oscillators
+from tests.tables import every
 
 
 @every("name, freedom", [("langevin", 16), ("bussi", 14)])

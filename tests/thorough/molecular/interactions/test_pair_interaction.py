@@ -11,7 +11,9 @@ from simkit.core.buffers import enlarged, overflow_of, sized_like
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import combined
+from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.neighbors.pair_sums import PerParticle
+from simkit.molecular.potentials import lennard_jones
 from tests.molecular.interactions.test_pair_interaction import (
     CUTOFF,
     METHODS,
@@ -161,3 +163,17 @@ def test_combined_interactions_are_summed_and_their_lists_enlarged(x64):
     assert not bool(overflow_of(larger.prepare(position, cell, params())))
     once = energy_of(every, position, cell, params())
     assert float(energy_of(larger, position, cell, params())) == pytest.approx(3 * float(once), rel=1e-13)
+
+
+def test_no_cutoff_counts_every_pair_of_a_cluster(x64):
+    position, _ = configuration("free", 3)
+    unit = {"epsilon": jnp.asarray(1.0), "sigma": jnp.asarray(1.0)}
+    found = energy_of(pair_interaction(lennard_jones(), cutoff=None), 2 * position, None, unit)
+    far = energy_of(pair_interaction(lennard_jones(), cutoff=1e3, capacity=PARTICLES), 2 * position, None, unit)
+    assert float(found) == pytest.approx(float(far), rel=1e-13)
+    with pytest.raises(UserError, match="needs a cutoff"):
+        energy_of(pair_interaction(lennard_jones(), cutoff=None), position, jnp.full(3, 9.0), unit)
+
+
+def test_lists_equal_all_pairs_and_forces_and_stress_the_derivatives_of_the_energy_in_the_first_cases(x64):
+    check_derivatives(3, "triclinic")

@@ -1,14 +1,16 @@
 """FIRE on problems with known answers."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from simkit.molecular.minimizers import fire, fire2, largest_norm, start, step
-from simkit.molecular.minimizers.fire import DEFAULTS
-from tests.every import every
+from simkit.molecular.minimizers.fire import DEFAULTS, STABLE, longest_time_step
 from tests.molecular.minimizers.test_fire import UNITS, evaluation, relax
+from tests.tables import every
 
 
 def test_a_steep_start_does_not_fly_apart(x64):
@@ -41,3 +43,18 @@ def test_a_stiffness_that_the_scale_does_not_know_shortens_the_time_step(x64, st
         minimizer=minimizer,
     )
     assert float(largest_norm(state.force)) < 1e-10
+
+
+def test_the_bound_on_the_time_step_follows_from_the_largest_curvatures_of_a_move(x64):
+    curvatures = jnp.array([[1.0, 4.0], [25.0, 9.0]])
+    before = start(fire(), jnp.zeros((2, 2)), evaluation(lambda x: -curvatures * x), UNITS)
+    before = dataclasses.replace(before, longest_time_step=10.0)
+
+    def after(move, sign=1):
+        force = -sign * curvatures * move
+        return float(longest_time_step(dataclasses.replace(before, trial=move), force, UNITS, 10.0))
+
+    assert after(jnp.array([[0.0, 0.0], [0.1, 0.0]])) == pytest.approx(STABLE / 5, rel=1e-12)
+    moves = jax.random.normal(jax.random.key(0), (50, 2, 2))
+    assert all(STABLE / 5 < after(move) < STABLE for move in moves)
+    assert after(moves[0], sign=-1) == after(moves[0]) and after(jnp.zeros((2, 2))) == 10

@@ -7,8 +7,8 @@ import pytest
 
 from simkit.molecular import minimizers
 from simkit.molecular.minimizers import Scale, largest_norm
-from tests.every import every
 from tests.molecular.minimizers.test_minimizers import METHODS, cluster, overlapping, relax, well
+from tests.tables import every
 
 
 @pytest.mark.parametrize("method", METHODS)

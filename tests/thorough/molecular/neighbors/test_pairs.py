@@ -8,9 +8,9 @@ import pytest
 from simkit.molecular import spaces
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import per_pair, soft_sphere
-from tests.every import every
 from tests.molecular.neighbors.test_pairs import energy_of, forces_of, overlapping
 from tests.molecular.potentials.test_potentials import EVERY
+from tests.tables import every
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -6,7 +6,7 @@ import pytest
 
 from simkit.rigid.collision.overlay import WIDER
 from simkit.rigid.collision.separation import PREFERENCE
-from tests.rigid.collision.shapes import COUNT, Shapes, array, touching
+from tests.rigid.collision.shapes import COUNT, Shapes, array, separation, touching
 from tests.rigid.collision.test_boxes import overlapping
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -42,3 +42,15 @@ def test_flush_cubes_touch_at_their_corners_in_either_precision():
         expected = place + np.concatenate([0.1 * signs, np.full((4, COUNT, 1), 0.1)], axis=-1)
         assert np.abs(position - expected).max() < 40 * rounding + 0.1 * WIDER
         assert all(len({tuple(row) for row in signs[:, k]}) == 4 for k in range(COUNT))
+
+
+def test_moving_a_box_by_its_depth_along_the_normal_ends_the_overlap():
+    a, b, depth = overlapping(7)
+    _, normal, gap = array(touching("box", "box")(a.placed(), b.placed()))
+    slot, overlap = gap.argmin(axis=0), np.flatnonzero(depth < 0)
+    shift = -gap.min(axis=0)[:, None] * normal[slot, np.arange(COUNT)]
+    moved = a.at(a.center + shift)
+    after = np.array([separation(moved[k], b[k]) for k in overlap])
+    # Then they touch, so their separation is zero to rounding; more than zero where a face was preferred.
+    smallest = np.minimum(a.halves.min(axis=1), b.halves.min(axis=1))[overlap]
+    assert np.all((after > -1e-12) & (after < 2 * PREFERENCE * smallest))

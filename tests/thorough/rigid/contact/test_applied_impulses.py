@@ -13,7 +13,7 @@ from simkit.rigid.contact.sweeping.mobility import Velocities, mobility_of
 from simkit.rigid.contact.sweeping.sweeps import Touches, applied
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Setting
-from tests.every import every
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -8,9 +8,9 @@ from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import box, sphere
 from simkit.rigid.contact.impulses import Impulses, _persistent
 from simkit.rigid.planes import floor
-from tests.every import every
 from tests.rigid.contact.scenes import run, scene
 from tests.rigid.contact.test_impulses import EPSILON, precision  # noqa: F401
+from tests.tables import every
 
 
 def test_a_row_of_touching_balls_transfers_momentum_to_the_last_one(precision):

@@ -13,8 +13,8 @@ from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from tests.every import every
 from tests.rigid.joints.scenes import at_rest, params_of
+from tests.tables import every
 
 
 def scene(joints, **changes):

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from simkit.cli.main import main
+from simkit.core.status import Status, status_of
 from simkit.rigid import mjcf
-from tests.every import every
-from tests.rigid.models.models import ENGINES, FALLING, PENDULUM, run
+from tests.rigid.models.models import ENGINES, FALLING, PENDULUM, run, simulation
 from tests.rigid.models.test_reading import SCENARIO, refusal
+from tests.tables import every
 
 
 @every("kind", ["sphere", "capsule", "box", "cylinder", "ellipsoid"])
@@ -93,3 +94,10 @@ def test_features_that_brax_ignores_in_its_own_models_cause_a_warning(engine):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         mjcf(FALLING, engine=engine)
+
+
+def test_an_unstable_run_of_mujoco_is_not_finite(x64):
+    found = simulation(PENDULUM, "mujoco")
+    state, _, diagnosed = run(PENDULUM, "mujoco", 20, 20, initial_velocity=(1e200,), time_step=1e5)
+    assert not np.isfinite(diagnosed["energy"][-1])
+    assert int(status_of(found)(state, found.params)) == Status.NON_FINITE
