@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.core.objective import Objective
-from simkit.core.rollout import segment
-from simkit.core.second import entries, gauss_newton_product, hessian, hessian_differences, hessian_vector_product
+from simkit.core.second import entries, hessian, hessian_differences, hessian_vector_product
 from simkit.errors import UserError
 from tests.core.toys import descent, oscillator
 
@@ -30,25 +29,6 @@ def assert_hessian_equals_differences(case):
         assert set(derivative) == set(wrt)
         np.testing.assert_allclose(matrix, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
         np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
-
-
-def test_gauss_newton_product_is_that_with_the_jacobian_and_its_transpose(x64):
-    simulation = oscillator(5)
-    wrt = ("frequency", "time_step")
-
-    def residuals(params, key):
-        state = segment(simulation, 20)(simulation.init(params, key), params)
-        return jnp.stack([state.position, state.velocity]) - 0.3
-
-    params, vector = simulation.params, {"frequency": 0.4, "time_step": 2.0}
-    value, derivative, product = jax.jit(gauss_newton_product(residuals, wrt))(params, KEY, vector)
-    jacobian = jax.jit(jax.jacfwd(lambda params: residuals(params, KEY).ravel()))(params)
-    columns = np.stack([jacobian[name] for name in wrt], 1)
-    left = np.asarray(jax.jit(residuals)(params, KEY)).ravel()
-    np.testing.assert_allclose(value, 0.5 * left @ left, rtol=1e-13)
-    np.testing.assert_allclose([derivative[name] for name in wrt], columns.T @ left, rtol=1e-10)
-    expected = columns.T @ (columns @ np.array([vector[name] for name in wrt]))
-    np.testing.assert_allclose([product[name] for name in wrt], expected, rtol=1e-10)
 
 
 def test_rows_of_array_entries_are_named_by_their_index(x64):

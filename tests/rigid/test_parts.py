@@ -218,11 +218,6 @@ def check_collision(method):
     assert collided == ("planes" in TABLE[method]), (before, after)
 
 
-@every("method", SHORT)
-def test_bodies_without_contact_pass_through_one_another(method):
-    check_collision(method)
-
-
 def jointed_bodies_do_not_fall_freely():
     """Check that each kind of joint holds a body that would fall without it."""
     kinds = [kind for kind in HOLDS if HOLDS[kind]]

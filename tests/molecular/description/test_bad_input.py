@@ -51,11 +51,6 @@ def test_a_field_in_a_cell_that_changes_is_refused():
         assert system(**FIELD_IN_A_CELL, **more).params
 
 
-def test_a_field_that_is_infinite_at_both_sides_of_its_cell_fits():
-    simulation = made(fields=[{"energy": "1/sin(pi*x/side)**2"}], start={"separation": 0})
-    simulation.check(simulation.params, jax.random.key(0))
-
-
 SQUARE = {"lattice": "square", "repeats": [4, 4]}
 
 

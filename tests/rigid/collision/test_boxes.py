@@ -6,8 +6,7 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from simkit.rigid.collision.overlay import WIDER
-from tests.rigid.collision.shapes import COUNT, Shapes, array, near_boxes, random_shapes, separation, touching
-from tests.tables import every
+from tests.rigid.collision.shapes import COUNT, Shapes, array, random_shapes, separation, touching
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -16,19 +15,6 @@ def overlapping(seed):
     """Return pairs of random boxes, half of which overlap, and their largest separation along fifteen axes."""
     a, b = random_shapes("box", seed, 0.8), random_shapes("box", seed + 1, 0.8)
     return a, b, np.array([separation(a[k], b[k]) for k in range(COUNT)])
-
-
-@every("distance", [None, 0.01])
-def test_points_of_several_slots_lie_midway_between_the_boxes(distance):
-    a, b = overlapping(9)[:2] if distance is None else near_boxes(distance, seed=9)
-    position, normal, gap = array(touching("box", "box")(a.placed(), b.placed()))
-    several = gap[1] < 1e5
-    assert several.sum() > 20
-    half = gap[..., None] / 2 * normal
-    for k in range(4):
-        # Faces are widened by WIDER of their half lengths, 1 m at most.
-        for shapes, points in ((a, position[k] + half[k]), (b, position[k] - half[k])):
-            assert shapes.beyond(points)[several].max() < 2 * WIDER
 
 
 def test_edges_that_cross_touch_where_they_are_nearest():

@@ -41,9 +41,3 @@ def test_a_crank_ending_at_the_other_pivot_is_refused(x64):
     params = {**four_bar_linkage().params, "crank_angle": jnp.asarray(0.0), "ground_length": jnp.asarray(0.2)}
     with pytest.raises(UserError, match="is 0 m from the pivot of the rocker; choose another crank_angle"):
         four_bar_linkage().check(params, key())
-
-
-def test_bars_that_just_close_are_not_refused(x64):
-    simulation = four_bar_linkage()
-    params = {name: value.astype(float) for name, value in simulation.params.items()}
-    simulation.check({**params, "coupler_length": jnp.asarray(1.029)}, key())

@@ -102,3 +102,8 @@ def test_bodies_collide_in_every_method_with_contact(method):
 @every("method, part", [cell for cell in SERVED if cell[0] in SHORT])
 def test_a_part_that_a_method_supports_has_an_effect_in_the_first_cases(method, part):
     check_effect(method, part)
+
+
+@every("method", SHORT)
+def test_bodies_without_contact_pass_through_one_another(method):
+    check_collision(method)

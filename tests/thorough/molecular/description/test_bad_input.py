@@ -286,3 +286,8 @@ def test_one_particle_meets_its_own_images():
         return simulation.diagnose(simulation.init(params, jax.random.key(0)), params)["energy"]
 
     assert float(jax.jit(energy)(simulation.params)) == pytest.approx(3 * 1.1**-12, rel=1e-5)
+
+
+def test_a_field_that_is_infinite_at_both_sides_of_its_cell_fits():
+    simulation = made(fields=[{"energy": "1/sin(pi*x/side)**2"}], start={"separation": 0})
+    simulation.check(simulation.params, jax.random.key(0))

@@ -61,3 +61,14 @@ def test_points_move_with_the_bodies(pair):
     # Round-off 1e-15, divided by the smallest sine of edges (1e-2) or by short connections.
     assert np.abs(moved[0] - (position @ turning.T + shift))[used].max() < 1e-9
     assert np.abs(moved[1] - normal @ turning.T)[used].max() < 1e-9
+
+
+@every("pair", ROUNDED, ids="-".join)
+def test_points_lie_midway_between_the_surfaces(pair):
+    a, b = (random_shapes(kind, seed + 30, 0.9) for seed, kind in enumerate(pair))
+    for position, normal, gap in zip(*array(touching(*pair)(a.placed(), b.placed())), strict=True):
+        half = gap[:, None] / 2 * normal
+        # A capsule's axis may lie beside a face by FACE_SINE of its distance and its gap still be that from the face.
+        tolerance = 1e-10 + FACE_SINE * (np.abs(gap) + a.radius) * (pair == ("capsule", "box"))
+        assert np.all(a.beyond(position + half) < tolerance)
+        assert np.all(b.beyond(position - half) < tolerance)

@@ -13,7 +13,8 @@ from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from tests.rigid.joints.scenes import at_rest, params_of
+from simkit.rigid.systems.four_bar_linkage import four_bar_linkage
+from tests.rigid.joints.scenes import at_rest, key, params_of
 from tests.tables import every
 
 
@@ -55,3 +56,9 @@ def test_impossible_joints_are_refused_in_one_line(x64, make, message):
 
 def turned():
     return exponential(Vector(jnp.asarray(0.1), jnp.asarray(0.0), jnp.asarray(0.0)))
+
+
+def test_bars_that_just_close_are_not_refused(x64):
+    simulation = four_bar_linkage()
+    params = {name: value.astype(float) for name, value in simulation.params.items()}
+    simulation.check({**params, "coupler_length": jnp.asarray(1.029)}, key())

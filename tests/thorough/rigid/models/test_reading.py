@@ -101,3 +101,26 @@ def test_an_unstable_run_of_mujoco_is_not_finite(x64):
     state, _, diagnosed = run(PENDULUM, "mujoco", 20, 20, initial_velocity=(1e200,), time_step=1e5)
     assert not np.isfinite(diagnosed["energy"][-1])
     assert int(status_of(found)(state, found.params)) == Status.NON_FINITE
+
+
+URDF = f"""
+<robot name="pendulum">
+  <link name="base"/>
+  <link name="rod">
+    <inertial>
+      <origin xyz="0 0 -0.3"/><mass value="1"/>
+      <inertia ixx="{0.4 / 12}" iyy="{0.4 / 12}" izz="{0.08 / 12}" ixy="0" ixz="0" iyz="0"/>
+    </inertial>
+  </link>
+  <joint name="pivot" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint>
+</robot>
+"""
+
+
+def test_a_pendulum_in_urdf_swings_like_one_in_mjcf(x64):
+    plain = run(PENDULUM, "mujoco", 20, 20, initial_position=(0.5,))
+    found = run(URDF, "mujoco", 20, 20, initial_position=(0.5,), time_step=0.002)
+    np.testing.assert_allclose(found[1]["joint_position"], plain[1]["joint_position"], rtol=1e-12)
+    # Hung from the origin instead of 1 m above; without shapes it is drawn as one ball.
+    np.testing.assert_allclose(found[2]["energy"], plain[2]["energy"] - 9.81, rtol=1e-12)
+    assert found[1]["radius"].shape == (2, 1) and (found[1]["radius"] > 0).all()
