@@ -5,6 +5,10 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from simkit.errors import UserError, nearest, one_line
 
 LIBRARIES = ("numpy", "torch", "cupy")
@@ -87,8 +91,6 @@ def check_fit(array: Any, narrow: Any, path: str) -> None:
     Raises:
         UserError: if an integer lies outside of it, or a finite number would become infinite.
     """
-    import numpy as np
-
     if array.dtype.kind == "b":
         return
     if array.dtype.kind in "iuO":  # Python's integers beyond 64 bits are objects
@@ -117,8 +119,6 @@ def refuse_masked(array: Any, path: str) -> None:
     Raises:
         UserError: if it is one.
     """
-    import numpy as np
-
     if isinstance(array, np.ma.MaskedArray):
         raise UserError(f"{path or 'the argument'} is a masked array, whose mask JAX lacks; give array.filled(value)")
 
@@ -128,8 +128,6 @@ type _Moved = tuple[Any, str, str]
 
 def _transferred(arrays: Any, move: Callable[[Any, str], _Moved], exact: bool) -> Transfer:
     """Convert each leaf by ``move``: ``(leaf, path) -> (array, reason of a copy or "", change of type or "")``."""
-    import jax
-
     leaves, structure = jax.tree_util.tree_flatten_with_path(arrays)
     moved, copies, changes = [], {}, {}
     for keys, leaf in leaves:
@@ -149,10 +147,6 @@ def _remedy(change: str) -> str:
 
 
 def _to_jax(array: Any, path: str) -> _Moved:
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
     if isinstance(array, jax.Array):
         return array, "", ""
     refuse_masked(array, path)
@@ -180,9 +174,6 @@ def _to_jax(array: Any, path: str) -> _Moved:
 
 def _copied(array: Any, path: str, error: Exception) -> Any:
     """Return a copy of an array that DLPack cannot share: strided, of another byte order, or on another device."""
-    import jax.numpy as jnp
-    import numpy as np
-
     try:
         host = _on_host(array)
         if found := "records" if host.dtype.names else _NO_NUMBERS.get(host.dtype.kind):
@@ -199,17 +190,11 @@ def _copied(array: Any, path: str, error: Exception) -> Any:
 
 def _on_host(array: Any) -> Any:
     """Return an array of any library as one of NumPy."""
-    import numpy as np
-
     host = array.get() if hasattr(array, "get") else array.cpu() if hasattr(array, "cpu") else array
     return np.asarray(host) if isinstance(host, np.generic) or hasattr(host, "__array__") else np.from_dlpack(host)
 
 
 def _from_jax(array: Any, path: str, target: Any) -> _Moved:
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
     if not isinstance(array, jax.Array):
         raise UserError(f"{path or 'the argument'} is a {type(array).__name__}; give arrays of JAX")
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
