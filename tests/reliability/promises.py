@@ -109,7 +109,7 @@ def without_work() -> Iterator[None]:
     with contextlib.ExitStack() as patches:
         for kind in KINDS:
             patches.enter_context(mock.patch.object(kind_of(kind), "execute", accepted))
-        for module in ("derivatives", "second_derivatives"):
+        for module in ("derivatives", "differentiation"):
             patches.enter_context(mock.patch(f"simkit.jobs.{module}.prepared", built))
         patches.enter_context(mock.patch("simkit.export.programs.exporting.references", accepted))
         # The search for installed packages takes most of the time of a short command.

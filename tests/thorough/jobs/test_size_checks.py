@@ -41,7 +41,7 @@ def test_too_large_grids_are_refused_before_solver_tables_are_computed(words, ve
     def told(*_, **__):
         raise AssertionError("a table of a solver was made")
 
-    for table in ("modes.Transform", "tridiagonal.matrix_of_slopes", "tridiagonal.eliminate", "halves.eliminate"):
+    for table in ("modes.Transform", "tridiagonal.matrix_of_slopes", "tridiagonal.eliminate", "pressure.eliminate"):
         monkeypatch.setattr(f"simkit.flow.solvers.{table}", told)
     monkeypatch.setattr("simkit.scenario.build._check_names", told)
     monkeypatch.setattr("simkit.core.expressions.measures.Moment", told)
