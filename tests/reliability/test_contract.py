@@ -1,13 +1,11 @@
-"""The contract of further scenarios: bounces, flows, dynamics, and a relaxation with implicit derivatives."""
+"""The contract of further scenarios: bounces, a flow between walls, and dynamics of atoms."""
 
 import pytest
 
 from tests.scenarios.contract import Claims, contract_of
 
 
-@pytest.fixture(
-    scope="module", params=["bouncing_ball", "channel_flow", "nose_hoover", "taylor_green", "trapped_charges"]
-)
+@pytest.fixture(scope="module", params=["bouncing_ball", "channel_flow", "nose_hoover"])
 def contract(request):
     yield from contract_of(request.param)
 

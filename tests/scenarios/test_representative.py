@@ -1,6 +1,6 @@
 """The contract of the scenario that compiles fastest.
 
-tests/reliability/test_contract.py tests five others, tests/thorough/scenarios all of them.
+tests/reliability/test_contract.py tests three others, tests/thorough/scenarios all of them.
 """
 
 import pytest
