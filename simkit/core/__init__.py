@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from simkit.core.converge import converge_with_growth
     from simkit.core.estimation import controlled, standard_errors
     from simkit.core.parts import part
-    from simkit.core.pytree import pytree
+    from simkit.core.pytrees import pytree
     from simkit.core.second import hessian_vector_product
     from simkit.core.settings import formula, number, word
     from simkit.core.simulation import described
@@ -25,7 +25,7 @@ _HOMES = {
     "hessian_vector_product": "second",
     "number": "settings",
     "part": "parts",
-    "pytree": "pytree",
+    "pytree": "pytrees",
     "standard_errors": "estimation",
     "word": "settings",
 }

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.ensemble import ensemble
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import checks_every_step, status_of

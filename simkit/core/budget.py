@@ -13,7 +13,7 @@ from simkit.core.compilation import needed_bytes
 from simkit.core.dependence import used_leaves
 from simkit.core.gradient import Mode, is_forward, jitted, state_bytes
 from simkit.core.objective import Objective
-from simkit.core.pytree import size_in_bytes
+from simkit.core.pytrees import size_in_bytes
 from simkit.core.rollout import Frames, Nesting, frames, initial, nesting_within, width_of
 from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import status_of

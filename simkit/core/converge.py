@@ -10,7 +10,7 @@ import numpy as np
 from simkit.core.buffers import enlarged, overflow_of, sized_like
 from simkit.core.compilation import compiled
 from simkit.core.implicit import solve_symmetric
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Equilibrium, Params, Simulation, State
 from simkit.core.status import Status, status_of, stops
 

@@ -9,7 +9,7 @@ import numpy as np
 from simkit.core import paths
 from simkit.core.averages import averaged
 from simkit.core.parameter import Parameter
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, checks_every_step, status_of, stops

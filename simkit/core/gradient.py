@@ -11,7 +11,7 @@ import numpy as np
 from simkit.core import paths
 from simkit.core.compilation import compiled
 from simkit.core.objective import Objective
-from simkit.core.pytree import size_in_bytes
+from simkit.core.pytrees import size_in_bytes
 from simkit.core.rollout import SMALL_BYTES
 from simkit.core.simulation import Arrays, Params
 from simkit.core.status import Status

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.converge import converge, converge_with_growth, with_room
-from simkit.core.pytree import size_in_bytes
+from simkit.core.pytrees import size_in_bytes
 from simkit.core.rollout import Frames, Memory, recorded, segment, width_of
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, checks_every_step, status_of, stops

@@ -15,7 +15,7 @@ from simkit.core.optimizers.cma_es import batched_by_members, cma_es
 from simkit.core.optimizers.levenberg_marquardt import levenberg_marquardt
 from simkit.core.optimizers.methods import METHODS, Method, check_options, learning_rate_of
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError

@@ -12,7 +12,7 @@ from jax.ad_checkpoint import checkpoint_name
 
 from simkit.core.compilation import compiled
 from simkit.core.formulation import computed_once
-from simkit.core.pytree import pytree, size_in_bytes
+from simkit.core.pytrees import pytree, size_in_bytes
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import checks_every_step, status_of, stops
 

@@ -13,7 +13,7 @@ import numpy as np
 from simkit.core.budget import STATUS, NoRoomError, Pieces, floats_of, needed_names
 from simkit.core.compilation import needed_bytes
 from simkit.core.objective import Objective
-from simkit.core.pytree import pytree, size_in_bytes
+from simkit.core.pytrees import pytree, size_in_bytes
 from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import failed
 from simkit.engine.driver import Plan, Segment

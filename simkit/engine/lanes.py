@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.buffers import sized_like
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import stops
 from simkit.engine.driver import Plan, Program, Segment, run_all

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from simkit.core.pytree import size_in_bytes
+from simkit.core.pytrees import size_in_bytes
 from simkit.core.simulation import Arrays, Simulation
 from simkit.errors import UserError
 

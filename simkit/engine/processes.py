@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from simkit.core.pytree import keyed, plain
+from simkit.core.pytrees import keyed, plain
 from simkit.core.simulation import Params, Simulation, State
 from simkit.engine.driver import Drive, Plan, Program, Segment
 from simkit.errors import UserError, one_line

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.dependence import without_effect
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
 from simkit.errors import UserError
 

@@ -9,7 +9,7 @@ import jax
 
 from simkit.core import paths
 from simkit.core.compilation import needed_bytes
-from simkit.core.pytree import size_in_bytes
+from simkit.core.pytrees import size_in_bytes
 from simkit.engine import memory
 from simkit.engine.lanes import default_lanes
 from simkit.engine.memory import SHARE, format_bytes, frame_bytes

@@ -17,7 +17,7 @@ from jax.core import Tracer
 from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.precision import precision
-from simkit.core.pytree import size_in_bytes
+from simkit.core.pytrees import size_in_bytes
 from simkit.engine import memory
 from simkit.engine.memory import SHARE, format_bytes, frame_bytes, shapes_of
 from simkit.errors import UserError, argument

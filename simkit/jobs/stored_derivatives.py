@@ -12,7 +12,7 @@ import xarray
 from simkit.core import paths
 from simkit.core.budget import NoRoomError
 from simkit.core.compilation import needed_bytes
-from simkit.core.pytree import size_in_bytes
+from simkit.core.pytrees import size_in_bytes
 from simkit.core.status import Status
 from simkit.engine.backward import last_segment, number_within, plan_of_pieces
 from simkit.engine.driver import SEGMENTS, Drive, Program, final_status, plan_of, segments_of

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import jax
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.rigid.algebra.vector import Vector

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once, in_blocks, members_first, members_last
 from simkit.core.parameter import POSITIVE, Parameter
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
 from simkit.core.status import Status, failed, is_finite
 from simkit.errors import UserError

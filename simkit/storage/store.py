@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.pytree import keyed, plain
+from simkit.core.pytrees import keyed, plain
 from simkit.core.status import Status
 from simkit.storage.files import (
     UNBOUND,

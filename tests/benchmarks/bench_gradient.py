@@ -22,7 +22,7 @@ from simkit.core import budget, gradient
 from simkit.core.compilation import needed_bytes, use_compilation_cache
 from simkit.core.objective import Objective
 from simkit.core.precision import precision
-from simkit.core.pytree import size_in_bytes
+from simkit.core.pytrees import size_in_bytes
 from simkit.engine.memory import format_bytes
 from simkit.jobs.derivatives import objective_of
 from simkit.scenario.build import build

@@ -3,7 +3,7 @@
 import jax
 
 from simkit.core.objective import Objective
-from simkit.core.pytree import size_in_bytes
+from simkit.core.pytrees import size_in_bytes
 from simkit.core.rollout import SMALL_BYTES, nesting_of, nesting_within
 from tests.core.toys import oscillator
 from tests.tables import every

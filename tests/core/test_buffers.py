@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.buffers import Buffer, overflow_of
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status, converged_when, status_of

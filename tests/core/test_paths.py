@@ -11,7 +11,7 @@ import pytest
 
 from simkit.core import paths
 from simkit.core.parameter import Parameter
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.errors import UserError
 from tests.core.toys import oscillator
 from tests.tables import every

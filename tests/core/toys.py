@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import converged_when
 

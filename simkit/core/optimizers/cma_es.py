@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 from simkit.core.bounded import Bounds
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Simulation, State
 from simkit.errors import UserError
 

@@ -10,7 +10,7 @@ import optax
 
 from simkit.core.bounded import Bounds
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem, gradient_is_zero, gradient_norm
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays
 
 # Line searches in a row that find nothing lower, after which rounding is taken to hide all further progress.

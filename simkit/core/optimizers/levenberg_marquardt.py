@@ -10,7 +10,7 @@ from jax.scipy.linalg import solve_triangular
 
 from simkit.core.bounded import Bounds
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem, gradient_is_zero, gradient_norm
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params
 
 # Damping of the first step, relative to the squared lengths of the columns of J.

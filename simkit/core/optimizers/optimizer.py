@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from simkit.core.bounded import Bounds, descends_inward, rate_of
 from simkit.core.compilation import compiled
 from simkit.core.gradient import Mode, value_and_derivative
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays
 
 

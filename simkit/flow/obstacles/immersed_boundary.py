@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.implicit import preconditioned
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.grid import Velocity

@@ -6,7 +6,7 @@ import numpy as np
 
 from simkit.core.formulation import computed_once
 from simkit.core.implicit import root_change
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.grid import like

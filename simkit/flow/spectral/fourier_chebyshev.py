@@ -10,7 +10,7 @@ from numpy.polynomial import chebyshev
 
 from simkit.core.formulation import computed_once
 from simkit.core.parameter import POSITIVE, Parameter
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params, Simulation, described
 from simkit.errors import UserError
 from simkit.flow.diagnosis.measures import flow_quantities

@@ -9,7 +9,7 @@ import numpy as np
 
 from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.flow.boundary.domain import prescribe, pushed
 from simkit.flow.diagnosis.measures import integral, mean_velocity

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from simkit.core.expressions.scope import Formula
 from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of, formulas_in
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status

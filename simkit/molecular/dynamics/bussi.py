@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.settings import formula
 from simkit.core.simulation import Params, Simulation
 from simkit.molecular.dynamics.measures import kinetic_energy, thermal_velocity

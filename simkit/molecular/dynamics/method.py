@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, as_arrays
 from simkit.errors import UserError
 from simkit.molecular.interactions.interaction import Interaction

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from simkit.core.buffers import Buffer
 from simkit.core.dependence import without_effect
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError, listed, nearest
 from simkit.molecular import spaces

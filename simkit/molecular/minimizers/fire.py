@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.molecular.minimizers.protocol import Minimizer, Scale
 
 

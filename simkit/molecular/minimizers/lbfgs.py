@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parts import part
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.settings import number, whole
 from simkit.errors import UserError
 from simkit.molecular.minimizers.protocol import (

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.buffers import Buffer, larger_capacity
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.molecular import spaces
 from simkit.molecular.neighbors.cell_list import (
     WORTH_SPLITTING,

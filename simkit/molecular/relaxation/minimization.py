@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.formulation import computed_once
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError

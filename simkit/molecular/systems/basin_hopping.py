@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import NOT_NEGATIVE, Parameter
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation, described
 from simkit.core.status import Status, is_finite, status_of
 from simkit.errors import UserError, nearest

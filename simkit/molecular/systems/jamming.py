@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import POSITIVE, Parameter
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation, as_arrays, described
 from simkit.core.status import Status, status_of
 from simkit.errors import UserError

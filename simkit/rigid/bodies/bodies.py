@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, each, stacked
 

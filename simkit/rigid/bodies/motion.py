@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.quaternion import Quaternion, identity, rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, times, total, zeros
 from simkit.rigid.bodies.bodies import Bodies

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.formulation import computed_once
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bounces.friction import friction_impulse
 from simkit.rigid.bounces.geometric import ENDLESS, geometric_sum, terms_of, whole_power

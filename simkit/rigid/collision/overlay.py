@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.formulation import computed_once
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.collision.slots import FAR, along_slots, clamp, sign

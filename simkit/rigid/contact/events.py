@@ -8,7 +8,7 @@ import numpy as np
 
 from simkit.core.formulation import computed_once
 from simkit.core.implicit import root_change
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.rollout import recomputed, stored
 from simkit.core.status import Status
 from simkit.rigid.algebra.stages import with_tangents

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.formulation import computed_once
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.status import Status
 from simkit.rigid.algebra.vector import Vector, dot, each, zeros
 from simkit.rigid.arguments import check_integer, check_number

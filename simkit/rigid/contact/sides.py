@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.formulation import computed_once
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.quaternion import axes_of, rotate, unrotate
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, dot, each, perpendicular

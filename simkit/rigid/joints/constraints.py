@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.formulation import computed_once
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.quaternion import Quaternion, axes_of, conjugate, multiply, rotate
 from simkit.rigid.algebra.tensor import rotated
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, normalize

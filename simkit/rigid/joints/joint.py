@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.errors import UserError, nearest
 from simkit.rigid.algebra.quaternion import Quaternion, conjugate, multiply, unit
 from simkit.rigid.algebra.vector import Vector, dot, normalize

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.formulation import computed_once
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import norm

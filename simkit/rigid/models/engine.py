@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 
 type Memory = Any

@@ -11,7 +11,7 @@ import numpy as np
 from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.errors import UserError
 from simkit.rigid.arguments import check_integer

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError, one_line
 from simkit.rigid.models.description import Description, subtree_matrix

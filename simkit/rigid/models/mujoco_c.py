@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.rigid.models.description import Description

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.vector import Vector, dot, norm

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.formulation import computed_once
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector, cross, each
 from simkit.rigid.collision.rounds import join_pairs, next_round, split_pairs
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities

@@ -2,7 +2,7 @@
 
 import jax
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.rigid.bodies.bodies import Bodies
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.formulation import computed_once
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.contact.timing.balls import Balls

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.dependence import depends
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.bodies.motion import Motion, Wrench

@@ -5,7 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
 from simkit.rigid.bodies.motion import Motion, Wrench
 from simkit.rigid.contact.timing.balls import Balls

@@ -11,7 +11,7 @@ from simkit.core.buffers import sized_like
 from simkit.core.converge import converge_with_growth
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
-from simkit.core.pytree import pytree
+from simkit.core.pytrees import pytree
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status
 from simkit.engine.driver import Plan, Program
