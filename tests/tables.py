@@ -58,6 +58,8 @@ def every(names: str | tuple[str, ...], cases: Iterable, ids: Callable | Iterabl
     """
     keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     table = [case if len(keys) > 1 else (case,) for case in cases]
+    if not table:
+        raise ValueError("the table has no cases")
     labels = ["-".join(map(str, map(ids, case))) for case in table] if callable(ids) else list(ids or [])
 
     def decorate(test: Callable) -> Callable:

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -353,7 +353,7 @@ def read_card(folder: Path) -> Card:
         cases, tolerance, steps = (content.get(key) for key in ("cases", "tolerance", "compared_steps"))
         if cases not in [list(CASES[:count]) for count in (1, 2)]:
             raise ValueError(f"cases = {cases!r:.60} does not name the cases of {REFERENCE}")
-        if not isinstance(tolerance, int | float) or not 0 < tolerance <= LARGEST_TOLERANCE:
+        if not _is_number(tolerance) or not 0 < tolerance <= LARGEST_TOLERANCE:
             raise ValueError(f"tolerance = {tolerance!r:.60} is not above 0 and at most {LARGEST_TOLERANCE}")
         if not (steps is None or _is_size(steps)):
             raise ValueError(f"compared_steps = {steps!r:.60} is not a number of steps")
@@ -466,5 +466,5 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
