@@ -13,7 +13,6 @@ from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular import spaces as frames
 from simkit.molecular.dynamics.measures import conserved_directions, maxwell_boltzmann, thermodynamics, without_drift
 from simkit.molecular.dynamics.method import (
     DynamicsState,
@@ -168,7 +167,7 @@ class MolecularDynamics:
         """Return the arrays of a frame."""
         cell = self.cell_of(state, params)
         speed = jnp.sqrt(jnp.sum(state.velocity**2, axis=1))
-        arrays = frames.in_cell(state.position, cell) | {"velocity": state.velocity, "speed": speed}
+        arrays = spaces.in_cell(state.position, cell) | {"velocity": state.velocity, "speed": speed}
         return arrays if self.observe is None else arrays | self.observe(state, cell, params)
 
     def diagnose(self, state: DynamicsState, params: Params) -> Arrays:
@@ -202,7 +201,7 @@ class MolecularDynamics:
 
     def simulation(self) -> Simulation:
         """Return the `Simulation` record."""
-        names = frames.dimensions_of("velocity", has_cell=self.cell is not None, speed=("particle",))
+        names = spaces.dimensions_of("velocity", has_cell=self.cell is not None, speed=("particle",))
         return Simulation(
             init=self.init,
             step=self.step,

@@ -14,7 +14,6 @@ from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
 from simkit.molecular import minimizers, spaces
-from simkit.molecular import spaces as frames
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
@@ -203,7 +202,7 @@ class Relaxation:
         if self.inspect is not None:
             extra |= self.inspect(position, deformed, params, neighbors)[0]
         length = jnp.broadcast_to(self.landscape.scale(params).length, len(position)).astype(position.dtype)
-        return frames.in_cell(position, deformed) | {"diameter": length} | extra
+        return spaces.in_cell(position, deformed) | {"diameter": length} | extra
 
     def diagnose(self, state: RelaxationState, params: Params) -> Arrays:
         """Return iterations, energy, forces, stresses and the further diagnostics."""
@@ -261,7 +260,7 @@ class Relaxation:
             ),
             status=self.status,
             sized_like=self.landscape.interaction.sized_like and self.sized_like,
-            dimensions=frames.dimensions_of(has_cell=has_cell, diameter=("particle",)) | dict(self.dimensions),
+            dimensions=spaces.dimensions_of(has_cell=has_cell, diameter=("particle",)) | dict(self.dimensions),
         )
 
 
