@@ -68,7 +68,7 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
         try:
             importlib.import_module(package)
         except ImportError:
-            raise UserError(f"{to} needs the package {package}; install it with: pip install 'simkit[data]'") from None
+            raise UserError(f"{to} needs the package {package}: pip install 'simkit-physics[data]'") from None
     make_folder(path.parent)
     writers = {"zarr": _write_zarr, "vtk": _write_vtk, "netcdf": _write_netcdf, "parquet": _write_parquet}
     _write_whole(path, lambda temporary: writers.get(to, _write_csv)(result, temporary))

@@ -444,7 +444,7 @@ def optimize(
         wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
         objective: name of the objective; ``None`` takes the first in the file.
         method: ``"lbfgs"`` for smooth objectives, ``"adam"`` for noisy derivatives, ``"levenberg_marquardt"`` for sums
-            of squares, ``"cma_es"`` for objectives without useful derivatives (needs ``simkit[evolution]``).
+            of squares, ``"cma_es"`` for objectives without useful derivatives (needs ``simkit-physics[evolution]``).
         iterations: maximum number of updates.
         learning_rate: learning rate of Adam, in units of the bounded coordinate (see
             `simkit.core.optimization.optimization`); ``None`` is 0.1.

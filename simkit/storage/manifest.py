@@ -1,5 +1,6 @@
 """Manifest of a run directory: its schema, and the software and devices that decide the bytes."""
 
+import dataclasses
 import json
 import math
 import platform
@@ -22,30 +23,44 @@ if TYPE_CHECKING:
 
 
 # Required packages; the versions of RECORDED ones decide a result and are stored in manifests.
-RECORDED = ("jax", "jaxlib", "numpy", "jax-md", "jax-cfd", "brax", "matplotlib", "imageio", "optax", "xarray", "ase")
-OTHERS = ("scipy", "pillow", "imageio-ffmpeg", "flatbuffers", "mujoco")
+RECORDED = (
+    *("jax", "jaxlib", "numpy", "jax-md", "jax-cfd", "brax", "mujoco"),
+    *("matplotlib", "imageio", "optax", "xarray", "ase"),
+)
+OTHERS = ("scipy", "pillow", "imageio-ffmpeg", "flatbuffers")
 MODULES = {package: package.replace("-", "_") for package in (*RECORDED, *OTHERS)} | {"pillow": "PIL"}
 _IMPORTING = """
-import importlib, json, os, sys
+import importlib, json, os, sys, time
 report, sys.stdout = os.dup(1), sys.stderr
 for name in sys.argv[1:]:
+    began = time.perf_counter()
     try:
         importlib.import_module(name)
         reason = ""
     except BaseException as error:
         reason = f"{type(error).__name__}: {error}"
-    os.write(report, (json.dumps([name, reason]) + "\\n").encode())
+    os.write(report, (json.dumps([name, reason, time.perf_counter() - began]) + "\\n").encode())
 """
 
 
-def import_failures(seconds: float = 120.0) -> dict[str, str]:
-    """Import every required package in another process, and return the reasons of failures.
+@dataclasses.dataclass(frozen=True)
+class Import:
+    """The import of a required package.
+
+    Attributes:
+        seconds: how long it took after the packages imported before it, which share dependencies with it.
+        failure: why it failed; empty if it succeeded.
+    """
+
+    seconds: float
+    failure: str
+
+
+def imports(seconds: float = 120.0) -> dict[str, Import]:
+    """Import every required package, in one other process, and return how each import went.
 
     Args:
         seconds: time limit of all imports; packages not imported by then count as failures.
-
-    Returns:
-        ``{package: reason}``, empty if every import succeeds.
     """
     command = [sys.executable, "-c", _IMPORTING, *MODULES.values()]
     try:
@@ -54,9 +69,8 @@ def import_failures(seconds: float = 120.0) -> dict[str, str]:
     except subprocess.TimeoutExpired as error:
         output = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
         missing = f"not imported within {seconds:g} s"
-    reasons = dict(json.loads(line) for line in output.splitlines())
-    found = {package: reasons.get(module, missing) for package, module in MODULES.items()}
-    return {package: reason for package, reason in found.items() if reason}
+    done = {module: Import(took, reason) for module, reason, took in map(json.loads, output.splitlines())}
+    return {package: done.get(module, Import(0.0, missing)) for package, module in MODULES.items()}
 
 
 def versions() -> dict[str, str]:

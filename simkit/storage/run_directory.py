@@ -285,7 +285,9 @@ class RunDirectory:
             warn: called with the line, if there is one.
         """
         now, began = versions(), self.manifest.get("versions", {})
-        if changed := [f"{name} {began.get(name)} -> {now[name]}" for name in now if began.get(name) != now[name]]:
+        if changed := [
+            f"{name} {began[name]} -> {now[name]}" for name in now if began.get(name, now[name]) != now[name]
+        ]:
             warn(f"the software has changed since this run began, so its bytes may differ: {', '.join(changed)}")
 
     @contextmanager

@@ -74,7 +74,7 @@ def test_cma_es_without_its_package_is_refused_in_one_line(monkeypatch):
         return real(name, *more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UserError, match=r"needs the package evosax; .* pip install 'simkit\[evolution\]'"):
+    with pytest.raises(UserError, match=r"needs the package evosax: pip install 'simkit-physics\[evolution\]'"):
         optimization(lambda params, key: params["x"], start_at(1.0), ["x"], {}, method="cma_es")
 
 

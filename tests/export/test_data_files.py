@@ -143,7 +143,7 @@ def test_refused_data_file_leaves_nothing(flow, sweep, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="cannot write"):
         data_file(run, "zarr", tmp_path / "there" / "b")
     monkeypatch.setitem(sys.modules, "zarr", None)
-    with pytest.raises(UserError, match=r"zarr needs the package zarr; install it with: pip install 'simkit\[data\]'"):
+    with pytest.raises(UserError, match=r"zarr needs the package zarr: pip install 'simkit-physics\[data\]'"):
         data_file(run, "zarr", tmp_path / "c")
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 

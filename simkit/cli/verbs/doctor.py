@@ -20,10 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Check the installation and the machine; exit code 3 if a required package is missing or broken."""
     from simkit.engine.memory import available_bytes, format_bytes
-    from simkit.storage.manifest import devices, import_failures, versions
+    from simkit.storage.manifest import devices, imports, versions
 
     with Progress("doctor", doing="importing every package"):
-        broken = import_failures()
+        imported = imports()
+    broken = {name: each.failure for name, each in imported.items() if each.failure}
     works = not broken.keys() & {"jax", "jaxlib"}
     directory = use_compilation_cache() if works else None
     entries = sum(1 for path in directory.iterdir() if path.name.endswith("-cache")) if directory else 0
@@ -42,6 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
         troubles.append(f"the compilation cache {cache_directory()} cannot be written; set SIMKIT_COMPILATION_CACHE")
     report = {
         "versions": found,
+        "import_seconds": {name: round(each.seconds, 2) for name, each in imported.items()},
         "python": sys.executable,
         "devices": devices() if works else ["none, since JAX cannot be imported"],
         "free memory": format_bytes(available_bytes()),
@@ -54,7 +56,9 @@ def main(arguments: argparse.Namespace) -> int:
         print_json(report)
     else:
         rows = [(name, value) for name, value in report.items() if isinstance(value, str)]
-        print_table(("package", "version"), list(found.items()))
+        seconds = {name: f"{each.seconds:.1f}" for name, each in imported.items()}
+        rows_of_packages = [(name, version, seconds.get(name, "")) for name, version in found.items()]
+        print_table(("package", "version", "seconds to import, in this order"), rows_of_packages)
         print()
         print_table(("about", "value"), [("devices", ", ".join(report["devices"])), *rows])
         print("\n" + ("\n".join(f"problem: {trouble}" for trouble in troubles) or "no problem found"))

@@ -55,7 +55,7 @@ def cma_es(numbers: int, tolerance: float) -> Optimizer:
     try:
         from evosax.algorithms.distribution_based.cma_es import CMA_ES
     except ImportError:
-        raise UserError("cma_es needs the package evosax; install it with: pip install 'simkit[evolution]'") from None
+        raise UserError("cma_es needs the package evosax: pip install 'simkit-physics[evolution]'") from None
     samples = 4 + math.floor(3 * math.log(numbers))
     patience = 10 + math.ceil(30 * numbers / samples)
     algorithm = CMA_ES(samples, jnp.zeros(numbers))

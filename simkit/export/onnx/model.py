@@ -14,9 +14,7 @@ OPSET = 26
 IR_VERSION = 13
 # Name of an axis of any size.
 OPEN = "batch"
-MISSING = (
-    "onnx and onnxruntime are not installed; install them: pip install 'simkit[onnx]', or pip install onnx onnxruntime"
-)
+MISSING = "onnx and onnxruntime are not installed: pip install 'simkit-physics[onnx]'"
 
 
 def onnx_package() -> Any:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from simkit.jobs.chunks import Chunks
     from simkit.jobs.reporting import Report, Warn
 
-MISSING = "a Dask cluster needs the package distributed; install it with: pip install 'simkit[dask]'"
+MISSING = "a Dask cluster needs the package distributed; install it with: pip install 'simkit-physics[dask]'"
 SECONDS_TO_CONNECT = 10
 # A worker that was started together with the sweep imports Python packages first.
 SECONDS_FOR_WORKERS = 30

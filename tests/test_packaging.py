@@ -1,0 +1,21 @@
+"""The package as it is distributed."""
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_extra_that_a_message_or_a_page_names_exists():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    texts = [*ROOT.glob("simkit/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
+    named = {
+        (name, extra.strip())
+        for path in texts
+        for name, extras in re.findall(r"pip install '?([\w-]+)\[([\w, ]+)\]", path.read_text())
+        for extra in extras.split(",")
+    }
+    assert len(named) > 2
+    assert {name for name, _ in named} == {project["name"]}
+    assert {extra for _, extra in named} <= set(project["optional-dependencies"])
