@@ -220,8 +220,17 @@ class Choice:
 
         def describe() -> dict[str, Any]:
             free = setting.schema.get("additionalProperties", {})
-            known = schema_of(values)["properties"]
-            return dict(setting.schema) | {"properties": {name: {**each, **free} for name, each in known.items()}}
+            properties = schema_of(values)["properties"]
+            # A value may be written in every way that the table allows; what is said of it stays.
+            kept = (
+                properties
+                if not free
+                else {
+                    name: {key: each[key] for key in ("description", "x-unit", "default") if key in each} | free
+                    for name, each in properties.items()
+                }
+            )
+            return {**setting.schema, "properties": kept}
 
         return {key: dataclasses.replace(setting, inner=lambda: values, describe=describe, form="table")}
 
