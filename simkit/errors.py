@@ -25,6 +25,22 @@ class Remedy:
     unknown: str = ""
 
 
+# Kinds of errors in JSON, each with its meaning.
+CODES = {
+    "unknown_key": "a key that does not exist",
+    "unknown_value": "a name or word that is not among those allowed",
+    "out_of_range": "a number outside the allowed range",
+    "no_effect": "a key that has no effect here; leave it out",
+    "wrong_input": "anything else that is wrong in what was given",
+    "missing_package": "a package that cannot be imported",
+    "file_access": "a file that cannot be read or written",
+    "out_of_memory": "too little memory",
+    "run_failed": "a run or its workers failed",
+    "interrupted": "interrupted by Ctrl-C",
+    "terminated": "terminated by SIGTERM",
+}
+
+
 class UserError(Exception):
     """A mistake in what the user gave: one clear line naming what, where, what is allowed and the remedy.
 
@@ -54,6 +70,33 @@ class UserError(Exception):
         super().__init__(message)
         self.key, self.remedy, self.further = key, remedy, tuple(further)
         self.allowed = None if allowed is None else tuple(allowed)
+
+    @property
+    def code(self) -> str:
+        """Word for the kind of mistake, for machines: see `CODES`."""
+        if not self.is_mistake:
+            return "run_failed"
+        action = self.remedy.action if self.remedy else ""
+        if action in ("rename", "remove") and self.allowed:
+            return "unknown_key"
+        if action == "remove":
+            return "no_effect"
+        if action == "replace" or (self.allowed and isinstance(self.allowed[0], str)):
+            return "unknown_value"
+        return "out_of_range" if self.allowed else "wrong_input"
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """The mistake as data for machines: ``code, key, allowed, did_you_mean, message, remedy``."""
+        remedy = self.remedy
+        return {
+            "code": self.code,
+            "key": self.key,
+            "allowed": None if self.allowed is None else list(self.allowed),
+            "did_you_mean": remedy.value if remedy and remedy.action != "remove" else None,
+            "message": str(self),
+            "remedy": None if remedy is None else {"action": remedy.action, "value": remedy.value},
+        }
 
     @property
     def others(self) -> tuple[str, ...]:

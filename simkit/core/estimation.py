@@ -12,7 +12,7 @@ from simkit.core.parameter import Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import Status, checks_every_step, status_of, stops
+from simkit.core.status import Status, as_often, status_of, stops
 from simkit.errors import UserError
 
 
@@ -188,8 +188,7 @@ def beside_recording(
         observe=observe,
         diagnose=diagnose,
         params={**free, "noise": noise},
-        status=status,
-        watched=checks_every_step(simulation),
+        status=as_often(simulation, status),
         check=check,
         dimensions=simulation.dimensions,
         coordinates=simulation.coordinates,

@@ -95,9 +95,8 @@ class Simulation:
         converges: whether it runs until its ``status`` is ``CONVERGED``, and the number of steps is only a limit.
         equilibrium: equations of a converged state; ``None`` where no implicit derivative exists.
         status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member, see
-            `simkit.core.status.converged_when`; ``None`` checks only whether the state is finite.
-        watched: whether ``status`` is evaluated after every step, or only at frames, as without a ``status``: for
-            simulations whose step costs less than a check of the whole state.
+            `simkit.core.status.converged_when`; evaluated after every step, or at frames only if it is marked by
+            `simkit.core.status.at_frames`; ``None`` checks at frames whether the state is finite.
         sized_like: ``state -> simulation``, on the host, where the state contains a `simkit.core.buffers.Buffer`: the
             same simulation, whose ``init`` and ``equilibrium`` make buffers as large as those of the state. All other
             functions take buffers of any size. Called by `with_buffers_of`.
@@ -105,9 +104,6 @@ class Simulation:
             for values, or an initial state drawn from the key, with which it cannot run. Called by `check_values`.
         step_members: ``(states, params) -> states``, the step of many members at once, every array of states and params
             with a leading member axis, for kernels with a better layout for a batch; ``None`` uses `jax.vmap`.
-        least_steps: ``{setting: steps}``, numbers of steps that a run must exceed, by the path of the setting of the
-            factory that gives them, such as those of a first phase.
-        second_derivatives: limits of second derivatives in one line; empty where they are as accurate as the first.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}`` of dimensions with a physical coordinate, and further data for
             renderers: the kinds of the ``sides``; names of integer values as ``NAME_names``; widths of unequal cells as
@@ -125,12 +121,9 @@ class Simulation:
     converges: bool = False
     equilibrium: Equilibrium | None = None
     status: Callable[[State, Params], jax.Array] | None = None
-    watched: bool = True
     sized_like: "Callable[[State], Simulation] | None" = None
     check: Callable[[Params, jax.Array], None] | None = None
     step_members: Callable[[State, Params], State] | None = None
-    least_steps: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    second_derivatives: str = ""
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     quantities: Mapping[str, Quantity] = dataclasses.field(default_factory=dict)

@@ -247,8 +247,6 @@ def build(
         mistakes.raise_if_any()
     if examine is not None:
         examine(simulation)
-    with mistakes.kept("run.steps"):
-        _check_steps(scenario, simulation)
     with mistakes.kept("params"):
         _check_values(scenario, simulation)
     if not find_all:
@@ -265,7 +263,7 @@ def _key_of(scenario: Scenario) -> str:
     """Return all of a scenario on which `_examined` depends besides the simulation."""
     texts = (scenario.quantities, scenario.run.stop, scenario.objectives, scenario.validations, scenario.render)
     names = (scenario.file, *sorted(scenario.parameter_settings))
-    return repr((names, scenario.is_reconfigured, scenario.config, texts))
+    return repr((names, scenario.is_reconfigured, scenario.config, texts, sorted(_parameters_of_user(scenario))))
 
 
 def _examined(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "Simulation":
@@ -278,21 +276,10 @@ def _examined(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) 
         _check_names(scenario, simulation, mistakes)
         mistakes.raise_if_any()
         if foreign or has_own_parameters(scenario):
-            _check_effects(scenario, simulation)
+            _check_effects(scenario, simulation, _parameters_of_user(scenario))
     except OverflowError as error:  # an array with more than 2^31 entries
         raise refused(scenario, error) from error
     return simulation
-
-
-def _check_steps(scenario: Scenario, simulation: "Simulation") -> None:
-    """Refuse a run that ends within the steps of a phase before the last."""
-    table = "config." if scenario.made is None else ""
-    for name, least in simulation.least_steps.items():
-        if scenario.run.steps <= least:
-            raise UserError(
-                f"{scenario.file}: {table}{name} = {least} is not below run.steps = {scenario.run.steps}; lower it, or "
-                "raise run.steps, which counts these steps and those that follow"
-            )
 
 
 def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
@@ -444,15 +431,27 @@ def _check_view(scenario: Scenario, observed: dict[str, Any], diagnostics: dict[
         )
 
 
-def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
+def _parameters_of_user(scenario: Scenario) -> set[str]:
+    """Return the parameters of the file; of a simulation made in Python those that got another value.
+
+    Whoever calls a factory in Python does not choose which parameters it declares.
+    """
+    settings = scenario.parameter_settings
+    if scenario.made is None:
+        return set(settings)
+    return {name for name, setting in settings.items() if setting != scenario.file_parameter_settings.get(name)}
+
+
+def _check_effects(scenario: Scenario, simulation: "Simulation", names: set[str]) -> None:
     """Refuse parameters without effect that a package or the file declares; tests cover those of simkit."""
     from simkit.core.dependence import idle_parameters
 
-    if scenario.is_reconfigured:  # the new configuration may not use all parameters of the file
+    # A new configuration may not use all parameters of the file.
+    if scenario.is_reconfigured or not names:
         return
     for name in idle_parameters(simulation):
         # A formula may be used by a check alone, such as the largest expected speed of a flow.
-        if name in scenario.parameter_settings and not _is_named(name, scenario.config):
+        if name in names and not _is_named(name, scenario.config):
             raise UserError(
                 f"{scenario.file}: params.{name} has no effect: nothing that the simulation does depends on it; "
                 "remove it, or let the simulation use it",

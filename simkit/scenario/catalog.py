@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from simkit.core.paths import below
-from simkit.errors import Mistakes, UserError, likeliest, nearest
+from simkit.errors import Mistakes, Remedy, UserError, likeliest, nearest
 from simkit.scenario import checks
 from simkit.scenario import overrides as inlined
 from simkit.scenario.checks import Table, parse_toml, show
@@ -444,7 +444,11 @@ def path_of(name_or_path: str | Path) -> tuple[Path, bool]:
         if Path(f"{text}.toml").is_file():
             alike = [f"{text}.toml"]
         hint = f"; did you mean {' or '.join(map(show, alike))}?" if alike else ";"
-        raise UserError(f"unknown scenario {show(text)}{hint} `simkit list` shows every name, and a path ends in .toml")
+        raise UserError(
+            f"unknown scenario {show(text)}{hint} `simkit list` shows every name, and a path ends in .toml",
+            allowed=[path.stem for path in files],
+            remedy=Remedy("replace", alike[0]) if alike else None,
+        )
     return found[0], True
 
 

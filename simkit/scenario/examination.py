@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.core.precision import precision
-from simkit.errors import Mistakes, Remedy, UserError
+from simkit.errors import Mistakes, UserError
 from simkit.scenario.build import build, check_validation
 from simkit.scenario.catalog import read_scenario
 from simkit.scenario.registry import SIMULATIONS, takes_parameters
@@ -151,15 +151,3 @@ def _changed(value: Any, steps: list[str], change: Callable[[dict[Any, Any], Any
     else:
         changed = change(dict(table), step)
     return tuple(changed.values()) if is_list and changed is not None else changed
-
-
-def as_data(error: UserError) -> dict[str, Any]:
-    """Return a mistake as data for machines: part, key, message, what is allowed, and the remedy.
-
-    Args:
-        error: the mistake.
-    """
-    action: Remedy | None = error.remedy
-    remedy = None if action is None else {"action": action.action, "value": action.value}
-    allowed = None if error.allowed is None else list(error.allowed)
-    return {"part": part_of(error), "key": error.key, "message": str(error), "allowed": allowed, "remedy": remedy}

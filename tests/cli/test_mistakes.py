@@ -6,7 +6,7 @@ import warnings
 import pytest
 from jax.errors import JaxRuntimeError
 
-from simkit.errors import argument
+from simkit.errors import CODES, argument
 from tests.tables import every
 from tests.toys import PENDULUMS, toys  # noqa: F401
 
@@ -183,7 +183,10 @@ def test_a_mistake_is_json_for_machines(simkit):
     ran = simkit("run", "chanel_flow", "--json")
     report = json.loads(ran.out)
     assert report["exit_code"] == ran.code == 2
-    assert report["error"] in ran.err
+    error = report["error"]
+    assert list(error) == ["code", "key", "allowed", "did_you_mean", "message", "remedy"]
+    assert error["message"] in ran.err and error["code"] in CODES
+    assert error["did_you_mean"] == "channel_flow" and error["remedy"] == {"action": "replace", "value": "channel_flow"}
 
 
 BROKEN_FILES = {
