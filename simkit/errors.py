@@ -53,6 +53,7 @@ class UserError(Exception):
         allowed: what the key may be: words, or the lowest and highest number; ``None`` if that is not a list.
         remedy: what removes the mistake; ``None`` if there are several ways.
         further: mistakes found at the same time; `simkit check` prints all of them.
+        partial: what was read with other values in place of the wrong ones, to look for further mistakes; or ``None``.
     """
 
     is_mistake: ClassVar[bool] = True
@@ -69,6 +70,7 @@ class UserError(Exception):
         """Store the message, its data, and the further mistakes."""
         super().__init__(message)
         self.key, self.remedy, self.further = key, remedy, tuple(further)
+        self.partial: Any = None
         self.allowed = None if allowed is None else tuple(allowed)
 
     @property
@@ -114,7 +116,7 @@ class UserError(Exception):
         first, *others = (
             UserError(
                 f"{prefix}{one_line(each, limit) if limit else each}",
-                key=table + ("." if each.key and not each.key.startswith("[") else "") + each.key,
+                key=table + ("." if table and each.key and not each.key.startswith("[") else "") + each.key,
                 allowed=each.allowed,
                 remedy=each.remedy,
             )
@@ -194,15 +196,33 @@ class Mistakes:
         except UserError as error:
             self.found += [error, *error.further]
 
-    def raise_if_any(self) -> None:
+    def result[T](self, key: str, make: Callable[[], T], instead: Callable[[], T]) -> T:
+        """Return the result of a function; if it raises, collect the mistakes and return what takes its place.
+
+        Args:
+            key: dotted path of the value, for mistakes that have none.
+            make: makes the value.
+            instead: makes another value, if the error has nothing partial.
+        """
+        try:
+            with about(key):
+                return make()
+        except UserError as error:
+            self.found += [error, *error.further]
+            return instead() if error.partial is None else error.partial
+
+    def raise_if_any(self, partial: Any = None) -> None:
         """Raise the collected mistakes as one error, if there are any.
+
+        Args:
+            partial: what was read, with other values in place of the wrong ones.
 
         Raises:
             UserError: the first, with the rest as ``further``.
         """
         if self.found:
             first, *rest = self.found
-            first.further = tuple(rest)
+            first.further, first.partial = tuple(rest), partial
             raise first
 
 

@@ -34,7 +34,7 @@ def check_bounds(declared: Mapping[str, Parameter], params: Mapping[str, Any]) -
         values = np.ravel(jax.device_get(params[name]))
         wrong = values[~((values >= low) & (values <= high))]
         if wrong.size:
-            raise UserError(f"{name} = {wrong[0]:g} {out_of_bounds(parameter.bounds)}")
+            raise UserError(f"{name} = {wrong[0]:g} {out_of_bounds(parameter.bounds, wrong[0])}")
 
 
 # Names of coordinates and columns that data sets of runs and sweeps add, which no quantity may have.

@@ -15,15 +15,15 @@ from simkit.core import paths
 from simkit.core.parameter import POSITIVE, Parameter, shown_bounds
 from simkit.core.precision import precision
 from simkit.core.settings import schema_of as schema_of_settings
+from simkit.core.settings.records import keys_of
 from simkit.core.simulation import Simulation
 from simkit.errors import UserError
-from simkit.scenario import checks
 from simkit.scenario.build import build
-from simkit.scenario.catalog import CAMERAS, GOALS, REDUCTIONS
-from simkit.scenario.checks import MAX_SEED, MAX_STEPS, PRECISIONS, to_toml
+from simkit.scenario.catalog import FILE
+from simkit.scenario.checks import to_toml
 from simkit.scenario.made_in_python import likely_view
-from simkit.scenario.registry import SIMULATIONS, VIEWS, arguments_of, needed_arguments, takes_any, takes_parameters
-from simkit.scenario.scenario import RenderSettings, RunSettings, Scenario, make
+from simkit.scenario.registry import SIMULATIONS, arguments_of, needed_arguments, takes_any, takes_parameters
+from simkit.scenario.scenario import ParameterSettings, RenderSettings, RunSettings, Scenario, make
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,10 +118,6 @@ def _contents(scenario: Scenario, simulation: Simulation) -> Contents:
 
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-TEXT = {"type": "string"}
-WORDS = {"type": "array", "items": TEXT}
-NUMBER = {"type": "number"}
-PAIR = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
 
 
 def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
@@ -137,73 +133,25 @@ def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
     declared = scenario.declared if contents else {}
     parameters = {name: _parameter(parameter) for name, parameter in declared.items()}
     known = _tables(paths.nested(parameters), set(declared))
-    has_own = takes_parameters(SIMULATIONS.resolve(scenario.simulation))
-    run = {
-        "steps": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
-        "every": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
-        "precision": {"enum": list(PRECISIONS), "default": "float32"},
-        "seed": {"type": "integer", "minimum": 0, "maximum": MAX_SEED, "default": 0},
-        "stop": {"type": "string", "default": ""},
+    # Parameters depend on the configuration, and a file may declare its own.
+    is_closed = scenario.text and not takes_parameters(SIMULATIONS.resolve(scenario.simulation))
+    schema = schema_of_settings(FILE)
+    schema["properties"] |= {
+        "simulation": {"const": scenario.simulation},
+        "config": _configuration(scenario),
+        "params": known | ({} if is_closed else {"additionalProperties": True}),
     }
-    objective = {
-        "doc": TEXT,
-        "quantity": TEXT,
-        "expression": TEXT,
-        "reduce": {"enum": list(REDUCTIONS), "default": "final"},
-        "square": {"type": "boolean", "default": False},
-        "goal": {"enum": list(GOALS), "default": "minimize"},
-    }
-    added: dict[str, Any] = dict.fromkeys(("expression", "unit", "doc"), TEXT)
-    render = {
-        "view": {"enum": VIEWS.names()},
-        "quantity": TEXT,
-        **dict.fromkeys(("label", "unit", "colormap"), TEXT),
-        "limits": PAIR,
-        "frames_per_second": {"type": "number", "exclusiveMinimum": 0, "default": 20},
-        "camera": {"enum": list(CAMERAS)},
-        **dict.fromkeys(("azimuth", "elevation", "turn"), NUMBER),
-        "window": _table({"x": PAIR, "y": PAIR}),
-    }
-    validation = {
-        "quantity": TEXT,
-        "expression": TEXT,
-        "expected": NUMBER,
-        "tolerance": {"type": "number", "exclusiveMinimum": 0},
-        "source": TEXT,
-        "set": {"type": "object"},
-        "derivative": {"enum": list(parameters)} if parameters else TEXT,
-        "objective": TEXT,
-        "reduce": {"enum": list(REDUCTIONS), "default": "final"},
-    }
-    return {
-        "$schema": DRAFT,
-        "title": f"scenario of {scenario.simulation}",
-        **_table(
-            {
-                **dict.fromkeys(("name", "title", "summary"), TEXT),
-                "simulation": {"const": scenario.simulation},
-                **dict.fromkeys(("tags", "references"), WORDS),
-                "config": _configuration(scenario),
-                # Parameters depend on the configuration, and a file may declare its own.
-                "params": known | ({} if scenario.text and not has_own else {"additionalProperties": True}),
-                "run": _table(run, ("steps", "every")),
-                "quantities": {"type": "object", "additionalProperties": _table(added, ("expression", "doc"))},
-                "objectives": {"type": "object", "additionalProperties": _table(objective, ("doc",))},
-                "render": _table(render, ("view", "quantity")),
-                "validation": {"type": "array", "items": _table(validation, ("expected", "tolerance", "source"))},
-                "files": {"type": "object", "additionalProperties": TEXT},
-            },
-            ("name", "title", "summary", "simulation", "run", "render"),
-        ),
-        **(_names_of(contents) if contents else {}),
-    }
+    if parameters:
+        schema["properties"]["validation"]["items"]["properties"]["derivative"] = {"enum": list(parameters)}
+    names = _names_of(contents) if contents else {}
+    return {"$schema": DRAFT, "title": f"scenario of {scenario.simulation}", **schema, **names}
 
 
 def _names_of(contents: Contents) -> dict[str, Any]:
     """Return the schema of names of quantities, for files without ``[quantities]``."""
     diagnosed = [quantity.name for quantity in contents.quantities if quantity.kind == "diagnosed"]
     properties = {
-        "objectives": {"additionalProperties": _named("quantity", diagnosed)},
+        "objectives": {"additionalProperties": {"if": {"type": "object"}, "then": _named("quantity", diagnosed)}},
         "render": _named("quantity", [quantity.name for quantity in contents.quantities]),
         "validation": {"items": _named("quantity", diagnosed)},
     }
@@ -225,6 +173,9 @@ def _tables(tree: dict[str, Any], known: Collection[str], path: str = "") -> dic
     return _table({k: entry if where in known else _tables(entry, known, where) for k, (where, entry) in here.items()})
 
 
+RECORD = schema_of_settings(keys_of(ParameterSettings))["properties"]
+
+
 def _parameter(parameter: Parameter) -> dict[str, Any]:
     low, high = parameter.bounds
     lowest = {"exclusiveMinimum": 0} if low == POSITIVE[0] else {"minimum": low} if math.isfinite(low) else {}
@@ -236,7 +187,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
             {"type": "array", "items": value, "minItems": len(default), "maxItems": len(default)},
             default[0],
         )
-    table = _table({"default": value, "bounds": PAIR, "unit": TEXT, "doc": TEXT})
+    table = _table(dict(RECORD) | {"default": value})
     description = f"{parameter.doc} [{parameter.unit}]" if parameter.unit != "1" else parameter.doc
     known = {"default": parameter.default} if not _missing(parameter.default) else {}
     return {"description": description, "x-unit": parameter.unit, **known, "anyOf": [value, table]}
@@ -273,7 +224,7 @@ def skeleton(name: str, scenario: Scenario, contents: Contents, run: RunSettings
     Raises:
         UserError: if the name is not valid, or the old file does not have its name on a separate line.
     """
-    checks.identifier(name, "the name of the new scenario")
+    FILE["name"].check(name, "the name of the new scenario")
     text = _renamed(name, scenario) if scenario.text else _minimal(name, scenario, contents, run)
     arguments = {key: value for key, value in contents.arguments.items() if value is not None}
     text = _with_comments(text, "config", [_line(key, value) for key, value in arguments.items()])

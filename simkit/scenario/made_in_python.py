@@ -14,10 +14,10 @@ from simkit.core.precision import precision
 from simkit.errors import UserError
 from simkit.scenario import checks
 from simkit.scenario.build import NOTHING, VIEW_ARRAYS, check_record
-from simkit.scenario.catalog import find_scenario, parse_scenario
+from simkit.scenario.catalog import FILE, find_scenario, parse_scenario
 from simkit.scenario.checks import to_toml
 from simkit.scenario.overrides import with_values
-from simkit.scenario.scenario import IN_PYTHON, Scenario, shortest
+from simkit.scenario.scenario import IN_PYTHON, RUN_KEYS, Scenario, shortest
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
@@ -103,8 +103,8 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
             raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation{hint}")
     if "steps" not in given:
         raise UserError("steps is missing; give steps=1000, and every=10 for a frame every tenth step")
-    name = checks.identifier(given.get("name", "simulation"), "name")
-    steps = checks.run_setting("steps", given["steps"], "steps")
+    name = FILE["name"].check(given.get("name", "simulation"), "name")
+    steps = RUN_KEYS["steps"].check(given["steps"], "steps")
     with precision(precision_of(simulation)):
         observed, diagnosed = simulation.programs.found(("record", name), lambda: check_record(simulation, name))
         program = fingerprint(simulation)

@@ -1,177 +1,25 @@
-"""Values set from the command line or from Python: --set, --over, and text files."""
+"""Values set from the command line or from Python: --set and --over."""
 
 import dataclasses
-import json
 import math
 import os
-import re
-import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from simkit.core import paths
 from simkit.core.parameter import Numbers
-from simkit.errors import UserError, argument, closest, nearest, one_line
+from simkit.core.settings.kinds import shape_of
+from simkit.errors import UserError, closest, nearest, one_line
 from simkit.scenario import checks
+from simkit.scenario.catalog import FILE
 from simkit.scenario.checks import parse_value
+from simkit.scenario.files import read_text
 from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS, arguments_of, needed_arguments, takes_any
-from simkit.scenario.scenario import KEYS, TABLES, ParameterSettings, RunSettings, Scenario
-
-MAX_BYTES = 8 * 2**20
-HEADER = "[files]"
-# Characters that TOML does not allow in a multi-line string.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-
-
-def read_text(path: Path | str, where: str, largest: int = MAX_BYTES, purpose: str = "to be kept in a scenario") -> str:
-    """Return the text of a file, with line feeds as line ends.
-
-    Args:
-        path: the file.
-        where: name of the place in errors.
-        largest: largest size in bytes.
-        purpose: of reading, for the error, such as ``"to be kept in a scenario"``.
-
-    Raises:
-        UserError: if it cannot be read, is too large, or is not text.
-    """
-    path = Path(path)
-    label = checks.show(str(path))
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
-            raise UserError(f"{where}: {label} is {what}; name a text file")
-        with path.open("rb") as file:
-            content = file.read(largest + 1)
-    except FileNotFoundError as error:
-        raise UserError(f"{where}: {label} does not exist; check the path") from error
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        reason = getattr(error, "strerror", None) or "its path is malformed"
-        raise UserError(f"{where}: {label} cannot be read: {reason}; check the path and its permissions") from error
-    if len(content) > largest:
-        size = f"over {largest // 2**20} MiB"
-        raise UserError(f"{where}: {label} is {size}, too large {purpose}; give a smaller file")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{where}: {label}: byte {error.start} is not UTF-8 text; give a text file") from error
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if odd := _CONTROL.search(text):
-        raise UserError(f"{where}: {label} holds the control character {odd[0]!r}; give a text file")
-    return text
-
-
-class Files:
-    """The files of one scenario: stored in its text, or in its folder.
-
-    Args:
-        stored: texts by name, from the table ``[files]``; empty if the scenario has none.
-        folder: of the scenario file.
-        file: name of the scenario file in errors.
-    """
-
-    def __init__(self, stored: Mapping[str, Any], folder: Path, file: str) -> None:
-        """Check the stored texts."""
-        self._folder, self._file, self._used = folder, file, set[str]()
-        self._texts = {name: _text(text, f"{file}: files.{checks.show(name)}") for name, text in stored.items()}
-        self._is_complete = bool(stored)
-        self._refuse_too_much()
-
-    def resolve(self, value: Any, where: str) -> Any:
-        """Return a value of ``[config]`` with each table ``{ file = "name" }`` replaced by the text of the file.
-
-        Args:
-            value: as parsed.
-            where: name of the value in errors.
-
-        Raises:
-            UserError: if a file cannot be inlined.
-        """
-        if isinstance(value, list):
-            return [self.resolve(entry, f"{where}[{index}]") for index, entry in enumerate(value)]
-        if not isinstance(value, dict):
-            return value
-        if "file" not in value:
-            return {key: self.resolve(entry, f"{where}.{key}") for key, entry in value.items()}
-        if len(value) > 1:
-            other = next(key for key in value if key != "file")
-            raise UserError(f'{where} has {checks.show(other)} beside file; write {{ file = "name" }} only')
-        name = checks.string(value["file"], f"{where}.file")
-        if name not in self._texts:
-            if self._is_complete:
-                raise UserError(f"{where}.file = {checks.show(name)} is not in [files]; add its text there")
-            self._texts[name] = read_text(self._beside(name, where), f"{where}.file")
-            self._refuse_too_much()
-        self._used.add(name)
-        return self._texts[name]
-
-    def kept_in(self, text: str) -> str:
-        """Return the text of the scenario with the texts of its files appended.
-
-        Args:
-            text: of the scenario file.
-
-        Raises:
-            UserError: if ``[files]`` has a file that ``[config]`` does not name.
-        """
-        if unused := set(self._texts) - self._used:
-            name = checks.show(min(unused))
-            raise UserError(f"{self._file}: files.{name} is not named in [config]; write {{ file = {name} }} there")
-        if self._is_complete or not self._texts:
-            return text
-        tables = [f"{json.dumps(name, ensure_ascii=False)} = {_quoted(kept)}" for name, kept in self._texts.items()]
-        note = "# The files named above, as they were when this scenario was read."
-        return "\n".join([text.rstrip("\n"), "", note, HEADER, *tables, ""])
-
-    def _beside(self, name: str, where: str) -> Path:
-        """Return the path of a file, refusing files outside the folder and hidden ones: a scenario may be untrusted."""
-        path = self._folder / name
-        real, folder = Path(os.path.realpath(path)), os.path.realpath(self._folder)
-        if not real.is_relative_to(folder):
-            raise UserError(
-                f"{where}.file = {checks.show(name)} is outside the folder of the scenario; "
-                f"put the file beside it, or give any file with {argument('KEY', 'Path("...")')}"
-            )
-        if any(part.startswith(".") for part in real.relative_to(folder).parts):
-            raise UserError(
-                f"{where}.file = {checks.show(name)} is hidden or in a hidden folder, where keys and passwords are "
-                "kept; give it another name"
-            )
-        return path
-
-    def _refuse_too_much(self) -> None:
-        if sum(len(text.encode()) for text in self._texts.values()) > MAX_BYTES:
-            raise UserError(f"{self._file}: its files are over 8 MiB together; give smaller ones")
-
-
-def own_part(content: bytes) -> bytes:
-    """Return the content of a scenario file without its table ``[files]``.
-
-    Args:
-        content: of the scenario file.
-    """
-    return content.partition(f"\n{HEADER}\n".encode())[0]
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        checks.refuse(value, where, f"is {checks.kind(value)}; write the file's text in quotes")
-    return value
-
-
-def _quoted(text: str) -> str:
-    """Return a text as a multi-line TOML string, without escapes if TOML allows that."""
-    if "'''" in text or text.endswith("'"):
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"""\n{escaped}"""'
-    return f"'''\n{text}'''"
-
+from simkit.scenario.scenario import RUN_KEYS, ParameterSettings, RunSettings, Scenario, nearest_multiples
 
 # Digits of an index in a list; Python refuses to read a number of thousands.
 MOST_DIGITS = 9
-RUN_KEYS = ("steps", "every", "precision", "seed", "stop")
 
 
 def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
@@ -257,14 +105,14 @@ def with_values(
             # Declared settings are checked against their declaration; others must be like the value in the file.
             is_declared = name in getattr(_factory(scenario), "settings", {})
             config[name] = (
-                checks.plain(value, label) if is_declared else checks.like(value, label, scenario.config[name])
+                checks.plain(value, label) if is_declared else checks.like(scenario.config[name]).check(value, label)
             )
         elif dot and step in config and (key != name or not _is_parameter(scenario, name)):
             config[step] = _inside(config[step], inner, value, label)
         elif dot and key != name and inner:
             config[step] = _begun(scenario, step, inner, value, label)
         elif key != name or (name not in RUN_KEYS and name in _needed(scenario)):
-            config[checks.name(name, label)] = checks.plain(value, label)
+            config[checks.path(name, label)] = checks.plain(value, label)
     original = scenario.original or scenario
     # The configuration determines which parameters exist.
     if config != scenario.config:
@@ -279,7 +127,7 @@ def with_values(
                 raise UserError(f"{label} names {section}.{max(name, other, key=len)} twice; keep one of them")
             seen.add((section, name))
             if section == "run":
-                run[name] = checks.run_setting(name, entry, label)
+                run[name] = RUN_KEYS[name].check(entry, label)
             elif section == "params":
                 checked, old = parameter_value(scenario, name, entry, label), changes.get(name, ParameterSettings())
                 if checked != (scenario.declared[name].default if old.default is None else old.default):
@@ -336,7 +184,7 @@ def _begun(scenario: Scenario, name: str, path: str, value: Any, label: str) -> 
     defaults = arguments_of(factory) if factory else {}
     known = [*defaults, *(needed_arguments(factory) if factory else ())]
     if factory and not takes_any(factory) and name not in known:
-        if name in KEYS + TABLES:
+        if name in FILE:
             raise UserError(f"{label}: {_not_in_config(scenario, name)}")
         shown, argument = one_line(name, 40), closest(name, known)
         hint = f"; did you mean 'config.{argument}.{one_line(path, 40)}'?" if argument else nearest(name, known)
@@ -372,7 +220,7 @@ def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
         if dot and step not in setting:
             raise UserError(f"{label}: there is no '{one_line(step, 40)}'{nearest(step, tuple(setting))}")
         new = _inside(setting[step], rest, value, label) if dot else checks.plain(value, label)
-        return {**setting, checks.name(step, label): new}
+        return {**setting, checks.path(step, label): new}
     if not isinstance(setting, tuple):
         raise UserError(f"{label}: {checks.show(setting)} has no '{one_line(step, 40)}'; end the key before it")
     if not step.isdecimal() or len(step) > MOST_DIGITS or int(step) >= len(setting):
@@ -416,9 +264,9 @@ def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Nu
         raise UserError(f"{where} is not a parameter of {scenario.simulation}{hint}")
     parameter, settings = scenario.declared[name], scenario.parameter_settings.get(name, ParameterSettings())
     bounds = settings.bounds or parameter.bounds
-    array, shape = checks.numbers(value, where), checks.shape(parameter.default)
-    if checks.shape(array) != shape:
-        is_given = settings.default is not None and checks.shape(settings.default) == shape
+    array, shape = checks.numbers(value, where), shape_of(parameter.default)
+    if shape_of(array) != shape:
+        is_given = settings.default is not None and shape_of(settings.default) == shape
         example = settings.default if is_given else parameter.default
         checks.refuse(value, where, f"does not have the default's shape; write it like {checks.show(example)}")
     return checks.inside(array, where, bounds)
@@ -440,7 +288,7 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
     if len(found) > 1:
         raise UserError(f"{label} is ambiguous; write {' or '.join(f'{section}.{key}' for section in found)}")
     if not found:
-        if dot and prefix in KEYS + TABLES:
+        if dot and prefix in FILE:
             raise UserError(f"{label}: {_not_in_config(scenario, prefix)}")
         if inner := [f"'config.{path}'" for path in paths.leaves(scenario.config) if path.endswith(f".{key}")]:
             raise UserError(f"{label} is not a key of {scenario.name}; did you mean {' or '.join(inner[:4])}?")
@@ -469,12 +317,6 @@ def _indivisible(run: RunSettings, changed: str, where: Callable[[str], str]) ->
         f"{where(changed)}: steps = {steps} is not a multiple of every = {every}; "
         f"use {flags['steps']}={f'{below} or {above}' if below else above}, or {flags['every']}={closest}"
     )
-
-
-def nearest_multiples(steps: int, every: int) -> tuple[int, int]:
-    """Return the multiples of ``every`` just below and just above ``steps``."""
-    below = steps - steps % every
-    return below, below + every
 
 
 MAX_COUNT = 100_000
@@ -525,9 +367,7 @@ def parse_over(
         raise UserError(f"{label} is not a parameter of {scenario.name}{paths.hint(name, scenario.parameters)}")
     parameter = scenario.parameters[name]
     if isinstance(parameter.default, tuple):
-        raise UserError(
-            f"{label} is an array of shape {checks.shape(parameter.default)}; only single numbers are swept"
-        )
+        raise UserError(f"{label} is an array of shape {shape_of(parameter.default)}; only single numbers are swept")
     parts = [part.strip() for part in spec.split(":" if ":" in spec else ",")]
     if sampled:
         return name, _ends(parts, label)

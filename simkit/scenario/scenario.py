@@ -1,5 +1,8 @@
 """Scenario: the sections of its file, the call of its factory, and its parameters."""
 
+# Fields of dataclasses are declared by calls.
+# ruff: noqa: RUF009
+
 import dataclasses
 import functools
 import html
@@ -9,14 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
 from simkit.core.expressions.syntax import parse
-from simkit.core.parameter import Numbers, Parameter, count, shown_bounds
+from simkit.core.parameter import POSITIVE, Numbers, Parameter, count, shown_bounds
 from simkit.core.precision import precision
+from simkit.core.settings import Setting, declared, flag, interval, line, named, number, numbers, whole, word
+from simkit.core.settings.kinds import shape_of
+from simkit.core.settings.records import keys_of
 from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, closest, nearest, one_line
 from simkit.scenario import checks
+from simkit.scenario.checks import LONGEST_LABEL, diagnostic, expression, registered
 from simkit.scenario.registry import (
     PARAMETERS,
     REPLACED_ARGUMENTS,
     SIMULATIONS,
+    VIEWS,
     arguments_of,
     needed_arguments,
     takes_any,
@@ -30,9 +38,6 @@ if TYPE_CHECKING:
 
 # In place of a registered name, for a simulation made in Python.
 IN_PYTHON = "python.simulation"
-# Keys and tables at the top of a file.
-KEYS = ("name", "title", "summary", "simulation", "tags", "references")
-TABLES = ("config", "params", "run", "quantities", "objectives", "render", "validation", "files")
 # Functions of expressions by name of the reduction.
 _REDUCTIONS = {
     "final": "final",
@@ -42,23 +47,20 @@ _REDUCTIONS = {
     "minimum": "smallest",
     "sum": "time_sum",
 }
+REDUCTIONS = tuple(_REDUCTIONS)
+PRECISIONS = ("float32", "float64")
+CAMERAS = ("side", "perspective")
+UNCHECKED = Setting("a value", "checked when it is applied", lambda value, where: value)
 
 
 @dataclasses.dataclass(frozen=True)
 class ParameterSettings:
-    """Settings of a parameter in a file; ``None`` where the declaration of the simulation applies.
+    """Settings of a parameter in a file; ``None`` where the declaration of the simulation applies."""
 
-    Attributes:
-        default: the value, or nested tuples of values for an array.
-        bounds: lowest and highest value allowed.
-        unit: physical unit.
-        doc: meaning.
-    """
-
-    default: Numbers | None = None
-    bounds: tuple[float, float] | None = None
-    unit: str | None = None
-    doc: str | None = None
+    default: Numbers | None = declared(numbers("its value, or nested lists of values", None))
+    bounds: tuple[float, float] | None = declared(interval("lowest and highest value allowed", None, is_open=True))
+    unit: str | None = declared(line("physical unit", None, LONGEST_LABEL))
+    doc: str | None = declared(line("its meaning", None))
 
     def applied_to(self, parameter: Parameter) -> Parameter:
         """Return a declared parameter with these settings applied.
@@ -78,45 +80,35 @@ class ParameterSettings:
 
 @dataclasses.dataclass(frozen=True)
 class RunSettings:
-    """Length, precision and seed of a run.
+    """Length, precision and seed of a run."""
 
-    Attributes:
-        steps: number of steps, a multiple of ``every``.
-        every: steps between two stored frames.
-        precision: ``"float32"`` or ``"float64"``.
-        seed: seed of the random key.
-        stop: condition that ends the run, an expression; empty for none.
-    """
+    steps: int = declared(whole("number of steps, a multiple of every", low=1), example=1000)
+    every: int = declared(whole("steps between two stored frames", low=1), example=10)
+    precision: str = declared(word("precision of all arrays", PRECISIONS, "float32"))
+    seed: int = declared(whole("seed of the random key", 0, high=checks.MAX_SEED))
+    stop: str = declared(expression("condition that ends the run; empty for none", "", is_condition=True))
 
-    steps: int
-    every: int
-    precision: str
-    seed: int
-    stop: str = ""
+
+RUN_KEYS = keys_of(RunSettings)
+
+
+def nearest_multiples(steps: int, every: int) -> tuple[int, int]:
+    """Return the multiples of ``every`` just below and just above ``steps``."""
+    below = steps - steps % every
+    return below, below + every
 
 
 @dataclasses.dataclass(frozen=True)
 class ObjectiveSettings:
-    """A scalar of a run that is differentiated and optimized.
+    """A scalar of a run that is differentiated and optimized."""
 
-    Attributes:
-        name: of the objective.
-        doc: meaning.
-        quantity: name of the diagnostic; empty with an expression.
-        reduce: reduction of the history of the diagnostic to one number: final, mean, root_mean_square, maximum,
-            minimum or sum.
-        square: whether the quantity is squared, which turns a root into a minimum.
-        goal: minimize or maximize.
-        expression: of observed arrays and diagnostics, in place of quantity, reduce and square; empty for none.
-    """
-
-    name: str
-    doc: str
-    quantity: str
-    reduce: str
-    square: bool
-    goal: str
-    expression: str = ""
+    name: str = ""
+    doc: str = declared(line("its meaning", ""))
+    quantity: str = declared(diagnostic("name of the diagnostic; by default that of the objective", ""))
+    reduce: str = declared(word("reduction of the history of the diagnostic to one number", REDUCTIONS, "final"))
+    square: bool = declared(flag("whether the quantity is squared, which turns a root into a minimum"))
+    goal: str = declared(word("what optimize does", ("minimize", "maximize"), "minimize"))
+    expression: str = declared(expression("of observed arrays and diagnostics, in place of quantity", ""))
 
     @property
     def as_expression(self) -> str:
@@ -133,80 +125,50 @@ class ObjectiveSettings:
 
 @dataclasses.dataclass(frozen=True)
 class QuantitySettings:
-    """A quantity that a scenario adds to those of its simulation.
+    """A quantity that a scenario adds to those of its simulation."""
 
-    Attributes:
-        name: of the quantity.
-        expression: of parameters, quantities and coordinates.
-        unit: physical unit.
-        doc: meaning.
-    """
-
-    name: str
-    expression: str
-    unit: str
-    doc: str
+    expression: str = declared(expression("of parameters, quantities and coordinates"), example="0")
+    doc: str = declared(line("its meaning"), example="-")
+    unit: str = declared(line("physical unit", "1", LONGEST_LABEL))
 
 
 @dataclasses.dataclass(frozen=True)
 class RenderSettings:
-    """Settings for drawing the stored frames.
+    """Settings for drawing the stored frames."""
 
-    Attributes:
-        view: field, particles, bodies or chart.
-        quantity: the observed array shown as color; for a chart, the diagnostic drawn over time.
-        label: text of the color bar.
-        unit: unit of the quantity; ``"1"`` for a pure number.
-        colormap: name of a color map; ``None`` lets the renderer choose.
-        limits: lowest and highest color value; ``None`` takes them from the data.
-        frames_per_second: speed of the animation.
-        camera: of the view of bodies, side or perspective; ``None`` chooses by the motion of the bodies.
-        azimuth: of the direction from the bodies to the perspective camera, in degrees from x towards y; ``None``
-            chooses.
-        elevation: of that direction above the horizon in degrees; ``None`` chooses.
-        turn: rotation of the perspective camera around the bodies during the animation, in degrees.
-        window: lowest and highest coordinate of the drawn part of a field, by axis; the whole axis if it has no entry.
-    """
+    view: str = declared(registered("how frames are drawn", VIEWS), example="chart")
+    quantity: str = declared(line("observed array shown as color; of a chart, the diagnostic", longest=LONGEST_LABEL))
+    label: str = declared(line("text of the color bar; by default the name of the quantity", "", LONGEST_LABEL))
+    unit: str = declared(line("unit of the quantity", "1", LONGEST_LABEL))
+    colormap: str | None = declared(line("name of a color map; by default the renderer chooses", None, LONGEST_LABEL))
+    limits: tuple[float, float] | None = declared(interval("lowest and highest color; by default of the data", None))
+    frames_per_second: float = declared(number("speed of the animation", 20.0, POSITIVE))
+    camera: str | None = declared(word("camera; by default chosen by the motion of the bodies", CAMERAS, None))
+    azimuth: float | None = declared(number("direction to the camera, degrees from x to y", None, (-360.0, 360.0)))
+    elevation: float | None = declared(number("direction above the horizon, degrees", None, (-89.0, 89.0)))
+    turn: float = declared(number("rotation of the camera during the animation, degrees", 0.0, (-3600.0, 3600.0)))
+    window: dict[str, tuple[float, float]] = declared(
+        named("lowest and highest coordinate of the drawn part of a field", interval("coordinates"), "[xy]")
+    )
 
-    view: str
-    quantity: str
-    label: str
-    unit: str
-    colormap: str | None
-    limits: tuple[float, float] | None
-    frames_per_second: float
-    camera: str | None = None
-    azimuth: float | None = None
-    elevation: float | None = None
-    turn: float = 0.0
-    window: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    def __post_init__(self) -> None:
+        """Label the color bar with the name of the quantity by default."""
+        object.__setattr__(self, "label", self.label or (self.quantity or "").replace("_", " "))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Validation:
-    """A published or analytic number that the scenario reproduces.
+    """A published or analytic number that the scenario reproduces."""
 
-    Attributes:
-        quantity: the compared diagnostic (for a derivative: the quantity of the objective, empty for an expression).
-        expected: the published or analytic value.
-        tolerance: relative to ``|expected|``; absolute if ``expected`` is zero.
-        source: of the value.
-        overrides: values of parameters and settings for this comparison, as for ``--set``.
-        derivative: the parameter with respect to which ``objective`` is differentiated; ``None`` compares the quantity.
-        objective: the objective whose derivative is compared.
-        reduce: reduction of the history of the diagnostic to one number, as for an objective.
-        expression: of observed arrays and diagnostics, compared in place of the quantity; empty for none.
-    """
-
-    quantity: str
-    expected: float
-    tolerance: float
-    source: str
-    overrides: dict[str, Any]
-    derivative: str | None
-    objective: str | None
-    reduce: str = "final"
-    expression: str = ""
+    quantity: str = declared(diagnostic("the compared diagnostic; of a derivative that of the objective", ""))
+    expected: float = declared(number("the published or analytic value"), example=1.0)
+    tolerance: float = declared(number("relative to |expected|; absolute if that is 0", bounds=POSITIVE), example=1.0)
+    source: str = declared(line("where the value is from"), example="-")
+    overrides: dict[str, Any] = declared(named("values for this comparison, as for --set", UNCHECKED, ".+"), key="set")
+    derivative: str | None = declared(line("parameter by which objective is differentiated", None, LONGEST_LABEL))
+    objective: str | None = declared(line("objective whose derivative is compared", None))
+    reduce: str = declared(word("reduction of the history of the diagnostic to one number", REDUCTIONS, "final"))
+    expression: str = declared(expression("compared in place of the quantity", ""))
 
     @property
     def words(self) -> str:
@@ -532,7 +494,7 @@ def _changed(scenario: ScenarioFile, name: str, declared: Parameter, settings: P
             f"{shown_bounds(declared.bounds)}; choose them within"
         )
     parameter = settings.applied_to(declared)
-    shape, expected = checks.shape(parameter.default), checks.shape(declared.default)
+    shape, expected = shape_of(parameter.default), shape_of(declared.default)
     if shape != expected:
         raise UserError(f"{where}.default has shape {shape}; {scenario.simulation} expects {expected}")
     if settings.default is not None or settings.bounds:

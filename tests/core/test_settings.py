@@ -49,7 +49,7 @@ def test_a_number_may_be_arithmetic():
     [
         ({}, "axes.x.cells is missing; give an integer: number of cells"),
         ({"cells": 1}, "axes.x.cells = 1 is not an integer of at least 2; write one"),
-        ({"cells": True}, "axes.x.cells = True is not an integer of at least 2; write one"),
+        ({"cells": True}, "axes.x.cells = true is not an integer of at least 2; write one"),
         ({"cells": 4, "length": 0}, "axes.x.length = 0 is not positive; choose a value above 0"),
         ({"cells": 4, "length": "1 - 3"}, "axes.x.length = -2 is not positive; choose a value above 0"),
         ({"cells": 4, "length": "2*h"}, "axes.x.length: column 3 of '2*>>>h': 'h' is not known here"),
@@ -66,9 +66,9 @@ def test_a_number_may_be_arithmetic():
         ),
         ({"cells": 4, "bodies": {"a b": {}}}, "axes.x.bodies: 'a b' is not a name"),
         ({"cells": 4, "bodies": {"a": {}}}, "axes.x.bodies.a.radius is missing; give a number or an expression"),
-        ({"cells": 4, "marks": {"at": 1}}, "axes.x.marks = {'at': 1} is no list; write several in brackets"),
+        ({"cells": 4, "marks": {"at": 1}}, "axes.x.marks = {...} is no list; write several in brackets"),
         ({"cells": 4, "marks": [{"at": 1}, {}]}, "axes.x.marks[1].at is missing"),
-        ({"cells": 4, "start": {"x": 1}}, "axes.x.start = {'x': 1} is of another kind; write a number"),
+        ({"cells": 4, "start": {"x": 1}}, "axes.x.start = {...} is of another kind; write a number"),
         ({"cells": 4, "start": "1 +"}, "axes.x.start: column "),
     ],
 )
