@@ -194,8 +194,8 @@ def hessian_differences(
 
 
 def _chosen(params: Params, wrt: str | Sequence[str]) -> Arrays:
-    known = paths.leaves(params)
-    return {name: known[name] for name in differentiable(wrt, known)}
+    leaves = paths.leaves(params)
+    return {name: leaves[name] for name in differentiable(wrt, leaves)}
 
 
 def _like(vector: Arrays, chosen: Arrays) -> Arrays:

@@ -149,16 +149,16 @@ class Simulation:
                 "CONVERGED, or leave equilibrium out"
             )
         object.__setattr__(self, "params", as_arrays(params := self.params))
-        given = paths.leaves(params, is_leaf=_is_array)
+        entries = paths.leaves(params, is_leaf=_is_array)
         declared = {
             path: dataclasses.replace(value, default=default)
-            for name, value in given.items()
+            for name, value in entries.items()
             if isinstance(value, Parameter)
             for path, default in paths.leaves(value.default, name, _is_array).items()
         }
         # `dataclasses.replace` with other params passes on declarations of parameters that no longer exist.
-        known = paths.leaves(self.params)
-        kept = {path: parameter for path, parameter in self.parameters.items() if path in known}
+        leaves = paths.leaves(self.params)
+        kept = {path: parameter for path, parameter in self.parameters.items() if path in leaves}
         object.__setattr__(self, "parameters", kept | declared)
         for name in ("init", "step", "observe", "diagnose", "status", "step_members"):
             object.__setattr__(self, name, traced_once(getattr(self, name)))
@@ -206,13 +206,13 @@ class Simulation:
         Raises:
             UserError: if a name is unknown, or a value is not made of real numbers of that shape.
         """
-        known = paths.leaves(self.params)
+        leaves = paths.leaves(self.params)
         if values is not None and not isinstance(values, Mapping):
-            values = paths.leaves(values, is_leaf=lambda path, _: path in known)
+            values = paths.leaves(values, is_leaf=lambda path, _: path in leaves)
             if "" in values:
                 raise UserError('with_params takes values by name: gravity=9.8, or {"closure.0.weight": array}')
-        found = paths.given(dict(values or {}) | named, known)
-        arrays = {name: _like(name, value, known[name]) for name, value in found.items()}
+        replacements = paths.given(dict(values or {}) | named, leaves)
+        arrays = {name: _like(name, value, leaves[name]) for name, value in replacements.items()}
         return self.at(paths.replaced(self.params, arrays))
 
     def with_buffers_of(self, state: State) -> "Simulation":
@@ -256,10 +256,10 @@ class Simulation:
         state = jax.eval_shape(self.init, self.params, key)
         scalars, arrays = {}, {}
         for name, function in functions.items():
-            found = jax.eval_shape(function, state, self.params)
-            if not isinstance(found, jax.ShapeDtypeStruct):
-                raise UserError(f"quantity '{name}' gives {type(found).__name__}; return one array of numbers")
-            (arrays if found.shape else scalars)[name] = function
+            result = jax.eval_shape(function, state, self.params)
+            if not isinstance(result, jax.ShapeDtypeStruct):
+                raise UserError(f"quantity '{name}' gives {type(result).__name__}; return one array of numbers")
+            (arrays if result.shape else scalars)[name] = function
 
         def joined(own: Callable[[State, Params], Arrays], added: Mapping[str, Callable]) -> Callable:
             def quantities(state: State, params: Params) -> Arrays:

@@ -181,10 +181,10 @@ def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
     Raises:
         UserError: if its ``status`` does not return an integer (when called).
     """
-    own = simulation.status or converged_when(lambda state, params: jnp.bool_(False))
+    inner = simulation.status or converged_when(lambda state, params: jnp.bool_(False))
 
     def status(state: State, params: Params) -> jax.Array:
-        code = own(state, params)
+        code = inner(state, params)
         kind = jnp.result_type(code) if hasattr(code, "dtype") or isinstance(code, int | float) else type(code).__name__
         if isinstance(kind, str) or not jnp.issubdtype(kind, jnp.integer):
             raise UserError(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.core.paths import below
-from simkit.core.settings import Rule, Setting, Settings, excludes, line, named, needs, read, record, several
+from simkit.core.settings import Rule, Setting, Settings, excludes, line, named, needs, read, record, several, text
 from simkit.core.settings.records import keys_of
 from simkit.errors import Mistakes, Remedy, UserError, closest, likeliest, nearest
 from simkit.scenario import checks
@@ -28,8 +28,6 @@ from simkit.scenario.files import MAX_BYTES as MOST_INLINED
 from simkit.scenario.files import Files, own_part, read_text
 from simkit.scenario.registry import SIMULATIONS, VIEWS
 from simkit.scenario.scenario import (
-    CAMERAS,
-    REDUCTIONS,
     UNCHECKED,
     ObjectiveSettings,
     ParameterSettings,
@@ -42,17 +40,6 @@ from simkit.scenario.scenario import (
     nearest_multiples,
 )
 
-__all__ = [
-    "CAMERAS",
-    "REDUCTIONS",
-    "ObjectiveSettings",
-    "RenderSettings",
-    "RunSettings",
-    "Scenario",
-    "Validation",
-    "parse_scenario",
-    "read_scenario",
-]
 MAX_BYTES = 2**20
 PARAMETER_KEYS, RENDER_KEYS = tuple(keys_of(ParameterSettings)), tuple(keys_of(RenderSettings))
 
@@ -91,7 +78,7 @@ def parameters(doc: str) -> Setting:
         doc: its meaning.
     """
     rules = (Rule(("default", "bounds"), _default_in_bounds),)
-    one = record("a parameter", ParameterSettings, rules, "default")
+    parameter = record("a parameter", ParameterSettings, rules, "default")
     branch = named("parameters", UNCHECKED, rf"{STEP}(?:\.{STEP})*")
 
     def check(value: Any, where: str) -> dict[str, ParameterSettings]:
@@ -102,7 +89,7 @@ def parameters(doc: str) -> Setting:
                 inner = mistakes.result(path, partial(check, entry, path), dict)
                 settings |= {below(name, each): setting for each, setting in inner.items()}
             else:
-                settings[name] = mistakes.result(path, partial(one.check, entry, path), ParameterSettings)
+                settings[name] = mistakes.result(path, partial(parameter.check, entry, path), ParameterSettings)
         mistakes.raise_if_any(settings)
         return settings
 
@@ -166,7 +153,7 @@ FILE = {
     "objectives": named("scalars to be differentiated and optimized", OBJECTIVE, PATH),
     "render": RENDER,
     "validation": several(VALIDATION, "numbers that the scenario reproduces, written [[validation]]", default=()),
-    "files": named("texts of files that values name", Setting("text", "", checks.text_of), ".+"),
+    "files": named("texts of files that values name", text("a text"), ".+"),
 }
 
 
@@ -213,13 +200,13 @@ def parse_scenario(text: str, source: Path | str, mistakes: Mistakes | None = No
     made = wrong.result("", lambda: _scenario(entries, source, text), lambda: None)
     with wrong.kept("files"):
         kept = files.kept_in(text)
-    found = [error.within("", f"{file}: ") for error in wrong.found]
+    errors = [error.within("", f"{file}: ") for error in wrong.found]
     if mistakes is not None:
-        mistakes.found += found
+        mistakes.found += errors
         if made is None:
             mistakes.raise_if_any()
-    elif found:
-        wrong.found = found
+    elif errors:
+        wrong.found = errors
         wrong.raise_if_any()
     return dataclasses.replace(made, text=kept)
 
@@ -378,10 +365,10 @@ def path_of(name_or_path: str | Path) -> tuple[Path, bool]:
     if isinstance(name_or_path, Path) or text.endswith(".toml") or any(mark in text for mark in separators):
         return Path(name_or_path), False
     files = _files()
-    found = [path for path in files if path.stem == text]
-    if len(found) > 1:
-        raise UserError(_twice(text, *found[:2]))
-    if not found:
+    matches = [path for path in files if path.stem == text]
+    if len(matches) > 1:
+        raise UserError(_twice(text, *matches[:2]))
+    if not matches:
         _refuse_simulation(text)
         alike = likeliest(text, [path.stem for path in files])
         if Path(f"{text}.toml").is_file():
@@ -392,7 +379,7 @@ def path_of(name_or_path: str | Path) -> tuple[Path, bool]:
             allowed=[path.stem for path in files],
             remedy=Remedy("replace", alike[0]) if alike else None,
         )
-    return found[0], True
+    return matches[0], True
 
 
 def _refuse_simulation(text: str) -> None:

@@ -49,17 +49,18 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
         UserError: if it is not TOML, or nested too deeply.
     """
     # tomllib's memory grows with the square of the number of parts of one dotted key.
-    if _LONG_KEY.search(_STRING_OR_COMMENT.sub("s", text)):
-        raise UserError(f"{where}: not usable TOML: a key has more than {MAX_KEY_DEPTH} dotted parts; shorten it")
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{where}: not valid TOML: {one_line(error)}; correct that line") from error
-    except RecursionError as error:
-        raise UserError(f"{where}: not usable TOML: lists or tables are nested too deeply; flatten them") from error
-    except ValueError as error:
-        # An integer of thousands of digits is refused by Python itself, without a position.
-        raise UserError(f"{where}: not usable TOML: {one_line(error, 60)}; numbers must fit in 64 bits") from error
+    problem = f"a key has more than {MAX_KEY_DEPTH} dotted parts; shorten it"
+    if not _LONG_KEY.search(_STRING_OR_COMMENT.sub("s", text)):
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            problem = f"{one_line(error)}; correct that line"
+        except RecursionError:
+            problem = "lists or tables are nested too deeply; flatten them"
+        except ValueError as error:
+            # An integer of thousands of digits is refused by Python itself, without a position.
+            problem = f"{one_line(error, 60)}; numbers must fit in 64 bits"
+    raise UserError(f"{where}: not valid TOML: {problem}")
 
 
 def parse_value(text: str, where: str) -> Any:
@@ -138,6 +139,8 @@ DOTTED = r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+"
 IDENTIFIED = "a name; use up to 64 lowercase letters, digits and _, starting with a letter"
 LONGEST_LABEL = 100
 MAX_SEED = 2**32 - 1
+# Expression in place of a wrong one while further mistakes are looked for.
+IN_PLACE = "0*0"
 _REQUIRED: Any = object()
 
 
@@ -151,8 +154,7 @@ def expression(doc: str, default: Any = _REQUIRED, *, is_condition: bool = False
             if value != default:
                 parse(value, where, is_condition=is_condition)
         except UserError as error:
-            # In place of a wrong one without a default name of a diagnostic, of which there may be none.
-            error.partial = None if is_condition else "0"
+            error.partial = None if is_condition else IN_PLACE
             raise
         return value
 
@@ -237,19 +239,17 @@ def inside(value: Numbers, where: str, bounds: tuple[float, float]) -> Numbers:
 
 def plain(value: Any, where: str, depth: int = 0) -> Any:
     """Return a factory argument: boolean, integer, finite float, string, or lists (as tuples) and tables of them."""
-    if isinstance(value, list | tuple | dict) and depth == MAX_DEPTH:
-        refuse(value, where, f"is nested over {MAX_DEPTH} deep; flatten it")
+    is_deep = isinstance(value, list | tuple | dict) and depth == MAX_DEPTH
+    if is_deep or not isinstance(value, list | tuple | dict | bool | str | int | float):
+        problem = f"is nested over {MAX_DEPTH} deep; flatten it" if is_deep else f"is {kind(value)}; write a number, a"
+        refuse(value, where, problem if is_deep else f"{problem} string, true, false, or a list or table of them")
     if isinstance(value, dict):
         return {path(key, f"{where}.{key}"): plain(entry, f"{where}.{key}", depth + 1) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return tuple(plain(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(value))
     if isinstance(value, bool | str):
         return value
-    if isinstance(value, int):
-        return integer(value, where)
-    if isinstance(value, float):
-        return number(value, where)
-    refuse(value, where, f"is {kind(value)}; write a number, a string, true, false, or a list or table of them")
+    return integer(value, where) if isinstance(value, int) else number(value, where)
 
 
 def like(template: Any) -> Setting:
@@ -263,14 +263,7 @@ def like(template: Any) -> Setting:
     if isinstance(template, tuple) and template:
         is_uniform = len({type(entry) for entry in template}) == 1
         return several(like(template[0]) if is_uniform else anything(""), "", (len(template),))
-    return Setting("text", "", text_of) if isinstance(template, str) else anything("")
-
-
-def text_of(value: Any, where: str) -> str:
-    """Return ``value`` if it is text."""
-    if not isinstance(value, str):
-        refuse(value, where, "is no text; write it in quotes")
-    return value
+    return settings.text("") if isinstance(template, str) else anything("")
 
 
 def kind(value: Any) -> str:

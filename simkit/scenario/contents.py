@@ -106,8 +106,8 @@ def _contents(scenario: Scenario, simulation: Simulation) -> Contents:
         for name, array in arrays.items():
             axes = simulation.dimensions.get(name, ()) if kind == "observed" else ()
             axes = axes if len(axes) == array.ndim else [f"axis {axis}" for axis in range(array.ndim)]
-            known = simulation.quantities.get(name)
-            unit, doc = (known.unit, known.doc) if known else ("", "")
+            quantity = simulation.quantities.get(name)
+            unit, doc = (quantity.unit, quantity.doc) if quantity else ("", "")
             quantities.append(Content(name, kind, dict(zip(axes, array.shape, strict=True)), unit, doc))
     factory = None if scenario.made else SIMULATIONS.resolve(scenario.simulation)
     arguments = dict.fromkeys(needed_arguments(factory)) | arguments_of(factory) if factory else {}
@@ -132,14 +132,14 @@ def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
     """
     declared = scenario.declared if contents else {}
     parameters = {name: _parameter(parameter) for name, parameter in declared.items()}
-    known = _tables(paths.nested(parameters), set(declared))
+    parameters_schema = _tables(paths.nested(parameters), set(declared))
     # Parameters depend on the configuration, and a file may declare its own.
     is_closed = scenario.text and not takes_parameters(SIMULATIONS.resolve(scenario.simulation))
     schema = schema_of_settings(FILE)
     schema["properties"] |= {
         "simulation": {"const": scenario.simulation},
         "config": _configuration(scenario),
-        "params": known | ({} if is_closed else {"additionalProperties": True}),
+        "params": parameters_schema | ({} if is_closed else {"additionalProperties": True}),
     }
     if parameters:
         schema["properties"]["validation"]["items"]["properties"]["derivative"] = {"enum": list(parameters)}
@@ -189,8 +189,8 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         )
     table = _table(dict(RECORD) | {"default": value})
     description = f"{parameter.doc} [{parameter.unit}]" if parameter.unit != "1" else parameter.doc
-    known = {"default": parameter.default} if not _missing(parameter.default) else {}
-    return {"description": description, "x-unit": parameter.unit, **known, "anyOf": [value, table]}
+    default_schema = {"default": parameter.default} if not _missing(parameter.default) else {}
+    return {"description": description, "x-unit": parameter.unit, **default_schema, "anyOf": [value, table]}
 
 
 def _missing(value: Any) -> bool:
@@ -201,11 +201,11 @@ def _configuration(scenario: Scenario) -> dict[str, Any]:
     """Return the schema of the arguments of the factory, by name and default; the factory checks their values."""
     factory = SIMULATIONS.resolve(scenario.simulation)
     needed = needed_arguments(factory)
-    known: dict[str, Any] = {name: {} for name in needed}
-    known |= {name: {} if value is None else {"default": value} for name, value in arguments_of(factory).items()}
+    arguments: dict[str, Any] = {name: {} for name in needed}
+    arguments |= {name: {} if value is None else {"default": value} for name, value in arguments_of(factory).items()}
     declared = schema_of_settings(getattr(factory, "settings", {}))["properties"]
-    known = {name: declared.get(name, {}) | schema for name, schema in known.items()}
-    return _table(known, tuple(needed)) | {"additionalProperties": takes_any(factory)}
+    arguments = {name: declared.get(name, {}) | schema for name, schema in arguments.items()}
+    return _table(arguments, tuple(needed)) | {"additionalProperties": takes_any(factory)}
 
 
 _NAME = re.compile(r'^name\s*=\s*"[^"\n]*"', re.MULTILINE)

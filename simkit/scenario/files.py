@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.core.paths import below
+from simkit.core.settings import text
 from simkit.errors import UserError, argument
 from simkit.scenario import checks
 
@@ -31,30 +32,32 @@ def read_text(path: Path | str, where: str, largest: int = MAX_BYTES, purpose: s
         UserError: if it cannot be read, is too large, or is not text.
     """
     path = Path(path)
-    label = checks.show(str(path) if len(str(path)) < 60 else path.name)
+    content, decoded = b"", ""
     try:
         mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
-            raise UserError(f"{where}: {label} is {what}; name a text file")
-        with path.open("rb") as file:
-            content = file.read(largest + 1)
-    except FileNotFoundError as error:
-        raise UserError(f"{where}: {label} does not exist; check the path") from error
+        problem = (
+            "is a directory; name a text file" if stat.S_ISDIR(mode) else "is not a regular file; name a text file"
+        )
+        if stat.S_ISREG(mode):
+            problem = ""
+            with path.open("rb") as file:
+                content = file.read(largest + 1)
+            decoded = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except FileNotFoundError:
+        problem = "does not exist; check the path"
+    except UnicodeDecodeError as error:
+        problem = f"has byte {error.start}, which is not UTF-8 text; give a text file"
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = getattr(error, "strerror", None) or "its path is malformed"
-        raise UserError(f"{where}: {label} cannot be read: {reason}; check the path and its permissions") from error
+        problem = f"cannot be read: {reason}; check the path and its permissions"
     if len(content) > largest:
-        size = f"over {largest // 2**20} MiB"
-        raise UserError(f"{where}: {label} is {size}, too large {purpose}; give a smaller file")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{where}: {label}: byte {error.start} is not UTF-8 text; give a text file") from error
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if odd := _CONTROL.search(text):
-        raise UserError(f"{where}: {label} holds the control character {odd[0]!r}; give a text file")
-    return text
+        problem = f"is over {largest // 2**20} MiB, too large {purpose}; give a smaller file"
+    elif odd := _CONTROL.search(decoded):
+        problem = f"holds the control character {odd[0]!r}; give a text file"
+    if problem:
+        label = checks.show(str(path) if len(str(path)) < 60 else path.name)
+        raise UserError(f"{where}: {label} {problem}")
+    return decoded
 
 
 class Files:
@@ -90,20 +93,18 @@ class Files:
         if len(value) > 1:
             other = next(key for key in value if key != "file")
             raise UserError(f'{where} has {checks.show(other)} beside file; write {{ file = "name" }} only')
-        name = checks.text_of(value["file"], f"{where}.file")
+        name = text("").check(value["file"], f"{where}.file")
         if name not in self._texts:
-            if self._is_complete:
-                raise UserError(f"{where}.file = {checks.show(name)} is not in [files]; add its text there")
             self._texts[name] = read_text(self._beside(name, where), f"{where}.file")
             self._refuse_too_much()
         self._used.add(name)
         return self._texts[name]
 
-    def kept_in(self, text: str) -> str:
+    def kept_in(self, scenario: str) -> str:
         """Return the text of the scenario with the texts of its files appended.
 
         Args:
-            text: of the scenario file.
+            scenario: text of the scenario file.
 
         Raises:
             UserError: if ``[files]`` has a file that ``[config]`` does not name.
@@ -112,25 +113,23 @@ class Files:
             name = checks.show(min(unused))
             raise UserError(f"files.{name} is not named in [config]; write {{ file = {name} }} there")
         if self._is_complete or not self._texts:
-            return text
+            return scenario
         tables = [f"{json.dumps(name, ensure_ascii=False)} = {_quoted(kept)}" for name, kept in self._texts.items()]
         note = "# The files named above, as they were when this scenario was read."
-        return "\n".join([text.rstrip("\n"), "", note, HEADER, *tables, ""])
+        return "\n".join([scenario.rstrip("\n"), "", note, HEADER, *tables, ""])
 
     def _beside(self, name: str, where: str) -> Path:
         """Return the path of a file, refusing files outside the folder and hidden ones: a scenario may be untrusted."""
         path = self._folder / name
         real, folder = Path(os.path.realpath(path)), os.path.realpath(self._folder)
-        if not real.is_relative_to(folder):
-            raise UserError(
-                f"{where}.file = {checks.show(name)} is outside the folder of the scenario; "
-                f"put the file beside it, or give any file with {argument('KEY', 'Path("...")')}"
-            )
-        if any(part.startswith(".") for part in real.relative_to(folder).parts):
-            raise UserError(
-                f"{where}.file = {checks.show(name)} is hidden or in a hidden folder, where keys and passwords are "
-                "kept; give it another name"
-            )
+        remedy = f"put the file beside it, or give any file with {argument('KEY', 'Path("...")')}"
+        problem = "" if real.is_relative_to(folder) else f"outside the folder of the scenario; {remedy}"
+        if not problem and any(part.startswith(".") for part in real.relative_to(folder).parts):
+            problem = "hidden or in a hidden folder, where keys and passwords are kept; give it another name"
+        if self._is_complete:
+            problem = "not in [files]; add its text there"
+        if problem:
+            raise UserError(f"{where}.file = {checks.show(name)} is {problem}")
         return path
 
     def _refuse_too_much(self) -> None:

@@ -105,7 +105,10 @@ MISTAKES = {
     "large seed": (["sweep", "channel_flow", "--seeds", "2", "--seed", "4294967295"], ["smaller seed"]),
     "negative seed": (["run", "channel_flow", "--seed", "-1"], ["simkit: --seed = -1", "[0, 4294967295]"]),
     "unknown precision": (["run", "channel_flow", "--precision", "float16"], ["simkit: --precision", "float32"]),
-    "a list without its end": (["sweep", "channel_flow", "--over", "config.cells=[16,24"], ["without its other end"]),
+    "a list without its end": (
+        ["sweep", "channel_flow", "--over", "config.cells=[16,24"],
+        ["config.cells=[16,24 is not a value"],
+    ),
     "seed in words": (["run", "channel_flow", "--seed", "one"], ["--seed", "one"]),
     "twice the same": (["run", "channel_flow", "--seed", "1", "--set", "run.seed=2"], ["seed", "twice"]),
     "here": (["run", "channel_flow", "--output", "."], ["the folder you are in", "--output"]),

@@ -325,7 +325,7 @@ MISTAKES = {
     "lists nested without end": (
         "seed = 3",
         f"seed = {'[' * 50_000}",
-        "toy.toml: not usable TOML: lists or tables are nested too deeply; flatten them",
+        "toy.toml: not valid TOML: lists or tables are nested too deeply; flatten them",
     ),
     "tables nested without end": (
         "seed = 3",

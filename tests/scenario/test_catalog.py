@@ -56,7 +56,7 @@ def test_broken_files_are_listed_beside_the_others_with_their_messages(folder):
     messages = {problem.path.stem: problem.message for problem in problems}
     assert set(messages) == {"broken", "binary", "renamed", "fast", "dangling"}
     assert "broken.toml: not valid TOML" in messages["broken"]
-    assert "binary.toml': byte 0 is not UTF-8 text" in messages["binary"]
+    assert "binary.toml' has byte 0, which is not UTF-8 text" in messages["binary"]
     assert "renamed.toml: name = 'other' is not the file's name; rename one of them" in messages["renamed"]
     assert "scenario 'fast' exists twice: 'decay/fast.toml' and 'waves/fast.toml'" in messages["fast"]
     assert "does not exist" in messages["dangling"]

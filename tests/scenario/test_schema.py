@@ -11,8 +11,8 @@ import pytest
 from simkit.core import objective as reductions
 from simkit.errors import UserError
 from simkit.scenario.build import check_validations
-from simkit.scenario.catalog import REDUCTIONS, parse_scenario, read_scenario
-from simkit.scenario.scenario import ParameterSettings
+from simkit.scenario.catalog import parse_scenario, read_scenario
+from simkit.scenario.scenario import REDUCTIONS, ParameterSettings
 from tests.scenario.examples import GOOD
 from tests.scenario.mistakes import MISTAKES, MISTAKES_OF_VALIDATIONS
 from tests.tables import every
@@ -180,8 +180,8 @@ def test_a_refused_number_of_steps_is_one_mistake():
         (lambda path: None, "does not exist; check the path"),
         (lambda path: path.mkdir(), "is a directory; name a text file"),
         (lambda path: os.mkfifo(path), "is not a regular file; name a text file"),
-        (lambda path: path.write_bytes(GOOD.encode("utf-16")), "is not UTF-8 text; give a text file"),
-        (lambda path: path.write_bytes(b'name = "\xff"'), "'toy.toml': byte 8 is not UTF-8 text"),
+        (lambda path: path.write_bytes(GOOD.encode("utf-16")), "has byte 0, which is not UTF-8 text; give a text file"),
+        (lambda path: path.write_bytes(b'name = "\xff"'), "'toy.toml' has byte 8, which is not UTF-8 text"),
         (lambda path: path.write_bytes(b"[" * (2**20 + 1)), "toy.toml: the file is over 1 MiB"),
         (lambda path: path.write_bytes(b""), "toy.toml: name is missing; give text on one line: name of the scenario"),
         (lambda path: path.symlink_to(path), "cannot be read"),
