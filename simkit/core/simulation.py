@@ -34,7 +34,8 @@ def check_bounds(declared: Mapping[str, Parameter], params: Mapping[str, Any]) -
         values = np.ravel(jax.device_get(params[name]))
         wrong = values[~((values >= low) & (values <= high))]
         if wrong.size:
-            raise UserError(f"{name} = {wrong[0]:g} {out_of_bounds(parameter.bounds, wrong[0])}")
+            problem = out_of_bounds(parameter.bounds, wrong[0])
+            raise UserError(f"{name} = {wrong[0]:g} {problem}", key=name, allowed=parameter.bounds)
 
 
 # Names of coordinates and columns that data sets of runs and sweeps add, which no quantity may have.

@@ -296,9 +296,7 @@ def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
     try:
         simulation.check_values(simulation.params, jax.random.key(scenario.run.seed))
     except UserError as error:
-        # A message that begins with a key, or with one of several by name, is about the configuration.
-        word = re.split(r"\W", str(error), maxsplit=1)[0]
-        table = "params" if scenario.config.keys().isdisjoint((word, f"{word}s")) else "config"
+        table = "config" if re.split(r"[.\[]", error.key)[0] in scenario.config else "params"
         raise error.within(table, f"{scenario.file}: [{table}]: ", LONGEST_ERROR) from error
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:  # from a check that does not expect them
         reason = one_line(error) or type(error).__name__

@@ -8,10 +8,10 @@ import tomllib
 import pytest
 
 from simkit.cli.main import REGISTERED, VERBS, Parser
+from simkit.core.settings.records import keys_of
 from simkit.errors import UserError
 from simkit.molecular import parts
 from simkit.plugins import Registry
-from simkit.core.settings.records import keys_of
 from simkit.scenario import catalog
 from simkit.scenario.catalog import list_scenarios
 from simkit.scenario.registry import PAINTERS, SIMULATIONS, VIEWS
