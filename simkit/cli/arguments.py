@@ -11,7 +11,7 @@ from simkit.cli.progress import Progress
 from simkit.errors import UserError, one_line
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import apply_overrides
-from simkit.scenario.scenario import RUN_KEYS
+from simkit.scenario.sections import RUN_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

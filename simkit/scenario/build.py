@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
 from simkit.core.expressions.syntax import parse
-from simkit.errors import LONGEST_ERROR, Mistakes, UserError, about, closest, nearest, one_line
+from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, about, closest, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import with_values
@@ -463,6 +463,7 @@ def _check_effects(scenario: Scenario, simulation: "Simulation", names: set[str]
                 f"{scenario.file}: params.{name} has no effect: nothing that the simulation does depends on it; "
                 "remove it, or let the simulation use it",
                 key=f"params.{name}",
+                remedy=Remedy("remove"),
             )
 
 

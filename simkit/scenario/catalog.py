@@ -8,153 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from simkit.core.paths import below
-from simkit.core.settings import Rule, Setting, Settings, excludes, line, named, needs, read, record, several, text
-from simkit.core.settings.records import keys_of
+from simkit.core.settings import named, read, text
+from simkit.core.settings.records import fields_of, keys_of
 from simkit.errors import Mistakes, Remedy, UserError, closest, likeliest, nearest
 from simkit.scenario import checks
-from simkit.scenario.checks import (
-    DOTTED,
-    IDENTIFIED,
-    IDENTIFIER,
-    LONGEST_LABEL,
-    NAME,
-    PATH,
-    STEP,
-    anything,
-    parse_toml,
-    show,
-)
+from simkit.scenario.checks import parse_toml, show
 from simkit.scenario.files import MAX_BYTES as MOST_INLINED
 from simkit.scenario.files import Files, own_part, read_text
-from simkit.scenario.registry import SIMULATIONS, VIEWS
-from simkit.scenario.scenario import (
-    UNCHECKED,
-    ObjectiveSettings,
-    ParameterSettings,
-    QuantitySettings,
-    RenderSettings,
-    RunSettings,
-    Scenario,
-    Validation,
-    file_label,
-    nearest_multiples,
-)
+from simkit.scenario.registry import SIMULATIONS
+from simkit.scenario.scenario import RenderSettings, Scenario, file_label
+from simkit.scenario.sections import RENDER
 
 MAX_BYTES = 2**20
-PARAMETER_KEYS, RENDER_KEYS = tuple(keys_of(ParameterSettings)), tuple(keys_of(RenderSettings))
+RENDER_KEYS = tuple(keys_of(RenderSettings))
 
 
-def _default_in_bounds(table: Settings) -> UserError | None:
-    if table["default"] is None or table["bounds"] is None:
-        return None
-    try:
-        checks.inside(table["default"], table.path("default"), table["bounds"])
-    except UserError as error:
-        return error
-    return None
-
-
-def _whole_frames(table: Settings) -> UserError | None:
-    steps, every = table["steps"], table["every"]
-    if steps % every == 0:
-        return None
-    below, above = nearest_multiples(steps, every)
-    choices = f"{below} or {above}" if below else f"{above}"
-    return table.refuse("steps", f"= {steps} is not a multiple of {table.path('every')} = {every}; choose {choices}")
-
-
-def _compares_something(table: Settings) -> UserError | None:
-    if not table.given.isdisjoint(("quantity", "expression", "objective", "derivative")):
-        return None
-    return table.refuse("quantity", "is missing; give the name of a diagnostic, or an expression")
-
-
-def parameters(doc: str) -> Setting:
-    """Return the setting of ``[params]``: by path ``name = value``, or a table of value, bounds, unit and doc.
-
-    A table without any of these keys is a branch, such as ``[params.closure]``.
-
-    Args:
-        doc: its meaning.
-    """
-    rules = (Rule(("default", "bounds"), _default_in_bounds),)
-    parameter = record("a parameter", ParameterSettings, rules, "default")
-    branch = named("parameters", UNCHECKED, rf"{STEP}(?:\.{STEP})*")
-
-    def check(value: Any, where: str) -> dict[str, ParameterSettings]:
-        mistakes, settings = Mistakes(), {}
-        for name, entry in mistakes.result(where, lambda: branch.check(value, where), dict).items():
-            path = below(where, name)
-            if isinstance(entry, Mapping) and _is_branch(entry):
-                inner = mistakes.result(path, partial(check, entry, path), dict)
-                settings |= {below(name, each): setting for each, setting in inner.items()}
-            else:
-                settings[name] = mistakes.result(path, partial(parameter.check, entry, path), ParameterSettings)
-        mistakes.raise_if_any(settings)
-        return settings
-
-    return Setting("a table, by name, of values", doc, check, {}, dict, False, lambda: {"type": "object"}, "names")
-
-
-def _is_branch(table: Mapping[str, Any]) -> bool:
-    """Return whether a table is a branch of parameters: none of its keys is a key of one parameter, or a typo of it."""
-    values = {key: value for key, value in table.items() if key in PARAMETER_KEYS}
-    if any(not isinstance(value, dict) for value in values.values()):
-        return False
-    if any(isinstance(value, dict) for value in table.values()):
-        return True
-    return bool(table) and not any(closest(key, PARAMETER_KEYS) for key in table)
-
-
-_CAMERA = ("camera", "azimuth", "elevation", "turn")
-RENDER = record(
-    "drawing of the frames",
-    RenderSettings,
-    (
-        *needs(_CAMERA, "view", "bodies"),
-        *needs(_CAMERA[1:], "camera", "perspective"),
-        *excludes("view", ("window",), *(view for view in VIEWS.own if view != "field")),
-        *excludes("view", ("colormap",), "chart"),
-    ),
-    is_required=True,
-)
-OBJECTIVE = record(
-    "a scalar of a run", ObjectiveSettings, excludes("expression", ("quantity", "reduce", "square")), "expression"
-)
-VALIDATION = record(
-    "a number to be reproduced",
-    Validation,
-    (
-        *needs(("derivative",), "objective"),
-        *needs(("objective",), "derivative"),
-        *excludes("expression", ("quantity", "reduce", "derivative", "objective")),
-        *excludes("objective", ("quantity", "reduce")),
-        Rule(("quantity", "expression", "objective", "derivative"), _compares_something),
-    ),
-)
-RUN = record("length and precision of a run", RunSettings, (Rule(("steps", "every"), _whole_frames),), is_required=True)
 # Keys and tables at the top of a file.
-FILE = {
-    "name": line("name of the scenario", pattern=IDENTIFIER, form=IDENTIFIED, example="my_scenario"),
-    "title": line("a few words", "", 120),
-    "summary": line("one sentence", ""),
-    "simulation": line(
-        "registered name of the simulation",
-        pattern=DOTTED,
-        form="a simulation's name; write domain.name in lowercase, such as 'flow.domain'",
-        example="flow.domain",
-    ),
-    "tags": several(line("a word", longest=LONGEST_LABEL), "words for searches", default=()),
-    "references": several(line("a source", longest=LONGEST_LABEL), "sources, such as doi:...", default=()),
-    "config": named("arguments of the simulation", anything("an argument"), NAME),
-    "params": parameters("values of parameters, or their declarations"),
-    "run": RUN,
-    "quantities": named("further quantities", record("a quantity", QuantitySettings), PATH),
-    "objectives": named("scalars to be differentiated and optimized", OBJECTIVE, PATH),
-    "render": RENDER,
-    "validation": several(VALIDATION, "numbers that the scenario reproduces, written [[validation]]", default=()),
-    "files": named("texts of files that values name", text("a text"), ".+"),
-}
+FILE = {**keys_of(Scenario), "files": named("texts of files that values name", text("a text"), ".+")}
 
 
 def read_scenario(path: Path | str, mistakes: Mistakes | None = None) -> Scenario:
@@ -198,16 +68,12 @@ def parse_scenario(text: str, source: Path | str, mistakes: Mistakes | None = No
             table[key] = wrong.result(below(path, key), partial(files.resolve, value, below(path, key)), lambda: "")
     entries = wrong.result("", lambda: read(document, FILE), dict)
     made = wrong.result("", lambda: _scenario(entries, source, text), lambda: None)
-    with wrong.kept("files"):
-        kept = files.kept_in(text)
-    errors = [error.within("", f"{file}: ") for error in wrong.found]
-    if mistakes is not None:
-        mistakes.found += errors
-        if made is None:
-            mistakes.raise_if_any()
-    elif errors:
-        wrong.found = errors
-        wrong.raise_if_any()
+    kept = wrong.result("files", partial(files.kept_in, text), lambda: text)
+    collected = Mistakes() if mistakes is None else mistakes
+    collected.found += [error.within("", f"{file}: ") for error in wrong.found]
+    if mistakes is None or made is None:
+        collected.raise_if_any()
+    assert made is not None
     return dataclasses.replace(made, text=kept)
 
 
@@ -240,24 +106,9 @@ def _scenario(entries: Mapping[str, Any], source: Path, text: str) -> Scenario:
             remedy = Remedy("replace", meant) if meant else None
             message = f"{key} = {show(each.objective)} is not defined in this file{hint}"
             mistakes.found.append(UserError(message, key=key, allowed=objectives, remedy=remedy))
-    name = entries["name"]
-    scenario = Scenario(
-        name=name,
-        title=entries["title"] or name.replace("_", " ").capitalize(),
-        summary=entries["summary"],
-        simulation=entries["simulation"],
-        tags=entries["tags"],
-        references=entries["references"],
-        config=entries["config"],
-        parameter_settings=entries["params"],
-        run=entries["run"],
-        objectives=objectives,
-        render=entries["render"],
-        validations=tuple(validations),
-        source=source,
-        text=text,
-        quantities=entries["quantities"],
-    )
+    values = fields_of(Scenario, entries) | {"objectives": objectives, "validations": tuple(validations)}
+    values["title"] = values["title"] or values["name"].replace("_", " ").capitalize()
+    scenario = Scenario(**values, source=source, text=text)
     mistakes.raise_if_any(scenario)
     return scenario
 
@@ -392,9 +243,10 @@ def _refuse_simulation(text: str) -> None:
             f"{show(text)} is a simulation, not a scenario: {remedy}; `simkit show {text}` lists its parameters"
         )
     SIMULATIONS.refuse_replaced(text)
-    hint = nearest(text, simulations)
-    if "did you mean" in hint:
-        raise UserError(f"unknown scenario or simulation {show(text)}{hint}")
+    if meant := closest(text, simulations):
+        remedy = Remedy("replace", meant)
+        problem = f"unknown scenario or simulation {show(text)}; did you mean '{meant}'?"
+        raise UserError(problem, allowed=simulations, remedy=remedy)
 
 
 def shipped_folder() -> Path:

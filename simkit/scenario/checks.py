@@ -137,6 +137,7 @@ PATH = rf"{NAME}(?:\.{STEP})*"
 IDENTIFIER = r"[a-z][a-z0-9_]{0,63}"
 DOTTED = r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+"
 IDENTIFIED = "a name; use up to 64 lowercase letters, digits and _, starting with a letter"
+NO_DOTS = "a simulation's name; write domain.name in lowercase, such as 'flow.domain'"
 LONGEST_LABEL = 100
 MAX_SEED = 2**32 - 1
 # Expression in place of a wrong one while further mistakes are looked for.

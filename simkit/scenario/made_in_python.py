@@ -17,7 +17,8 @@ from simkit.scenario.build import NOTHING, VIEW_ARRAYS, check_record
 from simkit.scenario.catalog import FILE, find_scenario, parse_scenario
 from simkit.scenario.checks import to_toml
 from simkit.scenario.overrides import with_values
-from simkit.scenario.scenario import IN_PYTHON, RUN_KEYS, Scenario, shortest
+from simkit.scenario.scenario import IN_PYTHON, Scenario, shortest
+from simkit.scenario.sections import RUN_KEYS
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation

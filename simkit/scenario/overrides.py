@@ -16,7 +16,8 @@ from simkit.scenario.catalog import FILE
 from simkit.scenario.checks import parse_value
 from simkit.scenario.files import read_text
 from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS, arguments_of, needed_arguments, takes_any
-from simkit.scenario.scenario import RUN_KEYS, ParameterSettings, RunSettings, Scenario, nearest_multiples
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import RUN_KEYS, ParameterSettings, indivisible
 
 # Digits of an index in a list; Python refuses to read a number of thousands.
 MOST_DIGITS = 9
@@ -132,8 +133,8 @@ def with_values(
                 if checked != (scenario.declared[name].default if old.default is None else old.default):
                     changes[name] = dataclasses.replace(old, default=checked)
     settings = dataclasses.replace(scenario.run, **run)
-    if settings.steps % settings.every:
-        raise UserError(_indivisible(settings, "steps" if "steps" in run else "every", where))
+    if problem := indivisible(settings.steps, settings.every, where):
+        raise UserError(f"{where('steps' if 'steps' in run else 'every')}: {problem}")
     parameters = scenario.declared if changes != scenario.parameter_settings else scenario.known_parameters
     return dataclasses.replace(
         scenario,
@@ -309,19 +310,6 @@ def _hint(scenario: Scenario, key: str, known: list[str]) -> str:
         return f"; did you mean 'config.{argument}{dot}{rest}'?"
     other = f"an argument of {scenario.simulation} that {scenario.file} does not mention"
     return f"{nearest(key, known)}; {other} is written config.{one_line(key, 80)}"
-
-
-def _indivisible(run: RunSettings, changed: str, where: Callable[[str], str]) -> str:
-    """Return the message for ``steps`` that are not a multiple of ``every``."""
-    steps, every = run.steps, run.every
-    below, above = nearest_multiples(steps, every)
-    pairs = ((divisor, steps // divisor) for divisor in range(1, math.isqrt(steps) + 1) if steps % divisor == 0)
-    closest = min((divisor for pair in pairs for divisor in pair), key=lambda divisor: (abs(divisor - every), divisor))
-    flags = {key: where(key).rpartition(": ")[2] for key in ("steps", "every")}
-    return (
-        f"{where(changed)}: steps = {steps} is not a multiple of every = {every}; "
-        f"use {flags['steps']}={f'{below} or {above}' if below else above}, or {flags['every']}={closest}"
-    )
 
 
 MAX_COUNT = 100_000

@@ -11,24 +11,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
-from simkit.core.expressions.syntax import parse
-from simkit.core.parameter import POSITIVE, Numbers, Parameter, count, shown_bounds
+from simkit.core.parameter import Numbers, Parameter, count, shown_bounds
 from simkit.core.precision import precision
-from simkit.core.settings import Setting, declared, flag, interval, line, named, number, numbers, whole, word
+from simkit.core.settings import declared, line, named, several
 from simkit.core.settings.kinds import shape_of
-from simkit.core.settings.records import keys_of
 from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, closest, nearest, one_line
 from simkit.scenario import checks
-from simkit.scenario.checks import LONGEST_LABEL, diagnostic, expression, registered
+from simkit.scenario.checks import DOTTED, IDENTIFIED, IDENTIFIER, LONGEST_LABEL, NAME, NO_DOTS, PATH, anything
 from simkit.scenario.registry import (
     PARAMETERS,
     REPLACED_ARGUMENTS,
     SIMULATIONS,
-    VIEWS,
     arguments_of,
     needed_arguments,
     takes_any,
     takes_parameters,
+)
+from simkit.scenario.sections import (
+    OBJECTIVE,
+    PARAMETERS_OF_FILE,
+    QUANTITY,
+    RENDER,
+    RUN,
+    VALIDATION,
+    ObjectiveSettings,
+    ParameterSettings,
+    QuantitySettings,
+    RenderSettings,
+    RunSettings,
+    Validation,
 )
 
 if TYPE_CHECKING:
@@ -38,189 +49,38 @@ if TYPE_CHECKING:
 
 # In place of a registered name, for a simulation made in Python.
 IN_PYTHON = "python.simulation"
-# Functions of expressions by name of the reduction.
-_REDUCTIONS = {
-    "final": "final",
-    "mean": "time_mean",
-    "root_mean_square": "time_rms",
-    "maximum": "largest",
-    "minimum": "smallest",
-    "sum": "time_sum",
-}
-REDUCTIONS = tuple(_REDUCTIONS)
-PRECISIONS = ("float32", "float64")
-CAMERAS = ("side", "perspective")
-UNCHECKED = Setting("a value", "checked when it is applied", lambda value, where: value)
 
 
-@dataclasses.dataclass(frozen=True)
-class ParameterSettings:
-    """Settings of a parameter in a file; ``None`` where the declaration of the simulation applies."""
-
-    default: Numbers | None = declared(numbers("its value, or nested lists of values", None))
-    bounds: tuple[float, float] | None = declared(interval("lowest and highest value allowed", None, is_open=True))
-    unit: str | None = declared(line("physical unit", None, LONGEST_LABEL))
-    doc: str | None = declared(line("its meaning", None))
-
-    def applied_to(self, parameter: Parameter) -> Parameter:
-        """Return a declared parameter with these settings applied.
-
-        Args:
-            parameter: as declared.
-        """
-        return dataclasses.replace(
-            parameter, **{name: value for name, value in vars(self).items() if value is not None}
-        )
-
-    @property
-    def as_declaration(self) -> Parameter:
-        """The declaration of a parameter that the file itself declares."""
-        return self.applied_to(Parameter(0.0))
-
-
-@dataclasses.dataclass(frozen=True)
-class RunSettings:
-    """Length, precision and seed of a run."""
-
-    steps: int = declared(whole("number of steps, a multiple of every", low=1), example=1000)
-    every: int = declared(whole("steps between two stored frames", low=1), example=10)
-    precision: str = declared(word("precision of all arrays", PRECISIONS, "float32"))
-    seed: int = declared(whole("seed of the random key", 0, high=checks.MAX_SEED))
-    stop: str = declared(expression("condition that ends the run; empty for none", "", is_condition=True))
-
-
-RUN_KEYS = keys_of(RunSettings)
-
-
-def nearest_multiples(steps: int, every: int) -> tuple[int, int]:
-    """Return the multiples of ``every`` just below and just above ``steps``."""
-    below = steps - steps % every
-    return below, below + every
-
-
-@dataclasses.dataclass(frozen=True)
-class ObjectiveSettings:
-    """A scalar of a run that is differentiated and optimized."""
-
-    name: str = ""
-    doc: str = declared(line("its meaning", ""))
-    quantity: str = declared(diagnostic("name of the diagnostic; by default that of the objective", ""))
-    reduce: str = declared(word("reduction of the history of the diagnostic to one number", REDUCTIONS, "final"))
-    square: bool = declared(flag("whether the quantity is squared, which turns a root into a minimum"))
-    goal: str = declared(word("what optimize does", ("minimize", "maximize"), "minimize"))
-    expression: str = declared(expression("of observed arrays and diagnostics, in place of quantity", ""))
-
-    @property
-    def as_expression(self) -> str:
-        """The objective as an expression, to be combined with others."""
-        if self.expression:
-            return self.expression
-        return f"{_REDUCTIONS[self.reduce]}({self.quantity}){'**2' * self.square}"
-
-    @property
-    def made_of(self) -> tuple[str, ...]:
-        """Names of the quantities in the objective."""
-        return parse(self.expression, f"objectives.{self.name}").names if self.expression else (self.quantity,)
-
-
-@dataclasses.dataclass(frozen=True)
-class QuantitySettings:
-    """A quantity that a scenario adds to those of its simulation."""
-
-    expression: str = declared(expression("of parameters, quantities and coordinates"), example="0")
-    doc: str = declared(line("its meaning"), example="-")
-    unit: str = declared(line("physical unit", "1", LONGEST_LABEL))
-
-
-@dataclasses.dataclass(frozen=True)
-class RenderSettings:
-    """Settings for drawing the stored frames."""
-
-    view: str = declared(registered("how frames are drawn", VIEWS), example="chart")
-    quantity: str = declared(line("observed array shown as color; of a chart, the diagnostic", longest=LONGEST_LABEL))
-    label: str = declared(line("text of the color bar; by default the name of the quantity", "", LONGEST_LABEL))
-    unit: str = declared(line("unit of the quantity", "1", LONGEST_LABEL))
-    colormap: str | None = declared(line("name of a color map; by default the renderer chooses", None, LONGEST_LABEL))
-    limits: tuple[float, float] | None = declared(interval("lowest and highest color; by default of the data", None))
-    frames_per_second: float = declared(number("speed of the animation", 20.0, POSITIVE))
-    camera: str | None = declared(word("camera; by default chosen by the motion of the bodies", CAMERAS, None))
-    azimuth: float | None = declared(number("direction to the camera, degrees from x to y", None, (-360.0, 360.0)))
-    elevation: float | None = declared(number("direction above the horizon, degrees", None, (-89.0, 89.0)))
-    turn: float = declared(number("rotation of the camera during the animation, degrees", 0.0, (-3600.0, 3600.0)))
-    window: dict[str, tuple[float, float]] = declared(
-        named("lowest and highest coordinate of the drawn part of a field", interval("coordinates"), "[xy]")
-    )
-
-    def __post_init__(self) -> None:
-        """Label the color bar with the name of the quantity by default."""
-        object.__setattr__(self, "label", self.label or (self.quantity or "").replace("_", " "))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Validation:
-    """A published or analytic number that the scenario reproduces."""
-
-    quantity: str = declared(diagnostic("the compared diagnostic; of a derivative that of the objective", ""))
-    expected: float = declared(number("the published or analytic value"), example=1.0)
-    tolerance: float = declared(number("relative to |expected|; absolute if that is 0", bounds=POSITIVE), example=1.0)
-    source: str = declared(line("where the value is from"), example="-")
-    overrides: dict[str, Any] = declared(named("values for this comparison, as for --set", UNCHECKED, ".+"), key="set")
-    derivative: str | None = declared(line("parameter by which objective is differentiated", None, LONGEST_LABEL))
-    objective: str | None = declared(line("objective whose derivative is compared", None))
-    reduce: str = declared(word("reduction of the history of the diagnostic to one number", REDUCTIONS, "final"))
-    expression: str = declared(expression("compared in place of the quantity", ""))
-
-    @property
-    def words(self) -> str:
-        """Label of the compared number: ``energy``, ``overlap (maximum)`` or ``d objective / d parameter``."""
-        if self.derivative is not None:
-            return f"d {self.objective} / d {self.derivative}"
-        if self.expression:
-            return self.expression
-        return self.quantity if self.reduce == "final" else f"{self.quantity} ({self.reduce.replace('_', ' ')})"
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
 class Scenario:
     """Content of a scenario file, after all checks that need no simulation, and the parameters of its simulation.
 
     Attributes:
-        name: identifier, unique among the shipped scenarios.
-        title: a few words.
-        summary: one sentence.
-        simulation: registered name of the factory, ``domain.name``.
-        tags: words for searches.
-        references: sources, such as ``doi:...``.
-        config: static arguments of the factory (lists as tuples).
-        parameter_settings: settings of parameters in the file, by path.
-        run: length, frame interval, precision and seed.
-        objectives: by name.
-        render: settings for drawing.
-        validations: the numbers it reproduces.
         source: path of the file.
         text: of that file.
-        quantities: further quantities, added to those of the simulation, by name.
         made: the simulation, if it was made in Python and not by a registered factory.
         known_parameters: declared parameters of the simulation, if known without making it: those of a stored run at
             its beginning, or of a scenario with the same configuration; otherwise ``None``.
         original: the content of the file itself, if values or configuration were changed since; otherwise ``None``.
     """
 
-    name: str
-    title: str
-    summary: str
-    simulation: str
-    tags: tuple[str, ...]
-    references: tuple[str, ...]
-    config: dict[str, Any]
-    parameter_settings: dict[str, ParameterSettings]
-    run: RunSettings
-    objectives: dict[str, ObjectiveSettings]
-    render: RenderSettings
-    validations: tuple[Validation, ...]
+    name: str = declared(line("name of the scenario", pattern=IDENTIFIER, form=IDENTIFIED), example="my_scenario")
+    simulation: str = declared(line("name of the simulation", pattern=DOTTED, form=NO_DOTS), example="flow.domain")
+    run: RunSettings = declared(RUN)
+    render: RenderSettings = declared(RENDER)
     source: Path
     text: str
-    quantities: dict[str, QuantitySettings] = dataclasses.field(default_factory=dict)
+    title: str = declared(line("a few words", "", 120))
+    summary: str = declared(line("one sentence", ""))
+    tags: tuple[str, ...] = declared(several(line("a word", longest=LONGEST_LABEL), "words for searches", default=()))
+    references: tuple[str, ...] = declared(several(line("a source", longest=LONGEST_LABEL), "sources", default=()))
+    config: dict[str, Any] = declared(named("arguments of the simulation", anything("an argument"), NAME))
+    parameter_settings: dict[str, ParameterSettings] = declared(PARAMETERS_OF_FILE, key="params")
+    quantities: dict[str, QuantitySettings] = declared(named("further quantities", QUANTITY, PATH))
+    objectives: dict[str, ObjectiveSettings] = declared(named("what is differentiated and optimized", OBJECTIVE, PATH))
+    validations: tuple[Validation, ...] = declared(
+        several(VALIDATION, "numbers that it reproduces, written [[validation]]", default=()), key="validation"
+    )
     made: "Simulation | None" = dataclasses.field(default=None, compare=False)
     known_parameters: dict[str, Parameter] | None = dataclasses.field(default=None, compare=False)
     original: "Scenario | None" = dataclasses.field(default=None, compare=False)

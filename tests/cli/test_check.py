@@ -59,7 +59,7 @@ def test_mistakes_of_every_part_are_reported_together(check):
         ('quantity = "velocity"', 'quantity = "velocty"\nframes_per_second = -1'),
     )
     assert code == 2 and told.out == ""
-    begins = [line.removeprefix("simkit: throw.toml: ").split(" ")[0] for line in told.err.splitlines()]
+    begins = [line.removeprefix("simkit: throw.toml: ").split(" ")[0].rstrip(":") for line in told.err.splitlines()]
     assert begins == [
         *("colour", "title", "params.time_step.bounds", "run.steps"),
         *("objectives.end.goal", "render.frames_per_second"),

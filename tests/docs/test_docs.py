@@ -15,7 +15,7 @@ from simkit.plugins import Registry
 from simkit.scenario import catalog
 from simkit.scenario.catalog import list_scenarios
 from simkit.scenario.registry import PAINTERS, SIMULATIONS, VIEWS
-from simkit.scenario.scenario import (
+from simkit.scenario.sections import (
     REDUCTIONS,
     ObjectiveSettings,
     ParameterSettings,

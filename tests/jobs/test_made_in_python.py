@@ -70,7 +70,7 @@ def test_default_number_of_frames_is_about_a_hundred():
     [
         ({}, "steps is missing; give steps=1000"),
         ({"steps": 0}, "steps = 0 is not an integer of at least 1"),
-        ({"steps": 10, "every": 3}, "run.steps = 10 is not a multiple of run.every = 3; choose 9 or 12"),
+        ({"steps": 10, "every": 3}, "steps = 10 is not a multiple of every = 3; use run.steps=9 or 12, or run.every=2"),
         ({"steps": 10, "gravty": 1.0}, "'gravty' is neither a setting nor a parameter .* did you mean 'gravity'"),
         ({"steps": 10, "gravity": -1.0}, "gravity = -1 is negative; choose 0 or a value above"),
         ({"steps": 10, "angle": [1.0, 2.0]}, "does not have the default's shape"),

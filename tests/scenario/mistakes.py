@@ -176,12 +176,12 @@ MISTAKES = {
     "steps between multiples": (
         "steps = 100\n",
         "steps = 105\n",
-        "run.steps = 105 is not a multiple of run.every = 10; choose 100 or 110",
+        "run.steps: steps = 105 is not a multiple of every = 10; use run.steps=100 or 110, or run.every=7",
     ),
     "steps below every": (
         "steps = 100\n",
         "steps = 7\n",
-        "run.steps = 7 is not a multiple of run.every = 10; choose 10",
+        "run.steps: steps = 7 is not a multiple of every = 10; use run.steps=10, or run.every=7",
     ),
     "precision": (
         '"float32"',

@@ -12,7 +12,7 @@ from simkit.core import objective as reductions
 from simkit.errors import UserError
 from simkit.scenario.build import check_validations
 from simkit.scenario.catalog import parse_scenario, read_scenario
-from simkit.scenario.scenario import REDUCTIONS, ParameterSettings
+from simkit.scenario.sections import REDUCTIONS, ParameterSettings
 from tests.scenario.examples import GOOD
 from tests.scenario.mistakes import MISTAKES, MISTAKES_OF_VALIDATIONS
 from tests.tables import every

@@ -12,7 +12,7 @@ from simkit.core.expressions.syntax import parse
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Numbers, out_of_bounds
 from simkit.core.paths import below
 from simkit.core.settings.setting import Form, FormulaText, Setting, Settings, read, schema_of, shown
-from simkit.errors import Mistakes, Remedy, UserError, closest, nearest, one_line
+from simkit.errors import Mistakes, Remedy, UserError, closest, one_line
 
 _REQUIRED: Any = object()
 MAX_DEPTH = 8
@@ -74,9 +74,8 @@ def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Settin
 
     def check(value: Any, where: str) -> str:
         if not isinstance(value, str) or value not in allowed:
-            hint = nearest(value, allowed) if isinstance(value, str) else ""
-            rest = hint if "did you mean" in hint else f"; choose one of {', '.join(allowed)}"
             meant = closest(value, allowed) if isinstance(value, str) else None
+            rest = f"; did you mean '{meant}'?" if meant else f"; choose one of {', '.join(allowed)}"
             remedy = Remedy("replace", meant) if meant else None
             raise UserError(f"{where} = {shown(value)} is unknown{rest}", key=where, allowed=allowed, remedy=remedy)
         return value

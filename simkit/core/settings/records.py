@@ -16,7 +16,7 @@ def declared(setting: Setting, *, key: str = "", example: Any = None) -> Any:
         key: name of the key, if it is not that of the field.
         example: value in place of a missing or wrong one, to look for further mistakes.
     """
-    metadata = {"setting": dataclasses.replace(setting, example=example), "key": key}
+    metadata = {"setting": dataclasses.replace(setting, example=setting.example or example), "key": key}
     if setting.is_required:
         return dataclasses.field(metadata=metadata)
     if setting.default is None or isinstance(setting.default, str | int | float):
@@ -27,6 +27,11 @@ def declared(setting: Setting, *, key: str = "", example: Any = None) -> Any:
 def keys_of(record: type) -> dict[str, Setting]:
     """Return the declared keys of a dataclass, with their settings."""
     return {key: setting for key, (_, setting) in _fields_of(record).items()}
+
+
+def fields_of(record: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a checked table by the names of the fields of a dataclass."""
+    return {field: values[key] for key, (field, _) in _fields_of(record).items()}
 
 
 def record[T](
@@ -52,7 +57,7 @@ def record[T](
             raise
 
     def of(values: Settings) -> T:
-        return made(**{field: values[key] for key, (field, _) in _fields_of(made).items()})
+        return made(**fields_of(made, values))
 
     def describe() -> dict[str, Any]:
         schema = schema_of(keys, rules)
@@ -65,6 +70,6 @@ def record[T](
 def _fields_of(record: type) -> dict[str, tuple[str, Setting]]:
     return {
         field.metadata["key"] or field.name: (field.name, field.metadata["setting"])
-        for field in dataclasses.fields(record)  # type: ignore[arg-type]
+        for field in dataclasses.fields(record)  # pyright: ignore[reportArgumentType]
         if "setting" in field.metadata
     }
