@@ -94,13 +94,13 @@ def _scenario(entries: Mapping[str, Any], source: Path, text: str) -> Scenario:
         for name, each in entries["objectives"].items()
     }
     mistakes = Mistakes()
-    validations = []
-    for index, each in enumerate(entries["validation"]):
-        if each.objective is None:
-            validations.append(each)
-        elif each.objective in objectives:
-            validations.append(dataclasses.replace(each, quantity=objectives[each.objective].quantity))
-        else:
+    quantities = {name: each.quantity for name, each in objectives.items()}
+    validations = [
+        dataclasses.replace(each, quantity=quantities.get(each.objective, each.quantity))
+        for each in entries["validation"]
+    ]
+    for index, each in enumerate(validations):
+        if each.objective is not None and each.objective not in objectives:
             key, meant = f"validation[{index}].objective", closest(each.objective, objectives)
             hint = nearest(each.objective, list(objectives))
             remedy = Remedy("replace", meant) if meant else None
