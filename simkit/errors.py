@@ -25,6 +25,22 @@ class Remedy:
     unknown: str = ""
 
 
+# Kinds of errors in JSON, each with its meaning.
+CODES = {
+    "unknown_key": "a key that does not exist",
+    "unknown_value": "a name or word that is not among those allowed",
+    "out_of_range": "a number outside the allowed range",
+    "no_effect": "a key that has no effect here; leave it out",
+    "wrong_input": "anything else that is wrong in what was given",
+    "missing_package": "a package that cannot be imported",
+    "file_access": "a file that cannot be read or written",
+    "out_of_memory": "too little memory",
+    "run_failed": "a run or its workers failed",
+    "interrupted": "interrupted by Ctrl-C",
+    "terminated": "terminated by SIGTERM",
+}
+
+
 class UserError(Exception):
     """A mistake in what the user gave: one clear line naming what, where, what is allowed and the remedy.
 
@@ -37,6 +53,7 @@ class UserError(Exception):
         allowed: what the key may be: words, or the lowest and highest number; ``None`` if that is not a list.
         remedy: what removes the mistake; ``None`` if there are several ways.
         further: mistakes found at the same time; `simkit check` prints all of them.
+        partial: what was read with other values in place of the wrong ones, to look for further mistakes; or ``None``.
     """
 
     is_mistake: ClassVar[bool] = True
@@ -53,7 +70,35 @@ class UserError(Exception):
         """Store the message, its data, and the further mistakes."""
         super().__init__(message)
         self.key, self.remedy, self.further = key, remedy, tuple(further)
+        self.partial: Any = None
         self.allowed = None if allowed is None else tuple(allowed)
+
+    @property
+    def code(self) -> str:
+        """Word for the kind of mistake, for machines: see `CODES`."""
+        if not self.is_mistake:
+            return "run_failed"
+        action = self.remedy.action if self.remedy else ""
+        if action in ("rename", "remove") and self.allowed:
+            return "unknown_key"
+        if action == "remove":
+            return "no_effect"
+        if action == "replace" or (self.allowed and isinstance(self.allowed[0], str)):
+            return "unknown_value"
+        return "out_of_range" if self.allowed else "wrong_input"
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """The mistake as data for machines: ``code, key, allowed, did_you_mean, message, remedy``."""
+        remedy = self.remedy
+        return {
+            "code": self.code,
+            "key": self.key,
+            "allowed": None if self.allowed is None else list(self.allowed),
+            "did_you_mean": remedy.value if remedy and remedy.action != "remove" else None,
+            "message": str(self),
+            "remedy": None if remedy is None else {"action": remedy.action, "value": remedy.value},
+        }
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -71,7 +116,7 @@ class UserError(Exception):
         first, *others = (
             UserError(
                 f"{prefix}{one_line(each, limit) if limit else each}",
-                key=table + ("." if each.key and not each.key.startswith("[") else "") + each.key,
+                key=table + ("." if table and each.key and not each.key.startswith("[") else "") + each.key,
                 allowed=each.allowed,
                 remedy=each.remedy,
             )
@@ -151,15 +196,33 @@ class Mistakes:
         except UserError as error:
             self.found += [error, *error.further]
 
-    def raise_if_any(self) -> None:
+    def result[T](self, key: str, make: Callable[[], T], instead: Callable[[], T]) -> T:
+        """Return the result of a function; if it raises, collect the mistakes and return what takes its place.
+
+        Args:
+            key: dotted path of the value, for mistakes that have none.
+            make: makes the value.
+            instead: makes another value, if the error has nothing partial.
+        """
+        try:
+            with about(key):
+                return make()
+        except UserError as error:
+            self.found += [error, *error.further]
+            return instead() if error.partial is None else error.partial
+
+    def raise_if_any(self, partial: Any = None) -> None:
         """Raise the collected mistakes as one error, if there are any.
+
+        Args:
+            partial: what was read, with other values in place of the wrong ones.
 
         Raises:
             UserError: the first, with the rest as ``further``.
         """
         if self.found:
             first, *rest = self.found
-            first.further = tuple(rest)
+            first.further, first.partial = tuple(rest), partial
             raise first
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from simkit.cli.main import resumable
 from simkit.cli.progress import Progress
 from simkit.errors import UserError, one_line
-from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import apply_overrides
+from simkit.scenario.sections import RUN_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,7 +131,7 @@ def changed_by(arguments: argparse.Namespace, scenario: "Scenario") -> "Scenario
     settings = list(arguments.set)
     for key in ("seed", "precision"):
         if (value := getattr(arguments, key)) is not None:
-            checks.run_setting(key, value, f"--{key}")
+            RUN_KEYS[key].check(value, f"--{key}")
             settings.append(f"run.{key}={value}")
     return apply_overrides(scenario, settings)
 

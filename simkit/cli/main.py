@@ -5,7 +5,6 @@ import contextlib
 import errno
 import importlib
 import io
-import json
 import os
 import shlex
 import signal
@@ -18,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from simkit.cli.output import as_line, option
+from simkit.cli.output import as_line, option, print_json
 from simkit.errors import UserError, check_characters, spelled
 from simkit.plugins import Registry
 
@@ -187,11 +186,11 @@ def _guarded(words: list[str], stops: Stops) -> int:
         return code
     except UserError as error:
         more = f" (and {len(error.others)} more; simkit check FILE lists all)" if error.others else ""
-        return _complain(f"{error}{more}", WRONG_INPUT if error.is_mistake else FAILED, json_wanted)
+        return _complain(error, WRONG_INPUT if error.is_mistake else FAILED, json_wanted, more=more)
     except KeyboardInterrupt as interrupt:
         stops.finish()
         code = TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
-        return _complain(str(interrupt) or word_of(interrupt), code, json_wanted)
+        return _complain(str(interrupt) or word_of(interrupt), code, json_wanted, word_of(interrupt))
     except BrokenPipeError:
         # The reader of the output has exited (``simkit list | head``); the rest of the output is discarded.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -203,6 +202,7 @@ def _guarded(words: list[str], stops: Stops) -> int:
             f"a package cannot be imported: {error}; install it; `simkit doctor` checks all packages",
             WRONG_INPUT,
             json_wanted,
+            "missing_package",
         )
     except OSError as error:
         # Without a file name, the error is on standard output, so no JSON is written there.
@@ -210,12 +210,12 @@ def _guarded(words: list[str], stops: Stops) -> int:
         scarce = error.errno in (errno.EMFILE, errno.ENFILE)
         remedy = "raise the limit with ulimit -n" if scarce else "choose another path, or change its permissions"
         reason = f"cannot read or write {place}: {error.strerror or error}; {remedy}"
-        return _complain(reason, WRONG_INPUT, json_wanted)
+        return _complain(reason, WRONG_INPUT, json_wanted, "file_access")
     except Exception as error:
         if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
             raise
         reason = str(error).removeprefix("RESOURCE_EXHAUSTED: ").rstrip(".") or "out of memory"
-        return _complain(f"{reason}; make the simulation smaller with --set", WRONG_INPUT, json_wanted)
+        return _complain(f"{reason}; make the simulation smaller with --set", WRONG_INPUT, json_wanted, "out_of_memory")
 
 
 def _dispatch(words: list[str]) -> int:
@@ -251,12 +251,13 @@ def _warn(message: Warning | str, *unused: Any) -> None:
     print(f"simkit: warning: {as_line(str(message))}", file=sys.stderr)
 
 
-def _complain(message: str, code: int, json_wanted: bool) -> int:
-    line = as_line(message)
-    print(f"simkit: {line}", file=sys.stderr)
+def _complain(error: UserError | str, exit_code: int, json_wanted: bool, code: str = "", more: str = "") -> int:
+    """Print an error as one line, and as JSON with its `simkit.errors.CODES` if wanted; return the exit code."""
+    print(f"simkit: {as_line(f'{error}{more}')}", file=sys.stderr)
     if json_wanted:
-        print(json.dumps({"error": line, "exit_code": code}))
-    return code
+        data = (error if isinstance(error, UserError) else UserError(error)).as_data | ({"code": code} if code else {})
+        print_json({"error": data | {"message": as_line(str(error))}, "exit_code": exit_code})
+    return exit_code
 
 
 if __name__ == "__main__":

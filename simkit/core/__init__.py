@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from simkit.core.second import hessian_vector_product
     from simkit.core.settings import formula, number, word
     from simkit.core.simulation import described
+    from simkit.core.status import at_frames
 
 _HOMES = {
     "Buffer": "buffers",
+    "at_frames": "status",
     "controlled": "estimation",
     "converge_with_growth": "converge",
     "described": "simulation",
@@ -32,6 +34,7 @@ _HOMES = {
 
 __all__ = [
     "Buffer",
+    "at_frames",
     "controlled",
     "converge_with_growth",
     "described",

@@ -12,7 +12,7 @@ from simkit.core.ensemble import ensemble
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import checks_every_step, status_of
+from simkit.core.status import as_often, status_of
 from simkit.errors import UserError
 
 
@@ -131,8 +131,7 @@ def averaged(
         step=step,
         observe=observed,
         diagnose=diagnosed,
-        status=lambda state, params: status(state.current, params),
-        watched=checks_every_step(simulation),
+        status=as_often(simulation, lambda state, params: status(state.current, params)),
         step_members=simulation.step_members and step_members,
         sized_like=simulation.sized_like and sized_like,
         dimensions={**simulation.dimensions, **(dimensions or {})},

@@ -136,15 +136,15 @@ class Pieces:
         simulation = self.objective.simulation
         state = initial(simulation)(params, key)
         observed, diagnosed = simulation.observe(state, params), simulation.diagnose(state, params)
-        found = Frames(observed=observed, diagnosed=diagnosed, status=status_of(simulation)(state, params))
-        return state, self._arrays(jax.tree.map(lambda leaf: leaf[None], found))
+        frame = Frames(observed=observed, diagnosed=diagnosed, status=status_of(simulation)(state, params))
+        return state, self._arrays(jax.tree.map(lambda leaf: leaf[None], frame))
 
     def piece(self, state: State, params: Params) -> tuple[State, Arrays]:
         """Return the state after a piece that begins with the given state, and its frames."""
         width = width_of((self.count, self.every), size_in_bytes(state), self.objective.memory)
         record = frames(self.objective.simulation, self.every, self.count, width=width)
-        state, found = record(state, params)
-        return state, self._arrays(found)
+        state, piece_frames = record(state, params)
+        return state, self._arrays(piece_frames)
 
     def value_and_cotangents(self, arrays: Arrays) -> tuple[jax.Array, Arrays]:
         """Return the objective, and its derivative with respect to all real arrays of the frames.
@@ -155,12 +155,12 @@ class Pieces:
         floats = {name: array for name, array in arrays.items() if _is_float(array)}
 
         def value(floats: Arrays) -> jax.Array:
-            known = arrays | floats
-            status = known.pop(STATUS)
+            known_arrays = arrays | floats
+            status = known_arrays.pop(STATUS)
             # Zeros for arrays on which the objective does not depend.
-            shapes = {name: (len(status), *one.shape) for name, one in self.frame.items() if name not in known}
+            shapes = {name: (len(status), *leaf.shape) for name, leaf in self.frame.items() if name not in known_arrays}
             others = {name: jnp.zeros(shape, self.frame[name].dtype) for name, shape in shapes.items()}
-            return self.objective.of_frames(_frames(known | others, status))
+            return self.objective.of_frames(_frames(known_arrays | others, status))
 
         return jax.value_and_grad(value)(floats)
 
@@ -194,8 +194,8 @@ class Pieces:
 
     def chosen(self, params: Params) -> Arrays:
         """Return the parameters to differentiate by, ``{path: array}``."""
-        known = paths.leaves(params)
-        return {name: known[name] for name in self.wrt}
+        leaves = paths.leaves(params)
+        return {name: leaves[name] for name in self.wrt}
 
     def _arrays(self, found: Frames) -> Arrays:
         return {name: array for name, array in found.named.items() if name in self.names} | {STATUS: found.status}

@@ -70,8 +70,8 @@ def overflow_of(tree: Any) -> jax.Array | None:
     Args:
         tree: any pytree.
     """
-    found = [buffer.overflowed for buffer in jax.tree.leaves(tree, is_leaf=_is_buffer) if _is_buffer(buffer)]
-    return functools.reduce(operator.or_, found) if found else None
+    overflows = [buffer.overflowed for buffer in jax.tree.leaves(tree, is_leaf=_is_buffer) if _is_buffer(buffer)]
+    return functools.reduce(operator.or_, overflows) if overflows else None
 
 
 def enlarged(state: Any) -> Any:

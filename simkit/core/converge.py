@@ -85,9 +85,9 @@ def differentiable_solution(equilibrium: Equilibrium, state: State, params: Para
     """
     defined = status == Status.CONVERGED
     # Applied to params and to the solution: the residual may omit unknowns (rattlers), and a NaN with them.
-    given = _differentiable_where(defined, params)
+    guarded = _differentiable_where(defined, params)
     solution = jax.lax.custom_root(
-        lambda x: equilibrium.residual(x, given),
+        lambda x: equilibrium.residual(x, guarded),
         equilibrium.unknowns(state),
         solve=lambda _, x: x,
         tangent_solve=lambda jacobian, b: solve_symmetric(jacobian, b, equilibrium.project),

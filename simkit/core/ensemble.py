@@ -11,7 +11,7 @@ from simkit.core import paths
 from simkit.core.compilation import compiled
 from simkit.core.converge import Converged, differentiable_solution
 from simkit.core.simulation import Params, Simulation, State
-from simkit.core.status import Status, checks_every_step, status_of, stops
+from simkit.core.status import Status, as_often, checks_every_step, status_of, stops
 from simkit.errors import UserError
 
 
@@ -78,8 +78,7 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         diagnose=batched(simulation.diagnose),
         # One linear solve for the whole batch would couple its members; differentiate the member and vmap that.
         equilibrium=None,
-        status=status_of_each,
-        watched=checks_every_step(simulation),
+        status=as_often(simulation, status_of_each),
         step_members=None,
         sized_like=simulation.sized_like and (lambda states: ensemble(simulation.with_buffers_of(states), over)),
         dimensions={name: ("member", *dimensions) for name, dimensions in simulation.dimensions.items()},

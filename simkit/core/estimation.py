@@ -12,7 +12,7 @@ from simkit.core.parameter import Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import Status, checks_every_step, status_of, stops
+from simkit.core.status import Status, as_often, status_of, stops
 from simkit.errors import UserError
 
 
@@ -39,14 +39,14 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
     advance = segment(simulation, steps)
 
     def run(state: State, params: Params, controls: Params) -> tuple[State, Arrays]:
-        known = paths.leaves(params)
+        leaves = paths.leaves(params)
         for name, values in controls.items():
-            if name not in known:
-                raise UserError(f"control '{name}' is not a parameter{paths.hint(name, known)}")
-            if jnp.shape(values)[1:] != jnp.shape(known[name]) or jnp.ndim(values) == 0:
+            if name not in leaves:
+                raise UserError(f"control '{name}' is not a parameter{paths.hint(name, leaves)}")
+            if jnp.shape(values)[1:] != jnp.shape(leaves[name]) or jnp.ndim(values) == 0:
                 raise UserError(
                     f"control '{name}' has shape {jnp.shape(values)}; "
-                    f"give one value of shape {jnp.shape(known[name])} for each interval along a first axis"
+                    f"give one value of shape {jnp.shape(leaves[name])} for each interval along a first axis"
                 )
         lengths = {name: len(values) for name, values in controls.items()}
         if len(set(lengths.values())) != 1:
@@ -57,7 +57,7 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
             state = advance(state, current)
             return state, simulation.diagnose(state, current)
 
-        series = {name: jnp.asarray(values, known[name].dtype) for name, values in controls.items()}
+        series = {name: jnp.asarray(values, leaves[name].dtype) for name, values in controls.items()}
         return jax.lax.scan(jax.checkpoint(interval, prevent_cse=False), state, series)
 
     return run
@@ -188,8 +188,7 @@ def beside_recording(
         observe=observe,
         diagnose=diagnose,
         params={**free, "noise": noise},
-        status=status,
-        watched=checks_every_step(simulation),
+        status=as_often(simulation, status),
         check=check,
         dimensions=simulation.dimensions,
         coordinates=simulation.coordinates,
@@ -222,8 +221,8 @@ def standard_errors(
         # The first frame, the initial state, is not recorded.
         return jnp.concatenate([observed[name][1:].ravel() for name in names])
 
-    known = paths.leaves(params)
-    slopes = jax.jit(jax.jacfwd(measured))(jnp.stack([known[name] for name in wrt]))
+    leaves = paths.leaves(params)
+    slopes = jax.jit(jax.jacfwd(measured))(jnp.stack([leaves[name] for name in wrt]))
     slopes = np.asarray(slopes, dtype=np.float64) / float(params["noise"])
     variances = np.diag(np.linalg.inv(slopes.T @ slopes))
     return {name: float(np.sqrt(variance)) for name, variance in zip(wrt, variances, strict=True)}

@@ -63,8 +63,8 @@ def differences(
     Reference: Richardson, Phil. Trans. R. Soc. A 210, 307 (1911), doi:10.1098/rsta.1911.0009.
     """
     found: dict[str, Difference] = {}
-    known = paths.leaves(params)
-    chosen = {name: known[name] for name in paths.selected(wrt, known)}
+    leaves = paths.leaves(params)
+    chosen = {name: leaves[name] for name in paths.selected(wrt, leaves)}
     compiled = jax.jit(lambda chosen: function(paths.replaced(params, chosen)))
     for name, array in chosen.items():
         exact = np.asarray(array)
@@ -208,8 +208,8 @@ def with_status_and_derivative(
     check_mode(mode)
 
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Arrays]:
-        known = paths.leaves(params)
-        chosen = {name: known[name] for name in differentiable(wrt, known)}
+        leaves = paths.leaves(params)
+        chosen = {name: leaves[name] for name in differentiable(wrt, leaves)}
 
         def function(chosen: Arrays) -> tuple[jax.Array, jax.Array]:
             return objective(paths.replaced(params, chosen), key)
@@ -310,8 +310,8 @@ def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, param
     Raises:
         UserError: if a name is not a parameter.
     """
-    known = paths.leaves(params)
-    numbers = sum(jnp.size(known[name]) for name in differentiable(wrt, known))
+    leaves = paths.leaves(params)
+    numbers = sum(jnp.size(leaves[name]) for name in differentiable(wrt, leaves))
     small = _states_are_small(objective, params, key)
     return _is_forward(mode, numbers, FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS)
 
@@ -408,14 +408,14 @@ def check_gradient(
     """
     _, objective, value, status, derivative = derivative_with_growth(objective, wrt, mode, params, key)
     exact = {name: np.asarray(array) for name, array in derivative.items()}
-    found = differences(objective.continuation(params, key), params, wrt, bounds)
+    quotients = differences(objective.continuation(params, key), params, wrt, bounds)
     return GradientCheck(
         value=float(value),
         derivative=exact,
-        difference={name: found[name].value for name in exact},
-        error={name: found[name].error for name in exact},
-        relative_difference={name: relative_difference(exact[name], found[name].value) for name in exact},
-        verdict={name: verdict_of(exact[name], found[name]) for name in exact},
+        difference={name: quotients[name].value for name in exact},
+        error={name: quotients[name].error for name in exact},
+        relative_difference={name: relative_difference(exact[name], quotients[name].value) for name in exact},
+        verdict={name: verdict_of(exact[name], quotients[name]) for name in exact},
         status=int(status),
     )
 

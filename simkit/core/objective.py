@@ -141,8 +141,8 @@ class Objective:
             state = self.last_state(self.simulation.init(params, key), params)
             value = self._value_of(state, params)
         else:
-            state, found = recorded(self.simulation, self.steps, self.every, memory=self.memory)(params, key)
-            value = self._reduced(found)
+            state, frames = recorded(self.simulation, self.steps, self.every, memory=self.memory)(params, key)
+            value = self._reduced(frames)
         status = status_of(self.simulation)(*jax.lax.stop_gradient((state, params)))
         if self.simulation.converges:
             status = jnp.where(stops(status), status, jnp.int32(Status.MAX_STEPS))
@@ -179,8 +179,8 @@ class Objective:
             last = self.last_state(self.simulation.init(params, key), params)
             frame = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
             return of(*jax.tree.map(lambda leaf: leaf[None], frame))
-        _, found = recorded(self.simulation, self.steps, self.every, memory=self.memory)(params, key)
-        return of(found.observed, found.diagnosed, found.stored if checks_every_step(self.simulation) else None)
+        _, frames = recorded(self.simulation, self.steps, self.every, memory=self.memory)(params, key)
+        return of(frames.observed, frames.diagnosed, frames.stored if checks_every_step(self.simulation) else None)
 
     def from_state(self, state: State, params: Params) -> jax.Array:
         """Return the final value of a run that starts from ``state``."""
@@ -278,8 +278,8 @@ def _measured(measure: Measure, frames: Arrays, diagnostics: Arrays, stored: jax
     try:
         value = jnp.asarray(measure(frames, diagnostics, **more))
     except KeyError as error:
-        name, known = str(error.args[0]), [*frames, *diagnostics]
-        raise UserError(f"the objective function reads '{name}', which is unknown{nearest(name, known)}") from error
+        name, names = str(error.args[0]), [*frames, *diagnostics]
+        raise UserError(f"the objective function reads '{name}', which is unknown{nearest(name, names)}") from error
     if value.shape or not jnp.issubdtype(value.dtype, jnp.floating):
         raise UserError(f"the objective function returns {value.dtype} of shape {value.shape}; return one real number")
     return value

@@ -91,14 +91,19 @@ def shown_bound(bounds: tuple[float, float], side: int) -> str:
     return "0, which it must stay above" if not side and bounds[0] == POSITIVE[0] else f"{bounds[side]:g}"
 
 
-def out_of_bounds(bounds: tuple[float, float]) -> str:
+def out_of_bounds(bounds: tuple[float, float], value: float) -> str:
     """Return the end of an error message for a value out of bounds: the problem and the remedy.
 
     Args:
         bounds: lowest and highest value allowed.
+        value: the value.
     """
     if bounds == POSITIVE:
         return "is not positive; choose a value above 0"
     if bounds == NOT_NEGATIVE:
         return "is negative; choose 0 or a value above"
-    return f"is outside {shown_interval(bounds)}; choose one within"
+    if value > bounds[1]:
+        side = f"above its upper bound {bounds[1]:g}"
+    else:
+        side = "not above 0" if bounds[0] == POSITIVE[0] else f"below its lower bound {bounds[0]:g}"
+    return f"is {side}; choose a value in {shown_interval(bounds)}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, closest, nearest
 
 type Tree = Any
 """Nested dictionaries, lists, tuples, named tuples and other pytrees of arrays."""
@@ -138,9 +138,8 @@ def hint(name: str, known: Collection[str]) -> str:
         return f", it is a branch; name {_some(below_name)}"
     parts = [path.split(".") for path in known]
     branches = dict.fromkeys(".".join(steps[:depth]) for steps in parts for depth in range(1, len(steps)))
-    near = nearest(name, [*known, *branches])
-    if "did you mean" in near:
-        return near
+    if closest(name, [*known, *branches]) is not None:
+        return nearest(name, [*known, *branches])
     return nearest("", list(known) if len(known) <= MOST_NAMES else list({steps[0] for steps in parts}))
 
 

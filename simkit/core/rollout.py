@@ -153,9 +153,9 @@ def nesting_of(loops: Sequence[int], size: int, width: int) -> Nesting:
         size: likewise.
         width: largest number of states stored per level.
     """
-    found = [_levels_and_states(length, width, size) for length in loops if length > 1]
+    costs = [_levels_and_states(length, width, size) for length in loops if length > 1]
     # The loop over the steps of a frame is recomputed with each iteration of the loop over frames, so levels add up.
-    return Nesting(width, sum(levels for levels, _ in found) + 1, sum(states for _, states in found))
+    return Nesting(width, sum(levels for levels, _ in costs) + 1, sum(states for _, states in costs))
 
 
 def nesting_within(loops: Sequence[int], size: int, memory: int) -> Nesting:
@@ -246,8 +246,8 @@ def trajectory(
     record = recorded(simulation, steps, every, memory=memory)
 
     def run(params: Params, key: jax.Array) -> tuple[State, Arrays, Arrays]:
-        state, found = record(params, key)
-        return state, found.observed, found.diagnosed
+        state, frames = record(params, key)
+        return state, frames.observed, frames.diagnosed
 
     return compiled(run)
 

@@ -20,8 +20,28 @@ from simkit.core.gradient import (
     differentiable,
     with_derivative,
 )
-from simkit.core.simulation import Arrays, Params
+from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.errors import UserError
+
+
+def cautioned(step: Callable[[State, Params], State], caution: str) -> Callable[[State, Params], State]:
+    """Mark a step whose second derivatives are not those of the physics.
+
+    Args:
+        step: ``(state, params) -> state``.
+        caution: the reason in one line; empty where second derivatives are as accurate as first ones.
+    """
+    step.caution = caution  # type: ignore[attr-defined]
+    return step
+
+
+def caution_of(simulation: Simulation) -> str:
+    """Return why second derivatives of a simulation are not those of the physics; empty where they are.
+
+    Args:
+        simulation: any, see `cautioned`.
+    """
+    return getattr(getattr(simulation.step, "function", simulation.step), "caution", "")
 
 
 def hessian_vector_product(
@@ -174,8 +194,8 @@ def hessian_differences(
 
 
 def _chosen(params: Params, wrt: str | Sequence[str]) -> Arrays:
-    known = paths.leaves(params)
-    return {name: known[name] for name in differentiable(wrt, known)}
+    leaves = paths.leaves(params)
+    return {name: leaves[name] for name in differentiable(wrt, leaves)}
 
 
 def _like(vector: Arrays, chosen: Arrays) -> Arrays:

@@ -34,7 +34,8 @@ def check_bounds(declared: Mapping[str, Parameter], params: Mapping[str, Any]) -
         values = np.ravel(jax.device_get(params[name]))
         wrong = values[~((values >= low) & (values <= high))]
         if wrong.size:
-            raise UserError(f"{name} = {wrong[0]:g} {out_of_bounds(parameter.bounds)}")
+            problem = out_of_bounds(parameter.bounds, wrong[0])
+            raise UserError(f"{name} = {wrong[0]:g} {problem}", key=name, allowed=parameter.bounds)
 
 
 # Names of coordinates and columns that data sets of runs and sweeps add, which no quantity may have.
@@ -95,9 +96,8 @@ class Simulation:
         converges: whether it runs until its ``status`` is ``CONVERGED``, and the number of steps is only a limit.
         equilibrium: equations of a converged state; ``None`` where no implicit derivative exists.
         status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member, see
-            `simkit.core.status.converged_when`; ``None`` checks only whether the state is finite.
-        watched: whether ``status`` is evaluated after every step, or only at frames, as without a ``status``: for
-            simulations whose step costs less than a check of the whole state.
+            `simkit.core.status.converged_when`; evaluated after every step, or at frames only if it is marked by
+            `simkit.core.status.at_frames`; ``None`` checks at frames whether the state is finite.
         sized_like: ``state -> simulation``, on the host, where the state contains a `simkit.core.buffers.Buffer`: the
             same simulation, whose ``init`` and ``equilibrium`` make buffers as large as those of the state. All other
             functions take buffers of any size. Called by `with_buffers_of`.
@@ -105,9 +105,6 @@ class Simulation:
             for values, or an initial state drawn from the key, with which it cannot run. Called by `check_values`.
         step_members: ``(states, params) -> states``, the step of many members at once, every array of states and params
             with a leading member axis, for kernels with a better layout for a batch; ``None`` uses `jax.vmap`.
-        least_steps: ``{setting: steps}``, numbers of steps that a run must exceed, by the path of the setting of the
-            factory that gives them, such as those of a first phase.
-        second_derivatives: limits of second derivatives in one line; empty where they are as accurate as the first.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}`` of dimensions with a physical coordinate, and further data for
             renderers: the kinds of the ``sides``; names of integer values as ``NAME_names``; widths of unequal cells as
@@ -125,12 +122,9 @@ class Simulation:
     converges: bool = False
     equilibrium: Equilibrium | None = None
     status: Callable[[State, Params], jax.Array] | None = None
-    watched: bool = True
     sized_like: "Callable[[State], Simulation] | None" = None
     check: Callable[[Params, jax.Array], None] | None = None
     step_members: Callable[[State, Params], State] | None = None
-    least_steps: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    second_derivatives: str = ""
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     quantities: Mapping[str, Quantity] = dataclasses.field(default_factory=dict)
@@ -156,16 +150,16 @@ class Simulation:
                 "CONVERGED, or leave equilibrium out"
             )
         object.__setattr__(self, "params", as_arrays(params := self.params))
-        given = paths.leaves(params, is_leaf=_is_array)
+        entries = paths.leaves(params, is_leaf=_is_array)
         declared = {
             path: dataclasses.replace(value, default=default)
-            for name, value in given.items()
+            for name, value in entries.items()
             if isinstance(value, Parameter)
             for path, default in paths.leaves(value.default, name, _is_array).items()
         }
         # `dataclasses.replace` with other params passes on declarations of parameters that no longer exist.
-        known = paths.leaves(self.params)
-        kept = {path: parameter for path, parameter in self.parameters.items() if path in known}
+        leaves = paths.leaves(self.params)
+        kept = {path: parameter for path, parameter in self.parameters.items() if path in leaves}
         object.__setattr__(self, "parameters", kept | declared)
         for name in ("init", "step", "observe", "diagnose", "status", "step_members"):
             object.__setattr__(self, name, traced_once(getattr(self, name)))
@@ -213,13 +207,13 @@ class Simulation:
         Raises:
             UserError: if a name is unknown, or a value is not made of real numbers of that shape.
         """
-        known = paths.leaves(self.params)
+        leaves = paths.leaves(self.params)
         if values is not None and not isinstance(values, Mapping):
-            values = paths.leaves(values, is_leaf=lambda path, _: path in known)
+            values = paths.leaves(values, is_leaf=lambda path, _: path in leaves)
             if "" in values:
                 raise UserError('with_params takes values by name: gravity=9.8, or {"closure.0.weight": array}')
-        found = paths.given(dict(values or {}) | named, known)
-        arrays = {name: _like(name, value, known[name]) for name, value in found.items()}
+        replacements = paths.given(dict(values or {}) | named, leaves)
+        arrays = {name: _like(name, value, leaves[name]) for name, value in replacements.items()}
         return self.at(paths.replaced(self.params, arrays))
 
     def with_buffers_of(self, state: State) -> "Simulation":
@@ -263,10 +257,10 @@ class Simulation:
         state = jax.eval_shape(self.init, self.params, key)
         scalars, arrays = {}, {}
         for name, function in functions.items():
-            found = jax.eval_shape(function, state, self.params)
-            if not isinstance(found, jax.ShapeDtypeStruct):
-                raise UserError(f"quantity '{name}' gives {type(found).__name__}; return one array of numbers")
-            (arrays if found.shape else scalars)[name] = function
+            result = jax.eval_shape(function, state, self.params)
+            if not isinstance(result, jax.ShapeDtypeStruct):
+                raise UserError(f"quantity '{name}' gives {type(result).__name__}; return one array of numbers")
+            (arrays if result.shape else scalars)[name] = function
 
         def joined(own: Callable[[State, Params], Arrays], added: Mapping[str, Callable]) -> Callable:
             def quantities(state: State, params: Params) -> Arrays:

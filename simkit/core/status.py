@@ -129,7 +129,30 @@ def checks_every_step(simulation: Simulation) -> bool:
     Args:
         simulation: any.
     """
-    return simulation.watched and simulation.status is not None
+    status = simulation.status
+    return status is not None and not getattr(getattr(status, "function", status), "is_for_frames", False)
+
+
+def at_frames(status: Callable[[State, Params], jax.Array]) -> Callable[[State, Params], jax.Array]:
+    """Mark a status function as evaluated at frames only, for steps that cost less than a check of the whole state.
+
+    Args:
+        status: ``(state, params) -> int32``; a step must leave states as they are whose status stops the run.
+    """
+    status.is_for_frames = True  # type: ignore[attr-defined]
+    return status
+
+
+def as_often(
+    simulation: Simulation, status: Callable[[State, Params], jax.Array]
+) -> Callable[[State, Params], jax.Array]:
+    """Return a status function that is evaluated as often as that of a simulation.
+
+    Args:
+        simulation: any.
+        status: of another simulation that contains it.
+    """
+    return status if checks_every_step(simulation) else at_frames(status)
 
 
 def is_finite(tree: State) -> jax.Array:
@@ -158,10 +181,10 @@ def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
     Raises:
         UserError: if its ``status`` does not return an integer (when called).
     """
-    own = simulation.status or converged_when(lambda state, params: jnp.bool_(False))
+    inner = simulation.status or converged_when(lambda state, params: jnp.bool_(False))
 
     def status(state: State, params: Params) -> jax.Array:
-        code = own(state, params)
+        code = inner(state, params)
         kind = jnp.result_type(code) if hasattr(code, "dtype") or isinstance(code, int | float) else type(code).__name__
         if isinstance(kind, str) or not jnp.issubdtype(kind, jnp.integer):
             raise UserError(

@@ -127,7 +127,7 @@ def curvature(
             near, bounds = function.continuation(params, key), {n: p.bounds for n, p in scenario.parameters.items()}
             difference = second.hessian_differences(lambda params, _: near(params), params, key, names, bounds)
         flat = np.concatenate([np.ravel(derivative[name]) for name in sorted(names)])
-        notes = (status_note(scenario, int(status)), function.simulation.second_derivatives)
+        notes = (status_note(scenario, int(status)), second.caution_of(function.simulation))
     return Curvature(
         float(value), entries, flat, np.asarray(matrix), difference, int(status), "; ".join(filter(None, notes))
     )

@@ -21,7 +21,7 @@ from simkit.engine.driver import Plan, plan_of
 from simkit.errors import UserError, argument, one_line
 from simkit.jobs.sweep_results import POINT, named
 from simkit.scenario import checks
-from simkit.scenario.overrides import read_text
+from simkit.scenario.files import read_text
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once, in_blocks, members_first, members_last
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytrees import pytree
+from simkit.core.second import cautioned
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
-from simkit.core.status import Status, failed, is_finite
+from simkit.core.status import Status, at_frames, failed, is_finite
 from simkit.errors import UserError
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.bodies.bodies import Bodies, check_bodies
@@ -190,16 +191,14 @@ def simulate(scene: Scene) -> Simulation:
         time_step = Parameter(time_step, POSITIVE, "s", "time step")
     return Simulation(
         init=init,
-        step=step,
+        step=cautioned(step, getattr(scene.dynamics, "second_derivatives", "")),
         observe=observe,
         diagnose=diagnose,
         params={**scene.params, "time_step": time_step},
-        status=status,
         # The step itself keeps the state of a scene that failed.
-        watched=False,
+        status=at_frames(status),
         check=check,
         step_members=step_members,
-        second_derivatives=getattr(scene.dynamics, "second_derivatives", ""),
         dimensions={**DIMENSIONS, **scene.dimensions},
     )
 

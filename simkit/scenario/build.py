@@ -1,13 +1,13 @@
 """Building of the simulation of a scenario, with checks of its record and its validations."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
 from simkit.core.expressions.syntax import parse
-from simkit.errors import LONGEST_ERROR, Mistakes, UserError, about, nearest, one_line
+from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, about, closest, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import with_values
@@ -28,83 +28,97 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
     Raises:
         UserError: if its state is not made of arrays, a step changes their shapes or types, ``observe`` or ``diagnose``
             return no dictionaries of arrays (``diagnose``: of scalars), ``status`` no single integer, or dimensions,
-            coordinates or quantities do not match the arrays.
+            coordinates or quantities do not match the arrays; ``others`` has the further mistakes.
     """
     import jax
 
-    for name in paths.leaves(simulation.params):
-        checks.path(name, f"{where}: the parameter {checks.show(name)}")
+    _raise_first(where, (_wrong_name(name, "the parameter ") for name in paths.leaves(simulation.params)))
     key = jax.eval_shape(jax.random.key, 0)
-    state = _traced(simulation.init, where, "init", _arrays_of_state, simulation.params, key)
-    _check_step(state, jax.eval_shape(simulation.step, state, simulation.params), where)
-    observed = _traced(simulation.observe, where, "observe", _arrays_by_name, state, simulation.params)
-    diagnosed = _traced(simulation.diagnose, where, "diagnose", _arrays_by_name, state, simulation.params)
-    for name, array in diagnosed.items():
-        if array.shape:
-            raise UserError(
-                f"{where}: diagnose gives '{name}' of shape {array.shape}; return single numbers from diagnose and "
-                "arrays from observe"
-            )
-    _check_status(simulation, state, where)
-    _check_dimensions(simulation, observed, where)
-    _check_quantities(simulation, {*observed, *diagnosed}, where)
+    state = _traced(simulation, "init", where, _wrong_leaves, simulation.params, key)
+    _raise_first(where, _changes_of_step(state, jax.eval_shape(simulation.step, state, simulation.params)))
+    observed = _traced(simulation, "observe", where, _wrong_arrays, state, simulation.params)
+    diagnosed = _traced(simulation, "diagnose", where, _wrong_arrays, state, simulation.params)
+    problems = (
+        *_wrong_shapes(diagnosed),
+        *_wrong_status(simulation, state),
+        *_wrong_dimensions(simulation, observed),
+        *_wrong_quantities(simulation, {*observed, *diagnosed}),
+    )
+    _raise_first(where, problems)
     return observed, diagnosed
 
 
-def _traced(function: Any, where: str, what: str, check: Callable[[Any, str], None], *arguments: Any) -> Any:
-    """Return the shapes of the result of a function, which is checked as it was returned."""
+def _raise_first(where: str, problems: Iterable[str]) -> None:
+    """Raise the problems that are not empty as one error."""
+    mistakes = Mistakes()
+    mistakes.found = [UserError(f"{where}: {problem}") for problem in problems if problem]
+    mistakes.raise_if_any()
+
+
+def _traced(
+    simulation: "Simulation", name: str, where: str, check: Callable[[Any, str], Iterable[str]], *arguments: Any
+) -> Any:
+    """Return the shapes of the result of a function of the record, which is checked as it was returned."""
     import jax
 
+    function = getattr(simulation, name)
     try:
         shapes = jax.eval_shape(function, *arguments)
     except TypeError:
         if function.returned is not None:  # JAX refuses the result, in more words
-            check(function.returned, f"{where}: {what}")
+            _raise_first(where, check(function.returned, name))
         raise
-    check(function.returned, f"{where}: {what}")
+    _raise_first(where, check(function.returned, name))
     return shapes
 
 
-def _arrays_of_state(state: Any, where: str) -> None:
+def _wrong_name(name: str, what: str = "") -> str:
+    is_path = re.fullmatch(checks.PATH, name)
+    return "" if is_path else f"{what}{checks.show(name)} is not a name; use up to 64 letters, digits and _"
+
+
+def _wrong_leaves(state: Any, what: str) -> Iterator[str]:
     import jax
 
     for path, leaf in jax.tree.leaves_with_path(state):
         if not hasattr(leaf, "dtype"):
-            raise UserError(
-                f"{where} gives state{jax.tree_util.keystr(path)} as {checks.kind(leaf)}; make it an array, such as "
-                "jnp.asarray(0.0, dtype=float)"
-            )
+            given = f"state{jax.tree_util.keystr(path)} as {checks.kind(leaf)}"
+            yield f"{what} gives {given}; make it an array, such as jnp.asarray(0.0, dtype=float)"
 
 
-def _arrays_by_name(result: Any, where: str) -> None:
+def _wrong_arrays(result: Any, what: str) -> Iterator[str]:
     if not isinstance(result, Mapping):
-        raise UserError(f"{where} gives {type(result).__name__}; return a dictionary of arrays by name")
+        yield f"{what} gives {type(result).__name__}; return a dictionary of arrays by name"
+        return
     for name, array in result.items():
-        checks.path(str(name), f"{where}: {checks.show(str(name))}")
+        yield _wrong_name(str(name), f"{what}: ")
         if not hasattr(array, "dtype"):
-            raise UserError(
-                f"{where} gives '{name}' as {checks.kind(array)}; return an array, such as jnp.stack([...]) or "
-                "jnp.asarray(value)"
-            )
+            remedy = "return an array, such as jnp.stack([...]) or jnp.asarray(value)"
+            yield f"{what} gives '{name}' as {checks.kind(array)}; {remedy}"
 
 
-def _check_step(state: Any, stepped: Any, where: str) -> None:
+def _changes_of_step(state: Any, stepped: Any) -> Iterator[str]:
     import jax
 
     if jax.tree.structure(state) != jax.tree.structure(stepped):
         names = [one_line(jax.tree.structure(tree), 100) for tree in (state, stepped)]
-        raise UserError(f"{where}: step gives another structure than init: {names[1]} instead of {names[0]}")
-    leaves = zip(jax.tree.leaves_with_path(state), jax.tree.leaves(stepped), strict=True)
-    for (path, before), after in leaves:
+        yield f"step gives another structure than init: {names[1]} instead of {names[0]}"
+        return
+    for (path, before), after in zip(jax.tree.leaves_with_path(state), jax.tree.leaves(stepped), strict=True):
         if (before.shape, before.dtype) != (after.shape, after.dtype):
             kinds = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in (before, after)]
-            raise UserError(
-                f"{where}: step changes state{jax.tree_util.keystr(path)} from {kinds[0]} to {kinds[1]}; return the "
-                "shapes and types of init"
-            )
+            place = f"state{jax.tree_util.keystr(path)}"
+            yield f"step changes {place} from {kinds[0]} to {kinds[1]}; return the shapes and types of init"
 
 
-def _check_status(simulation: "Simulation", state: Any, where: str) -> None:
+def _wrong_shapes(diagnosed: Mapping[str, Any]) -> Iterator[str]:
+    for name, array in diagnosed.items():
+        if array.shape:
+            remedy = "return single numbers from diagnose and arrays from observe"
+            yield f"diagnose gives '{name}' of shape {array.shape}; {remedy}"
+
+
+def _wrong_status(simulation: "Simulation", state: Any) -> Iterator[str]:
     import jax
 
     from simkit.core.status import status_of
@@ -112,53 +126,46 @@ def _check_status(simulation: "Simulation", state: Any, where: str) -> None:
     try:
         status = jax.eval_shape(status_of(simulation), state, simulation.params)
     except UserError as error:
-        raise UserError(f"{where}: {error}") from None
+        yield str(error)
+        return
     if status.shape:
-        raise UserError(
-            f"{where}: status gives an array of shape {status.shape}; return one integer, such as the largest of them"
-        )
+        yield f"status gives an array of shape {status.shape}; return one integer, such as the largest of them"
 
 
-def _check_dimensions(simulation: "Simulation", observed: Mapping[str, Any], where: str) -> None:
+def _wrong_dimensions(simulation: "Simulation", observed: Mapping[str, Any]) -> Iterator[str]:
     import numpy as np
 
     lengths: dict[str, int] = {}
     for name, axes in simulation.dimensions.items():
         if name not in observed:
-            raise UserError(f"{where}: dimensions names '{name}', which is not observed{nearest(name, list(observed))}")
+            yield f"dimensions names '{name}', which is not observed{nearest(name, list(observed))}"
+            continue
         shape = observed[name].shape
         if isinstance(axes, str) or len(axes) != len(shape):
-            raise UserError(
-                f"{where}: dimensions of '{name}' are {checks.show(axes)}; its shape is {shape}, give a tuple of "
-                f"{len(shape)} names"
-            )
+            remedy = f"its shape is {shape}, give a tuple of {len(shape)} names"
+            yield f"dimensions of '{name}' are {checks.show(axes)}; {remedy}"
+            continue
         if clash := {"time", "iteration", "frame", "member"} & set(axes):
-            raise UserError(f"{where}: '{name}' has an axis named {clash.pop()}, a reserved name; choose another")
+            yield f"'{name}' has an axis named {clash.pop()}, a reserved name; choose another"
         lengths |= zip(axes, shape, strict=True)
     for axis, values in simulation.coordinates.items():
         if axis in lengths and len(values) != lengths[axis]:
-            raise UserError(
-                f"{where}: coordinates of '{axis}' are {len(values)} values; the axis has {lengths[axis]} entries"
-            )
+            yield f"coordinates of '{axis}' are {len(values)} values; the axis has {lengths[axis]} entries"
         cells = lengths.get(axis.removesuffix("_widths")) if axis.endswith("_widths") else None
         if cells is not None and not (np.shape(values) == (cells,) and np.all(np.asarray(values) > 0)):
-            raise UserError(
-                f"{where}: coordinates '{axis}' are not {cells} widths above 0, one for each cell of the axis"
-            )
+            yield f"coordinates '{axis}' are not {cells} widths above 0, one for each cell of the axis"
 
 
-def _check_quantities(simulation: "Simulation", names: set[str], where: str) -> None:
+def _wrong_quantities(simulation: "Simulation", names: set[str]) -> Iterator[str]:
     from simkit.core.simulation import Quantity
 
     for name, quantity in simulation.quantities.items():
         if not isinstance(quantity, Quantity):
-            raise UserError(
-                f"{where}: quantities['{name}'] is of type {type(quantity).__name__}; write Quantity(unit, meaning)"
-            )
+            yield f"quantities['{name}'] is of type {type(quantity).__name__}; write Quantity(unit, meaning)"
         # Factories may declare quantities of other configurations; a misspelled name is close to an undeclared array.
-        hint = "" if name in names else nearest(name, sorted(names - set(simulation.quantities)))
-        if "did you mean" in hint:
-            raise UserError(f"{where}: quantities names '{name}', which is neither observed nor diagnosed{hint}")
+        meant = None if name in names else closest(name, sorted(names - set(simulation.quantities)))
+        if meant is not None:
+            yield f"quantities names '{name}', which is neither observed nor diagnosed; did you mean '{meant}'?"
 
 
 def check_validations(scenario: Scenario) -> None:
@@ -191,8 +198,8 @@ def check_validation(scenario: Scenario, index: int) -> None:
         return
     with about(f"validation[{index}].derivative"):
         if name not in changed.parameters:
-            known = nearest(name, list(changed.parameters))
-            checks.refuse(name, f"{where}.derivative", f"is not a parameter of {scenario.simulation}{known}")
+            hint = nearest(name, list(changed.parameters))
+            checks.refuse(name, f"{where}.derivative", f"is not a parameter of {scenario.simulation}{hint}")
         if isinstance(changed.parameters[name].default, tuple):
             checks.refuse(name, f"{where}.derivative", "is an array; name a parameter that is a single number")
 
@@ -247,8 +254,6 @@ def build(
         mistakes.raise_if_any()
     if examine is not None:
         examine(simulation)
-    with mistakes.kept("run.steps"):
-        _check_steps(scenario, simulation)
     with mistakes.kept("params"):
         _check_values(scenario, simulation)
     if not find_all:
@@ -265,7 +270,7 @@ def _key_of(scenario: Scenario) -> str:
     """Return all of a scenario on which `_examined` depends besides the simulation."""
     texts = (scenario.quantities, scenario.run.stop, scenario.objectives, scenario.validations, scenario.render)
     names = (scenario.file, *sorted(scenario.parameter_settings))
-    return repr((names, scenario.is_reconfigured, scenario.config, texts))
+    return repr((names, scenario.is_reconfigured, scenario.config, texts, sorted(_parameters_of_user(scenario))))
 
 
 def _examined(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "Simulation":
@@ -278,21 +283,10 @@ def _examined(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) 
         _check_names(scenario, simulation, mistakes)
         mistakes.raise_if_any()
         if foreign or has_own_parameters(scenario):
-            _check_effects(scenario, simulation)
+            _check_effects(scenario, simulation, _parameters_of_user(scenario))
     except OverflowError as error:  # an array with more than 2^31 entries
         raise refused(scenario, error) from error
     return simulation
-
-
-def _check_steps(scenario: Scenario, simulation: "Simulation") -> None:
-    """Refuse a run that ends within the steps of a phase before the last."""
-    table = "config." if scenario.made is None else ""
-    for name, least in simulation.least_steps.items():
-        if scenario.run.steps <= least:
-            raise UserError(
-                f"{scenario.file}: {table}{name} = {least} is not below run.steps = {scenario.run.steps}; lower it, or "
-                "raise run.steps, which counts these steps and those that follow"
-            )
 
 
 def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
@@ -302,14 +296,12 @@ def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
     try:
         simulation.check_values(simulation.params, jax.random.key(scenario.run.seed))
     except UserError as error:
-        # A message that begins with a key, or with one of several by name, is about the configuration.
-        word = re.split(r"\W", str(error), maxsplit=1)[0]
-        table = "params" if scenario.config.keys().isdisjoint((word, f"{word}s")) else "config"
+        table = "config" if re.split(r"[.\[]", error.key)[0] in scenario.config else "params"
         raise error.within(table, f"{scenario.file}: [{table}]: ", LONGEST_ERROR) from error
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:  # from a check that does not expect them
         reason = one_line(error) or type(error).__name__
-        given = paths.leaves(simulation.params).items()
-        values = one_line(", ".join(f"{name} = {one_line(value, 40)}" for name, value in given), 1000)
+        leaves = paths.leaves(simulation.params).items()
+        values = one_line(", ".join(f"{name} = {one_line(value, 40)}" for name, value in leaves), 1000)
         raise UserError(
             f"{scenario.file}: [params]: {scenario.simulation} cannot run with these values ({reason}): {values}"
         ) from error
@@ -320,13 +312,13 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
     import jax.numpy as jnp
     import numpy as np
 
-    known = paths.leaves(simulation.params)
+    leaves = paths.leaves(simulation.params)
     # A stored run keeps the values that it began with, even if its file or its factory changed since.
-    stored = {name: parameter for name, parameter in (scenario.known_parameters or {}).items() if name in known}
+    stored = {name: parameter for name, parameter in (scenario.known_parameters or {}).items() if name in leaves}
     parameters = merged(scenario, declared_in(simulation) | stored)
     changed = [name for name in parameters if name in scenario.parameter_settings or name in stored]
     for name in changed:
-        limits = jnp.finfo(known[name].dtype)
+        limits = jnp.finfo(leaves[name].dtype)
         default = parameters[name].default
         sizes = np.abs(np.asarray(default, dtype=np.float64))
         if np.any((sizes > limits.max) | ((sizes > 0.0) & (sizes < limits.tiny))):
@@ -415,6 +407,8 @@ def _follows(expression: str, quantity: str, broken: set[str], *, is_condition: 
         broken: names of quantities with a mistake.
         is_condition: whether the expression is a condition.
     """
+    if expression == checks.IN_PLACE:
+        return True
     if expression:
         return not broken.isdisjoint(parse(expression, "expression", is_condition=is_condition).names)
     return not quantity or quantity in broken
@@ -435,8 +429,8 @@ def _check_view(scenario: Scenario, observed: dict[str, Any], diagnostics: dict[
     if render.view == "chart":
         refuse_unknown(scenario, "render.quantity = '{}'", "not a diagnostic of {}", [render.quantity], diagnostics)
         return
-    known = observed if render.view in VIEW_ARRAYS else {**observed, **diagnostics}
-    refuse_unknown(scenario, "render.quantity = '{}'", "not observed by {}", [render.quantity], known)
+    drawable = observed if render.view in VIEW_ARRAYS else {**observed, **diagnostics}
+    refuse_unknown(scenario, "render.quantity = '{}'", "not observed by {}", [render.quantity], drawable)
     if render.view == "field" and observed[render.quantity].ndim != 2:
         raise UserError(
             f"{scenario.file}: render.quantity = '{render.quantity}' has {observed[render.quantity].ndim} axes; "
@@ -444,19 +438,32 @@ def _check_view(scenario: Scenario, observed: dict[str, Any], diagnostics: dict[
         )
 
 
-def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
+def _parameters_of_user(scenario: Scenario) -> set[str]:
+    """Return the parameters of the file; of a simulation made in Python those that got another value.
+
+    Whoever calls a factory in Python does not choose which parameters it declares.
+    """
+    settings = scenario.parameter_settings
+    if scenario.made is None:
+        return set(settings)
+    return {name for name, setting in settings.items() if setting != scenario.file_parameter_settings.get(name)}
+
+
+def _check_effects(scenario: Scenario, simulation: "Simulation", names: set[str]) -> None:
     """Refuse parameters without effect that a package or the file declares; tests cover those of simkit."""
     from simkit.core.dependence import idle_parameters
 
-    if scenario.is_reconfigured:  # the new configuration may not use all parameters of the file
+    # A new configuration may not use all parameters of the file.
+    if scenario.is_reconfigured or not names:
         return
     for name in idle_parameters(simulation):
         # A formula may be used by a check alone, such as the largest expected speed of a flow.
-        if name in scenario.parameter_settings and not _is_named(name, scenario.config):
+        if name in names and not _is_named(name, scenario.config):
             raise UserError(
                 f"{scenario.file}: params.{name} has no effect: nothing that the simulation does depends on it; "
                 "remove it, or let the simulation use it",
                 key=f"params.{name}",
+                remedy=Remedy("remove"),
             )
 
 

@@ -1,62 +1,30 @@
-"""Scenario files: reading, and search by name and path."""
+"""Scenario files: their declaration, reading, and search by name and path."""
 
 import dataclasses
 import os
-import stat
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from simkit.core.paths import below
-from simkit.errors import Mistakes, UserError, likeliest, nearest
+from simkit.core.settings import named, read, text
+from simkit.core.settings.records import fields_of, keys_of
+from simkit.errors import Mistakes, Remedy, UserError, closest, likeliest, nearest
 from simkit.scenario import checks
-from simkit.scenario import overrides as inlined
-from simkit.scenario.checks import Table, parse_toml, show
-from simkit.scenario.overrides import RUN_KEYS, nearest_multiples
-from simkit.scenario.registry import SIMULATIONS, VIEWS
-from simkit.scenario.scenario import (
-    KEYS,
-    TABLES,
-    ObjectiveSettings,
-    ParameterSettings,
-    QuantitySettings,
-    RenderSettings,
-    RunSettings,
-    Scenario,
-    Validation,
-    file_label,
-)
+from simkit.scenario.checks import parse_toml, show
+from simkit.scenario.files import MAX_BYTES as MOST_INLINED
+from simkit.scenario.files import Files, own_part, read_text
+from simkit.scenario.registry import SIMULATIONS
+from simkit.scenario.scenario import RenderSettings, Scenario, file_label
+from simkit.scenario.sections import RENDER
 
-__all__ = [
-    "ObjectiveSettings",
-    "RenderSettings",
-    "RunSettings",
-    "Scenario",
-    "Validation",
-    "parse_scenario",
-    "read_scenario",
-]
 MAX_BYTES = 2**20
-PARAMETER_KEYS = ("default", "bounds", "unit", "doc")
-OBJECTIVE_KEYS = ("doc", "quantity", "reduce", "square", "goal", "expression")
-QUANTITY_KEYS = ("expression", "unit", "doc")
-CAMERA_KEYS = ("camera", "azimuth", "elevation", "turn")
-RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frames_per_second", "window", *CAMERA_KEYS)
-VALIDATION_KEYS = (
-    "quantity",
-    "expected",
-    "tolerance",
-    "source",
-    "set",
-    "derivative",
-    "objective",
-    "reduce",
-    "expression",
-)
-REDUCTIONS = ("final", "mean", "root_mean_square", "maximum", "minimum", "sum")
-GOALS = ("minimize", "maximize")
-CAMERAS = ("side", "perspective")
+RENDER_KEYS = tuple(keys_of(RenderSettings))
+
+
+# Keys and tables at the top of a file.
+FILE = {**keys_of(Scenario), "files": named("texts of files that values name", text("a text"), ".+")}
 
 
 def read_scenario(path: Path | str, mistakes: Mistakes | None = None) -> Scenario:
@@ -69,29 +37,10 @@ def read_scenario(path: Path | str, mistakes: Mistakes | None = None) -> Scenari
     Raises:
         UserError: if it cannot be read, is over 1 MiB (without the files in it), or has a mistake.
     """
-    path = Path(path)
-    label = checks.show(str(path))
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise UserError(f"scenario {label} is {what}; give a .toml file")
-        with path.open("rb") as file:
-            # Escapes may double the text of a file.
-            content = file.read(MAX_BYTES + 2 * inlined.MAX_BYTES + 1)
-    except FileNotFoundError as error:
-        raise UserError(f"scenario {label} does not exist; check the path") from error
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        reason = getattr(error, "strerror", None) or "its path is malformed"
-        raise UserError(f"scenario {label} cannot be read: {reason}; check the path and its permissions") from error
-    if len(inlined.own_part(content)) > MAX_BYTES or len(content) > MAX_BYTES + 2 * inlined.MAX_BYTES:
-        raise UserError(
-            f"{file_label(path)}: the file is over 1 MiB; a scenario is a page of text, keep data elsewhere"
-        )
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{file_label(path)}: byte {error.start} is not UTF-8 text; save the file as UTF-8") from error
+    # Escapes may double the text of a file.
+    text = read_text(path, "scenario", MAX_BYTES + 2 * MOST_INLINED)
+    if len(own_part(text.encode())) > MAX_BYTES:
+        raise UserError(f"{file_label(Path(path))}: the file is over 1 MiB; a scenario is a page, keep data elsewhere")
     return parse_scenario(text, path, mistakes)
 
 
@@ -108,130 +57,60 @@ def parse_scenario(text: str, source: Path | str, mistakes: Mistakes | None = No
     """
     source = Path(source)
     file = file_label(source)
-    top = Table(parse_toml(text, file), file, "", KEYS + TABLES, mistakes)
-    name = top.read("name", checks.identifier, example='name = "my_scenario"')
-    config, stored = top.table("config", None), top.table("files", None)
-    files = inlined.Files(stored.entries, source.parent, file)
-
-    def setting(value: Any, where: str) -> Any:
-        return checks.plain(files.resolve(value, where), where)
-
-    settings = {}
-    for key in config.entries:
-        with config.kept(key):
-            settings[checks.name(key, config.where(key))] = config.read(key, setting, None)
-
-    scenario = Scenario(
-        name=name,
-        title=top.read("title", checks.title, example='title = "A few words"'),
-        summary=top.read("summary", checks.string, example='summary = "One sentence."'),
-        simulation=top.read("simulation", checks.dotted, example='simulation = "flow.domain"'),
-        tags=top.read("tags", checks.strings, ()),
-        references=top.read("references", checks.strings, ()),
-        config=settings,
-        parameter_settings=_parameter_settings(top.table("params", None)),
-        run=_run(top.table("run", RUN_KEYS, "steps and every")),
-        objectives={key: _objective(key, table) for key, table in top.tables("objectives", OBJECTIVE_KEYS).items()},
-        render=_render(top.table("render", RENDER_KEYS, "view and quantity")),
-        validations=(),
-        source=source,
-        text=text,
-        quantities={key: _quantity(key, table) for key, table in top.tables("quantities", QUANTITY_KEYS).items()},
+    document, wrong = parse_toml(text, file), Mistakes()
+    stored = document.get("files", {})
+    is_read = isinstance(stored, dict) and all(isinstance(each, str) for each in stored.values())
+    files = wrong.result(
+        "files", lambda: Files(stored if is_read else {}, source.parent), lambda: Files({}, source.parent)
     )
-    tables = top.list_of_tables("validation", VALIDATION_KEYS)
-    validations = tuple(_validation(scenario, table, files) for table in tables)
-    if mistakes is None:
-        top.mistakes.raise_if_any()
-    return dataclasses.replace(scenario, validations=validations, text=files.kept_in(text))
+    for path, table in _with_files(document):
+        for key, value in table.items():
+            table[key] = wrong.result(below(path, key), partial(files.resolve, value, below(path, key)), lambda: "")
+    entries = wrong.result("", lambda: read(document, FILE), dict)
+    made = wrong.result("", lambda: _scenario(entries, source, text), lambda: None)
+    kept = wrong.result("files", partial(files.kept_in, text), lambda: text)
+    collected = Mistakes() if mistakes is None else mistakes
+    collected.found += [error.within("", f"{file}: ") for error in wrong.found]
+    if mistakes is None or made is None:
+        collected.raise_if_any()
+    assert made is not None
+    return dataclasses.replace(made, text=kept)
 
 
-def _parameter_settings(params: Table, branch: str = "") -> dict[str, ParameterSettings]:
-    """Return the settings of ``[params]`` by path: ``name = value``, or a table of value, bounds, unit and doc.
-
-    A table without any of these keys is a branch, such as ``[params.closure]``.
-    """
-    settings: dict[str, ParameterSettings] = {}
-    for key, value in params.entries.items():
-        with params.kept(key):
-            settings |= _entry_settings(params, key, value, checks.path(below(branch, key), params.where(key)))
-    return settings
+def _with_files(document: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the tables whose values may name files, with their paths."""
+    listed = document.get("validation")
+    places = {"config": document.get("config")} | {
+        f"validation[{index}].set": each.get("set") if isinstance(each, dict) else None
+        for index, each in enumerate(listed if isinstance(listed, list) else ())
+    }
+    return [(path, table) for path, table in places.items() if isinstance(table, dict)]
 
 
-def _entry_settings(params: Table, key: str, value: Any, name: str) -> dict[str, ParameterSettings]:
-    """Return the settings of one key of ``[params]``, by path."""
-    if not isinstance(value, dict):
-        return {name: ParameterSettings(checks.numbers(value, params.where(key)))}
-    if _is_branch(value):
-        return _parameter_settings(params.table(key, None), name)
-    table = params.table(key, PARAMETER_KEYS)
-    settings = ParameterSettings(
-        default=table.read("default", checks.numbers, None),
-        bounds=table.read("bounds", checks.bounds, None),
-        unit=table.read("unit", checks.label, None),
-        doc=table.read("doc", checks.string, None),
-    )
-    if settings.default is not None and settings.bounds is not None:
-        checks.inside(settings.default, table.where("default"), settings.bounds)
-    return {name: settings}
-
-
-def _is_branch(table: Mapping[str, Any]) -> bool:
-    """Return whether a table is a branch of parameters: none of its keys is a key of one parameter, or a typo of it."""
-    values = {key: value for key, value in table.items() if key in PARAMETER_KEYS}
-    if any(not isinstance(value, dict) for value in values.values()):
-        return False
-    if any(isinstance(value, dict) for value in table.values()):
-        return True
-    return bool(table) and not any("did you mean" in nearest(key, PARAMETER_KEYS) for key in table)
-
-
-def _run(table: Table) -> RunSettings:
-    examples = {"steps": "steps = 1000", "every": "every = 10"}
-    steps, every = (table.read(key, partial(checks.run_setting, key), example=line) for key, line in examples.items())
-    if [steps, every] != [table.entries.get(key) for key in examples]:
-        # An example in place of a refused value need not be a divisor of the other.
-        steps = max(nearest_multiples(steps, every))
-    with table.kept("steps"):
-        if steps % every:
-            below, above = nearest_multiples(steps, every)
-            choices = f"{below} or {above}" if below else f"{above}"
-            checks.refuse(steps, table.where("steps"), f"is not a multiple of run.every = {every}; choose {choices}")
-    return RunSettings(
-        steps=steps,
-        every=every,
-        precision=table.read("precision", partial(checks.run_setting, "precision"), "float32"),
-        seed=table.read("seed", partial(checks.run_setting, "seed"), 0),
-        stop=table.read("stop", partial(checks.run_setting, "stop"), ""),
-    )
-
-
-def _quantity(name: str, table: Table) -> QuantitySettings:
-    return QuantitySettings(
-        name=name,
-        expression=table.read("expression", checks.expression, example='expression = "mean(u**2)"'),
-        unit=table.read("unit", checks.label, "1"),
-        doc=table.read("doc", checks.string, example='doc = "what it means"'),
-    )
-
-
-def _objective(name: str, table: Table) -> ObjectiveSettings:
-    expression = table.read("expression", checks.expression, "")
-    for key in ("quantity", "reduce", "square"):
-        with table.kept(key):
-            if expression and key in table.entries:
-                raise UserError(f"{table.where(key)} has no meaning beside an expression; write it into the expression")
-    return ObjectiveSettings(
-        name=name,
-        doc=table.read("doc", checks.string, example='doc = "what it means"'),
-        # A wrong expression, or a text in place of the table, is no quantity of the objective's name.
-        quantity=table.read("quantity", checks.measured, name)
-        if table.entries and "expression" not in table.entries
-        else "",
-        reduce=table.read("reduce", partial(checks.choice, allowed=REDUCTIONS), "final"),
-        square=table.read("square", checks.boolean, False),
-        goal=table.read("goal", partial(checks.choice, allowed=GOALS), "minimize"),
-        expression=expression,
-    )
+def _scenario(entries: Mapping[str, Any], source: Path, text: str) -> Scenario:
+    """Return the scenario of a checked file."""
+    objectives = {
+        name: dataclasses.replace(each, name=name, quantity="" if each.expression else each.quantity or name)
+        for name, each in entries["objectives"].items()
+    }
+    mistakes = Mistakes()
+    quantities = {name: each.quantity for name, each in objectives.items()}
+    validations = [
+        dataclasses.replace(each, quantity=quantities.get(each.objective, each.quantity))
+        for each in entries["validation"]
+    ]
+    for index, each in enumerate(validations):
+        if each.objective is not None and each.objective not in objectives:
+            key, meant = f"validation[{index}].objective", closest(each.objective, objectives)
+            hint = nearest(each.objective, list(objectives))
+            remedy = Remedy("replace", meant) if meant else None
+            message = f"{key} = {show(each.objective)} is not defined in this file{hint}"
+            mistakes.found.append(UserError(message, key=key, allowed=objectives, remedy=remedy))
+    values = fields_of(Scenario, entries) | {"objectives": objectives, "validations": tuple(validations)}
+    values["title"] = values["title"] or values["name"].replace("_", " ").capitalize()
+    scenario = Scenario(**values, source=source, text=text)
+    mistakes.raise_if_any(scenario)
+    return scenario
 
 
 def parse_render(settings: Mapping[str, Any], source: str) -> RenderSettings:
@@ -244,108 +123,10 @@ def parse_render(settings: Mapping[str, Any], source: str) -> RenderSettings:
     Raises:
         UserError: if one is not allowed.
     """
-    entries = {key: checks.unwrapped(value) for key, value in settings.items()}
-    table = Table(entries, source, "", RENDER_KEYS)
-    render = _render(table)
-    table.mistakes.raise_if_any()
-    return render
-
-
-def _registered_view(value: Any, where: str) -> str:
-    own = tuple(VIEWS.own)
-    if isinstance(value, str) and value in own:  # avoids a search on disk for installed packages
-        return value
-    return checks.choice(value, where, (*own, *(name for name in VIEWS.names() if name not in own)))
-
-
-def _render(table: Table) -> RenderSettings:
-    view = table.read("view", _registered_view, example='view = "field"')
-    quantity = table.read("quantity", checks.label, example='quantity = "speed"')
-    camera = table.read("camera", partial(checks.choice, allowed=CAMERAS), None)
-    with table.kept("colormap"):
-        if view == "chart" and "colormap" in table.entries:
-            raise UserError(f'{table.where("colormap")} has no meaning with view = "chart", which has lines; remove it')
-    for key in CAMERA_KEYS:
-        with table.kept(key):
-            if key in table.entries and view != "bodies":
-                raise UserError(f'{table.where(key)} goes with view = "bodies" only; remove it')
-            if key in table.entries and key != "camera" and camera != "perspective":
-                raise UserError(f'{table.where(key)} needs camera = "perspective" beside it; add that, or remove {key}')
-    with table.kept("window"):
-        if "window" in table.entries and view in VIEWS.own and view != "field":
-            raise UserError(f'{table.where("window")} goes with view = "field" only; remove it')
-    window = table.table("window", ("x", "y"))
-    return RenderSettings(
-        view=view,
-        quantity=quantity,
-        label=table.read("label", checks.label, quantity.replace("_", " ")),
-        unit=table.read("unit", checks.label, "1"),
-        colormap=table.read("colormap", checks.label, None),
-        limits=table.read("limits", checks.interval, None),
-        frames_per_second=table.read("frames_per_second", checks.positive, 20.0),
-        camera=camera,
-        azimuth=table.read("azimuth", partial(_within, bounds=(-360.0, 360.0)), None),
-        elevation=table.read("elevation", partial(_within, bounds=(-89.0, 89.0)), None),
-        turn=table.read("turn", partial(_within, bounds=(-3600.0, 3600.0)), 0.0),
-        window={axis: window.read(axis, checks.interval, example=f"{axis} = [-1, 1]") for axis in window.entries},
-    )
-
-
-def _within(value: Any, where: str, bounds: tuple[float, float]) -> float:
-    return cast(float, checks.inside(checks.number(value, where), where, bounds))
-
-
-def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Validation:
-    derivative = table.read("derivative", checks.label, None)
-    objective = table.read("objective", partial(_known, names=tuple(scenario.objectives)), None)
-    with table.mistakes.kept():
-        if (derivative is None) != (objective is None):
-            given, other = ("derivative", "objective") if objective is None else ("objective", "derivative")
-            needs = f"{table.where(given)} needs {other} beside it; add {other}, or remove {given}"
-            raise UserError(needs, key=f"{table.path}.{given}")
-    quantity = scenario.objectives[objective].quantity if objective else None
-    default = [] if quantity is None else [quantity]
-    expression = table.read("expression", checks.expression, "")
-    default = [""] if "expression" in table.entries else default
-    compared = table.read("quantity", checks.measured, *default, example='quantity = "energy"')
-    for key in ("quantity", "reduce", "derivative", "objective"):
-        with table.kept(key):
-            if expression and key in table.entries:
-                raise UserError(f"{table.where(key)} has no meaning beside an expression; write it into the expression")
-    with table.kept("quantity"):
-        _check_compared(table, objective, quantity, compared)
-    changes = table.table("set", None)
-    overrides = {}
-    for key, value in changes.entries.items():
-        with changes.kept(key):
-            overrides[key] = files.resolve(value, changes.where(key))
-    return Validation(
-        quantity=compared,
-        expected=table.read("expected", checks.number, example="expected = 1.5"),
-        tolerance=table.read("tolerance", checks.positive, example="tolerance = 1e-3"),
-        source=table.read("source", checks.string, example='source = "doi:..."'),
-        overrides=overrides,
-        derivative=derivative,
-        objective=objective,
-        reduce=table.read("reduce", partial(checks.choice, allowed=REDUCTIONS), "final"),
-        expression=expression,
-    )
-
-
-def _check_compared(table: Table, objective: str | None, quantity: str | None, compared: str) -> None:
-    """Refuse keys of a validation that its objective has."""
-    if quantity is not None and compared != quantity:
-        problem = f"is not the quantity {quantity!r}" if quantity else "has no meaning beside the expression"
-        checks.refuse(compared, table.where("quantity"), f"{problem} of objective {objective!r}; remove it")
-    if objective and "reduce" in table.entries:
-        belongs = f"{table.where('reduce')} belongs to objectives.{objective}; write it there, or remove it"
-        raise UserError(belongs, key=f"{table.path}.reduce")
-
-
-def _known(value: str, where: str, names: tuple[str, ...]) -> str:
-    if checks.string(value, where) not in names:
-        checks.refuse(value, where, f"is not defined in this file{nearest(value, names)}")
-    return value
+    try:
+        return RENDER.check({key: checks.unwrapped(value) for key, value in settings.items()}, "")
+    except UserError as error:
+        raise error.within("", f"{source}: ") from None
 
 
 _STARTERS = Path(__file__).parent / "starters"
@@ -435,17 +216,21 @@ def path_of(name_or_path: str | Path) -> tuple[Path, bool]:
     if isinstance(name_or_path, Path) or text.endswith(".toml") or any(mark in text for mark in separators):
         return Path(name_or_path), False
     files = _files()
-    found = [path for path in files if path.stem == text]
-    if len(found) > 1:
-        raise UserError(_twice(text, *found[:2]))
-    if not found:
+    matches = [path for path in files if path.stem == text]
+    if len(matches) > 1:
+        raise UserError(_twice(text, *matches[:2]))
+    if not matches:
         _refuse_simulation(text)
         alike = likeliest(text, [path.stem for path in files])
         if Path(f"{text}.toml").is_file():
             alike = [f"{text}.toml"]
         hint = f"; did you mean {' or '.join(map(show, alike))}?" if alike else ";"
-        raise UserError(f"unknown scenario {show(text)}{hint} `simkit list` shows every name, and a path ends in .toml")
-    return found[0], True
+        raise UserError(
+            f"unknown scenario {show(text)}{hint} `simkit list` shows every name, and a path ends in .toml",
+            allowed=[path.stem for path in files],
+            remedy=Remedy("replace", alike[0]) if alike else None,
+        )
+    return matches[0], True
 
 
 def _refuse_simulation(text: str) -> None:
@@ -458,9 +243,10 @@ def _refuse_simulation(text: str) -> None:
             f"{show(text)} is a simulation, not a scenario: {remedy}; `simkit show {text}` lists its parameters"
         )
     SIMULATIONS.refuse_replaced(text)
-    hint = nearest(text, simulations)
-    if "did you mean" in hint:
-        raise UserError(f"unknown scenario or simulation {show(text)}{hint}")
+    if meant := closest(text, simulations):
+        remedy = Remedy("replace", meant)
+        problem = f"unknown scenario or simulation {show(text)}; did you mean '{meant}'?"
+        raise UserError(problem, allowed=simulations, remedy=remedy)
 
 
 def shipped_folder() -> Path:

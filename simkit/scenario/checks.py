@@ -1,17 +1,20 @@
-"""Text of a scenario file: TOML, tables with the path of every key, and checks of single values."""
+"""Text of a scenario file: TOML, and the kinds of values that only scenario files have."""
 
 import datetime
 import json
-import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping
 from typing import Any, Never
 
+from simkit.core import settings
 from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, parse
-from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Numbers, out_of_bounds, shown_interval
-from simkit.errors import Mistakes, Remedy, UserError, closest, nearest, one_line
+from simkit.core.parameter import POSITIVE, UNBOUNDED, Numbers, out_of_bounds
+from simkit.core.settings import Setting, flag, line, several, whole, word
+from simkit.core.settings.kinds import MAX_DEPTH, exact
+from simkit.core.settings.setting import shown as show
+from simkit.errors import Remedy, UserError, one_line
+from simkit.plugins import Registry
 
 MAX_KEY_DEPTH = 32
 MAX_LENGTH = 2**20
@@ -46,17 +49,18 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
         UserError: if it is not TOML, or nested too deeply.
     """
     # tomllib's memory grows with the square of the number of parts of one dotted key.
-    if _LONG_KEY.search(_STRING_OR_COMMENT.sub("s", text)):
-        raise UserError(f"{where}: not usable TOML: a key has more than {MAX_KEY_DEPTH} dotted parts; shorten it")
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{where}: not valid TOML: {one_line(error)}; correct that line") from error
-    except RecursionError as error:
-        raise UserError(f"{where}: not usable TOML: lists or tables are nested too deeply; flatten them") from error
-    except ValueError as error:
-        # An integer of thousands of digits is refused by Python itself, without a position.
-        raise UserError(f"{where}: not usable TOML: {one_line(error, 60)}; numbers must fit in 64 bits") from error
+    problem = f"a key has more than {MAX_KEY_DEPTH} dotted parts; shorten it"
+    if not _LONG_KEY.search(_STRING_OR_COMMENT.sub("s", text)):
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            problem = f"{one_line(error)}; correct that line"
+        except RecursionError:
+            problem = "lists or tables are nested too deeply; flatten them"
+        except ValueError as error:
+            # An integer of thousands of digits is refused by Python itself, without a position.
+            problem = f"{one_line(error, 60)}; numbers must fit in 64 bits"
+    raise UserError(f"{where}: not valid TOML: {problem}")
 
 
 def parse_value(text: str, where: str) -> Any:
@@ -126,15 +130,59 @@ def _written(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-MAX_DEPTH = 8
-MAX_STEPS = 2**31 - 1  # iteration counters are 32-bit integers
+# Names of arguments and settings; paths of parameters; names of scenarios and simulations.
+NAME = r"[A-Za-z][A-Za-z0-9_]{0,63}"
+STEP = rf"(?:{NAME}|\d{{1,9}})"
+PATH = rf"{NAME}(?:\.{STEP})*"
+IDENTIFIER = r"[a-z][a-z0-9_]{0,63}"
+DOTTED = r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+"
+IDENTIFIED = "a name; use up to 64 lowercase letters, digits and _, starting with a letter"
+NO_DOTS = "a simulation's name; write domain.name in lowercase, such as 'flow.domain'"
+LONGEST_LABEL = 100
 MAX_SEED = 2**32 - 1
-LONGEST_TITLE, LONGEST_LABEL, LONGEST_TEXT = 120, 100, 1000  # characters
-MOST_STRINGS = 100
-PRECISIONS = ("float32", "float64")
-_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_DOTTED = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
+# Expression in place of a wrong one while further mistakes are looked for.
+IN_PLACE = "0*0"
+_REQUIRED: Any = object()
+
+
+def expression(doc: str, default: Any = _REQUIRED, *, is_condition: bool = False) -> Setting:
+    """Return a setting that is the text of an expression; names in it are checked when the simulation is built."""
+
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, str):
+            raise UserError(f"{where} = {show(value)} is no expression; write one in quotes")
+        try:
+            if value != default:
+                parse(value, where, is_condition=is_condition)
+        except UserError as error:
+            error.partial = None if is_condition else IN_PLACE
+            raise
+        return value
+
+    is_required = default is _REQUIRED
+    schema = {"type": "string"}
+    return Setting("an expression", doc, check, None if is_required else default, dict, is_required, lambda: schema)
+
+
+def diagnostic(doc: str, default: Any = _REQUIRED) -> Setting:
+    """Return a setting that is the name of a diagnostic, beside which an expression could stand."""
+    form = "a name; write an expression as expression = ..., without quantity"
+    return line(doc, default, LONGEST_LABEL, pattern=r"[^()*/+]*", form=form)
+
+
+def registered(doc: str, parts: Registry) -> Setting:
+    """Return a setting that is a name of a registry; installed packages are searched only for names not its own."""
+
+    def check(value: Any, where: str) -> str:
+        is_own = isinstance(value, str) and value in parts.own
+        return value if is_own else word(doc, tuple(parts.names())).check(value, where)
+
+    return Setting("a name", doc, check, is_required=True, describe=lambda: {"enum": parts.names()})
+
+
+def anything(doc: str) -> Setting:
+    """Return a setting of any kind: an argument of a factory that does not declare its settings."""
+    return Setting("a value", doc, plain, is_required=True)
 
 
 def refuse(
@@ -144,230 +192,79 @@ def refuse(
     raise UserError(f"{where} = {show(value)} {problem}", allowed=allowed, remedy=remedy)
 
 
-def string(value: Any, where: str, longest: int = LONGEST_TEXT) -> str:
-    """Return ``value`` if it is text of at most ``longest`` characters that can be printed on one line."""
-    if not isinstance(value, str):
-        refuse(value, where, f"is {kind(value)}; write a string in quotes")
-    if not value.strip():
-        refuse(value, where, "is empty; write at least one word")
-    if not value.isprintable():
-        odd = next(character for character in value if not character.isprintable())
-        refuse(value, where, f"contains the character {odd!r}; write it on one line without control characters")
-    if len(value) > longest:
-        refuse(value, where, f"has {len(value)} characters; write at most {longest}")
-    return value
-
-
-def identifier(value: Any, where: str) -> str:
-    """Return ``value`` if it can name a scenario."""
-    if not _IDENTIFIER.fullmatch(string(value, where)):
-        refuse(value, where, "is not a name; use up to 64 lowercase letters, digits and _, starting with a letter")
-    return value
-
-
-def name(value: str, where: str) -> str:
-    """Return ``value`` if it can name a parameter or an objective."""
-    if not _NAME.fullmatch(value):
-        raise UserError(f"{where} is not a name; use up to 64 letters, digits and _, starting with a letter")
-    return value
-
-
 def path(value: str, where: str) -> str:
     """Return ``value`` if it can be the path of a parameter: a name, then names and indices, separated by dots."""
-    first, *steps = value.split(".")
-    for step in (name(first, where), *steps):
-        if not step.isdecimal():
-            name(step, where)
-    return value
-
-
-def dotted(value: Any, where: str) -> str:
-    """Return ``value`` if it has the form of a registered name of a factory, ``domain.name``."""
-    if not _DOTTED.fullmatch(string(value, where)):
-        refuse(value, where, "is not a simulation's name; write domain.name in lowercase, such as 'flow.domain'")
-    return value
-
-
-def strings(value: Any, where: str) -> tuple[str, ...]:
-    """Return a list of strings as a tuple."""
-    if not isinstance(value, list | tuple):
-        refuse(value, where, f"is {kind(value)}; write a list of strings, such as ['one', 'two']")
-    if len(value) > MOST_STRINGS:
-        raise UserError(f"{where} has {len(value)} entries; write at most {MOST_STRINGS}")
-    return tuple(string(entry, f"{where}[{index}]", LONGEST_LABEL) for index, entry in enumerate(value))
-
-
-def title(value: Any, where: str) -> str:
-    """Return ``value`` if it is text short enough for the title of a picture."""
-    return string(value, where, LONGEST_TITLE)
-
-
-def label(value: Any, where: str) -> str:
-    """Return ``value`` if it is text short enough for a color bar, an axis or a column of a table."""
-    return string(value, where, LONGEST_LABEL)
-
-
-def measured(value: Any, where: str) -> str:
-    """Return ``value`` if it may be the name of a diagnostic beside which an expression could stand."""
-    if any(sign in label(value, where) for sign in "()*/+"):
-        refuse(value, where, f"is an expression; write it as expression = {show(value)}, without quantity")
-    return value
-
-
-def boolean(value: Any, where: str) -> bool:
-    """Return ``value`` if it is true or false."""
-    if not isinstance(value, bool):
-        refuse(value, where, f"is {kind(value)}; write true or false")
+    if not re.fullmatch(PATH, value):
+        raise UserError(f"{where} is not a name; use up to 64 letters, digits and _, starting with a letter")
     return value
 
 
 def choice(value: Any, where: str, allowed: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of the words in ``allowed``."""
-    words = ", ".join(repr(word) for word in allowed)
-    if not isinstance(value, str):
-        refuse(value, where, f"is {kind(value)}; choose one of {words}")
-    if value not in allowed:
-        meant = closest(value, allowed)
-        hint = f"did you mean '{meant}'?" if meant else "choose one of them"
-        refuse(value, where, f"is not one of {words}; {hint}", allowed, Remedy("replace", meant) if meant else None)
-    return value
-
-
-def expression(value: Any, where: str, *, is_truth: bool = False) -> str:
-    """Return ``value`` if it is text of an expression; names in it are checked when the simulation is built."""
-    if not isinstance(value, str):
-        refuse(value, where, f"is {kind(value)}; write an expression in quotes")
-    parse(value, where, is_condition=is_truth)
-    return value
+    return word("", allowed).check(value, where)
 
 
 def integer(value: Any, where: str, low: int = -(2**31), high: int = 2**31 - 1) -> int:
     """Return ``value`` if it is an integer in ``[low, high]``, by default the range of 32 bits of compiled programs."""
-    if isinstance(value, float) and value.is_integer() and low <= value <= high:
-        refuse(value, where, f"is a float; write the integer {int(value)}")
-    if isinstance(value, bool) or not isinstance(value, int):
-        refuse(value, where, f"is {kind(value)}; write an integer")
-    if not low <= value <= high:
-        refuse(value, where, f"is out of range; choose an integer in [{low}, {high}]", (low, high))
-    return value
+    return whole("", low=low, high=high).check(value, where)
 
 
-def number(value: Any, where: str) -> float:
-    """Return ``value`` as a float if it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        refuse(value, where, f"is {kind(value)}; write a number")
-    if isinstance(value, float) and not math.isfinite(value):
-        refuse(value, where, "is not finite; write a finite number")
-    # Larger integers are not exact in double precision.
-    return float(integer(value, where, -(2**53), 2**53) if isinstance(value, int) else value)
+def number(value: Any, where: str, bounds: tuple[float, float] = UNBOUNDED) -> float:
+    """Return ``value`` as a float if it is a finite number within bounds."""
+    return inside(exact(value, where), where, bounds)  # type: ignore[return-value]
 
 
 def positive(value: Any, where: str) -> float:
     """Return ``value`` as a float if it is a finite number above zero."""
-    if number(value, where) <= 0.0:
-        refuse(value, where, "is not positive; write a number above 0")
-    return float(value)
+    return number(value, where, POSITIVE)
 
 
 def interval(value: Any, where: str) -> tuple[float, float]:
     """Return ``[low, high]`` as two floats, low below high."""
-    return _pair(value, where, number)
+    return settings.interval("").check(value, where)
 
 
-def bounds(value: Any, where: str) -> tuple[float, float]:
-    """Return ``[low, high]`` as two floats, low below high; either may be infinite (``-inf``, ``inf``)."""
-
-    def end(entry: Any, label: str) -> float:
-        return entry if isinstance(entry, float) and math.isinf(entry) else number(entry, label)
-
-    return _pair(value, where, end)
-
-
-def _pair(value: Any, where: str, end: Callable[[Any, str], float]) -> tuple[float, float]:
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        refuse(value, where, "is not a pair; write [low, high]")
-    low, high = (end(entry, f"{where}[{index}]") for index, entry in enumerate(value))
-    if not low < high:
-        refuse(value, where, f"has its lower bound {show(low)} not below its upper bound {show(high)}; swap or widen")
-    return low, high
-
-
-def numbers(value: Any, where: str, depth: int = 0) -> Numbers:
+def numbers(value: Any, where: str) -> Numbers:
     """Return a finite number, or nested lists of them with rows of equal length, as floats in tuples."""
-    if not isinstance(value, list | tuple):
-        return number(value, where)
-    if not value or depth == MAX_DEPTH:
-        refuse(value, where, f"is empty or nested over {MAX_DEPTH} deep; write a number or a list of numbers")
-    entries = tuple(numbers(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(value))
-    if len({shape(entry) for entry in entries}) > 1:
-        refuse(value, where, "has rows of different lengths; write rows of one length")
-    return entries
-
-
-def shape(value: Numbers) -> tuple[int, ...]:
-    """Return the lengths of the nested tuples of a checked array, outermost first; ``()`` for a number."""
-    return (len(value), *shape(value[0])) if isinstance(value, tuple) else ()
+    return settings.numbers("").check(value, where)
 
 
 def inside(value: Numbers, where: str, bounds: tuple[float, float]) -> Numbers:
     """Return ``value`` if all its entries are in ``bounds``, ends included."""
     if isinstance(value, tuple):
         return tuple(inside(entry, f"{where}[{index}]", bounds) for index, entry in enumerate(value))
-    low, high = bounds
-    if low <= value <= high:
-        return value
-    if bounds in (POSITIVE, NOT_NEGATIVE):
-        refuse(value, where, out_of_bounds(bounds), bounds)
-    if low == POSITIVE[0]:
-        side = f"above its upper bound {show(high)}" if value > high else "not above 0"
-        refuse(value, where, f"is {side}; choose a value in {shown_interval(bounds)}", bounds)
-    side = f"below its lower bound {show(low)}" if value < low else f"above its upper bound {show(high)}"
-    refuse(value, where, f"is {side}; choose a value in [{show(low)}, {show(high)}]", bounds)
+    if not bounds[0] <= value <= bounds[1]:
+        refuse(value, where, out_of_bounds(bounds, value), bounds)
+    return value
 
 
 def plain(value: Any, where: str, depth: int = 0) -> Any:
     """Return a factory argument: boolean, integer, finite float, string, or lists (as tuples) and tables of them."""
-    if isinstance(value, list | tuple | dict) and depth == MAX_DEPTH:
-        refuse(value, where, f"is nested over {MAX_DEPTH} deep; flatten it")
+    is_deep = isinstance(value, list | tuple | dict) and depth == MAX_DEPTH
+    if is_deep or not isinstance(value, list | tuple | dict | bool | str | int | float):
+        problem = f"is nested over {MAX_DEPTH} deep; flatten it" if is_deep else f"is {kind(value)}; write a number, a"
+        refuse(value, where, problem if is_deep else f"{problem} string, true, false, or a list or table of them")
     if isinstance(value, dict):
-        return {name(key, f"{where}.{key}"): plain(entry, f"{where}.{key}", depth + 1) for key, entry in value.items()}
+        return {path(key, f"{where}.{key}"): plain(entry, f"{where}.{key}", depth + 1) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return tuple(plain(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(value))
     if isinstance(value, bool | str):
         return value
-    if isinstance(value, int):
-        return integer(value, where)
-    if isinstance(value, float):
-        return number(value, where)
-    refuse(value, where, f"is {kind(value)}; write a number, a string, true, false, or a list or table of them")
+    return integer(value, where) if isinstance(value, int) else number(value, where)
 
 
-def like(value: Any, where: str, template: Any) -> Any:
-    """Return a factory argument if it has the type and shape of ``template``; an integer is allowed for a float."""
-    if isinstance(template, dict):
-        if not isinstance(value, dict):
-            refuse(value, where, f"is {kind(value)}; write a table, or set one of its keys: {where}.KEY=value")
-        return plain(value, where)
-    if isinstance(template, tuple):
-        if not isinstance(value, list | tuple) or len(value) != len(template):
-            refuse(value, where, f"does not fit; write a list of {len(template)}, such as {show(template)}")
-        return tuple(like(entry, f"{where}[{i}]", template[i]) for i, entry in enumerate(value))
-    if isinstance(template, str):
-        if not isinstance(value, str):
-            refuse(value, where, f"is {kind(value)}; write a string, such as {show(template)}")
-        return value
+def like(template: Any) -> Setting:
+    """Return the setting of an undeclared argument of a factory: of the type and shape of the value in the file."""
     if isinstance(template, bool):
-        return boolean(value, where)
-    return integer(value, where) if isinstance(template, int) else number(value, where)
-
-
-def run_setting(key: str, value: Any, where: str) -> Any:
-    """Return the value of ``steps``, ``every``, ``precision``, ``seed`` or ``stop``."""
-    if key == "stop":
-        return value if value == "" else expression(value, where, is_truth=True)
-    if key == "precision":
-        return choice(value, where, PRECISIONS)
-    return integer(value, where, *((0, MAX_SEED) if key == "seed" else (1, MAX_STEPS)))
+        return flag("")
+    if isinstance(template, int):
+        return whole("", low=-(2**31))
+    if isinstance(template, float):
+        return Setting("a number", "", number)
+    if isinstance(template, tuple) and template:
+        is_uniform = len({type(entry) for entry in template}) == 1
+        return several(like(template[0]) if is_uniform else anything(""), "", (len(template),))
+    return settings.text("") if isinstance(template, str) else anything("")
 
 
 def kind(value: Any) -> str:
@@ -387,132 +284,3 @@ def unwrapped(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(unwrapped, value))
     return value.tolist() if hasattr(value, "tolist") else value
-
-
-def show(value: Any, depth: int = 0) -> str:
-    """Return a value as a short printable text, as written in a scenario file."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int) and value.bit_length() > 64:
-        return f"an integer of {value.bit_length()} bits"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    if isinstance(value, dict):
-        return "{...}"
-    if isinstance(value, list | tuple):
-        text = f"[{', '.join(show(entry, depth + 1) for entry in value[:20])}]" if depth < MAX_DEPTH else "[...]"
-    else:
-        text = repr(value) if isinstance(value, int | float | str) else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-_REQUIRED: Any = object()
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-class Table:
-    """One table: collects a mistake for every unknown key, then returns checked values.
-
-    Wrong and missing values are collected as mistakes, with the default or an example in their place, so that all
-    mistakes of a file are found. Call ``mistakes.raise_if_any()`` at the end.
-
-    Args:
-        entries: the parsed TOML table.
-        file: name of the file.
-        path: dotted path of the table; empty for the top of the file.
-        allowed: allowed keys; ``None`` for any.
-        mistakes: of the file.
-    """
-
-    def __init__(
-        self,
-        entries: dict[str, Any],
-        file: str,
-        path: str,
-        allowed: tuple[str, ...] | None,
-        mistakes: Mistakes | None = None,
-    ) -> None:
-        """Collect unknown keys as mistakes."""
-        self.entries, self.file, self.path, self.mistakes = entries, file, path, mistakes or Mistakes()
-        for key in entries:
-            if allowed is not None and key not in allowed:
-                meant = closest(key, allowed)
-                self._add(
-                    key,
-                    f"{self.where(key)} is not a known key{nearest(key, allowed)}",
-                    allowed=allowed,
-                    remedy=Remedy("rename", meant) if meant else Remedy("remove"),
-                )
-
-    def where(self, key: str) -> str:
-        """Return the name of ``key`` in errors: file and dotted path."""
-        shown = key if _BARE_KEY.fullmatch(key) else show(key)
-        return f"{self.file}: {self.path}.{shown}" if self.path else f"{self.file}: {shown}"
-
-    def kept(self, key: str) -> AbstractContextManager[None]:
-        """Collect the mistake of a block as one of the value of ``key``, and continue after it."""
-        return self.mistakes.kept(self._path(key))
-
-    def _add(self, key: str, message: str, **data: Any) -> None:
-        self.mistakes.found.append(UserError(message, key=self._path(key), **data))
-
-    def read[T](self, key: str, check: Callable[[Any, str], T], default: T = _REQUIRED, example: str = "") -> T:
-        """Return the checked value of ``key``; the default or the example if that is a mistake.
-
-        Args:
-            key: of the value.
-            check: ``(value, where) -> value``, from ``simkit.scenario.checks``.
-            default: value of an absent key; without it the key is required.
-            example: a TOML line for the error if a required key is missing.
-        """
-        with self.kept(key):
-            if key in self.entries:
-                return check(self.entries[key], self.where(key))
-            if default is _REQUIRED:
-                raise UserError(f"{self.where(key)} is missing; add a line such as {example}")
-        if default is not _REQUIRED:
-            return default
-        return tomllib.loads(example)[key]
-
-    def table(self, key: str, allowed: tuple[str, ...] | None, example: str = "") -> "Table":
-        """Return the table under ``key``; an empty one if it is absent and ``example`` is not given."""
-        if key not in self.entries and example:
-            self._add(key, f"{self.file}: the table [{key}] is missing; add [{key}] with {example}")
-            return Table({}, self.file, self._path(key), None)
-        return self._inner(key, self.entries.get(key, {}), self.where(key), self._path(key), allowed)
-
-    def tables(self, key: str, allowed: tuple[str, ...]) -> "dict[str, Table]":
-        """Return the named tables under ``key``, such as every ``[params.NAME]``."""
-        outer = self.table(key, None)
-        for inner in outer.entries:
-            with outer.kept(inner):
-                path(inner, outer.where(inner))
-        return {
-            name: outer._inner(name, value, outer.where(name), outer._path(name), allowed)
-            for name, value in outer.entries.items()
-        }
-
-    def list_of_tables(self, key: str, allowed: tuple[str, ...]) -> "list[Table]":
-        """Return the tables of an array written ``[[key]]``."""
-        values = self.entries.get(key, [])
-        if not isinstance(values, list):
-            self._add(key, f"{self.where(key)} is {kind(values)}; write it as [[{key}]] in double brackets")
-            return []
-        keys = [f"{key}[{index}]" for index in range(len(values))]
-        return [
-            self._inner(each, value, f"{self.file}: {self._path(each)}", self._path(each), allowed)
-            for value, each in zip(values, keys, strict=True)
-        ]
-
-    def _path(self, key: str) -> str:
-        return f"{self.path}.{key}" if self.path else key
-
-    def _inner(self, key: str, value: Any, where: str, path: str, allowed: tuple[str, ...] | None) -> "Table":
-        if not isinstance(value, dict):
-            shown = show(value)
-            holding = (
-                f" with expression = {shown}" if isinstance(value, str) and "expression" in (allowed or ()) else ""
-            )
-            self._add(key, f"{where} = {shown} is {kind(value)}; write the table [{path}]{holding}")
-            return Table({}, self.file, path, None)
-        return Table(value, self.file, path, allowed, self.mistakes)

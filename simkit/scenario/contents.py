@@ -15,15 +15,15 @@ from simkit.core import paths
 from simkit.core.parameter import POSITIVE, Parameter, shown_bounds
 from simkit.core.precision import precision
 from simkit.core.settings import schema_of as schema_of_settings
+from simkit.core.settings.records import keys_of
 from simkit.core.simulation import Simulation
 from simkit.errors import UserError
-from simkit.scenario import checks
 from simkit.scenario.build import build
-from simkit.scenario.catalog import CAMERAS, GOALS, REDUCTIONS
-from simkit.scenario.checks import MAX_SEED, MAX_STEPS, PRECISIONS, to_toml
+from simkit.scenario.catalog import FILE
+from simkit.scenario.checks import to_toml
 from simkit.scenario.made_in_python import likely_view
-from simkit.scenario.registry import SIMULATIONS, VIEWS, arguments_of, needed_arguments, takes_any, takes_parameters
-from simkit.scenario.scenario import RenderSettings, RunSettings, Scenario, make
+from simkit.scenario.registry import SIMULATIONS, arguments_of, needed_arguments, takes_any, takes_parameters
+from simkit.scenario.scenario import ParameterSettings, RenderSettings, RunSettings, Scenario, make
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,14 +69,8 @@ def bare_scenario(simulation: str) -> Scenario:
         title=simulation,
         summary="with its default configuration",
         simulation=simulation,
-        tags=(),
-        references=(),
-        config={},
-        parameter_settings={},
         run=RunSettings(1, 1, "float32", 0),
-        objectives={},
-        render=RenderSettings("chart", "time", "time", "1", None, None, 20.0),
-        validations=(),
+        render=RenderSettings("chart", "time"),
         source=Path(simulation),
         text="",
     )
@@ -106,8 +100,8 @@ def _contents(scenario: Scenario, simulation: Simulation) -> Contents:
         for name, array in arrays.items():
             axes = simulation.dimensions.get(name, ()) if kind == "observed" else ()
             axes = axes if len(axes) == array.ndim else [f"axis {axis}" for axis in range(array.ndim)]
-            known = simulation.quantities.get(name)
-            unit, doc = (known.unit, known.doc) if known else ("", "")
+            quantity = simulation.quantities.get(name)
+            unit, doc = (quantity.unit, quantity.doc) if quantity else ("", "")
             quantities.append(Content(name, kind, dict(zip(axes, array.shape, strict=True)), unit, doc))
     factory = None if scenario.made else SIMULATIONS.resolve(scenario.simulation)
     arguments = dict.fromkeys(needed_arguments(factory)) | arguments_of(factory) if factory else {}
@@ -118,10 +112,6 @@ def _contents(scenario: Scenario, simulation: Simulation) -> Contents:
 
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-TEXT = {"type": "string"}
-WORDS = {"type": "array", "items": TEXT}
-NUMBER = {"type": "number"}
-PAIR = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
 
 
 def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
@@ -136,74 +126,26 @@ def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
     """
     declared = scenario.declared if contents else {}
     parameters = {name: _parameter(parameter) for name, parameter in declared.items()}
-    known = _tables(paths.nested(parameters), set(declared))
-    has_own = takes_parameters(SIMULATIONS.resolve(scenario.simulation))
-    run = {
-        "steps": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
-        "every": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
-        "precision": {"enum": list(PRECISIONS), "default": "float32"},
-        "seed": {"type": "integer", "minimum": 0, "maximum": MAX_SEED, "default": 0},
-        "stop": {"type": "string", "default": ""},
+    parameters_schema = _tables(paths.nested(parameters), set(declared))
+    # Parameters depend on the configuration, and a file may declare its own.
+    is_closed = scenario.text and not takes_parameters(SIMULATIONS.resolve(scenario.simulation))
+    schema = schema_of_settings(FILE)
+    schema["properties"] |= {
+        "simulation": {"const": scenario.simulation},
+        "config": _configuration(scenario),
+        "params": parameters_schema | ({} if is_closed else {"additionalProperties": True}),
     }
-    objective = {
-        "doc": TEXT,
-        "quantity": TEXT,
-        "expression": TEXT,
-        "reduce": {"enum": list(REDUCTIONS), "default": "final"},
-        "square": {"type": "boolean", "default": False},
-        "goal": {"enum": list(GOALS), "default": "minimize"},
-    }
-    added: dict[str, Any] = dict.fromkeys(("expression", "unit", "doc"), TEXT)
-    render = {
-        "view": {"enum": VIEWS.names()},
-        "quantity": TEXT,
-        **dict.fromkeys(("label", "unit", "colormap"), TEXT),
-        "limits": PAIR,
-        "frames_per_second": {"type": "number", "exclusiveMinimum": 0, "default": 20},
-        "camera": {"enum": list(CAMERAS)},
-        **dict.fromkeys(("azimuth", "elevation", "turn"), NUMBER),
-        "window": _table({"x": PAIR, "y": PAIR}),
-    }
-    validation = {
-        "quantity": TEXT,
-        "expression": TEXT,
-        "expected": NUMBER,
-        "tolerance": {"type": "number", "exclusiveMinimum": 0},
-        "source": TEXT,
-        "set": {"type": "object"},
-        "derivative": {"enum": list(parameters)} if parameters else TEXT,
-        "objective": TEXT,
-        "reduce": {"enum": list(REDUCTIONS), "default": "final"},
-    }
-    return {
-        "$schema": DRAFT,
-        "title": f"scenario of {scenario.simulation}",
-        **_table(
-            {
-                **dict.fromkeys(("name", "title", "summary"), TEXT),
-                "simulation": {"const": scenario.simulation},
-                **dict.fromkeys(("tags", "references"), WORDS),
-                "config": _configuration(scenario),
-                # Parameters depend on the configuration, and a file may declare its own.
-                "params": known | ({} if scenario.text and not has_own else {"additionalProperties": True}),
-                "run": _table(run, ("steps", "every")),
-                "quantities": {"type": "object", "additionalProperties": _table(added, ("expression", "doc"))},
-                "objectives": {"type": "object", "additionalProperties": _table(objective, ("doc",))},
-                "render": _table(render, ("view", "quantity")),
-                "validation": {"type": "array", "items": _table(validation, ("expected", "tolerance", "source"))},
-                "files": {"type": "object", "additionalProperties": TEXT},
-            },
-            ("name", "title", "summary", "simulation", "run", "render"),
-        ),
-        **(_names_of(contents) if contents else {}),
-    }
+    if parameters:
+        schema["properties"]["validation"]["items"]["properties"]["derivative"] = {"enum": list(parameters)}
+    names = _names_of(contents) if contents else {}
+    return {"$schema": DRAFT, "title": f"scenario of {scenario.simulation}", **schema, **names}
 
 
 def _names_of(contents: Contents) -> dict[str, Any]:
     """Return the schema of names of quantities, for files without ``[quantities]``."""
     diagnosed = [quantity.name for quantity in contents.quantities if quantity.kind == "diagnosed"]
     properties = {
-        "objectives": {"additionalProperties": _named("quantity", diagnosed)},
+        "objectives": {"additionalProperties": {"if": {"type": "object"}, "then": _named("quantity", diagnosed)}},
         "render": _named("quantity", [quantity.name for quantity in contents.quantities]),
         "validation": {"items": _named("quantity", diagnosed)},
     }
@@ -225,6 +167,9 @@ def _tables(tree: dict[str, Any], known: Collection[str], path: str = "") -> dic
     return _table({k: entry if where in known else _tables(entry, known, where) for k, (where, entry) in here.items()})
 
 
+RECORD = schema_of_settings(keys_of(ParameterSettings))["properties"]
+
+
 def _parameter(parameter: Parameter) -> dict[str, Any]:
     low, high = parameter.bounds
     lowest = {"exclusiveMinimum": 0} if low == POSITIVE[0] else {"minimum": low} if math.isfinite(low) else {}
@@ -236,10 +181,10 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
             {"type": "array", "items": value, "minItems": len(default), "maxItems": len(default)},
             default[0],
         )
-    table = _table({"default": value, "bounds": PAIR, "unit": TEXT, "doc": TEXT})
+    table = _table(dict(RECORD) | {"default": value})
     description = f"{parameter.doc} [{parameter.unit}]" if parameter.unit != "1" else parameter.doc
-    known = {"default": parameter.default} if not _missing(parameter.default) else {}
-    return {"description": description, "x-unit": parameter.unit, **known, "anyOf": [value, table]}
+    default_schema = {"default": parameter.default} if not _missing(parameter.default) else {}
+    return {"description": description, "x-unit": parameter.unit, **default_schema, "anyOf": [value, table]}
 
 
 def _missing(value: Any) -> bool:
@@ -250,11 +195,11 @@ def _configuration(scenario: Scenario) -> dict[str, Any]:
     """Return the schema of the arguments of the factory, by name and default; the factory checks their values."""
     factory = SIMULATIONS.resolve(scenario.simulation)
     needed = needed_arguments(factory)
-    known: dict[str, Any] = {name: {} for name in needed}
-    known |= {name: {} if value is None else {"default": value} for name, value in arguments_of(factory).items()}
+    arguments: dict[str, Any] = {name: {} for name in needed}
+    arguments |= {name: {} if value is None else {"default": value} for name, value in arguments_of(factory).items()}
     declared = schema_of_settings(getattr(factory, "settings", {}))["properties"]
-    known = {name: declared.get(name, {}) | schema for name, schema in known.items()}
-    return _table(known, tuple(needed)) | {"additionalProperties": takes_any(factory)}
+    arguments = {name: declared.get(name, {}) | schema for name, schema in arguments.items()}
+    return _table(arguments, tuple(needed)) | {"additionalProperties": takes_any(factory)}
 
 
 _NAME = re.compile(r'^name\s*=\s*"[^"\n]*"', re.MULTILINE)
@@ -273,7 +218,7 @@ def skeleton(name: str, scenario: Scenario, contents: Contents, run: RunSettings
     Raises:
         UserError: if the name is not valid, or the old file does not have its name on a separate line.
     """
-    checks.identifier(name, "the name of the new scenario")
+    FILE["name"].check(name, "the name of the new scenario")
     text = _renamed(name, scenario) if scenario.text else _minimal(name, scenario, contents, run)
     arguments = {key: value for key, value in contents.arguments.items() if value is not None}
     text = _with_comments(text, "config", [_line(key, value) for key, value in arguments.items()])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.core.precision import precision
-from simkit.errors import Mistakes, Remedy, UserError
+from simkit.errors import Mistakes, UserError
 from simkit.scenario.build import build, check_validation
 from simkit.scenario.catalog import read_scenario
 from simkit.scenario.registry import SIMULATIONS, takes_parameters
@@ -43,13 +43,13 @@ def mistakes_in(path: Path | str) -> tuple[list[UserError], Scenario | None]:
     scenario = None
     with read.kept():
         scenario = read_scenario(path, read)
-    found = read.found
-    if scenario is None or any(part_of(each) in _DECIDING for each in found):
-        return found, scenario
-    if _lost_parameters(scenario, found) and takes_parameters(SIMULATIONS.resolve(scenario.simulation)):
-        return found, scenario
-    known = {each.key for each in found}
-    built = _mistakes_of_building(scenario, known)
+    mistakes = read.found
+    if scenario is None or any(part_of(each) in _DECIDING for each in mistakes):
+        return mistakes, scenario
+    if _lost_parameters(scenario, mistakes) and takes_parameters(SIMULATIONS.resolve(scenario.simulation)):
+        return mistakes, scenario
+    keys = {each.key for each in mistakes}
+    built = _mistakes_of_building(scenario, keys)
     for index in range(len(scenario.validations)):
         with built.kept():
             try:
@@ -57,11 +57,11 @@ def mistakes_in(path: Path | str) -> tuple[list[UserError], Scenario | None]:
             except UserError as error:
                 # A value of [run] with a mistake does not fit those of a validation either.
                 overridden = {f"validation[{index}].set.{key}" for key in scenario.validations[index].overrides}
-                follows = "run" in map(part_of, found) and error.key not in overridden
+                follows = "run" in map(part_of, mistakes) and error.key not in overridden
                 if not follows and str(error) not in map(str, built.found):
                     raise
     # Mistakes of a key with an example in place of a wrong value are dropped.
-    return found + [each for each in built.found if not each.key or each.key not in known], scenario
+    return mistakes + [each for each in built.found if not each.key or each.key not in keys], scenario
 
 
 def _lost_parameters(scenario: Scenario, found: Collection[UserError]) -> bool:
@@ -79,17 +79,17 @@ def _mistakes_of_building(scenario: Scenario, known: Collection[str]) -> Mistake
         scenario: the scenario.
         known: keys with a mistake in the file itself.
     """
-    found, replaced, keys, wrong = Mistakes(), False, set(known), set()
+    collected, replaced, keys, wrong = Mistakes(), False, set(known), set()
     for _ in range(MOST_ROUNDS):
         built = Mistakes()
         with built.kept(), precision(scenario.run.precision):
             build(scenario, find_all=True)
-        told = set(map(str, found.found))
+        messages = set(map(str, collected.found))
         new = [each for each in built.found if not each.key or each.key not in keys]
         # Values of a changed formula mean nothing: unknown names in other formulas and parts of the file do.
         new = [each for each in new if not replaced or _is_sure(each)]
-        new = [each for each in new if str(each) not in told and not _follows_from(wrong, each)]
-        found.found += new
+        new = [each for each in new if str(each) not in messages and not _follows_from(wrong, each)]
+        collected.found += new
         keys |= {each.key for each in new if each.key}
         config: Any = scenario.config
         hiding = [each for each in built.found if part_of(each) == "config"]
@@ -102,7 +102,7 @@ def _mistakes_of_building(scenario: Scenario, known: Collection[str]) -> Mistake
         # Parameters of a replaced formula have no effect, which is no mistake of a changed configuration.
         original = scenario.original or scenario
         scenario = dataclasses.replace(scenario, config=config, known_parameters=None, original=original)
-    return found
+    return collected
 
 
 def _is_sure(error: UserError) -> bool:
@@ -151,15 +151,3 @@ def _changed(value: Any, steps: list[str], change: Callable[[dict[Any, Any], Any
     else:
         changed = change(dict(table), step)
     return tuple(changed.values()) if is_list and changed is not None else changed
-
-
-def as_data(error: UserError) -> dict[str, Any]:
-    """Return a mistake as data for machines: part, key, message, what is allowed, and the remedy.
-
-    Args:
-        error: the mistake.
-    """
-    action: Remedy | None = error.remedy
-    remedy = None if action is None else {"action": action.action, "value": action.value}
-    allowed = None if error.allowed is None else list(error.allowed)
-    return {"part": part_of(error), "key": error.key, "message": str(error), "allowed": allowed, "remedy": remedy}

@@ -14,10 +14,11 @@ from simkit.core.precision import precision
 from simkit.errors import UserError
 from simkit.scenario import checks
 from simkit.scenario.build import NOTHING, VIEW_ARRAYS, check_record
-from simkit.scenario.catalog import find_scenario, parse_scenario
+from simkit.scenario.catalog import FILE, find_scenario, parse_scenario
 from simkit.scenario.checks import to_toml
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import IN_PYTHON, Scenario, shortest
+from simkit.scenario.sections import RUN_KEYS
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
@@ -88,7 +89,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
     """
     import numpy as np
 
-    given = {key: checks.unwrapped(value) for key, value in values.items() if key in SETTINGS}
+    settings = {key: checks.unwrapped(value) for key, value in values.items() if key in SETTINGS}
     parameter_values = {key: value for key, value in values.items() if key not in SETTINGS}
     parameters = paths.leaves(simulation.params)
     for key in parameter_values:
@@ -101,27 +102,27 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
                 )
             hint = paths.hint(key, {*SETTINGS, *parameters})
             raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation{hint}")
-    if "steps" not in given:
+    if "steps" not in settings:
         raise UserError("steps is missing; give steps=1000, and every=10 for a frame every tenth step")
-    name = checks.identifier(given.get("name", "simulation"), "name")
-    steps = checks.run_setting("steps", given["steps"], "steps")
+    name = FILE["name"].check(settings.get("name", "simulation"), "name")
+    steps = RUN_KEYS["steps"].check(settings["steps"], "steps")
     with precision(precision_of(simulation)):
         observed, diagnosed = simulation.programs.found(("record", name), lambda: check_record(simulation, name))
         program = fingerprint(simulation)
     lengths = {axis: np.shape(values) for axis, values in simulation.coordinates.items()}
-    view, quantity = likely_view(observed, diagnosed, lengths, given.get("view"), given.get("quantity"))
-    known = simulation.quantities.get(quantity)
-    render = {"view": view, "quantity": quantity, "unit": known.unit if known else "1"}
-    render |= {key: given[key] for key in ("frames_per_second",) if key in given}
+    view, quantity = likely_view(observed, diagnosed, lengths, settings.get("view"), settings.get("quantity"))
+    declared = simulation.quantities.get(quantity)
+    render = {"view": view, "quantity": quantity, "unit": declared.unit if declared else "1"}
+    render |= {key: settings[key] for key in ("frames_per_second",) if key in settings}
     objectives = {
-        quantity: known.doc if (known := simulation.quantities.get(quantity)) and known.doc else "at the end of the run"
-        for quantity, array in diagnosed.items()
-        if quantity not in CLOCKS and array.shape == () and array.dtype.kind == "f"
+        name: (simulation.quantities[name].doc if name in simulation.quantities else "") or "at the end of the run"
+        for name, array in diagnosed.items()
+        if name not in CLOCKS and array.shape == () and array.dtype.kind == "f"
     }
     tables = {
         "": {
             "name": name,
-            "title": given.get("title", name.replace("_", " ").capitalize()),
+            "title": settings.get("title", name.replace("_", " ").capitalize()),
             "summary": "A simulation that was made in Python; this file keeps its values, not its program.",
             "simulation": IN_PYTHON,
         },
@@ -129,9 +130,9 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
         **{f"params.{key}": _declared(simulation, key, default) for key, default in parameters.items()},
         "run": {
             "steps": steps,
-            "every": given.get("every", _usual_every(steps)),
+            "every": settings.get("every", _usual_every(steps)),
             "precision": precision_of(simulation),
-            "seed": given.get("seed", 0),
+            "seed": settings.get("seed", 0),
         },
         **{f'objectives."{key}"': {"doc": doc} for key, doc in objectives.items()},
         "render": render,
@@ -239,5 +240,5 @@ def load(scenario: Source, values: Mapping[str, Any] | None = None) -> Scenario:
             kind = type(scenario).__name__
             raise UserError(f"{kind} is no scenario; give a name, the path of a .toml file, or a simkit.Simulation")
         scenario, values = scenario_of(scenario, values or {})
-    found = scenario if isinstance(scenario, Scenario) else find_scenario(scenario)
-    return with_values(found, values) if values else found
+    chosen = scenario if isinstance(scenario, Scenario) else find_scenario(scenario)
+    return with_values(chosen, values) if values else chosen

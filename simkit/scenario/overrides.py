@@ -1,177 +1,26 @@
-"""Values set from the command line or from Python: --set, --over, and text files."""
+"""Values set from the command line or from Python: --set and --over."""
 
 import dataclasses
-import json
 import math
 import os
-import re
-import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from simkit.core import paths
-from simkit.core.parameter import Numbers
-from simkit.errors import UserError, argument, closest, nearest, one_line
+from simkit.core.parameter import Numbers, Parameter
+from simkit.core.settings.kinds import shape_of
+from simkit.errors import Remedy, UserError, closest, nearest, one_line
 from simkit.scenario import checks
+from simkit.scenario.catalog import FILE
 from simkit.scenario.checks import parse_value
+from simkit.scenario.files import read_text
 from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS, arguments_of, needed_arguments, takes_any
-from simkit.scenario.scenario import KEYS, TABLES, ParameterSettings, RunSettings, Scenario
-
-MAX_BYTES = 8 * 2**20
-HEADER = "[files]"
-# Characters that TOML does not allow in a multi-line string.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-
-
-def read_text(path: Path | str, where: str, largest: int = MAX_BYTES, purpose: str = "to be kept in a scenario") -> str:
-    """Return the text of a file, with line feeds as line ends.
-
-    Args:
-        path: the file.
-        where: name of the place in errors.
-        largest: largest size in bytes.
-        purpose: of reading, for the error, such as ``"to be kept in a scenario"``.
-
-    Raises:
-        UserError: if it cannot be read, is too large, or is not text.
-    """
-    path = Path(path)
-    label = checks.show(str(path))
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
-            raise UserError(f"{where}: {label} is {what}; name a text file")
-        with path.open("rb") as file:
-            content = file.read(largest + 1)
-    except FileNotFoundError as error:
-        raise UserError(f"{where}: {label} does not exist; check the path") from error
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        reason = getattr(error, "strerror", None) or "its path is malformed"
-        raise UserError(f"{where}: {label} cannot be read: {reason}; check the path and its permissions") from error
-    if len(content) > largest:
-        size = f"over {largest // 2**20} MiB"
-        raise UserError(f"{where}: {label} is {size}, too large {purpose}; give a smaller file")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{where}: {label}: byte {error.start} is not UTF-8 text; give a text file") from error
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if odd := _CONTROL.search(text):
-        raise UserError(f"{where}: {label} holds the control character {odd[0]!r}; give a text file")
-    return text
-
-
-class Files:
-    """The files of one scenario: stored in its text, or in its folder.
-
-    Args:
-        stored: texts by name, from the table ``[files]``; empty if the scenario has none.
-        folder: of the scenario file.
-        file: name of the scenario file in errors.
-    """
-
-    def __init__(self, stored: Mapping[str, Any], folder: Path, file: str) -> None:
-        """Check the stored texts."""
-        self._folder, self._file, self._used = folder, file, set[str]()
-        self._texts = {name: _text(text, f"{file}: files.{checks.show(name)}") for name, text in stored.items()}
-        self._is_complete = bool(stored)
-        self._refuse_too_much()
-
-    def resolve(self, value: Any, where: str) -> Any:
-        """Return a value of ``[config]`` with each table ``{ file = "name" }`` replaced by the text of the file.
-
-        Args:
-            value: as parsed.
-            where: name of the value in errors.
-
-        Raises:
-            UserError: if a file cannot be inlined.
-        """
-        if isinstance(value, list):
-            return [self.resolve(entry, f"{where}[{index}]") for index, entry in enumerate(value)]
-        if not isinstance(value, dict):
-            return value
-        if "file" not in value:
-            return {key: self.resolve(entry, f"{where}.{key}") for key, entry in value.items()}
-        if len(value) > 1:
-            other = next(key for key in value if key != "file")
-            raise UserError(f'{where} has {checks.show(other)} beside file; write {{ file = "name" }} only')
-        name = checks.string(value["file"], f"{where}.file")
-        if name not in self._texts:
-            if self._is_complete:
-                raise UserError(f"{where}.file = {checks.show(name)} is not in [files]; add its text there")
-            self._texts[name] = read_text(self._beside(name, where), f"{where}.file")
-            self._refuse_too_much()
-        self._used.add(name)
-        return self._texts[name]
-
-    def kept_in(self, text: str) -> str:
-        """Return the text of the scenario with the texts of its files appended.
-
-        Args:
-            text: of the scenario file.
-
-        Raises:
-            UserError: if ``[files]`` has a file that ``[config]`` does not name.
-        """
-        if unused := set(self._texts) - self._used:
-            name = checks.show(min(unused))
-            raise UserError(f"{self._file}: files.{name} is not named in [config]; write {{ file = {name} }} there")
-        if self._is_complete or not self._texts:
-            return text
-        tables = [f"{json.dumps(name, ensure_ascii=False)} = {_quoted(kept)}" for name, kept in self._texts.items()]
-        note = "# The files named above, as they were when this scenario was read."
-        return "\n".join([text.rstrip("\n"), "", note, HEADER, *tables, ""])
-
-    def _beside(self, name: str, where: str) -> Path:
-        """Return the path of a file, refusing files outside the folder and hidden ones: a scenario may be untrusted."""
-        path = self._folder / name
-        real, folder = Path(os.path.realpath(path)), os.path.realpath(self._folder)
-        if not real.is_relative_to(folder):
-            raise UserError(
-                f"{where}.file = {checks.show(name)} is outside the folder of the scenario; "
-                f"put the file beside it, or give any file with {argument('KEY', 'Path("...")')}"
-            )
-        if any(part.startswith(".") for part in real.relative_to(folder).parts):
-            raise UserError(
-                f"{where}.file = {checks.show(name)} is hidden or in a hidden folder, where keys and passwords are "
-                "kept; give it another name"
-            )
-        return path
-
-    def _refuse_too_much(self) -> None:
-        if sum(len(text.encode()) for text in self._texts.values()) > MAX_BYTES:
-            raise UserError(f"{self._file}: its files are over 8 MiB together; give smaller ones")
-
-
-def own_part(content: bytes) -> bytes:
-    """Return the content of a scenario file without its table ``[files]``.
-
-    Args:
-        content: of the scenario file.
-    """
-    return content.partition(f"\n{HEADER}\n".encode())[0]
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        checks.refuse(value, where, f"is {checks.kind(value)}; write the file's text in quotes")
-    return value
-
-
-def _quoted(text: str) -> str:
-    """Return a text as a multi-line TOML string, without escapes if TOML allows that."""
-    if "'''" in text or text.endswith("'"):
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"""\n{escaped}"""'
-    return f"'''\n{text}'''"
-
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import RUN_KEYS, ParameterSettings, indivisible
 
 # Digits of an index in a list; Python refuses to read a number of thousands.
 MOST_DIGITS = 9
-RUN_KEYS = ("steps", "every", "precision", "seed", "stop")
 
 
 def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
@@ -205,12 +54,11 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
-        key, label = key.strip(), f"--set {one_line(key, 80)}"
-        if not equals:
-            raise UserError(f"{label} has no value; write --set {one_line(key, 80) or 'key'}=value")
-        if key in values:
-            raise UserError(f"{label} is given twice; keep one of them")
-        text = text.strip()
+        key, text = key.strip(), text.strip()
+        label = f"--set {one_line(key, 80)}"
+        if not equals or key in values:
+            problem = "is given twice; keep one of them" if equals else f"has no value; write {label}=value"
+            raise UserError(f"{label} {problem}", key=key)
         if text.startswith("@"):
             values[key] = Path(os.path.expanduser(text[1:]))
         else:
@@ -252,19 +100,19 @@ def with_values(
         label, name = where(key), key.removeprefix("config.")
         step, dot, inner = name.partition(".")
         if key == name and name in scenario.config and name in scenario.parameter_settings:
-            raise UserError(f"{label} is ambiguous; write config.{name} or params.{name}")
+            continue  # ambiguous
         if name in scenario.config:
             # Declared settings are checked against their declaration; others must be like the value in the file.
             is_declared = name in getattr(_factory(scenario), "settings", {})
             config[name] = (
-                checks.plain(value, label) if is_declared else checks.like(value, label, scenario.config[name])
+                checks.plain(value, label) if is_declared else checks.like(scenario.config[name]).check(value, label)
             )
         elif dot and step in config and (key != name or not _is_parameter(scenario, name)):
             config[step] = _inside(config[step], inner, value, label)
         elif dot and key != name and inner:
             config[step] = _begun(scenario, step, inner, value, label)
         elif key != name or (name not in RUN_KEYS and name in _needed(scenario)):
-            config[checks.name(name, label)] = checks.plain(value, label)
+            config[checks.path(name, label)] = checks.plain(value, label)
     original = scenario.original or scenario
     # The configuration determines which parameters exist.
     if config != scenario.config:
@@ -279,21 +127,21 @@ def with_values(
                 raise UserError(f"{label} names {section}.{max(name, other, key=len)} twice; keep one of them")
             seen.add((section, name))
             if section == "run":
-                run[name] = checks.run_setting(name, entry, label)
+                run[name] = RUN_KEYS[name].check(entry, label)
             elif section == "params":
                 checked, old = parameter_value(scenario, name, entry, label), changes.get(name, ParameterSettings())
                 if checked != (scenario.declared[name].default if old.default is None else old.default):
                     changes[name] = dataclasses.replace(old, default=checked)
     settings = dataclasses.replace(scenario.run, **run)
-    if settings.steps % settings.every:
-        raise UserError(_indivisible(settings, "steps" if "steps" in run else "every", where))
-    known = scenario.declared if changes != scenario.parameter_settings else scenario.known_parameters
+    if problem := indivisible(settings.steps, settings.every, where):
+        raise UserError(f"{where('steps' if 'steps' in run else 'every')}: {problem}")
+    parameters = scenario.declared if changes != scenario.parameter_settings else scenario.known_parameters
     return dataclasses.replace(
         scenario,
         parameter_settings=changes,
         original=original,
         run=settings,
-        known_parameters=known if settings.precision == scenario.run.precision else None,
+        known_parameters=parameters if settings.precision == scenario.run.precision else None,
     )
 
 
@@ -334,13 +182,12 @@ def _begun(scenario: Scenario, name: str, path: str, value: Any, label: str) -> 
     """
     factory = _factory(scenario)
     defaults = arguments_of(factory) if factory else {}
-    known = [*defaults, *(needed_arguments(factory) if factory else ())]
-    if factory and not takes_any(factory) and name not in known:
-        if name in KEYS + TABLES:
-            raise UserError(f"{label}: {_not_in_config(scenario, name)}")
-        shown, argument = one_line(name, 40), closest(name, known)
-        hint = f"; did you mean 'config.{argument}.{one_line(path, 40)}'?" if argument else nearest(name, known)
-        raise UserError(f"{label}: '{shown}' is not an argument of {scenario.simulation}{hint}")
+    arguments = [*defaults, *(needed_arguments(factory) if factory else ())]
+    if factory and not takes_any(factory) and name not in arguments:
+        meant = closest(name, arguments)
+        hint = f"; did you mean 'config.{meant}.{one_line(path, 40)}'?" if meant else nearest(name, arguments)
+        hint = _elsewhere(scenario, name) or hint
+        raise UserError(f"{label}: '{one_line(name, 40)}' is not an argument of {scenario.simulation}{hint}")
     declared = getattr(factory, "settings", {}).get(name)
     form = declared.form if declared else "value"
     default = {"list": (), "table": {}, "names": {}}.get(form, checks.plain(defaults.get(name) or {}, label))
@@ -350,12 +197,10 @@ def _begun(scenario: Scenario, name: str, path: str, value: Any, label: str) -> 
     return _inside(default, steps[0], value, label)
 
 
-def _not_in_config(scenario: Scenario, table: str) -> str:
-    """Return the reason why a part of a scenario file cannot be set for a run, and the remedy."""
-    return (
-        f"only values of [params], [config] and [run] are set for a run; change {table} in {scenario.file}, "
-        "or in a copy that `simkit new` makes"
-    )
+def _elsewhere(scenario: Scenario, part: str) -> str:
+    """Return where a part of a scenario file is changed that cannot be set for a run; empty for any other name."""
+    place = f"change {part} in {scenario.file}, or in a copy that `simkit new` makes"
+    return f"; only values of [params], [config] and [run] are set for a run: {place}" if part in FILE else ""
 
 
 def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
@@ -368,18 +213,19 @@ def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
         label: name of the key in errors.
     """
     step, dot, rest = path.partition(".")
+    shown = f"'{one_line(step, 40)}'"
     if isinstance(setting, dict):
-        if dot and step not in setting:
-            raise UserError(f"{label}: there is no '{one_line(step, 40)}'{nearest(step, tuple(setting))}")
-        new = _inside(setting[step], rest, value, label) if dot else checks.plain(value, label)
-        return {**setting, checks.name(step, label): new}
-    if not isinstance(setting, tuple):
-        raise UserError(f"{label}: {checks.show(setting)} has no '{one_line(step, 40)}'; end the key before it")
-    if not step.isdecimal() or len(step) > MOST_DIGITS or int(step) >= len(setting):
-        raise UserError(f"{label}: '{one_line(step, 40)}' is none of its {len(setting)} entries; count from 0")
-    index = int(step)
-    new = _inside(setting[index], rest, value, label) if dot else checks.plain(value, label)
-    return (*setting[:index], new, *setting[index + 1 :])
+        problem = f"there is no {shown}{nearest(step, tuple(setting))}" if dot and step not in setting else ""
+    elif isinstance(setting, tuple):
+        is_index = step.isdecimal() and len(step) <= MOST_DIGITS and int(step) < len(setting)
+        problem = "" if is_index else f"{shown} is none of its {len(setting)} entries; count from 0"
+    else:
+        problem = f"{checks.show(setting)} has no {shown}; end the key before it"
+    if problem:
+        raise UserError(f"{label}: {problem}")
+    place: Any = int(step) if isinstance(setting, tuple) else checks.path(step, label)
+    new = _inside(setting[place], rest, value, label) if dot else checks.plain(value, label)
+    return (*setting[:place], new, *setting[place + 1 :]) if isinstance(setting, tuple) else {**setting, place: new}
 
 
 def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str) -> dict[str, Any]:
@@ -416,9 +262,9 @@ def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Nu
         raise UserError(f"{where} is not a parameter of {scenario.simulation}{hint}")
     parameter, settings = scenario.declared[name], scenario.parameter_settings.get(name, ParameterSettings())
     bounds = settings.bounds or parameter.bounds
-    array, shape = checks.numbers(value, where), checks.shape(parameter.default)
-    if checks.shape(array) != shape:
-        is_given = settings.default is not None and checks.shape(settings.default) == shape
+    array, shape = checks.numbers(value, where), shape_of(parameter.default)
+    if shape_of(array) != shape:
+        is_given = settings.default is not None and shape_of(settings.default) == shape
         example = settings.default if is_given else parameter.default
         checks.refuse(value, where, f"does not have the default's shape; write it like {checks.show(example)}")
     return checks.inside(array, where, bounds)
@@ -427,54 +273,43 @@ def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Nu
 def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
     """Return the section and the name of a key."""
     prefix, dot, rest = key.partition(".")
-    if dot and prefix == "run" and rest not in RUN_KEYS:
-        raise UserError(f"{label} is not a key of {scenario.name}{nearest(rest, RUN_KEYS)}")
-    if dot and prefix in ("config", "params", "run"):
+    if dot and prefix in ("config", "params", "run") and (prefix != "run" or rest in RUN_KEYS):
         return prefix, rest
-    sections = {"params": tuple(scenario.declared), "config": tuple(scenario.config), "run": RUN_KEYS}
-    found = [section for section, names in sections.items() if key in names]
-    if not found and paths.is_branch(key, scenario.declared):
+    sections = {"params": tuple(scenario.declared), "config": tuple(scenario.config), "run": tuple(RUN_KEYS)}
+    places = [section for section, names in sections.items() if key in names]
+    if not places and paths.is_branch(key, scenario.declared):
         return "params", key
-    if not found and dot and prefix in scenario.config:
+    if not places and dot and prefix in scenario.config:
         return "config", key
-    if len(found) > 1:
-        raise UserError(f"{label} is ambiguous; write {' or '.join(f'{section}.{key}' for section in found)}")
-    if not found:
-        if dot and prefix in KEYS + TABLES:
-            raise UserError(f"{label}: {_not_in_config(scenario, prefix)}")
-        if inner := [f"'config.{path}'" for path in paths.leaves(scenario.config) if path.endswith(f".{key}")]:
-            raise UserError(f"{label} is not a key of {scenario.name}; did you mean {' or '.join(inner[:4])}?")
-        if key in (replaced := REPLACED_ARGUMENTS.get(scenario.simulation, {})):
-            raise UserError(f"{label} is not a key of {scenario.name}; use {replaced[key]}")
+    if len(places) != 1:
+        ways = " or ".join(f"{section}.{key}" for section in places)
         known = [name for names in sections.values() for name in names]
-        factory = _factory(scenario)
-        hint, name = nearest(key, known), one_line(key, 80)
-        if closest(key, known) is None:
-            argument = closest(prefix, arguments_of(factory) if factory else ())
-            other = f"an argument of {scenario.simulation} that {scenario.file} does not mention"
-            remedy = f"{other} is written config.{name}"
-            hint = f"; did you mean 'config.{argument}{dot}{rest}'?" if argument else f"{hint}; {remedy}"
-        raise UserError(f"{label} is not a key of {scenario.name}{hint}")
-    return found[0], key
+        problem = f"is ambiguous; write {ways}" if places else f"is not a key of {scenario.name}"
+        meant = closest(rest if prefix == "run" else key, known)
+        remedy = Remedy("rename", meant) if meant and not places else None
+        hint = "" if places else _hint(scenario, key, known)
+        raise UserError(f"{label} {problem}{hint}", key=key, allowed=known, remedy=remedy)
+    return places[0], key
 
 
-def _indivisible(run: RunSettings, changed: str, where: Callable[[str], str]) -> str:
-    """Return the message for ``steps`` that are not a multiple of ``every``."""
-    steps, every = run.steps, run.every
-    below, above = nearest_multiples(steps, every)
-    pairs = ((divisor, steps // divisor) for divisor in range(1, math.isqrt(steps) + 1) if steps % divisor == 0)
-    closest = min((divisor for pair in pairs for divisor in pair), key=lambda divisor: (abs(divisor - every), divisor))
-    flags = {key: where(key).rpartition(": ")[2] for key in ("steps", "every")}
-    return (
-        f"{where(changed)}: steps = {steps} is not a multiple of every = {every}; "
-        f"use {flags['steps']}={f'{below} or {above}' if below else above}, or {flags['every']}={closest}"
-    )
-
-
-def nearest_multiples(steps: int, every: int) -> tuple[int, int]:
-    """Return the multiples of ``every`` just below and just above ``steps``."""
-    below = steps - steps % every
-    return below, below + every
+def _hint(scenario: Scenario, key: str, known: list[str]) -> str:
+    """Return what may have been meant by an unknown key, as the end of a message."""
+    prefix, dot, rest = key.partition(".")
+    if dot and prefix == "run":
+        return nearest(rest, tuple(RUN_KEYS))
+    if dot and (elsewhere := _elsewhere(scenario, prefix)):
+        return elsewhere
+    if inner := [f"'config.{path}'" for path in paths.leaves(scenario.config) if path.endswith(f".{key}")]:
+        return f"; did you mean {' or '.join(inner[:4])}?"
+    if replacement := REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(key):
+        return f"; use {replacement}"
+    if closest(key, known):
+        return nearest(key, known)
+    factory = _factory(scenario)
+    if argument := closest(prefix, arguments_of(factory) if factory else ()):
+        return f"; did you mean 'config.{argument}{dot}{rest}'?"
+    other = f"an argument of {scenario.simulation} that {scenario.file} does not mention"
+    return f"{nearest(key, known)}; {other} is written config.{one_line(key, 80)}"
 
 
 MAX_COUNT = 100_000
@@ -505,54 +340,56 @@ def parse_over(
             [2, 100000], or a value is out of bounds.
     """
     key, equals, spec = (part.strip() for part in text.partition("="))
-    label = f"--over {one_line(key, 80)}"
-    if not equals or not spec:
-        usual = (
-            "name=low:high, with :log for logarithmic" if sampled else "name=low:high:count, with :log for geometric"
-        )
-        raise UserError(f"{label} has no values; write --over {usual}{'' if sampled else ', or name=a,b,c'}")
+    label, name = f"--over {one_line(key, 80)}", key.removeprefix("params.")
+    parts = [part.strip() for part in spec.split(":")]
+    is_range = len(parts) > 1 and not key.startswith(CONFIG)
+    counts = (2, 3) if sampled else (3, 4)
+    if not spec or ((is_range or sampled) and (len(parts) not in counts or parts[counts[0] :] not in ([], ["log"]))):
+        usual = "low:high or low:high:log" if sampled else "low:high:count or low:high:count:log, or a list a,b,c"
+        raise UserError(f"{label}{equals}{one_line(spec, 60)} is not a range; write {label}={usual}")
     if key.startswith(CONFIG):
-        return key, _listed(spec, label)
-    name = key.removeprefix("params.")
-    if name not in scenario.parameters:
-        if name in scenario.config:
-            raise UserError(
-                f"{label} is not a parameter of {scenario.name}; write --over config.{name}=a,b for values of the "
-                "configuration, one compilation each"
-            )
-        if name in RUN_KEYS or key.startswith("run."):
-            raise UserError(f"{label} is not a parameter of {scenario.name}; only parameters and config can be swept")
-        raise UserError(f"{label} is not a parameter of {scenario.name}{paths.hint(name, scenario.parameters)}")
-    parameter = scenario.parameters[name]
-    if isinstance(parameter.default, tuple):
-        raise UserError(
-            f"{label} is an array of shape {checks.shape(parameter.default)}; only single numbers are swept"
-        )
-    parts = [part.strip() for part in spec.split(":" if ":" in spec else ",")]
+        values = tuple(parse_value(part, label) for part in _listed(spec))
+        _check_count(values, label)
+        return key, values
+    parameter = _swept(scenario, name, label)
     if sampled:
-        return name, _ends(parts, label)
-    if ":" in spec:
-        values = _range(parts, label)
-    else:
-        values = [_number(part, label) for part in parts]
-        if len(set(values)) < len(values) and not zipped:
-            repeated = next(value for index, value in enumerate(values) if value in values[:index])
-            raise UserError(f"{label} lists {checks.show(repeated)} twice; keep one of them")
-    if len(values) == 1:
-        raise UserError(
-            f"{label} gives one value, {checks.show(values[0])}; write a list 3,6 or a range 3:6:4, or use --set"
-        )
-    if len(values) > MAX_COUNT:
-        raise UserError(f"{label} gives {len(values)} values; give {MAX_COUNT} at most")
+        return name, (_number(parts[0], label), _number(parts[1], label), *parts[2:])
+    values = _range(parts, label) if is_range else [_number(part, label) for part in spec.split(",")]
+    if len(set(values)) < len(values) and not zipped:
+        repeated = next(value for index, value in enumerate(values) if value in values[:index])
+        raise UserError(f"{label} lists {checks.show(repeated)} twice; keep one of them")
+    _check_count(values, label)
     for value in values:
         checks.inside(value, label, parameter.bounds)
     return name, tuple(values)
 
 
-def _listed(spec: str, label: str) -> tuple[Any, ...]:
-    """Return the values of a list: separated by commas, each as in TOML or a bare word."""
-    if ":" in spec and not any(mark in spec for mark in "\"'["):
-        raise UserError(f"{label}={one_line(spec, 60)} is a range; list the values of the configuration, as a,b,c")
+def _swept(scenario: Scenario, name: str, label: str) -> Parameter:
+    """Return the parameter of that name, which must be a single number."""
+    problem = ""
+    if name in scenario.parameters:
+        shape = shape_of(scenario.parameters[name].default)
+        problem = f"is an array of shape {shape}; only single numbers are swept" if shape else ""
+    elif name in scenario.config:
+        problem = f"; write --over config.{name}=a,b for values of the configuration, one compilation each"
+    elif name in RUN_KEYS or name.startswith("run."):
+        problem = "; only parameters and config can be swept"
+    else:
+        problem = paths.hint(name, scenario.parameters)
+    if problem:
+        missing = "" if name in scenario.parameters else f"is not a parameter of {scenario.name}"
+        raise UserError(f"{label} {missing}{problem}", key=name)
+    return scenario.parameters[name]
+
+
+def _check_count(values: Sequence[Any], label: str) -> None:
+    if not 2 <= len(values) <= MAX_COUNT:
+        plural = "s" * (len(values) != 1)
+        raise UserError(f"{label} gives {len(values)} value{plural}; give 2 to {MAX_COUNT}, or use --set for one")
+
+
+def _listed(spec: str) -> list[str]:
+    """Return the parts of a list that are separated by commas outside brackets and quotes."""
     parts, depth, quote = [""], 0, ""
     for character in spec:
         if quote or character in "\"'":
@@ -563,35 +400,13 @@ def _listed(spec: str, label: str) -> tuple[Any, ...]:
         else:
             depth += (character in "[{") - (character in "]}")
         parts[-1] += character
-    if depth or quote:
-        raise UserError(f"{label}={one_line(spec, 60)} has a quote or bracket without its other end; write both")
-    if not 2 <= len(parts) <= MAX_COUNT:
-        raise UserError(
-            f"{label} gives {len(parts)} value{'s' * (len(parts) > 1)}; give 2 to {MAX_COUNT}, or use --set for one"
-        )
-    return tuple(parse_value(part, label) for part in parts)
-
-
-def _ends(parts: list[str], label: str) -> tuple[Any, ...]:
-    """Return ``(low, high)`` or ``(low, high, "log")`` of ``low:high`` or ``low:high:log``."""
-    if len(parts) not in (2, 3) or (len(parts) == 3 and parts[2] != "log"):
-        raise UserError(
-            f"{label}={one_line(':'.join(parts), 60)} is not a range to sample; write low:high or low:high:log, "
-            "and how many points as --members"
-        )
-    return (_number(parts[0], label), _number(parts[1], label), *parts[2:])
+    return parts
 
 
 def _range(parts: list[str], label: str) -> list[float]:
     """Return the values of ``low:high:count`` or ``low:high:count:log``."""
-    if len(parts) not in (3, 4) or (len(parts) == 4 and parts[3] != "log"):
-        raise UserError(
-            f"{label}={one_line(':'.join(parts), 60)} is not a range; write low:high:count or low:high:count:log"
-        )
     low, high = _number(parts[0], label), _number(parts[1], label)
     count = checks.integer(parse_value(parts[2], f"{label} count"), f"{label} count", 2, MAX_COUNT)
-    if low == high:
-        raise UserError(f"{label} has equal ends {checks.show(low)}; choose different ends, or use --set for one value")
     inside = range(1, count - 1)
     if len(parts) == 3:
         inner = [low + (high - low) * index / (count - 1) for index in inside]

@@ -1,5 +1,8 @@
 """Scenario: the sections of its file, the call of its factory, and its parameters."""
 
+# Fields of dataclasses are declared by calls.
+# ruff: noqa: RUF009
+
 import dataclasses
 import functools
 import html
@@ -8,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
-from simkit.core.expressions.syntax import parse
 from simkit.core.parameter import Numbers, Parameter, count, shown_bounds
 from simkit.core.precision import precision
+from simkit.core.settings import declared, line, named, several
+from simkit.core.settings.kinds import shape_of
 from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, closest, nearest, one_line
 from simkit.scenario import checks
+from simkit.scenario.checks import DOTTED, IDENTIFIED, IDENTIFIER, LONGEST_LABEL, NAME, NO_DOTS, PATH, anything
 from simkit.scenario.registry import (
     PARAMETERS,
     REPLACED_ARGUMENTS,
@@ -22,6 +27,20 @@ from simkit.scenario.registry import (
     takes_any,
     takes_parameters,
 )
+from simkit.scenario.sections import (
+    OBJECTIVE,
+    PARAMETERS_OF_FILE,
+    QUANTITY,
+    RENDER,
+    RUN,
+    VALIDATION,
+    ObjectiveSettings,
+    ParameterSettings,
+    QuantitySettings,
+    RenderSettings,
+    RunSettings,
+    Validation,
+)
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
@@ -30,541 +49,41 @@ if TYPE_CHECKING:
 
 # In place of a registered name, for a simulation made in Python.
 IN_PYTHON = "python.simulation"
-# Keys and tables at the top of a file.
-KEYS = ("name", "title", "summary", "simulation", "tags", "references")
-TABLES = ("config", "params", "run", "quantities", "objectives", "render", "validation", "files")
-# Functions of expressions by name of the reduction.
-_REDUCTIONS = {
-    "final": "final",
-    "mean": "time_mean",
-    "root_mean_square": "time_rms",
-    "maximum": "largest",
-    "minimum": "smallest",
-    "sum": "time_sum",
-}
 
 
-@dataclasses.dataclass(frozen=True)
-class ParameterSettings:
-    """Settings of a parameter in a file; ``None`` where the declaration of the simulation applies.
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+class Scenario:
+    """Content of a scenario file, after all checks that need no simulation, and the parameters of its simulation.
 
     Attributes:
-        default: the value, or nested tuples of values for an array.
-        bounds: lowest and highest value allowed.
-        unit: physical unit.
-        doc: meaning.
-    """
-
-    default: Numbers | None = None
-    bounds: tuple[float, float] | None = None
-    unit: str | None = None
-    doc: str | None = None
-
-    def applied_to(self, parameter: Parameter) -> Parameter:
-        """Return a declared parameter with these settings applied.
-
-        Args:
-            parameter: as declared.
-        """
-        return dataclasses.replace(
-            parameter, **{name: value for name, value in vars(self).items() if value is not None}
-        )
-
-    @property
-    def as_declaration(self) -> Parameter:
-        """The declaration of a parameter that the file itself declares."""
-        return self.applied_to(Parameter(0.0))
-
-
-@dataclasses.dataclass(frozen=True)
-class RunSettings:
-    """Length, precision and seed of a run.
-
-    Attributes:
-        steps: number of steps, a multiple of ``every``.
-        every: steps between two stored frames.
-        precision: ``"float32"`` or ``"float64"``.
-        seed: seed of the random key.
-        stop: condition that ends the run, an expression; empty for none.
-    """
-
-    steps: int
-    every: int
-    precision: str
-    seed: int
-    stop: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class ObjectiveSettings:
-    """A scalar of a run that is differentiated and optimized.
-
-    Attributes:
-        name: of the objective.
-        doc: meaning.
-        quantity: name of the diagnostic; empty with an expression.
-        reduce: reduction of the history of the diagnostic to one number: final, mean, root_mean_square, maximum,
-            minimum or sum.
-        square: whether the quantity is squared, which turns a root into a minimum.
-        goal: minimize or maximize.
-        expression: of observed arrays and diagnostics, in place of quantity, reduce and square; empty for none.
-    """
-
-    name: str
-    doc: str
-    quantity: str
-    reduce: str
-    square: bool
-    goal: str
-    expression: str = ""
-
-    @property
-    def as_expression(self) -> str:
-        """The objective as an expression, to be combined with others."""
-        if self.expression:
-            return self.expression
-        return f"{_REDUCTIONS[self.reduce]}({self.quantity}){'**2' * self.square}"
-
-    @property
-    def made_of(self) -> tuple[str, ...]:
-        """Names of the quantities in the objective."""
-        return parse(self.expression, f"objectives.{self.name}").names if self.expression else (self.quantity,)
-
-
-@dataclasses.dataclass(frozen=True)
-class QuantitySettings:
-    """A quantity that a scenario adds to those of its simulation.
-
-    Attributes:
-        name: of the quantity.
-        expression: of parameters, quantities and coordinates.
-        unit: physical unit.
-        doc: meaning.
-    """
-
-    name: str
-    expression: str
-    unit: str
-    doc: str
-
-
-@dataclasses.dataclass(frozen=True)
-class RenderSettings:
-    """Settings for drawing the stored frames.
-
-    Attributes:
-        view: field, particles, bodies or chart.
-        quantity: the observed array shown as color; for a chart, the diagnostic drawn over time.
-        label: text of the color bar.
-        unit: unit of the quantity; ``"1"`` for a pure number.
-        colormap: name of a color map; ``None`` lets the renderer choose.
-        limits: lowest and highest color value; ``None`` takes them from the data.
-        frames_per_second: speed of the animation.
-        camera: of the view of bodies, side or perspective; ``None`` chooses by the motion of the bodies.
-        azimuth: of the direction from the bodies to the perspective camera, in degrees from x towards y; ``None``
-            chooses.
-        elevation: of that direction above the horizon in degrees; ``None`` chooses.
-        turn: rotation of the perspective camera around the bodies during the animation, in degrees.
-        window: lowest and highest coordinate of the drawn part of a field, by axis; the whole axis if it has no entry.
-    """
-
-    view: str
-    quantity: str
-    label: str
-    unit: str
-    colormap: str | None
-    limits: tuple[float, float] | None
-    frames_per_second: float
-    camera: str | None = None
-    azimuth: float | None = None
-    elevation: float | None = None
-    turn: float = 0.0
-    window: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
-class Validation:
-    """A published or analytic number that the scenario reproduces.
-
-    Attributes:
-        quantity: the compared diagnostic (for a derivative: the quantity of the objective, empty for an expression).
-        expected: the published or analytic value.
-        tolerance: relative to ``|expected|``; absolute if ``expected`` is zero.
-        source: of the value.
-        overrides: values of parameters and settings for this comparison, as for ``--set``.
-        derivative: the parameter with respect to which ``objective`` is differentiated; ``None`` compares the quantity.
-        objective: the objective whose derivative is compared.
-        reduce: reduction of the history of the diagnostic to one number, as for an objective.
-        expression: of observed arrays and diagnostics, compared in place of the quantity; empty for none.
-    """
-
-    quantity: str
-    expected: float
-    tolerance: float
-    source: str
-    overrides: dict[str, Any]
-    derivative: str | None
-    objective: str | None
-    reduce: str = "final"
-    expression: str = ""
-
-    @property
-    def words(self) -> str:
-        """Label of the compared number: ``energy``, ``overlap (maximum)`` or ``d objective / d parameter``."""
-        if self.derivative is not None:
-            return f"d {self.objective} / d {self.derivative}"
-        if self.expression:
-            return self.expression
-        return self.quantity if self.reduce == "final" else f"{self.quantity} ({self.reduce.replace('_', ' ')})"
-
-
-@dataclasses.dataclass(frozen=True)
-class ScenarioFile:
-    """Content of a scenario file, after all checks that need no simulation.
-
-    Attributes:
-        name: identifier, unique among the shipped scenarios.
-        title: a few words.
-        summary: one sentence.
-        simulation: registered name of the factory, ``domain.name``.
-        tags: words for searches.
-        references: sources, such as ``doi:...``.
-        config: static arguments of the factory (lists as tuples).
-        parameter_settings: settings of parameters in the file, by path.
-        run: length, frame interval, precision and seed.
-        objectives: by name.
-        render: settings for drawing.
-        validations: the numbers it reproduces.
         source: path of the file.
         text: of that file.
-        quantities: further quantities, added to those of the simulation, by name.
         made: the simulation, if it was made in Python and not by a registered factory.
         known_parameters: declared parameters of the simulation, if known without making it: those of a stored run at
             its beginning, or of a scenario with the same configuration; otherwise ``None``.
         original: the content of the file itself, if values or configuration were changed since; otherwise ``None``.
     """
 
-    name: str
-    title: str
-    summary: str
-    simulation: str
-    tags: tuple[str, ...]
-    references: tuple[str, ...]
-    config: dict[str, Any]
-    parameter_settings: dict[str, ParameterSettings]
-    run: RunSettings
-    objectives: dict[str, ObjectiveSettings]
-    render: RenderSettings
-    validations: tuple[Validation, ...]
+    name: str = declared(line("name of the scenario", pattern=IDENTIFIER, form=IDENTIFIED), example="my_scenario")
+    simulation: str = declared(line("name of the simulation", pattern=DOTTED, form=NO_DOTS), example="flow.domain")
+    run: RunSettings = declared(RUN)
+    render: RenderSettings = declared(RENDER)
     source: Path
     text: str
-    quantities: dict[str, QuantitySettings] = dataclasses.field(default_factory=dict)
+    title: str = declared(line("a few words", "", 120))
+    summary: str = declared(line("one sentence", ""))
+    tags: tuple[str, ...] = declared(several(line("a word", longest=LONGEST_LABEL), "words for searches", default=()))
+    references: tuple[str, ...] = declared(several(line("a source", longest=LONGEST_LABEL), "sources", default=()))
+    config: dict[str, Any] = declared(named("arguments of the simulation", anything("an argument"), NAME))
+    parameter_settings: dict[str, ParameterSettings] = declared(PARAMETERS_OF_FILE, key="params")
+    quantities: dict[str, QuantitySettings] = declared(named("further quantities", QUANTITY, PATH))
+    objectives: dict[str, ObjectiveSettings] = declared(named("what is differentiated and optimized", OBJECTIVE, PATH))
+    validations: tuple[Validation, ...] = declared(
+        several(VALIDATION, "numbers that it reproduces, written [[validation]]", default=()), key="validation"
+    )
     made: "Simulation | None" = dataclasses.field(default=None, compare=False)
     known_parameters: dict[str, Parameter] | None = dataclasses.field(default=None, compare=False)
-    original: "ScenarioFile | None" = dataclasses.field(default=None, compare=False)
-
-    @property
-    def file_parameter_settings(self) -> dict[str, ParameterSettings]:
-        """The ``parameter_settings`` of the file itself."""
-        return (self.original or self).parameter_settings
-
-    @property
-    def is_reconfigured(self) -> bool:
-        """Whether ``config`` differs from that of the file."""
-        return self.original is not None and self.original.config != self.config
-
-    @property
-    def domain(self) -> str:
-        """The part of ``simulation`` before its first dot: molecular, flow, rigid, or that of a plugin."""
-        return self.simulation.partition(".")[0]
-
-    @property
-    def file(self) -> str:
-        """Name of the file in error messages."""
-        return file_label(self.source)
-
-
-def file_label(path: Path) -> str:
-    """Return the name of a file, quoted if it has unprintable characters such as line breaks."""
-    name = path.name or str(path)
-    return name if name.isprintable() else repr(name)
-
-
-# Simulations of scenarios that a process keeps, with their programs.
-MOST_SIMULATIONS = 4
-
-
-def make(scenario: ScenarioFile) -> "Simulation":
-    """Return the simulation with its declared defaults: the one made in Python, or the result of the factory.
-
-    Args:
-        scenario: with its ``[config]``; the values of its parameters are not applied.
-
-    Raises:
-        UserError: if the factory is unknown, or refuses the configuration.
-    """
-    if scenario.made is not None:
-        return scenario.made
-    if scenario.simulation == IN_PYTHON:
-        raise UserError(
-            f"{scenario.file}: its simulation was made in Python and is not in the file; hand it over with "
-            "simkit.resume(folder, simulation=...)"
-        )
-    try:
-        factory = SIMULATIONS.resolve(scenario.simulation)
-    except UserError as error:
-        raise UserError(f"{scenario.file}: simulation: {error}", key="simulation") from error
-    key = _key_of(scenario, factory)
-    return _call(scenario, factory) if key is None else made_before().found(key, lambda: _call(scenario, factory))
-
-
-@functools.cache
-def made_before() -> "Programs":
-    """Return the simulations made last in this process, which are found again with what was compiled for them."""
-    from simkit.core.tracing import Programs
-
-    return Programs(MOST_SIMULATIONS)
-
-
-def _key_of(scenario: ScenarioFile, factory: Callable[..., Any]) -> Hashable:
-    """Return all that the result of a factory depends on besides the precision; ``None`` if that is not known.
-
-    Factories of other packages may read files or draw random numbers.
-    """
-    settings = scenario.file_parameter_settings if takes_parameters(factory) else {}
-    if scenario.simulation not in SIMULATIONS.own or not _is_data(scenario.config):
-        return None
-    return factory, repr((scenario.file, scenario.config, settings))
-
-
-def _is_data(value: Any) -> bool:
-    """Return whether a value consists of numbers, words, lists and tables, whose text is the whole value."""
-    if isinstance(value, dict):
-        return all(_is_data(part) for part in (*value, *value.values()))
-    if isinstance(value, list | tuple):
-        return all(map(_is_data, value))
-    return value is None or type(value) in (bool, int, float, str)
-
-
-def _call(scenario: ScenarioFile, factory: Callable[..., Any]) -> "Simulation":
-    """Return the result of the factory for the configuration."""
-    needed, config, mistakes = needed_arguments(factory), scenario.config, Mistakes()
-    if not takes_any(factory):
-        known = [*needed, *arguments_of(factory)]
-        with mistakes.kept():
-            refuse_unknown(scenario, "config.{}", "not an argument of {}", config, known)
-        config = {name: value for name, value in config.items() if name in known}
-    for name in needed:
-        if name not in config:
-            with mistakes.kept(f"config.{name}"):
-                raise UserError(
-                    f"{scenario.file}: config.{name} is missing; {scenario.simulation} has no default for it: set "
-                    f"{name} (@PATH takes the text of a file)"
-                )
-            mistakes.raise_if_any()
-    own = {}
-    if takes_parameters(factory):
-        # A file may declare its own parameters by giving them a value. Always the values of the file: numbers that a
-        # factory draws at these values (random positions) must be the same in a run and in all members of a sweep.
-        settings = scenario.file_parameter_settings.items()
-        own[PARAMETERS] = {name: one.as_declaration for name, one in settings if one.default is not None}
-    if mistakes.found:
-        # Collect the further mistakes that the factory finds.
-        with mistakes.kept():
-            _made(scenario, factory, config | own)
-        mistakes.raise_if_any()
-    return _made(scenario, factory, config | own)
-
-
-def _made(scenario: ScenarioFile, factory: Callable[..., Any], arguments: dict[str, Any]) -> "Simulation":
-    """Return the result of the factory, refusals as errors of one line."""
-    from simkit.core.simulation import Simulation
-
-    try:
-        simulation = factory(**arguments)
-    except UserError as error:
-        raise error.within("config", f"{scenario.file}: [config]: ", LONGEST_ERROR) from error
-    except ImportError as error:
-        raise UserError(
-            f"{scenario.file}: {scenario.simulation} needs a package that cannot be imported: {one_line(error)}; "
-            "install it, `simkit doctor` examines all of them"
-        ) from error
-    except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError) as error:
-        raise refused(scenario, error) from error
-    if not isinstance(simulation, Simulation):
-        raise UserError(
-            f"{scenario.file}: simulation = '{scenario.simulation}' made {type(simulation).__name__}; "
-            "its factory must return a Simulation"
-        )
-    return simulation
-
-
-def refused(scenario: ScenarioFile, error: Exception) -> UserError:
-    """Return the error for a configuration that the factory refuses.
-
-    Args:
-        scenario: with the configuration.
-        error: the reason.
-    """
-    reason = one_line(error) or type(error).__name__
-    given = one_line(", ".join(f"{key} = {checks.show(value)}" for key, value in scenario.config.items()))
-    return UserError(
-        f"{scenario.file}: [config] ({given}) is refused by {scenario.simulation}: {reason}; "
-        f"`simkit show {scenario.simulation}` lists its settings",
-        key="config",
-    )
-
-
-def refuse_unknown(
-    scenario: ScenarioFile, label: str, problem: str, names: Iterable[str], known: Iterable[str]
-) -> None:
-    """Refuse names that do not exist in a simulation.
-
-    Args:
-        scenario: with the names.
-        label: the key in its file, with braces for the name.
-        problem: the problem, with braces for the name of the simulation.
-        names: to be checked.
-        known: those that exist.
-
-    Raises:
-        UserError: for the first that is not among ``known``; ``others`` has the rest.
-    """
-    known, mistakes = list(known), Mistakes()
-    key, _, is_value = label.partition(" = ")
-    for name in names:
-        with mistakes.kept(key.format(name)):
-            if name not in known:
-                what = f"{scenario.file}: {label.format(one_line(name, 80))}"
-                replaced = REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(name)
-                hint, meant = f"; use {replaced}" if replaced else nearest(name, known), closest(name, known)
-                remedy = Remedy("replace" if is_value else "rename", meant) if meant else Remedy("remove")
-                raise UserError(f"{what} is {problem.format(scenario.simulation)}{hint}", allowed=known, remedy=remedy)
-    mistakes.raise_if_any()
-
-
-def declared_by(scenario: ScenarioFile) -> dict[str, Parameter]:
-    """Return the declared parameters of a scenario; its simulation is made for that.
-
-    Args:
-        scenario: the settings of its file are not applied.
-
-    Raises:
-        UserError: if the simulation cannot be made.
-    """
-    if scenario.simulation == IN_PYTHON and scenario.made is None:
-        return {name: settings.as_declaration for name, settings in scenario.parameter_settings.items()}
-    with precision(scenario.run.precision):
-        return declared_in(make(scenario))
-
-
-def declared_in(simulation: "Simulation") -> dict[str, Parameter]:
-    """Return every parameter of a simulation by its path, with its default as plain numbers.
-
-    Args:
-        simulation: any.
-    """
-    import numpy as np
-
-    parameters = {}
-    for name, value in paths.leaves(simulation.params).items():
-        declared = simulation.parameters.get(name, Parameter(0.0))
-        exact = np.asarray(value)
-        default = plain(declared.default)
-        if hasattr(declared.default, "dtype") or not np.array_equal(
-            np.asarray(default, exact.dtype), exact, equal_nan=True
-        ):
-            default = plain(shortest(exact))
-        parameters[name] = dataclasses.replace(declared, default=default)
-    return parameters
-
-
-def merged(scenario: ScenarioFile, declared: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """Return the parameters of a scenario: as declared, with the settings of its file applied.
-
-    Args:
-        scenario: with the settings.
-        declared: parameters of its simulation.
-
-    Raises:
-        UserError: if the file names another one, or has a value of another shape or out of bounds.
-    """
-    changes = scenario.parameter_settings
-    if scenario.is_reconfigured:
-        # Parameters that exist with the configuration of the file only are dropped.
-        changes = {name: settings for name, settings in changes.items() if name in declared}
-    has_own = has_own_parameters(scenario)
-    mistakes = Mistakes()
-    for name, settings in changes.items():
-        with mistakes.kept(f"params.{name}"):
-            if has_own and name not in declared and settings.default is None:
-                raise UserError(
-                    f"{scenario.file}: params.{name} has no default, and {scenario.simulation} declares no '{name}'; "
-                    f"give params.{name}.default, or name one of its own: {', '.join(declared)}"
-                )
-            refuse_unknown(scenario, "params.{}", "not a parameter of {}", [name], declared)
-    parameters = dict(declared)
-    for name, settings in changes.items():
-        if name in declared:
-            with mistakes.kept(f"params.{name}"):
-                parameters[name] = _changed(scenario, name, declared[name], settings)
-    mistakes.raise_if_any()
-    return parameters
-
-
-def has_own_parameters(scenario: ScenarioFile) -> bool:
-    """Return whether the file of a scenario may declare its own parameters.
-
-    Args:
-        scenario: any.
-    """
-    is_registered = scenario.made is None and scenario.simulation != IN_PYTHON
-    return is_registered and takes_parameters(SIMULATIONS.resolve(scenario.simulation))
-
-
-def _changed(scenario: ScenarioFile, name: str, declared: Parameter, settings: ParameterSettings) -> Parameter:
-    """Return a declared parameter with the settings of the file applied."""
-    where = f"{scenario.file}: params.{name}"
-    low, high = declared.bounds
-    if settings.bounds and not low <= settings.bounds[0] < settings.bounds[1] <= high:
-        raise UserError(
-            f"{where}.bounds = {list(settings.bounds)} reach beyond those of {scenario.simulation}, "
-            f"{shown_bounds(declared.bounds)}; choose them within"
-        )
-    parameter = settings.applied_to(declared)
-    shape, expected = checks.shape(parameter.default), checks.shape(declared.default)
-    if shape != expected:
-        raise UserError(f"{where}.default has shape {shape}; {scenario.simulation} expects {expected}")
-    if settings.default is not None or settings.bounds:
-        checks.inside(parameter.default, f"{where}.default", parameter.bounds)
-    return parameter
-
-
-def shortest(array: Any) -> Any:
-    """Return the shortest decimal numbers that round to the entries of an array: 0.1, not 0.10000000149.
-
-    Args:
-        array: of floats.
-    """
-    import numpy as np
-
-    exact = np.asarray(array)
-    return np.vectorize(lambda number: float(str(exact.dtype.type(number))), otypes=[float])(exact).tolist()
-
-
-def plain(value: Any) -> Numbers:
-    """Return a number, or nested tuples of numbers.
-
-    Args:
-        value: a number, nested lists or tuples, or an array.
-    """
-    value = value.tolist() if hasattr(value, "tolist") else value
-    return tuple(plain(entry) for entry in value) if isinstance(value, list | tuple) else float(value)
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Scenario(ScenarioFile):
-    """Content of a scenario file, a `ScenarioFile`, with the parameters of its simulation."""
+    original: "Scenario | None" = dataclasses.field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """Return one line: name, simulation and parameters."""
@@ -604,6 +123,302 @@ class Scenario(ScenarioFile):
             UserError: if the simulation cannot be made, or does not allow a setting of the file.
         """
         return merged(self, self.declared)
+
+    @property
+    def file_parameter_settings(self) -> dict[str, ParameterSettings]:
+        """The ``parameter_settings`` of the file itself."""
+        return (self.original or self).parameter_settings
+
+    @property
+    def is_reconfigured(self) -> bool:
+        """Whether ``config`` differs from that of the file."""
+        return self.original is not None and self.original.config != self.config
+
+    @property
+    def domain(self) -> str:
+        """The part of ``simulation`` before its first dot: molecular, flow, rigid, or that of a plugin."""
+        return self.simulation.partition(".")[0]
+
+    @property
+    def file(self) -> str:
+        """Name of the file in error messages."""
+        return file_label(self.source)
+
+
+def file_label(path: Path) -> str:
+    """Return the name of a file, quoted if it has unprintable characters such as line breaks."""
+    name = path.name or str(path)
+    return name if name.isprintable() else repr(name)
+
+
+# Simulations of scenarios that a process keeps, with their programs.
+MOST_SIMULATIONS = 4
+
+
+def make(scenario: Scenario) -> "Simulation":
+    """Return the simulation with its declared defaults: the one made in Python, or the result of the factory.
+
+    Args:
+        scenario: with its ``[config]``; the values of its parameters are not applied.
+
+    Raises:
+        UserError: if the factory is unknown, or refuses the configuration.
+    """
+    if scenario.made is not None:
+        return scenario.made
+    if scenario.simulation == IN_PYTHON:
+        raise UserError(
+            f"{scenario.file}: its simulation was made in Python and is not in the file; hand it over with "
+            "simkit.resume(folder, simulation=...)"
+        )
+    try:
+        factory = SIMULATIONS.resolve(scenario.simulation)
+    except UserError as error:
+        raise UserError(f"{scenario.file}: simulation: {error}", key="simulation") from error
+    key = _key_of(scenario, factory)
+    return _call(scenario, factory) if key is None else made_before().found(key, lambda: _call(scenario, factory))
+
+
+@functools.cache
+def made_before() -> "Programs":
+    """Return the simulations made last in this process, which are found again with what was compiled for them."""
+    from simkit.core.tracing import Programs
+
+    return Programs(MOST_SIMULATIONS)
+
+
+def _key_of(scenario: Scenario, factory: Callable[..., Any]) -> Hashable:
+    """Return all that the result of a factory depends on besides the precision; ``None`` if that is not known.
+
+    Factories of other packages may read files or draw random numbers.
+    """
+    settings = scenario.file_parameter_settings if takes_parameters(factory) else {}
+    if scenario.simulation not in SIMULATIONS.own or not _is_data(scenario.config):
+        return None
+    return factory, repr((scenario.file, scenario.config, settings))
+
+
+def _is_data(value: Any) -> bool:
+    """Return whether a value consists of numbers, words, lists and tables, whose text is the whole value."""
+    if isinstance(value, dict):
+        return all(_is_data(part) for part in (*value, *value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_data, value))
+    return value is None or type(value) in (bool, int, float, str)
+
+
+def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
+    """Return the result of the factory for the configuration."""
+    needed, config, mistakes = needed_arguments(factory), scenario.config, Mistakes()
+    if not takes_any(factory):
+        allowed = [*needed, *arguments_of(factory)]
+        with mistakes.kept():
+            refuse_unknown(scenario, "config.{}", "not an argument of {}", config, allowed)
+        config = {name: value for name, value in config.items() if name in allowed}
+    for name in needed:
+        if name not in config:
+            with mistakes.kept(f"config.{name}"):
+                raise UserError(
+                    f"{scenario.file}: config.{name} is missing; {scenario.simulation} has no default for it: set "
+                    f"{name} (@PATH takes the text of a file)"
+                )
+            mistakes.raise_if_any()
+    declared = {}
+    if takes_parameters(factory):
+        # A file may declare its own parameters by giving them a value. Always the values of the file: numbers that a
+        # factory draws at these values (random positions) must be the same in a run and in all members of a sweep.
+        settings = scenario.file_parameter_settings.items()
+        declared[PARAMETERS] = {name: one.as_declaration for name, one in settings if one.default is not None}
+    if mistakes.found:
+        # Collect the further mistakes that the factory finds.
+        with mistakes.kept():
+            _made(scenario, factory, config | declared)
+        mistakes.raise_if_any()
+    return _made(scenario, factory, config | declared)
+
+
+def _made(scenario: Scenario, factory: Callable[..., Any], arguments: dict[str, Any]) -> "Simulation":
+    """Return the result of the factory, refusals as errors of one line."""
+    from simkit.core.simulation import Simulation
+
+    try:
+        simulation = factory(**arguments)
+    except UserError as error:
+        raise error.within("config", f"{scenario.file}: [config]: ", LONGEST_ERROR) from error
+    except ImportError as error:
+        raise UserError(
+            f"{scenario.file}: {scenario.simulation} needs a package that cannot be imported: {one_line(error)}; "
+            "install it, `simkit doctor` examines all of them"
+        ) from error
+    except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError) as error:
+        raise refused(scenario, error) from error
+    if not isinstance(simulation, Simulation):
+        raise UserError(
+            f"{scenario.file}: simulation = '{scenario.simulation}' made {type(simulation).__name__}; "
+            "its factory must return a Simulation"
+        )
+    return simulation
+
+
+def refused(scenario: Scenario, error: Exception) -> UserError:
+    """Return the error for a configuration that the factory refuses.
+
+    Args:
+        scenario: with the configuration.
+        error: the reason.
+    """
+    reason = one_line(error) or type(error).__name__
+    values = one_line(", ".join(f"{key} = {checks.show(value)}" for key, value in scenario.config.items()))
+    return UserError(
+        f"{scenario.file}: [config] ({values}) is refused by {scenario.simulation}: {reason}; "
+        f"`simkit show {scenario.simulation}` lists its settings",
+        key="config",
+    )
+
+
+def refuse_unknown(scenario: Scenario, label: str, problem: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse names that do not exist in a simulation.
+
+    Args:
+        scenario: with the names.
+        label: the key in its file, with braces for the name.
+        problem: the problem, with braces for the name of the simulation.
+        names: to be checked.
+        known: those that exist.
+
+    Raises:
+        UserError: for the first that is not among ``known``; ``others`` has the rest.
+    """
+    known, mistakes = list(known), Mistakes()
+    key, _, is_value = label.partition(" = ")
+    for name in names:
+        with mistakes.kept(key.format(name)):
+            if name not in known:
+                what = f"{scenario.file}: {label.format(one_line(name, 80))}"
+                replaced = REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(name)
+                hint, meant = f"; use {replaced}" if replaced else nearest(name, known), closest(name, known)
+                remedy = Remedy("replace" if is_value else "rename", meant) if meant else Remedy("remove")
+                raise UserError(f"{what} is {problem.format(scenario.simulation)}{hint}", allowed=known, remedy=remedy)
+    mistakes.raise_if_any()
+
+
+def declared_by(scenario: Scenario) -> dict[str, Parameter]:
+    """Return the declared parameters of a scenario; its simulation is made for that.
+
+    Args:
+        scenario: the settings of its file are not applied.
+
+    Raises:
+        UserError: if the simulation cannot be made.
+    """
+    if scenario.simulation == IN_PYTHON and scenario.made is None:
+        return {name: settings.as_declaration for name, settings in scenario.parameter_settings.items()}
+    with precision(scenario.run.precision):
+        return declared_in(make(scenario))
+
+
+def declared_in(simulation: "Simulation") -> dict[str, Parameter]:
+    """Return every parameter of a simulation by its path, with its default as plain numbers.
+
+    Args:
+        simulation: any.
+    """
+    import numpy as np
+
+    parameters = {}
+    for name, value in paths.leaves(simulation.params).items():
+        declared = simulation.parameters.get(name, Parameter(0.0))
+        exact = np.asarray(value)
+        default = plain(declared.default)
+        if hasattr(declared.default, "dtype") or not np.array_equal(
+            np.asarray(default, exact.dtype), exact, equal_nan=True
+        ):
+            default = plain(shortest(exact))
+        parameters[name] = dataclasses.replace(declared, default=default)
+    return parameters
+
+
+def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """Return the parameters of a scenario: as declared, with the settings of its file applied.
+
+    Args:
+        scenario: with the settings.
+        declared: parameters of its simulation.
+
+    Raises:
+        UserError: if the file names another one, or has a value of another shape or out of bounds.
+    """
+    changes = scenario.parameter_settings
+    if scenario.is_reconfigured:
+        # Parameters that exist with the configuration of the file only are dropped.
+        changes = {name: settings for name, settings in changes.items() if name in declared}
+    has_own = has_own_parameters(scenario)
+    mistakes = Mistakes()
+    for name, settings in changes.items():
+        with mistakes.kept(f"params.{name}"):
+            if has_own and name not in declared and settings.default is None:
+                raise UserError(
+                    f"{scenario.file}: params.{name} has no default, and {scenario.simulation} declares no '{name}'; "
+                    f"give params.{name}.default, or name one of its own: {', '.join(declared)}"
+                )
+            refuse_unknown(scenario, "params.{}", "not a parameter of {}", [name], declared)
+    parameters = dict(declared)
+    for name, settings in changes.items():
+        if name in declared:
+            with mistakes.kept(f"params.{name}"):
+                parameters[name] = _changed(scenario, name, declared[name], settings)
+    mistakes.raise_if_any()
+    return parameters
+
+
+def has_own_parameters(scenario: Scenario) -> bool:
+    """Return whether the file of a scenario may declare its own parameters.
+
+    Args:
+        scenario: any.
+    """
+    is_registered = scenario.made is None and scenario.simulation != IN_PYTHON
+    return is_registered and takes_parameters(SIMULATIONS.resolve(scenario.simulation))
+
+
+def _changed(scenario: Scenario, name: str, declared: Parameter, settings: ParameterSettings) -> Parameter:
+    """Return a declared parameter with the settings of the file applied."""
+    where, problem = f"{scenario.file}: params.{name}", ""
+    low, high = declared.bounds
+    parameter = settings.applied_to(declared)
+    shape, expected = shape_of(parameter.default), shape_of(declared.default)
+    if settings.bounds and not low <= settings.bounds[0] < settings.bounds[1] <= high:
+        allowed = f"those of {scenario.simulation}, {shown_bounds(declared.bounds)}"
+        problem = f"bounds = {list(settings.bounds)} reach beyond {allowed}; choose them within"
+    if shape != expected:
+        problem = f"default has shape {shape}; {scenario.simulation} expects {expected}"
+    if problem:
+        raise UserError(f"{where}.{problem}")
+    if settings.default is not None or settings.bounds:
+        checks.inside(parameter.default, f"{where}.default", parameter.bounds)
+    return parameter
+
+
+def shortest(array: Any) -> Any:
+    """Return the shortest decimal numbers that round to the entries of an array: 0.1, not 0.10000000149.
+
+    Args:
+        array: of floats.
+    """
+    import numpy as np
+
+    exact = np.asarray(array)
+    return np.vectorize(lambda number: float(str(exact.dtype.type(number))), otypes=[float])(exact).tolist()
+
+
+def plain(value: Any) -> Numbers:
+    """Return a number, or nested tuples of numbers.
+
+    Args:
+        value: a number, nested lists or tuples, or an array.
+    """
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return tuple(plain(entry) for entry in value) if isinstance(value, list | tuple) else float(value)
 
 
 def _shown(value: Numbers) -> str:

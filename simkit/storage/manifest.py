@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core.parameter import UNBOUNDED, Parameter
+from simkit.core.settings import Setting, named, read
 from simkit.errors import UserError, argument
 from simkit.scenario import checks
 from simkit.scenario.scenario import Scenario
@@ -94,12 +95,91 @@ def devices() -> list[str]:
     return found[:1] if jax.default_backend() == "cpu" else found
 
 
-type Check = Callable[[Any, str], None]
-"""``(value, where)``; raises `SchemaError`."""
+type Check = Setting
+"""Declaration of an entry of a request."""
 
 
-class SchemaError(Exception):
-    """A value in a manifest of the wrong type, or a missing key."""
+def value_check(words: str, test: Callable[[Any], bool]) -> Setting:
+    """Return the declaration of a value in a manifest.
+
+    Args:
+        words: description of a valid value, such as ``"a word"``.
+        test: predicate of the value.
+    """
+
+    def check(value: Any, where: str) -> Any:
+        if not test(value):
+            raise UserError(f"{where} is not {words}", key=where)
+        return value
+
+    return Setting(words, "", check, is_required=True)
+
+
+def each(entry: Setting) -> Setting:
+    """Return the declaration of a table with arbitrary keys, whose values all have the same declaration."""
+    return dataclasses.replace(named("", entry, "(?s).*"), is_required=True)
+
+
+def table(keys: Mapping[str, Setting]) -> Setting:
+    """Return the declaration of a table with the given keys and any others, those of later versions."""
+
+    def check(value: Any, where: str) -> Any:
+        known = {key: entry for key, entry in value.items() if key in keys} if isinstance(value, dict) else value
+        return read(known, keys, where)
+
+    return Setting("a table", "", check, is_required=True)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_description(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) != 2 or not isinstance(value[1], list):
+        return False
+    return value[0] in DTYPES and all(map(_is_count, value[1]))
+
+
+def _is_bounds(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(end is None or _is_number(end) for end in value)
+
+
+_INTEGERS = (f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
+DTYPES = ("bool", *_INTEGERS, "float16", "float32", "float64")
+# Declarations of values in requests.
+WORD = value_check("a word", lambda value: isinstance(value, str))
+FLAG = value_check("true or false", lambda value: isinstance(value, bool))
+NUMBER = value_check("a number", _is_number)
+COUNT = value_check("a whole number from 1", lambda value: _is_count(value) and value > 0)
+NUMBERS = value_check(
+    "a list of numbers", lambda value: isinstance(value, list) and bool(value) and all(map(_is_number, value))
+)
+WORDS = value_check(
+    "a list of words", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value)
+)
+_LABELS = table(
+    {
+        "dimensions": each(WORDS),
+        "coordinates": each(value_check("a list", lambda value: isinstance(value, list))),
+        "quantities": each(table({"unit": WORD, "doc": WORD})),
+    }
+)
+_PARAMETER = table({"bounds": value_check("two numbers or null", _is_bounds), "unit": WORD, "doc": WORD})
+_ARRAYS = each(value_check("a type and a shape", _is_description))
+_MANIFEST = table(
+    {
+        "kind": value_check(f"one of {', '.join(KINDS)}", lambda value: value in tuple(KINDS)),
+        "scenario": WORD,
+        "values": table({"config": table({}), "params": table({}), "run": table({})}),
+        "request": table({}),
+        "versions": each(WORD),
+        "devices": WORDS,
+    }
+)
 
 
 def check_schema(manifest: Mapping[str, Any]) -> None:
@@ -109,110 +189,17 @@ def check_schema(manifest: Mapping[str, Any]) -> None:
         manifest: manifest read from a run directory.
 
     Raises:
-        SchemaError: naming the key.
+        UserError: naming the key.
     """
-    _MANIFEST(manifest, "manifest.json")
+    _MANIFEST.check(manifest, "manifest.json")
     if "parameters" in manifest:  # absent in earlier versions
-        _table(dict.fromkeys(manifest["values"]["params"], _PARAMETER))(
-            manifest["parameters"], "manifest.json: parameters"
-        )
+        described = table(dict.fromkeys(manifest["values"]["params"], _PARAMETER))
+        described.check(manifest["parameters"], "manifest.json.parameters")
     kind, request = kind_of(manifest["kind"]), manifest["request"]
     required = {"labels": _LABELS, "arrays": _ARRAYS, **kind.request_checks}
     added_later = {name: check for name, check in kind.request_added_later.items() if name in request}
-    _table(required | added_later)(request, "manifest.json: request")
+    table(required | added_later).check(request, "manifest.json.request")
 
-
-def value_check(words: str, test: Callable[[Any], bool]) -> Check:
-    """Return the check of a value.
-
-    Args:
-        words: description of a valid value, such as ``"a word"``.
-        test: predicate of the value.
-    """
-
-    def check(value: Any, where: str) -> None:
-        if not test(value):
-            raise SchemaError(f"{where} is not {words}")
-
-    return check
-
-
-def _table(keys: Mapping[str, Check]) -> Check:
-    def check(value: Any, where: str) -> None:
-        value_check("a table", lambda value: isinstance(value, dict))(value, where)
-        for key, entry in keys.items():
-            if key not in value:
-                raise SchemaError(f"{where} has no '{key}'")
-            entry(value[key], f"{where}.{key}")
-
-    return check
-
-
-def each(entry: Check) -> Check:
-    """Return the check of a table with arbitrary keys, whose values all pass the same check."""
-
-    def check(value: Any, where: str) -> None:
-        _table({key: entry for key in value} if isinstance(value, dict) else {})(value, where)
-
-    return check
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _described(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != 2 or not isinstance(value[1], list):
-        return False
-    return value[0] in DTYPES and all(map(_count, value[1]))
-
-
-_INTEGERS = (f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
-DTYPES = ("bool", *_INTEGERS, "float16", "float32", "float64")
-# Checks of values in requests.
-WORD = value_check("a word", lambda value: isinstance(value, str))
-FLAG = value_check("true or false", lambda value: isinstance(value, bool))
-NUMBER = value_check("a number", _number)
-COUNT = value_check("a whole number from 1", lambda value: _count(value) and value > 0)
-NUMBERS = value_check(
-    "a list of numbers", lambda value: isinstance(value, list) and bool(value) and all(map(_number, value))
-)
-WORDS = value_check(
-    "a list of words", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value)
-)
-_ANY_TABLE = _table({})
-_LABELS = _table(
-    {
-        "dimensions": each(WORDS),
-        "coordinates": each(value_check("a list", lambda value: isinstance(value, list))),
-        "quantities": each(_table({"unit": WORD, "doc": WORD})),
-    }
-)
-_PARAMETER = _table(
-    {
-        "bounds": value_check(
-            "two numbers or null",
-            lambda value: isinstance(value, list) and len(value) == 2 and all(e is None or _number(e) for e in value),
-        ),
-        "unit": WORD,
-        "doc": WORD,
-    }
-)
-_ARRAYS = each(value_check("a type and a shape", _described))
-_MANIFEST = _table(
-    {
-        "kind": value_check(f"one of {', '.join(KINDS)}", lambda value: value in tuple(KINDS)),
-        "scenario": WORD,
-        "values": _table({"config": _ANY_TABLE, "params": _ANY_TABLE, "run": _ANY_TABLE}),
-        "request": _ANY_TABLE,
-        "versions": each(WORD),
-        "devices": WORDS,
-    }
-)
 
 FORMAT = 2
 
@@ -291,7 +278,7 @@ def check_manifest(manifest: Mapping[str, Any], text: str, path: Path) -> None:
         raise UserError(f"{path}: its manifest.json or scenario.toml has changed; run the scenario again")
     try:
         check_schema(manifest)
-    except SchemaError as error:
+    except UserError as error:
         raise UserError(f"{path}: {error}; run the scenario again") from None
 
 

@@ -52,14 +52,14 @@ def test_a_valid_file_is_reported_as_valid(check):
 
 def test_mistakes_of_every_part_are_reported_together(check):
     code, told = check(
-        ('title = "A throw"', "colour = 3"),
+        ('title = "A throw"', "colour = 3\ntitle = 3"),
         ("gravity = 9.8", "gravty = 9.8\ntime_step = { bounds = [2.0, 1.0] }"),
         ("every = 2", "every = 3"),
         ('quantity = "height"', 'quantity = "hight"\ngoal = "maximise"'),
         ('quantity = "velocity"', 'quantity = "velocty"\nframes_per_second = -1'),
     )
     assert code == 2 and told.out == ""
-    begins = [line.removeprefix("simkit: throw.toml: ").split(" ")[0] for line in told.err.splitlines()]
+    begins = [line.removeprefix("simkit: throw.toml: ").split(" ")[0].rstrip(":") for line in told.err.splitlines()]
     assert begins == [
         *("colour", "title", "params.time_step.bounds", "run.steps"),
         *("objectives.end.goal", "render.frames_per_second"),

@@ -6,7 +6,7 @@ import warnings
 import pytest
 from jax.errors import JaxRuntimeError
 
-from simkit.errors import argument
+from simkit.errors import CODES, argument
 from tests.tables import every
 from tests.toys import PENDULUMS, toys  # noqa: F401
 
@@ -105,7 +105,10 @@ MISTAKES = {
     "large seed": (["sweep", "channel_flow", "--seeds", "2", "--seed", "4294967295"], ["smaller seed"]),
     "negative seed": (["run", "channel_flow", "--seed", "-1"], ["simkit: --seed = -1", "[0, 4294967295]"]),
     "unknown precision": (["run", "channel_flow", "--precision", "float16"], ["simkit: --precision", "float32"]),
-    "a list without its end": (["sweep", "channel_flow", "--over", "config.cells=[16,24"], ["without its other end"]),
+    "a list without its end": (
+        ["sweep", "channel_flow", "--over", "config.cells=[16,24"],
+        ["config.cells=[16,24 is not a value"],
+    ),
     "seed in words": (["run", "channel_flow", "--seed", "one"], ["--seed", "one"]),
     "twice the same": (["run", "channel_flow", "--seed", "1", "--set", "run.seed=2"], ["seed", "twice"]),
     "here": (["run", "channel_flow", "--output", "."], ["the folder you are in", "--output"]),
@@ -183,7 +186,10 @@ def test_a_mistake_is_json_for_machines(simkit):
     ran = simkit("run", "chanel_flow", "--json")
     report = json.loads(ran.out)
     assert report["exit_code"] == ran.code == 2
-    assert report["error"] in ran.err
+    error = report["error"]
+    assert list(error) == ["code", "key", "allowed", "did_you_mean", "message", "remedy"]
+    assert error["message"] in ran.err and error["code"] in CODES
+    assert error["did_you_mean"] == "channel_flow" and error["remedy"] == {"action": "replace", "value": "channel_flow"}
 
 
 BROKEN_FILES = {

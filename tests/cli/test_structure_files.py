@@ -133,4 +133,4 @@ def test_an_export_of_a_run_without_frames_is_one_line(simkit, tmp_path, kind, p
 def test_a_program_needs_a_scenario(simkit, tmp_path):
     (tmp_path / "run").mkdir()
     ran = simkit("export", "./run")
-    assert ran.code == 2 and "is a directory; give a .toml file" in ran.line
+    assert ran.code == 2 and "is a directory; name a text file" in ran.line

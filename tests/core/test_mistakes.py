@@ -66,8 +66,8 @@ def test_unknown_modes_and_kinds_of_memory_are_refused():
         (POSITIVE, [1.0, 2.0**-126], [1.0, 0.0], "x = 0 is not positive; choose a value above 0"),
         (POSITIVE, [3.0], [math.nan], "x = nan is not positive"),
         (NOT_NEGATIVE, [0.0, 5.0], [5.0, -2.0], "x = -2 is negative; choose 0 or a value above"),
-        (SHARE, [0.0, 1.0], [1.5], r"x = 1.5 is outside \[0, 1\]; choose one within"),
-        ((-3.0, 2.0), [-3.0, 2.0], [-3.5], r"x = -3.5 is outside \[-3, 2\]; choose one within"),
+        (SHARE, [0.0, 1.0], [1.5], r"x = 1.5 is above its upper bound 1; choose a value in \[0, 1\]"),
+        ((-3.0, 2.0), [-3.0, 2.0], [-3.5], r"x = -3.5 is below its lower bound -3; choose a value in \[-3, 2\]"),
     ],
 )
 def test_a_value_out_of_bounds_is_refused_by_name(bounds, good, bad, told):

@@ -1,5 +1,6 @@
 """Settings of a system: checks of every key, all mistakes of a table in one error."""
 
+import dataclasses
 import math
 
 import jsonschema
@@ -49,7 +50,7 @@ def test_a_number_may_be_arithmetic():
     [
         ({}, "axes.x.cells is missing; give an integer: number of cells"),
         ({"cells": 1}, "axes.x.cells = 1 is not an integer of at least 2; write one"),
-        ({"cells": True}, "axes.x.cells = True is not an integer of at least 2; write one"),
+        ({"cells": True}, "axes.x.cells = true is not an integer of at least 2; write one"),
         ({"cells": 4, "length": 0}, "axes.x.length = 0 is not positive; choose a value above 0"),
         ({"cells": 4, "length": "1 - 3"}, "axes.x.length = -2 is not positive; choose a value above 0"),
         ({"cells": 4, "length": "2*h"}, "axes.x.length: column 3 of '2*>>>h': 'h' is not known here"),
@@ -66,9 +67,9 @@ def test_a_number_may_be_arithmetic():
         ),
         ({"cells": 4, "bodies": {"a b": {}}}, "axes.x.bodies: 'a b' is not a name"),
         ({"cells": 4, "bodies": {"a": {}}}, "axes.x.bodies.a.radius is missing; give a number or an expression"),
-        ({"cells": 4, "marks": {"at": 1}}, "axes.x.marks = {'at': 1} is no list; write several in brackets"),
+        ({"cells": 4, "marks": {"at": 1}}, "axes.x.marks = {...} is no list; write several in brackets"),
         ({"cells": 4, "marks": [{"at": 1}, {}]}, "axes.x.marks[1].at is missing"),
-        ({"cells": 4, "start": {"x": 1}}, "axes.x.start = {'x': 1} is of another kind; write a number"),
+        ({"cells": 4, "start": {"x": 1}}, "axes.x.start = {...} is of another kind; write a number"),
         ({"cells": 4, "start": "1 +"}, "axes.x.start: column "),
     ],
 )
@@ -101,3 +102,45 @@ def test_all_keys_are_listed_with_their_paths():
     found = dict(settings.listing(KEYS))
     assert set(found) >= {"cells", "lower.velocity", "bodies.NAME.radius", "marks[].at"}
     assert found["lower.kind"].doc == "what the side is"
+
+
+@dataclasses.dataclass(frozen=True)
+class Camera:
+    """How something is seen."""
+
+    kind: str = settings.declared(settings.word("projection", ("side", "free")), example="side")
+    angle: float | None = settings.declared(settings.number("direction", None, (-90.0, 90.0)))
+    label: str = settings.declared(settings.line("its name", "", 8))
+
+
+RULES = (*settings.needs(("angle",), "kind", "free"), *settings.excludes("kind", ("label",), "side"))
+CAMERA = settings.record("a camera", Camera, RULES, "kind")
+
+
+@every(
+    "entries, message",
+    [
+        ({"kind": "free", "angle": 3}, ""),
+        ("side", ""),
+        ({"kind": "side", "angle": 3}, "camera.angle has an effect only beside kind = 'free'; add that, or leave"),
+        ({"kind": "side", "label": "a"}, "camera.label has no effect beside kind = 'side'; leave it out"),
+        ({"kind": "free", "angle": 91}, "camera.angle = 91 is above its upper bound 90; choose a value in [-90, 90]"),
+        ({"label": "a"}, "camera.kind is missing; give"),
+        (7, "camera.kind = 7 is unknown; choose one of side, free"),
+    ],
+)
+def test_a_record_and_its_schema_follow_the_same_rules(entries, message):
+    is_valid = jsonschema.Draft202012Validator(CAMERA.schema).is_valid(entries)
+    try:
+        assert CAMERA.check(entries, "camera").kind in ("side", "free")
+    except UserError as error:
+        assert message and message in str(error) and not is_valid
+    else:
+        assert not message and is_valid
+
+
+def test_what_is_right_of_a_wrong_table_is_read():
+    with pytest.raises(UserError) as refused:
+        settings.read({"seen": {"kind": "fre", "angle": 2}, "cells": 1}, {"seen": CAMERA, "cells": KEYS["cells"]})
+    assert len(refused.value.others) == 1
+    assert refused.value.partial["seen"] == Camera("side", 2.0) and refused.value.partial["cells"] is None

@@ -8,12 +8,22 @@ import tomllib
 import pytest
 
 from simkit.cli.main import REGISTERED, VERBS, Parser
+from simkit.core.settings.records import keys_of
 from simkit.errors import UserError
 from simkit.molecular import parts
 from simkit.plugins import Registry
 from simkit.scenario import catalog
 from simkit.scenario.catalog import list_scenarios
 from simkit.scenario.registry import PAINTERS, SIMULATIONS, VIEWS
+from simkit.scenario.sections import (
+    REDUCTIONS,
+    ObjectiveSettings,
+    ParameterSettings,
+    QuantitySettings,
+    RenderSettings,
+    RunSettings,
+    Validation,
+)
 from tests.docs.pages import PAGES, QUICK, REPOSITORY, assert_shown, blocks, run_alone, run_page
 from tests.tables import every
 
@@ -68,16 +78,10 @@ def test_the_table_of_checked_numbers_equals_the_scenario_files():
 
 def test_every_key_of_a_scenario_file_is_explained():
     text = (REPOSITORY / "docs" / "scenario_files.md").read_text(encoding="utf-8")
-    keys = {
-        *catalog.KEYS,
-        *catalog.PARAMETER_KEYS,
-        *catalog.RUN_KEYS,
-        *catalog.OBJECTIVE_KEYS,
-        *catalog.QUANTITY_KEYS,
-        *catalog.RENDER_KEYS,
-        *catalog.VALIDATION_KEYS,
-    }
-    words = {*catalog.REDUCTIONS, *catalog.GOALS, *PAINTERS}
+    records = (ParameterSettings, RunSettings, ObjectiveSettings, QuantitySettings, RenderSettings, Validation)
+    keys = {key for record in records for key in keys_of(record)}
+    keys |= {key for key, setting in catalog.FILE.items() if setting.form == "value"}
+    words = {*REDUCTIONS, "minimize", "maximize", *PAINTERS}
     assert not [key for key in keys if f"| `{key}` |" not in text]
     assert not [word for word in words if f'`"{word}"`' not in text]
 

@@ -95,7 +95,7 @@ def test_wrong_setting_is_refused_in_one_line(flow):
     for settings, message in (
         ({"quantty": "speed"}, "'quantty' is not a setting of drawing; did you mean 'quantity'"),
         ({"quantity": "pressur"}, "the frames hold no 'pressur'"),
-        ({"view": "film"}, "view = 'film' is not one of"),
+        ({"view": "film"}, "view = 'film' is unknown"),
         ({"view": "particles"}, "the frames hold no 'position'"),
         ({"size": (10, 10)}, "size 10x10 is out of range"),
         ({"frame": 99}, "frame 99 is out of range"),

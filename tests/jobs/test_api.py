@@ -107,8 +107,8 @@ def test_value_and_grad_refuses_unknown_names():
     [
         ({"wrt": "frequenzy"}, "did you mean 'frequency'"),
         ({"objective": "enrgy"}, "did you mean 'energy'"),
-        ({"method": "newton"}, "is not one of 'lbfgs', 'adam'"),
-        ({"iterations": 0}, "iterations = 0 is out of range"),
+        ({"method": "newton"}, "is unknown; choose one of lbfgs, adam"),
+        ({"iterations": 0}, "iterations = 0 is not an integer of"),
         ({"method": "adam", "learning_rate": float("nan")}, "learning rate = nan is not finite"),
     ],
 )

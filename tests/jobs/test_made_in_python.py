@@ -69,18 +69,18 @@ def test_default_number_of_frames_is_about_a_hundred():
     ("values", "message"),
     [
         ({}, "steps is missing; give steps=1000"),
-        ({"steps": 0}, "steps = 0 is out of range"),
-        ({"steps": 10, "every": 3}, "run.steps = 10 is not a multiple of run.every = 3; choose 9 or 12"),
+        ({"steps": 0}, "steps = 0 is not an integer of at least 1"),
+        ({"steps": 10, "every": 3}, "steps = 10 is not a multiple of every = 3; use run.steps=9 or 12, or run.every=2"),
         ({"steps": 10, "gravty": 1.0}, "'gravty' is neither a setting nor a parameter .* did you mean 'gravity'"),
         ({"steps": 10, "gravity": -1.0}, "gravity = -1 is negative; choose 0 or a value above"),
         ({"steps": 10, "angle": [1.0, 2.0]}, "does not have the default's shape"),
         ({"steps": 10, "config.size": 3}, "'config.size' is neither a setting nor a parameter"),
         ({"steps": 10, "program": "x"}, "'program' is neither a setting nor a parameter"),
-        ({"steps": 10, "view": "film"}, "render.view = 'film' is not one of"),
+        ({"steps": 10, "view": "film"}, "render.view = 'film' is unknown"),
         ({"steps": 10, "view": "particles"}, "needs the observed array 'position'"),
         ({"steps": 10, "quantity": "motion"}, "render.quantity = 'motion' is not a diagnostic"),
         ({"steps": 10, "name": "Two Words"}, "name = 'Two Words' is not a name"),
-        ({"steps": 10, "seed": -1}, "run.seed = -1 is out of range"),
+        ({"steps": 10, "seed": -1}, "run.seed = -1 is not an integer"),
     ],
 )
 def test_bad_settings_are_one_line(values, message):

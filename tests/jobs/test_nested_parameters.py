@@ -149,7 +149,7 @@ def test_large_arrays_are_shown_as_their_number_of_values():
     ("old", "new", "message"),
     [
         ("scale = 0.25", "scal = 0.25", "params.closure.scal is not a parameter of toy.mass; did you mean"),
-        ("scale = 0.25", "scale = 'a'", "params.closure.scale = 'a' is a string; write a number"),
+        ("scale = 0.25", "scale = 'a'", "params.closure.scale.default = 'a' is no number; write one"),
         ("default = 0.125", "defalt = 0.125", "params.closure.layers.1.bias.defalt is not a known key; did you mean"),
         ("default = 0.125", "default = 2.0", "params.closure.layers.1.bias.default = 2 is above its upper bound 1"),
         ("layers.0]", "'two words']", "'two words' is not a name"),

@@ -191,7 +191,7 @@ def _parquet(moments: Moments) -> bytes:
 def structure(moments: Moments, folder: Path) -> Command:
     """Return the reading of a file of atoms."""
     from simkit.molecular.structures.extended_xyz import parse_extended_xyz
-    from simkit.scenario.overrides import read_text
+    from simkit.scenario.files import read_text
 
     words = ["Lattice=", "pbc=", "Properties=", ":S:1", ":R:3", "{", "[[1,2],[3,4]]", "=", "move_mask", "forces", "1e5"]
     file = _file(folder, "start.xyz", as_bytes(moments, mutated(moments, XYZ, words, (XYZ,))))
@@ -203,7 +203,7 @@ def structure(moments: Moments, folder: Path) -> Command:
 def model(moments: Moments, folder: Path) -> Command:
     """Return the reading of a model in MJCF."""
     from simkit.rigid.models.mjcf import from_text
-    from simkit.scenario.overrides import read_text
+    from simkit.scenario.files import read_text
 
     words = [
         '<replicate count="1000">',

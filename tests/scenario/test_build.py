@@ -13,6 +13,7 @@ from simkit.errors import UserError
 from simkit.scenario import catalog, registry
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario, parse_scenario
+from simkit.scenario.made_in_python import load
 from simkit.scenario.overrides import apply_overrides
 from tests.scenario import examples
 from tests.scenario.examples import GOOD, decay
@@ -185,6 +186,13 @@ def test_a_parameter_without_effect_in_a_simulation_of_a_package_is_refused(monk
     monkeypatch.setattr(registry.SIMULATIONS, "resolve", lambda name: decay)
     # The toy has a matrix that no function reads.
     assert "params.coupling has no effect: nothing that the simulation does depends on it; remove it" in refusal(read())
+
+
+def test_of_a_simulation_made_in_python_only_values_that_were_given_must_have_an_effect():
+    run = {"steps": 10}
+    assert build(load(decay(), run)).params.keys() == decay().params.keys()
+    with pytest.raises(UserError, match=r"params\.coupling has no effect"):
+        build(load(decay(), run | {"coupling": np.ones((2, 2))}))
 
 
 def test_another_configuration_may_lack_a_parameter_that_the_file_mentions(x64, tmp_path):

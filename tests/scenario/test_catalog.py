@@ -56,7 +56,7 @@ def test_broken_files_are_listed_beside_the_others_with_their_messages(folder):
     messages = {problem.path.stem: problem.message for problem in problems}
     assert set(messages) == {"broken", "binary", "renamed", "fast", "dangling"}
     assert "broken.toml: not valid TOML" in messages["broken"]
-    assert "binary.toml: byte 0 is not UTF-8 text" in messages["binary"]
+    assert "binary.toml' has byte 0, which is not UTF-8 text" in messages["binary"]
     assert "renamed.toml: name = 'other' is not the file's name; rename one of them" in messages["renamed"]
     assert "scenario 'fast' exists twice: 'decay/fast.toml' and 'waves/fast.toml'" in messages["fast"]
     assert "does not exist" in messages["dangling"]
@@ -83,8 +83,8 @@ def test_a_path_finds_a_file_of_any_name(folder, tmp_path, monkeypatch):
         ("*", "unknown scenario '*'"),
         ("", "unknown scenario ''"),
         ("a\nb", "unknown scenario 'a\\nb'"),
-        ("no/such", "scenario 'no/such' does not exist; check the path"),
-        ("slow.toml", "scenario 'slow.toml' does not exist"),
+        ("no/such", "scenario: 'no/such' does not exist; check the path"),
+        ("slow.toml", "scenario: 'slow.toml' does not exist"),
         ("../decay/slow", "does not exist"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simkit.errors import UserError
-from simkit.scenario import overrides, registry
+from simkit.scenario import files, registry
 from simkit.scenario.catalog import MAX_BYTES, parse_scenario, read_scenario
 from simkit.scenario.overrides import apply_overrides, with_values
 from simkit.storage.run_directory import RunDirectory
@@ -119,7 +119,7 @@ UNREADABLE = {
     "a pipe": (make_pipe, "'notes.txt' is not a regular file"),
     "not UTF-8": (lambda path: path.write_bytes(b"abc\xff"), "'notes.txt': byte 3 is not UTF-8 text"),
     "binary": (lambda path: path.write_bytes(b"abc\x00"), "'notes.txt' holds the control character '\\x00'"),
-    "too large": (lambda path: path.write_bytes(b"x" * (overrides.MAX_BYTES + 1)), "'notes.txt' is over 8 MiB"),
+    "too large": (lambda path: path.write_bytes(b"x" * (files.MAX_BYTES + 1)), "'notes.txt' is over 8 MiB"),
 }
 
 
@@ -138,8 +138,8 @@ def test_a_file_that_cannot_be_inlined_is_refused_in_one_line(tmp_path, monkeypa
 
 MISTAKES = {
     "another key": ('{ file = "notes.txt", line = 3 }', "config.method has 'line' beside file"),
-    "not a name": ("{ file = 3 }", "config.method.file = 3 is an integer; write a string in quotes"),
-    "no name": ('{ file = "" }', "config.method.file = '' is empty"),
+    "not a name": ("{ file = 3 }", "config.method.file = 3 is no text; write it in quotes"),
+    "no name": ('{ file = "" }', "is a directory; name a text file"),
     "a folder up": ('{ file = "../notes.txt" }', "is outside the folder of the scenario; put the file beside it"),
     "anywhere": ('{ file = "/etc/hostname" }', "is outside the folder of the scenario"),
     "hidden": ('{ file = ".ssh/id_rsa" }', "is hidden or in a hidden folder, where keys and passwords are kept"),
@@ -160,7 +160,7 @@ def test_a_mistake_in_the_name_of_a_file_is_refused_in_one_line(folder, value, p
     [
         ('"other.txt" = "text"', "config.method.file = 'notes.txt' is not in [files]; add its text there"),
         ('"notes.txt" = "text"\n"other.txt" = "text"', "files.'other.txt' is not named in [config]"),
-        ('"notes.txt" = 3', "files.'notes.txt' = 3 is an integer; write the file's text in quotes"),
+        ('"notes.txt" = 3', "files.notes.txt = 3 is no text; write it in quotes"),
     ],
 )
 def test_stored_files_are_those_that_are_named(folder, table, phrase):
@@ -179,7 +179,7 @@ def test_the_command_line_and_python_take_any_file(folder):
 def test_a_text_is_no_number(folder):
     scenario = parse_scenario(GOOD, "toy.toml")
     message = refusal(apply_overrides, scenario, [f"rate=@{folder}/notes.txt"])
-    assert "--set rate = " in message and "is a string; write a number" in message
+    assert "--set rate = " in message and "is no number; write one" in message
 
 
 def test_a_short_scenario_may_contain_a_long_file(folder):
@@ -194,7 +194,7 @@ def test_a_short_scenario_may_contain_a_long_file(folder):
 
 
 def test_all_files_together_are_limited(folder):
-    half = "x" * (overrides.MAX_BYTES // 2 + 1)
+    half = "x" * (files.MAX_BYTES // 2 + 1)
     (folder / "notes.txt").write_text(half)
     (folder / "more.txt").write_text(half)
     text = NAMING.replace("width = 2.0", 'width = { file = "more.txt" }')

@@ -11,8 +11,8 @@ import pytest
 from simkit.core import objective as reductions
 from simkit.errors import UserError
 from simkit.scenario.build import check_validations
-from simkit.scenario.catalog import REDUCTIONS, parse_scenario, read_scenario
-from simkit.scenario.scenario import ParameterSettings
+from simkit.scenario.catalog import parse_scenario, read_scenario
+from simkit.scenario.sections import REDUCTIONS, ParameterSettings
 from tests.scenario.examples import GOOD
 from tests.scenario.mistakes import MISTAKES, MISTAKES_OF_VALIDATIONS
 from tests.tables import every
@@ -134,7 +134,7 @@ def test_a_file_may_change_parts_of_a_declaration():
     [
         ("rat = 1", "params.rat is not a parameter of toy.decay; did you mean 'rate'?"),
         ("rate = [1, 2]", "params.rate.default has shape (2,); toy.decay expects ()"),
-        ("rate = 'x'", "params.rate = 'x' is a string; write a number"),
+        ("rate = 'x'", "params.rate.default = 'x' is no number; write one"),
         ("time_step = -1", "params.time_step.default = -1 is not positive; choose a value above 0"),
         ("time_step = {bounds = [-1, 1]}", "params.time_step.bounds = [-1.0, 1.0] reach beyond those of toy.decay"),
         ("time_step = {bounds = [1, 2]}", "params.time_step.default = 0.1 is below its lower bound 1"),
@@ -150,12 +150,12 @@ def test_settings_that_the_declaration_does_not_allow_are_refused(line, phrase):
 @every("table", ["run", "render"])
 def test_a_missing_table_is_named(table):
     text = "\n".join(line for line in GOOD.split("\n\n") if not line.startswith(f"[{table}]"))
-    assert f"toy.toml: the table [{table}] is missing; add [{table}] with" in refusal(text)
+    assert f"toy.toml: {table} is missing; give a table: " in refusal(text)
 
 
 def test_an_array_of_tables_in_single_brackets_is_explained():
     head = GOOD[: GOOD.index("[[validation]]")]
-    assert "toy.toml: validation is a table; write it as [[validation]]" in refusal(
+    assert "toy.toml: validation = {...} is no list; write several in brackets" in refusal(
         head + "[validation]\nexpected = 1.0\n"
     )
 
@@ -171,19 +171,19 @@ def test_a_refused_number_of_steps_is_one_mistake():
         parse_scenario(
             GOOD.replace("steps = 100\n", "steps = 0\n").replace("every = 10\n", "every = 3\n"), "folder/toy.toml"
         )
-    assert "run.steps = 0 is out of range" in str(refused.value) and not refused.value.others
+    assert "run.steps = 0 is not an integer of at least 1" in str(refused.value) and not refused.value.others
 
 
 @every(
     "make, phrase",
     [
         (lambda path: None, "does not exist; check the path"),
-        (lambda path: path.mkdir(), "is a directory; give a .toml file"),
-        (lambda path: os.mkfifo(path), "is not a regular file; give a .toml file"),
-        (lambda path: path.write_bytes(GOOD.encode("utf-16")), "is not UTF-8 text; save the file as UTF-8"),
-        (lambda path: path.write_bytes(b'name = "\xff"'), "toy.toml: byte 8 is not UTF-8 text"),
+        (lambda path: path.mkdir(), "is a directory; name a text file"),
+        (lambda path: os.mkfifo(path), "is not a regular file; name a text file"),
+        (lambda path: path.write_bytes(GOOD.encode("utf-16")), "has byte 0, which is not UTF-8 text; give a text file"),
+        (lambda path: path.write_bytes(b'name = "\xff"'), "'toy.toml' has byte 8, which is not UTF-8 text"),
         (lambda path: path.write_bytes(b"[" * (2**20 + 1)), "toy.toml: the file is over 1 MiB"),
-        (lambda path: path.write_bytes(b""), "toy.toml: name is missing; add a line such as name ="),
+        (lambda path: path.write_bytes(b""), "toy.toml: name is missing; give text on one line: name of the scenario"),
         (lambda path: path.symlink_to(path), "cannot be read"),
     ],
 )

@@ -128,6 +128,7 @@ def finish(
     axes, scenario = result["status"].dims, job.scenario
     objectives = objectives_in(result, scenario)
     bad = failed(result["status"].values)
+    is_fine = result["status"].copy(data=~bad)  # numbers of failed members mean nothing
     chart = _chart(result, scenario, folder, arguments)
     if arguments.json:
         report = {
@@ -135,8 +136,8 @@ def finish(
             "members": int(result["status"].size),
             "axes": {str(axis): result[axis].values for axis in axes},
             "points": {name: values for name, values in columns.items() if name not in axes},
-            "objectives": {name: array.values for name, array in objectives.items()},
-            "final": {name: array.values for name, array in final.items()},
+            "objectives": {name: array.where(is_fine).values for name, array in objectives.items()},
+            "final": {name: array.where(is_fine).values for name, array in final.items()},
             "status": result["status"].values,
             "failed": failures(result),
             "directory": folder,

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Print one line for each mistake; exit code 2 if there is any."""
     from simkit.render.color import check_scenario
-    from simkit.scenario.examination import as_data, mistakes_in
+    from simkit.scenario.examination import mistakes_in, part_of
 
     path, _ = path_of(arguments.scenario)
     found, scenario = mistakes_in(path)
@@ -27,7 +27,7 @@ def main(arguments: argparse.Namespace) -> int:
             check_scenario(scenario)
         found += colors.found
     if arguments.json:
-        print_json({"file": str(path), "mistakes": list(map(as_data, found))})
+        print_json({"file": str(path), "mistakes": [{"part": part_of(each)} | each.as_data for each in found]})
     for each in found:
         print(f"simkit: {as_line(str(each))}", file=sys.stderr)
     if not found and scenario is not None and not arguments.json:

@@ -42,7 +42,14 @@ def main(arguments: argparse.Namespace) -> int:
     failed = [entry for entry in entries if entry.failed]
     if arguments.json:
         report = [
-            {"scenario": e.scenario, "status": e.status, "animation": e.animation, "bytes": e.size} for e in entries
+            {
+                "scenario": e.scenario,
+                "failed": e.failed,
+                "message": e.status,
+                "animation": e.animation,
+                "bytes": e.size,
+            }
+            for e in entries
         ]
         print_json({"scenarios": report, "index": index})
     else:

@@ -7,8 +7,7 @@ from pathlib import Path
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
 from simkit.errors import UserError, argument
-from simkit.scenario.catalog import find_scenario, parse_scenario, scenarios_of, starter_of
-from simkit.scenario.checks import identifier
+from simkit.scenario.catalog import FILE, find_scenario, parse_scenario, scenarios_of, starter_of
 from simkit.scenario.registry import SIMULATIONS, needed_arguments
 from simkit.scenario.scenario import RunSettings
 
@@ -27,7 +26,7 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.scenario.contents import bare_scenario, contents_of, skeleton
     from simkit.storage.files import write_bytes
 
-    path = arguments.output or Path(f"{identifier(arguments.name, 'NAME')}.toml")
+    path = arguments.output or Path(f"{FILE['name'].check(arguments.name, 'NAME')}.toml")
     if path.exists() and not arguments.overwrite:
         raise UserError(f"{path} exists; choose another name, or pass {argument('overwrite', 'True')} to replace it")
     source = arguments.source

@@ -9,6 +9,8 @@ from simkit.cli.progress import clock
 from simkit.cli.reports.sweep import print_totals
 
 MOST_LINES = 20
+# States of a job that a command resumes.
+RESUMABLE = ("interrupted", "damaged")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +24,8 @@ def main(arguments: argparse.Namespace) -> int:
 
     found = progress_of(arguments.run)
     if arguments.json:
-        print_json(dataclasses.asdict(found) | {"folder": str(found.folder)})
+        resuming = found.resuming if found.state in RESUMABLE else None
+        print_json(dataclasses.asdict(found) | {"folder": str(found.folder), "resuming": resuming})
         return FINE
     print(f"{found.kind} of {found.scenario} in {found.folder}")
     print(f"state:      {found.state}")
@@ -35,6 +38,6 @@ def main(arguments: argparse.Namespace) -> int:
     print_totals(found.totals)
     if found.seconds_left is not None:
         print(f"time left:  about {clock(found.seconds_left)}")
-    if found.state in ("interrupted", "damaged"):
+    if found.state in RESUMABLE:
         print(f"resume with: {found.resuming}")
     return FINE

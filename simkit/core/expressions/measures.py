@@ -245,7 +245,7 @@ def stopped_when(simulation: Simulation, text: str, where: str) -> Simulation:
         return jnp.where(jnp.asarray(holds.array) & ~stops(code), jnp.int32(Status.STOPPED), code)
 
     jax.eval_shape(status, *moment.shapes)
-    return dataclasses.replace(simulation, status=status, watched=True)
+    return dataclasses.replace(simulation, status=status)
 
 
 # Reductions that are linear in their argument, with weights that are not negative.

@@ -72,12 +72,12 @@ def cma_es(numbers: int, tolerance: float) -> Optimizer:
     def advance(problem: Problem, iterate: Iterate) -> Iterate:
         flat, unravel = ravel_pytree(iterate.position)
         memory: Search = iterate.memory
-        key, asked, told = jax.random.split(memory.key, 3)
-        population, distribution = algorithm.ask(asked, memory.distribution, settings)
+        key, ask_key, tell_key = jax.random.split(memory.key, 3)
+        population, distribution = algorithm.ask(ask_key, memory.distribution, settings)
         population = population.astype(flat.dtype)
         values = jax.vmap(lambda z: problem.value(unravel(z)))(population)
         values = jnp.where(jnp.isfinite(values), values, jnp.inf)
-        distribution, _ = algorithm.tell(told, population, values, distribution, settings)
+        distribution, _ = algorithm.tell(tell_key, population, values, distribution, settings)
         best = jnp.argmin(values)
         deviations = distribution.std * jnp.sqrt(jnp.diag(distribution.C))
         width = jnp.max(deviations / jnp.maximum(jnp.abs(distribution.mean), 1))

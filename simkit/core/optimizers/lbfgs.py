@@ -51,10 +51,10 @@ def lbfgs(tolerance: float) -> Optimizer:
         value, factor, history = iterate.value, iterate.memory.factor, iterate.memory.history
         evaluate = _with_gradient(_scaled(problem.evaluate, factor, value))
         gradient = jax.tree.map(lambda slope: factor * slope, iterate.gradient)
-        known = {"value": factor * value, "grad": gradient, "value_fn": evaluate}
-        updates, kept = rule.update(gradient, history, iterate.position, **known)
+        evaluated = {"value": factor * value, "grad": gradient, "value_fn": evaluate}
+        updates, kept = rule.update(gradient, history, iterate.position, **evaluated)
         # Value and gradient are those at the end of the line search, so that no run is repeated.
-        found = Iterate(
+        candidate = Iterate(
             position=jax.tree.map(jnp.add, iterate.position, updates),
             value=optax.tree.get(kept, "value") / factor,
             gradient=jax.tree.map(lambda slope: slope / factor, optax.tree.get(kept, "grad")),
@@ -66,7 +66,7 @@ def lbfgs(tolerance: float) -> Optimizer:
         size = optax.tree.norm(iterate.gradient)
         restarted = Memory(history=rule.init(iterate.position), factor=jnp.where(size > 0, 1 / size, factor))
         kept_back = dataclasses.replace(iterate, memory=restarted)
-        return jax.tree.map(lambda new, old: jnp.where(found.value < value, new, old), found, kept_back)
+        return jax.tree.map(lambda new, old: jnp.where(candidate.value < value, new, old), candidate, kept_back)
 
     def converged(iterate: Iterate, idle: jax.Array, bounds: Bounds) -> jax.Array:
         return gradient_is_zero(iterate, bounds, tolerance)
@@ -86,10 +86,10 @@ def _scaled(
     """
 
     def scaled(position: Arrays) -> tuple[jax.Array, Arrays]:
-        found, gradient = evaluate(position)
-        finite = jnp.isfinite(found) & jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in gradient.values()]))
+        scaled, gradient = evaluate(position)
+        finite = jnp.isfinite(scaled) & jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in gradient.values()]))
         large = value + TOO_LARGE * (1 + jnp.abs(value))
-        return factor * jnp.where(finite, found, large), {
+        return factor * jnp.where(finite, scaled, large), {
             name: jnp.where(finite, factor * slope, 0) for name, slope in gradient.items()
         }
 

@@ -2,17 +2,22 @@
 
 import dataclasses
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from simkit.core.expressions.syntax import parse
-from simkit.core.parameter import POSITIVE, UNBOUNDED, out_of_bounds
+from simkit.core.parameter import POSITIVE, UNBOUNDED, Numbers, out_of_bounds
 from simkit.core.paths import below
 from simkit.core.settings.setting import Form, FormulaText, Setting, Settings, read, schema_of, shown
-from simkit.errors import Mistakes, Remedy, UserError, about, closest, nearest, one_line
+from simkit.errors import Mistakes, Remedy, UserError, closest, one_line
 
 _REQUIRED: Any = object()
+MAX_DEPTH = 8
+# Larger integers are not exact in double precision.
+MOST_EXACT = 2**53
 # Numbers of entries of a list with one for each axis.
 AXES = (2, 3)
 
@@ -28,7 +33,7 @@ def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNB
         if not _is_finite(value):
             raise UserError(f"{where} = {shown(value)} is not a finite number; write one")
         if not bounds[0] <= value <= bounds[1]:
-            raise UserError(f"{where} = {value:g} {out_of_bounds(bounds)}", key=where, allowed=bounds)
+            raise UserError(f"{where} = {value:g} {out_of_bounds(bounds, value)}", key=where, allowed=bounds)
         return float(value)
 
     low, high = bounds
@@ -43,7 +48,11 @@ def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 
     def check(value: Any, where: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             limit = f"at least {low}" if high == 2**31 - 1 else f"{low} to {high}"
-            raise UserError(f"{where} = {shown(value)} is not an integer of {limit}; write one", allowed=(low, high))
+            limit = "32 bits" if (low, high) == (-(2**31), 2**31 - 1) else limit
+            is_whole = isinstance(value, float) and value.is_integer() and low <= value <= high
+            remedy = Remedy("replace", int(value)) if is_whole else None
+            problem = f"is not an integer of {limit}; write {int(value) if is_whole else 'one'}"
+            raise UserError(f"{where} = {shown(value)} {problem}", allowed=(low, high), remedy=remedy)
         return value
 
     return _setting("an integer", doc, check, default, {"type": "integer", "minimum": low, "maximum": high})
@@ -65,9 +74,8 @@ def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Settin
 
     def check(value: Any, where: str) -> str:
         if not isinstance(value, str) or value not in allowed:
-            hint = nearest(value, allowed) if isinstance(value, str) else ""
-            rest = hint if "did you mean" in hint else f"; choose one of {', '.join(allowed)}"
             meant = closest(value, allowed) if isinstance(value, str) else None
+            rest = f"; did you mean '{meant}'?" if meant else f"; choose one of {', '.join(allowed)}"
             remedy = Remedy("replace", meant) if meant else None
             raise UserError(f"{where} = {shown(value)} is unknown{rest}", key=where, allowed=allowed, remedy=remedy)
         return value
@@ -86,6 +94,92 @@ def text(doc: str, default: Any = _REQUIRED) -> Setting:
     # A scenario file may also name a file, whose content is taken.
     content = {"properties": {"file": {"type": "string"}}, "required": ["file"], "additionalProperties": False}
     return _setting("text", doc, check, default, {"type": ["string", "object"], **content})
+
+
+def line(
+    doc: str,
+    default: Any = _REQUIRED,
+    longest: int = 1000,
+    *,
+    pattern: str = "",
+    form: str = "",
+    example: Any = None,
+) -> Setting:
+    """Return a setting that is text on one line, such as a title or a name.
+
+    Args:
+        doc: its meaning.
+        default: default as written in a file.
+        longest: largest number of characters.
+        pattern: regular expression of the whole text; empty for any text that can be printed.
+        form: the pattern in words.
+        example: value in place of a missing or wrong one, to look for further mistakes.
+    """
+
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, str):
+            raise UserError(f"{where} = {shown(value)} is no text; write it in quotes")
+        odd = next((character for character in value if not character.isprintable()), "")
+        problem = "is empty; write at least one word" if not value.strip() and value != default else ""
+        problem = problem or (f"contains the character {odd!r}; write it on one line without it" if odd else "")
+        if not problem and len(value) > longest:
+            problem = f"has {len(value)} characters; write at most {longest}"
+        if not problem and pattern and not re.fullmatch(pattern, value):
+            problem = f"is not {form}"
+        if problem:
+            raise UserError(f"{where} = {shown(value)} {problem}")
+        return value
+
+    setting = _setting("text on one line", doc, check, default, {"type": "string", "maxLength": longest})
+    return dataclasses.replace(setting, example=example)
+
+
+def numbers(doc: str, default: Any = _REQUIRED) -> Setting:
+    """Return a setting that is a finite number, or nested lists of them with rows of equal length, kept as tuples."""
+
+    def check(value: Any, where: str, depth: int = 0) -> Numbers:
+        if not isinstance(value, list | tuple):
+            return exact(value, where)
+        if not value or depth == MAX_DEPTH:
+            raise UserError(f"{where} = {shown(value)} is empty or nested over {MAX_DEPTH} deep; write numbers")
+        entries = tuple(check(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(value))
+        if len(set(map(shape_of, entries))) > 1:
+            raise UserError(f"{where} = {shown(value)} has rows of different lengths; write rows of one length")
+        return entries
+
+    schema = {"anyOf": [{"type": "number"}, {"type": "array"}]}
+    return _setting("a number, or lists of numbers", doc, check, default, schema)
+
+
+def exact(value: Any, where: str) -> float:
+    """Return a value as a float if it is a finite number; arithmetic in quotes is refused."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"{where} = {shown(value)} is no number; write one")
+    if not abs(value) <= (MOST_EXACT if isinstance(value, int) else sys.float_info.max):
+        raise UserError(f"{where} = {shown(value)} is not a finite number of float64; write one")
+    return float(value)
+
+
+def shape_of(value: Numbers) -> tuple[int, ...]:
+    """Return the lengths of the nested tuples of `numbers`, outermost first; ``()`` for a number."""
+    return (len(value), *shape_of(value[0])) if isinstance(value, tuple) else ()
+
+
+def interval(doc: str, default: Any = _REQUIRED, *, is_open: bool = False) -> Setting:
+    """Return a setting that is ``[low, high]``, low below high; if open, either may be infinite."""
+
+    def check(value: Any, where: str) -> tuple[float, float]:
+        if not isinstance(value, list | tuple) or len(value) != 2:
+            raise UserError(f"{where} = {shown(value)} is not a pair; write [low, high]")
+        for index, end in enumerate(value):
+            if not (is_open and isinstance(end, float) and math.isinf(end)):
+                exact(end, f"{where}[{index}]")
+        if not value[0] < value[1]:
+            raise UserError(f"{where} = {shown(value)} has its lower end not below its upper end; swap or widen")
+        return float(value[0]), float(value[1])
+
+    pair = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+    return _setting("a pair [low, high]", doc, check, default, pair)
 
 
 def formula(
@@ -143,7 +237,11 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
         if counts and len(value) not in counts:
             allowed = "2 in the plane, 3 in space" if counts == AXES else " or ".join(map(str, counts))
             raise UserError(f"{where} has {len(value)} entr{'y' if len(value) == 1 else 'ies'}; write {allowed}")
-        return tuple(_entry(of, entry, f"{where}[{index}]") for index, entry in enumerate(value))
+        mistakes = Mistakes()
+        pairs = [(f"{where}[{index}]", entry) for index, entry in enumerate(value)]
+        entries = tuple(mistakes.result(path, partial(of.check, entry, path), of.instead) for path, entry in pairs)
+        mistakes.raise_if_any(entries)
+        return entries
 
     many = f" of {' or '.join(map(str, counts))}" if counts else ""
     sizes = {"minItems": min(counts), "maxItems": max(counts)} if counts else {}
@@ -163,21 +261,27 @@ def table(doc: str, keys: Mapping[str, Setting], default: Any = None) -> Setting
     return _setting("a table", doc, check, default, lambda: schema_of(keys), lambda: keys, "table")
 
 
-def named(doc: str, one: Setting) -> Setting:
-    """Return a setting that is a table whose keys are names chosen by the user, kept as a dictionary."""
+def named(doc: str, one: Setting, pattern: str = r"[^\W\d]\w{0,63}") -> Setting:
+    """Return a setting that is a table whose keys are names chosen by the user, kept as a dictionary.
+
+    Args:
+        doc: its meaning.
+        one: setting of each value.
+        pattern: regular expression of the names.
+    """
 
     def check(value: Any, where: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise UserError(f"{where} = {shown(value)} is no table; write names and values")
         mistakes, checked = Mistakes(), {}
         for name, entry in value.items():
-            with mistakes.kept(below(where, name)):
-                if not str(name).isidentifier() or len(str(name)) > 64:
-                    raise UserError(
-                        f"{where}: {one_line(name, 40)!r} is not a name; use up to 64 letters, digits and _"
-                    )
-                checked[str(name)] = one.check(entry, below(where, name))
-        mistakes.raise_if_any()
+            path = below(where, name)
+            if not re.fullmatch(pattern, str(name)):
+                problem = "is not a name; use up to 64 letters, digits and _, starting with a letter"
+                mistakes.found.append(UserError(f"{where}: {one_line(name, 40)!r} {problem}", key=path))
+                continue
+            checked[str(name)] = mistakes.result(path, partial(one.check, entry, path), one.instead)
+        mistakes.raise_if_any(checked)
         return checked
 
     def schema() -> dict[str, Any]:
@@ -228,11 +332,6 @@ def formula_text(value: Any, where: str) -> FormulaText:
         raise UserError(f"{where} = {shown(value)} is neither a finite number nor an expression; write one in quotes")
     parse(value, where, of_frames=False)
     return FormulaText(value, where)
-
-
-def _entry(of: Setting, entry: Any, where: str) -> Any:
-    with about(where):
-        return of.check(entry, where)
 
 
 def _is_finite(value: Any) -> bool:

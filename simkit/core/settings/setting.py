@@ -1,7 +1,9 @@
 """Declarations of settings (kind, default, meaning), and the check of tables against them."""
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from simkit.core.parameter import UNBOUNDED
@@ -45,6 +47,7 @@ class Setting:
             a setting that may be written in several ways, the form of the first one.
         unit: unit of a formula, in words such as ``"energy"``; empty for pure numbers and other values.
         bounds: lowest and highest value of a number or formula.
+        example: value in place of a wrong or missing one without default, to look for further mistakes.
     """
 
     kind: str
@@ -57,6 +60,7 @@ class Setting:
     form: Form = "value"
     unit: str = ""
     bounds: tuple[float, float] = UNBOUNDED
+    example: Any = None
 
     @property
     def keys(self) -> "Mapping[str, Setting]":
@@ -67,6 +71,66 @@ class Setting:
     def schema(self) -> Mapping[str, Any]:
         """JSON Schema of its values."""
         return self.describe()
+
+    def instead(self) -> Any:
+        """Return the checked value in place of a wrong one."""
+        with contextlib.suppress(UserError):
+            return self.example if self.default is None else self.check(self.default, "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """What must hold between keys of a table.
+
+    Attributes:
+        keys: keys on which it depends; it is not checked where one of them is wrong.
+        check: ``table -> mistake``, or ``None``.
+        schema: JSON Schema of the rule.
+    """
+
+    keys: tuple[str, ...]
+    check: "Callable[[Settings], UserError | None]"
+    schema: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def needs(keys: tuple[str, ...], other: str, *values: str) -> tuple[Rule, ...]:
+    """Return the rules that keys have an effect only beside another one.
+
+    Args:
+        keys: keys of a table.
+        other: key that must be given, too.
+        values: values that it may have; empty for any.
+    """
+
+    def check(key: str, table: "Settings") -> UserError | None:
+        if key not in table.given or (other in table.given and (not values or table[other] in values)):
+            return None
+        wanted = f"{other} = {' or '.join(map(repr, values))}" if values else other
+        return table.refuse(key, f"has an effect only beside {wanted}; add that, or leave {key} out")
+
+    then = {"required": [other]} | ({"properties": {other: {"enum": list(values)}}} if values else {})
+    return tuple(Rule((key, other), partial(check, key), {"if": {"required": [key]}, "then": then}) for key in keys)
+
+
+def excludes(other: str, keys: tuple[str, ...], *values: str) -> tuple[Rule, ...]:
+    """Return the rules that keys have no effect beside another one.
+
+    Args:
+        other: key of a table.
+        keys: those without effect where it is given.
+        values: values of it for which that holds; empty for any.
+    """
+
+    def check(key: str, table: "Settings") -> UserError | None:
+        if key not in table.given or other not in table.given or (values and table[other] not in values):
+            return None
+        beside = f"{other} = '{table[other]}'" if values else other
+        return table.refuse(key, f"has no effect beside {beside}; leave it out", Remedy("remove"))
+
+    condition = {"required": [other]} | ({"properties": {other: {"enum": list(values)}}} if values else {})
+    return tuple(
+        Rule((key, other), partial(check, key), {"if": condition, "then": {"properties": {key: False}}}) for key in keys
+    )
 
 
 class Settings(Mapping[str, Any]):
@@ -108,33 +172,45 @@ class Settings(Mapping[str, Any]):
         return UserError(f"{self.path(key)} {problem}", key=self.path(key), remedy=remedy)
 
 
-def read(entries: Any, keys: Mapping[str, Setting], where: str = "") -> Settings:
+def read(entries: Any, keys: Mapping[str, Setting], where: str = "", rules: tuple[Rule, ...] = ()) -> Settings:
     """Return a table with every key checked.
 
     Args:
         entries: the table as written in a file.
         keys: declared keys.
         where: path of the table; empty at the top.
+        rules: what must hold between keys.
 
     Raises:
-        UserError: that names the first problem; `UserError.others` has the rest.
+        UserError: that names the first problem; `UserError.others` has the rest, and `UserError.partial` the table with
+            defaults and examples in place of wrong values.
     """
     if not isinstance(entries, Mapping):
-        raise UserError(f"{where} = {shown(entries)} is no table; write keys and values")
-    mistakes = Mistakes()
-    for key in entries:
-        if key not in keys:
-            mistakes.found.append(unknown_key(str(key), keys, where))
-    values: dict[str, Any] = {}
+        error = UserError(f"{where} = {shown(entries)} is no table; write keys and values", key=where)
+        error.partial = Settings({key: setting.instead() for key, setting in keys.items()}, where, frozenset())
+        raise error
+    mistakes, values, wrong = Mistakes(), {}, set()
+    mistakes.found += [unknown_key(str(key), keys, where) for key in entries if key not in keys]
     for key, setting in keys.items():
-        with mistakes.kept(below(where, key)):
-            if key not in entries and setting.is_required:
-                raise UserError(f"{below(where, key)} is missing; give {setting.kind}: {setting.doc}")
-            value = entries.get(key, setting.default)
-            is_absent = key not in entries and value is None
-            values[key] = None if is_absent else setting.check(value, below(where, key))
-    mistakes.raise_if_any()
-    return Settings(values, where, frozenset(map(str, entries)))
+        before = len(mistakes.found)
+        values[key] = mistakes.result(
+            below(where, key), partial(_value, setting, entries, key, below(where, key)), setting.instead
+        )
+        wrong |= {key} if len(mistakes.found) > before else set()
+    table = Settings(values, where, frozenset(map(str, entries)))
+    for rule in rules:
+        if wrong.isdisjoint(rule.keys) and (mistake := rule.check(table)):
+            mistakes.found.append(mistake)
+    mistakes.raise_if_any(table)
+    return table
+
+
+def _value(setting: Setting, entries: Mapping[str, Any], key: str, where: str) -> Any:
+    """Return the checked value of a key, or of its default."""
+    if key not in entries and setting.is_required:
+        raise UserError(f"{where} is missing; give {setting.kind}: {setting.doc}")
+    value = entries.get(key, setting.default)
+    return None if key not in entries and value is None else setting.check(value, where)
 
 
 def unknown_key(key: str, keys: Mapping[str, Setting], where: str) -> UserError:
@@ -165,8 +241,8 @@ def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callab
     return mark
 
 
-def schema_of(keys: Mapping[str, Setting]) -> dict[str, Any]:
-    """Return the JSON Schema of a table with the given keys."""
+def schema_of(keys: Mapping[str, Setting], rules: tuple[Rule, ...] = ()) -> dict[str, Any]:
+    """Return the JSON Schema of a table with the given keys and rules."""
     properties = {
         key: {"description": setting.doc, **({"x-unit": setting.unit} if setting.unit else {})}
         | ({} if setting.default is None else {"default": setting.default})
@@ -175,7 +251,8 @@ def schema_of(keys: Mapping[str, Setting]) -> dict[str, Any]:
     }
     required = [key for key, setting in keys.items() if setting.is_required]
     table = {"type": "object", "properties": properties, "additionalProperties": False}
-    return table | ({"required": required} if required else {})
+    conditions = [rule.schema for rule in rules if rule.schema]
+    return table | ({"required": required} if required else {}) | ({"allOf": conditions} if conditions else {})
 
 
 def listing(keys: Mapping[str, Setting], path: str = "") -> list[tuple[str, Setting]]:
@@ -193,10 +270,18 @@ def listing(keys: Mapping[str, Setting], path: str = "") -> list[tuple[str, Sett
     return rows
 
 
-def shown(value: Any) -> str:
-    """Return a value on one short line, for messages."""
+def shown(value: Any, depth: int = 0) -> str:
+    """Return a value as a short printable text, as written in a scenario file, for messages."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, int) and value.bit_length() > 64:
         return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, Mapping):
+        return "{...}"
     if isinstance(value, list | tuple):
-        return one_line(f"[{', '.join(map(shown, value))}]", 60)
-    return one_line(repr(value) if isinstance(value, str) else value, 60)
+        text = f"[{', '.join(shown(entry, depth + 1) for entry in value[:20])}]" if depth < 8 else "[...]"
+    else:
+        text = repr(value) if isinstance(value, int | float | str) else str(value)
+    return one_line(text, 60)

@@ -11,7 +11,7 @@ import numpy as np
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Parameter
 from simkit.core.settings import declares, read
 from simkit.core.simulation import Params, Simulation
-from simkit.core.status import Status, is_finite
+from simkit.core.status import Status, at_frames, is_finite
 from simkit.errors import UserError
 from simkit.flow.description.checks import check_start, viscosity_in_range
 from simkit.flow.description.equations import ComposedFlow
@@ -129,8 +129,7 @@ def system(
         observe=seen.observe,
         diagnose=seen.diagnose,
         params=flow.parameters,
-        status=status if moves or varies or isinstance(bodies, ImmersedBoundary) else None,
-        watched=False,
+        status=at_frames(status) if moves or varies or isinstance(bodies, ImmersedBoundary) else None,
         check=functools.partial(check_start, flow),
         dimensions=seen.dimensions,
         coordinates=seen.coordinates,

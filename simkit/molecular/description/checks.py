@@ -93,7 +93,7 @@ def _refuse_numbers(
     for formula, bounds in numbers:
         value = float(formula.number(params, **({TIME: zero} if formula.takes(TIME) else {})))
         if not bounds[0] <= value <= bounds[1]:
-            raise UserError(f"{formula.where} = {value:g} {out_of_bounds(bounds)}")
+            raise UserError(f"{formula.where} = {value:g} {out_of_bounds(bounds, value)}", key=formula.where)
     for term in interactions.pairs:
         if term.cutoff is None:
             continue

@@ -414,7 +414,6 @@ class DynamicsThenRelaxation:
                 replace=lambda state, x: dataclasses.replace(state, resting=solution.replace(state.resting, x)),
             ),
             status=self.status,
-            least_steps={"dynamics.steps": self.steps},
             sized_like=self.system.interaction.sized_like and (lambda state: self.resized(state.moving.neighbors)),
             dimensions=resting.dimensions,
         )

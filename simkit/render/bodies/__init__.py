@@ -6,7 +6,7 @@ from simkit.render.bodies.perspective import PerspectivePainter
 from simkit.render.bodies.side import SidePainter
 from simkit.render.figure import Size
 from simkit.render.views import Clip
-from simkit.scenario.catalog import CAMERAS
+from simkit.scenario.sections import CAMERAS
 
 __all__ = ["PerspectivePainter", "SidePainter", "body_painter"]
 

@@ -12,6 +12,7 @@ from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytrees import pytree
+from simkit.core.second import cautioned
 from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.errors import UserError
 from simkit.rigid.arguments import check_integer
@@ -153,12 +154,11 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
 
     return Simulation(
         init=init,
-        step=step,
+        step=cautioned(step, _caveat_on_second_derivatives(description)),
         observe=observe,
         diagnose=diagnose,
         params=_parameters(description),
         check=lambda params, key: _check(engine, description, params),
-        second_derivatives=_caveat_on_second_derivatives(description),
         dimensions=DIMENSIONS,
         # Bodies without a joint between them count as one.
         coordinates={"body_of_shape": description.mujoco.body_weldid[description.shapes.body]},

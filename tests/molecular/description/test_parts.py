@@ -213,12 +213,14 @@ def test_a_wrong_key_of_a_part_from_outside_is_one_line_with_its_remedy(tmp_path
     assert not missed
     file = written(tmp_path / "wrong.toml", RELAXATION.replace("caution = 4", "caution = 0"))
     assert main(["check", str(file)]) == 2
-    assert "[config]: relax.caution = 0 is outside [1, 100]; choose one within" in capsys.readouterr().err
+    assert (
+        "[config]: relax.caution = 0 is below its lower bound 1; choose a value in [1, 100]" in capsys.readouterr().err
+    )
 
 
 def test_a_value_out_of_the_bounds_that_a_part_declares_is_refused_before_a_run(x64, tmp_path):
     file = written(tmp_path / "moves.toml", DYNAMICS.replace('"1/time_step"', '"-1/time_step"'))
-    with pytest.raises(UserError, match=r"dynamics\.rate = -200 is outside \[0, 1e\+06\]; choose one within"):
+    with pytest.raises(UserError, match=r"dynamics\.rate = -200 is below its lower bound 0; choose a value in \[0,"):
         build(load(file))
 
 

@@ -73,7 +73,7 @@ def test_numpy_and_jax_scalars_are_accepted_as_numbers():
     for wrong, message in [
         (np.array([1.0, 2.0]), "does not have the default's shape"),
         (object(), "is of type object; write a number"),
-        (np.array("a"), "is a string; write a number"),
+        (np.array("a"), "is no number; write one"),
     ]:
         with pytest.raises(simkit.UserError, match=message):
             simkit.run(toy(), frequency=wrong)

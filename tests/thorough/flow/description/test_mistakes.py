@@ -14,8 +14,8 @@ def test_sizes_of_immersed_bodies_that_are_not_above_zero_are_refused(body, mess
 
 
 PLACES = {
-    "x0": "[config]: obstacle 'rod' is outside the domain, or",
-    "0.3 - hypot(x, y)": "[config]: obstacle 'rod' extends 1.07 beyond the side x = 0; leave at least two cells",
+    "x0": "obstacle 'rod' is outside the domain, or",
+    "0.3 - hypot(x, y)": "obstacle 'rod' extends 1.07 beyond the side x = 0; leave at least two cells",
 }
 
 

@@ -8,7 +8,6 @@ import pytest
 import simkit
 from simkit import molecular
 from simkit.core.rollout import segment
-from simkit.errors import UserError
 
 
 def displaced(**more):
@@ -46,16 +45,14 @@ def test_displacement_leaves_out_a_common_drift_of_free_particles(x64):
     assert found == pytest.approx(np.asarray(away), abs=1e-12)
 
 
-@pytest.mark.parametrize("steps", [20, 30])
-def test_a_run_that_ends_before_its_relaxation_begins_is_refused(steps):
+def test_a_run_that_ends_before_its_relaxation_begins_did_not_converge():
     simulation = molecular.system(
         particles={"A": {"count": 4}},
         start={"lattice": "square", "repeats": [2, 2]},
         interactions=[{"energy": "4*epsilon*(1/r**12 - 1/r**6)", "cutoff": 2.5}],
         cell={"lengths": [6, 6]},
         task=["dynamics", "relax"],
-        dynamics={"time_step": 0.001, "temperature": 0.1, "steps": steps},
+        dynamics={"time_step": 0.001, "temperature": 0.1, "steps": 30},
         parameters={"epsilon": 1.0},
     )
-    with pytest.raises(UserError, match=rf"dynamics\.steps = {steps} is not below run\.steps = 20; lower it"):
-        simkit.run(simulation, steps=20)
+    assert simkit.run(simulation, steps=20).attrs["status"] == "max_steps"
