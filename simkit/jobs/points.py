@@ -1,4 +1,4 @@
-"""Points of a sweep: grids, lists, samples and tables of parameters, and the members that they make."""
+"""Members of a sweep: points from grids, lists, samples and tables of parameters, each with several seeds."""
 
 import csv
 import dataclasses
@@ -18,7 +18,7 @@ import numpy as np
 from simkit.core import paths
 from simkit.core.simulation import draws
 from simkit.engine.driver import Plan, plan_of
-from simkit.errors import UserError, argument, one_line
+from simkit.errors import UserError, one_line
 from simkit.jobs.sweep_results import POINT, named
 from simkit.scenario import checks
 from simkit.scenario.overrides import read_text
@@ -36,53 +36,93 @@ MOST_NUMBERS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Points:
-    """Points in the space of the swept parameters.
+class Members:
+    """The members of a sweep.
 
     Attributes:
+        failures: names of the statuses in which a member failed, in lower case; empty for those of a run.
+        scenario: scenario with overrides applied.
         over: values by parameter.
+        seeds: number of random seeds per point, consecutive from the scenario's seed.
+        chunk: members per program: the size of a chunk, or the number of lanes of a converging simulation; ``None``
+            until chosen by `fitted`.
+        final_frames: whether the last frame of every member is stored beside its diagnostics.
+        memory: memory limit of a program in bytes; ``None`` takes a fraction of the free memory.
         zip: whether values at the same index of all lists make a point; otherwise every combination does.
+        origin: method or file that gave the points, in words, of a sample or a table.
+        blocks: number of ranges into which converging members are divided, each with its own lanes; chosen by
+            `fitted`.
+        in_one_file: whether the result is small enough for one file in memory; otherwise it stays in chunks, which are
+            read when they are indexed; chosen by `fitted`.
     """
 
+    failures: ClassVar[tuple[str, ...]] = ()
+
+    scenario: Scenario
     over: Axes
+    seeds: int = 1
+    chunk: int | None = None
+    final_frames: bool = True
+    memory: int | None = None
     zip: bool = False
+    origin: str = ""
+    blocks: int = 1
+    in_one_file: bool = True
+
+    @property
+    def plan(self) -> Plan:
+        """Steps and frames of a member's run."""
+        return plan_of(self.scenario)
+
+    @property
+    def objectives(self) -> Mapping[str, ObjectiveSettings]:
+        """Objectives by name, of which the result holds a value per member."""
+        return self.scenario.objectives
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of the axes: the parameters, or ``point`` for zipped values."""
-        return (POINT,) if self.zip else tuple(self.over)
+        """Names of the axes: the parameters, or ``point`` for zipped values; then ``seed``."""
+        return (POINT, "seed") if self.zip else (*self.over, "seed")
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of points along each axis."""
+        """Number of points along each of their axes, then the number of seeds."""
         lengths = [len(values) for values in self.over.values()]
-        return tuple(lengths[:1]) if self.zip else tuple(lengths)
+        return (*(lengths[:1] if self.zip else lengths), self.seeds)
 
-    def values_of(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the values at points, given by flat index, int (n,), the last axis varying first."""
-        where = np.unravel_index(points, self.shape) if self.shape else ()
-        where = where * len(self.over) if self.zip else where
-        return {name: np.asarray(self.over[name])[i] for name, i in zip(self.over, where, strict=True)}
+    @property
+    def members(self) -> int:
+        """Number of members."""
+        return math.prod(self.shape)
 
     @property
     def coordinates(self) -> dict[str, Any]:
-        """Coordinates of the axes, for a data set."""
+        """Coordinates of the points, for a data set."""
         values = {name: (POINT if self.zip else name, np.asarray(array)) for name, array in self.over.items()}
         number = {POINT: np.arange(self.shape[0], dtype=np.int32)} if self.zip else {}
         return number | values
 
-    def checked(self, scenario: Scenario) -> "Points":
-        """Return the points with their values as tuples of numbers.
+    def chunk_length(self, *, converges: bool) -> int:
+        """Return the number of members in each chunk but the last; for converging members, a chunk is a block."""
+        return -(-self.members // self.blocks) if converges else self.chunk or self.members
 
-        Args:
-            scenario: scenario with the parameters.
+    def points(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values at points, given by flat index, int (n,), the last axis varying first."""
+        where = np.unravel_index(numbers, self.shape[:-1]) if self.over else ()
+        where = where * len(self.over) if self.zip else where
+        return {name: np.asarray(self.over[name])[i] for name, i in zip(self.over, where, strict=True)}
+
+    def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the swept values and the seeds of members, given by index, int (n,)."""
+        return self.points(members // self.seeds), self.scenario.run.seed + members % self.seeds
+
+    def checked_points(self) -> dict[str, tuple[float, ...]]:
+        """Return the swept values as tuples of numbers.
 
         Raises:
             UserError: if a name is unknown, or a value is not a number or is out of its bounds.
         """
-        if not isinstance(self.over, Mapping):
-            raise UserError(f"over is of type {type(self.over).__name__}; give {{name of a parameter: list of values}}")
-        over = {name: self._values(scenario, name, values) for name, values in self.over.items()}
+        over = {name: self._checked_values(name, values) for name, values in self.over.items()}
         if self.zip and len({len(values) for values in over.values()}) != 1:
             lengths = ", ".join(f"{name} {len(values)}" for name, values in over.items())
             raise UserError(
@@ -90,20 +130,19 @@ class Points:
             )
         if (numbers := sum(map(len, over.values()))) > MOST_NUMBERS:
             raise UserError(f"over lists {numbers} numbers; give at most {MOST_NUMBERS}")
-        return dataclasses.replace(self, over=over)
+        return over
 
-    def _values(self, scenario: Scenario, name: str, points: Sequence[float]) -> tuple[float, ...]:
-        """Return the checked values of one swept parameter."""
-        check_swept(scenario, name, f"'{name}'")
+    def _checked_values(self, name: str, values: Sequence[float]) -> tuple[float, ...]:
+        check_swept(self.scenario, name, f"'{name}'")
         label = f"over {name}"
         try:
-            values = np.asarray(checks.unwrapped(points)).tolist()
+            listed = np.asarray(checks.unwrapped(values)).tolist()
         except ValueError:  # rows of different lengths
-            values = None
-        if not isinstance(values, list) or not values:
+            listed = None
+        if not isinstance(listed, list) or not listed:
             raise UserError(f"{label} has no values; give a list of numbers")
-        bounds, numbers = scenario.parameters[name].bounds, []
-        for index, value in enumerate(values):
+        bounds, numbers = self.scenario.parameters[name].bounds, []
+        for index, value in enumerate(listed):
             where = f"{label}, point {index}" if self.zip else label
             numbers.append(checks.number(value, where))
             checks.inside(numbers[-1], where, bounds)
@@ -111,22 +150,17 @@ class Points:
             raise UserError(f"{label} lists a value twice; keep one of them")
         return tuple(numbers)
 
-    def extremes(self) -> Iterator[int]:
+    def extreme_points(self) -> Iterator[int]:
         """Return the flat indices of the points with the least and the largest value of each parameter."""
         ends = [sorted({int(np.argmin(values)), int(np.argmax(values))}) for values in self.over.values()]
         if self.zip:
             return iter(sorted(set(itertools.chain(*ends))))
         corners = itertools.product(*ends)
-        return (int(np.ravel_multi_index(index, self.shape)) if index else 0 for index in corners)
+        return (int(np.ravel_multi_index(index, self.shape[:-1])) if index else 0 for index in corners)
 
 
 def check_swept(scenario: Scenario, name: str, where: str) -> None:
-    """Check that a name is that of a scalar parameter.
-
-    Args:
-        scenario: scenario with the parameters.
-        name: name to check.
-        where: description of the name in the error.
+    """Refuse a name, described by ``where``, that is not that of a scalar parameter.
 
     Raises:
         UserError: naming it.
@@ -140,68 +174,53 @@ def check_swept(scenario: Scenario, name: str, where: str) -> None:
 def check_axes(simulation: "Simulation", over: Axes) -> None:
     """Refuse a parameter whose name is that of another axis of the result.
 
-    Args:
-        simulation: simulation of one member.
-        over: values by parameter.
-
     Raises:
         UserError: naming the parameter.
     """
-    taken = {"seed", "frame", "status", POINT, *simulation.coordinates}
-    taken |= {axis for axes in simulation.dimensions.values() for axis in axes}
-    if clash := next((name for name in over if name in taken), None):
+    reserved = {"seed", "frame", "status", POINT, *simulation.coordinates}
+    reserved |= {axis for axes in simulation.dimensions.values() for axis in axes}
+    if clash := next((name for name in over if name in reserved), None):
         raise UserError(f"over '{clash}': the result has an axis or array of that name already; rename the parameter")
 
 
-def check_counts(scenario: Scenario, seeds: int, chunk: int | None, memory: int | None = None) -> None:
-    """Check the numbers of seeds, members per chunk and bytes.
-
-    Args:
-        scenario: scenario with the first seed.
-        seeds: number of seeds per point.
-        chunk: members that run together.
-        memory: memory limit in bytes.
+def check_counts(scenario: Scenario, seeds: int, chunk: int | None = None, memory: int | None = None) -> None:
+    """Check the numbers of seeds per point, members per chunk and bytes of memory.
 
     Raises:
         UserError: naming the number and the allowed values.
     """
-    for name, count in (("seeds", seeds), ("chunk", chunk)):
-        if count is not None or name == "seeds":
-            checks.integer(count, name, 1, 2**31)
-    if memory is not None:
-        checks.integer(memory, "memory", 1, 2**60)
+    checks.integer(seeds, "seeds", 1, 2**31)
+    for name, count, most in (("chunk", chunk, 2**31), ("memory", memory, 2**60)):
+        if count is not None:
+            checks.integer(count, name, 1, most)
     if scenario.run.seed + seeds - 1 > checks.MAX_SEED:
         raise UserError(
             f"{seeds} seeds from seed = {scenario.run.seed} go past {checks.MAX_SEED}; begin with a smaller seed"
         )
 
 
-def check_extremes(simulation: "Simulation", points: Points, seeds: range) -> None:
+def check_extremes(simulation: "Simulation", members: Members) -> None:
     """Run the simulation's check on the extreme members, those with the least or largest value of each parameter.
 
     If the initial state depends on the seed, they are checked with every seed, `CHECKED` members at most. Checks run on
     the host, one member after another; a failure of other members is reported by their status.
-
-    Args:
-        simulation: simulation of one member.
-        points: points of the sweep.
-        seeds: seeds of each point.
 
     Raises:
         UserError: naming the member by its index and parameters.
     """
     if simulation.check is None and not simulation.parameters:
         return
-    drawn = seeds if draws(simulation) else seeds[:1]
+    first = members.scenario.run.seed
+    seeds = range(first, first + members.seeds if draws(simulation) else first + 1)
     # All extreme points with the first seed, then with the next. (`itertools.product` would store all seeds.)
-    extremes = ((seed, point) for seed in drawn for point in points.extremes())
+    extremes = ((seed, point) for seed in seeds for point in members.extreme_points())
     for seed, point in itertools.islice(extremes, CHECKED):
-        chosen = {name: float(value) for name, value in points.values_of(np.asarray(point)).items()}
+        chosen = {name: float(value) for name, value in members.points(np.asarray(point)).items()}
         try:
             simulation.check_values(simulation.with_params(chosen).params, jax.random.key(seed))
         except UserError as error:
-            member = point * len(seeds) + seed - seeds[0]
-            raise UserError(f"{named(member, chosen | {'seed': seed})}: {one_line(error)}") from None
+            words = named(point * members.seeds + seed - first, chosen | {"seed": seed})
+            raise UserError(f"{words}: {one_line(error)}") from None
 
 
 METHODS = ("sobol", "latin_hypercube")
@@ -233,9 +252,7 @@ def sampled(scenario: Scenario, ranges: Ranges, method: str, count: int) -> tupl
     checks.integer(checks.unwrapped(count), "members", 1, MOST_NUMBERS)
     if not isinstance(ranges, Mapping) or not ranges:
         raise UserError("a sample needs a range of at least one parameter, {name: (low, high)}")
-    ends = {name: _ends(scenario, name, given) for name, given in ranges.items()}
-    if count * len(ends) > MOST_NUMBERS:
-        raise UserError(f"members = {count} of {len(ends)} parameters are over {MOST_NUMBERS} numbers; sample fewer")
+    ends = {name: _ends(scenario, name, interval) for name, interval in ranges.items()}
     if method == "sobol" and count & (count - 1):
         below = 2 ** (count.bit_length() - 1)
         warnings.warn(
@@ -244,7 +261,7 @@ def sampled(scenario: Scenario, ranges: Ranges, method: str, count: int) -> tupl
             stacklevel=2,
         )
     unit = _unit_points(method, len(ends), count, scenario.run.seed)
-    values = {name: tuple(_scaled(unit[:, i], *given).tolist()) for i, (name, given) in enumerate(ends.items())}
+    values = {name: tuple(_scaled(unit[:, i], *end).tolist()) for i, (name, end) in enumerate(ends.items())}
     words = "Sobol' sequence" if method == "sobol" else "Latin hypercube"
     return values, f"{words} of {count} points, scrambled with seed {scenario.run.seed}"
 
@@ -268,16 +285,15 @@ def _scaled(unit: np.ndarray, low: float, high: float, is_log: bool) -> np.ndarr
     return np.clip(inner, low, high)
 
 
-def _ends(scenario: Scenario, name: str, given: Sequence[Any]) -> tuple[float, float, bool]:
+def _ends(scenario: Scenario, name: str, interval: Sequence[Any]) -> tuple[float, float, bool]:
     """Return ``(low, high, is_log)`` of the range of a parameter."""
     check_swept(scenario, name, f"'{name}'")
-    label, given = f"over {name}", checks.unwrapped(given)
-    is_log = isinstance(given, list | tuple) and len(given) == 3 and given[2] == "log"
-    if not isinstance(given, list | tuple) or (len(given) != 2 and not is_log):
+    label, entries = f"over {name}", checks.unwrapped(interval)
+    is_log = isinstance(entries, list | tuple) and len(entries) == 3 and entries[2] == "log"
+    if not isinstance(entries, list | tuple) or (len(entries) != 2 and not is_log):
         raise UserError(f'{label} is not a range to sample; write (low, high) or (low, high, "log")')
-    low, high = checks.interval(given[:2], label)
-    for end in (low, high):
-        checks.inside(end, label, scenario.parameters[name].bounds)
+    low, high = checks.interval(entries[:2], label)
+    checks.inside((low, high), label, scenario.parameters[name].bounds)
     if is_log and low <= 0:
         raise UserError(f"{label} has an end that is not positive; a logarithmic range needs both ends above 0")
     return low, high, is_log
@@ -309,38 +325,27 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
     if path.suffix.lower() not in readers:
         raise UserError(f"table {path} is neither .csv nor .parquet; give a file of one of these kinds")
     header, first, rows = readers[path.suffix.lower()](path)
-    label = path.name
-    if not header or header == [""]:
-        raise UserError(f"{label} has no header; name a parameter at the head of each column")
-    for index, name in enumerate(header):
-        if not name:
-            raise UserError(f"{label}: column {index + 1} has no name; name a parameter at its head")
-        if header.index(name) != index:
-            raise UserError(f"{label}: column '{one_line(name, 60)}' is given twice; keep one")
-        if name == "seed":
-            raise UserError(
-                f"{label}: column 'seed' is not a parameter; give the number of seeds by {argument('seeds')}"
-            )
+    label, columns = path.name, dict[str, list[float]]()
+    for name in header:
         if separator := next((mark for mark in (";", "\t") if mark in name), None):
             raise UserError(f"{label}: its columns are separated by {separator!r}; write commas")
+        if name in columns:
+            raise UserError(f"{label}: column '{one_line(name, 60)}' is given twice; keep one")
         check_swept(scenario, name, f"{label}: column '{one_line(name, 60)}'")
-    bounds = [scenario.parameters[name].bounds for name in header]
-    columns: list[list[float]] = [[] for _ in header]
+        columns[name] = []
     for row, cells in enumerate(rows, first):
         if len(cells) != len(header):
             raise UserError(
                 f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give equal numbers"
             )
-        if (row + 1 - first) * len(header) > MOST_NUMBERS:
-            raise UserError(f"{label} has over {MOST_NUMBERS} numbers; give a smaller table")
-        for name, cell, limits, column in zip(header, cells, bounds, columns, strict=True):
+        for (name, column), cell in zip(columns.items(), cells, strict=True):
             where = f"{label}: row {row}, column '{name}'"
-            number = checks.number(_number(cell, where), where)
-            checks.inside(number, where, limits)
-            column.append(number)
-    if not columns[0]:
-        raise UserError(f"{label} has no rows; give at least one below its header")
-    return {name: tuple(column) for name, column in zip(header, columns, strict=True)}, f"table {label}"
+            column.append(checks.number(_number(cell, where), where))
+            checks.inside(column[-1], where, scenario.parameters[name].bounds)
+    if not columns or not columns[header[0]]:
+        missing = "rows" if columns else "header"
+        raise UserError(f"{label} has no {missing}; name parameters in its first line and give values below them")
+    return {name: tuple(column) for name, column in columns.items()}, f"table {label}"
 
 
 def _number(cell: Any, where: str) -> Any:
@@ -402,80 +407,3 @@ def _read_parquet(path: Path) -> _Table:
     except Exception as error:  # pyarrow raises many types of errors on malformed bytes
         raise UserError(f"table {path} cannot be read as Parquet: {one_line(error, 80)}; write it again") from None
     return header, 1, iter(rows)
-
-
-@dataclasses.dataclass(frozen=True)
-class Members:
-    """The members of a sweep.
-
-    Attributes:
-        failures: names of the statuses in which a member failed, in lower case; empty for those of a run.
-        scenario: scenario with overrides applied.
-        over: values by parameter.
-        seeds: number of random seeds per point, consecutive from the scenario's seed.
-        chunk: members per program: the size of a chunk, or the number of lanes of a converging simulation; ``None``
-            until chosen by `fitted`.
-        final_frames: whether the last frame of every member is stored beside its diagnostics.
-        memory: memory limit of a program in bytes; ``None`` takes a fraction of the free memory.
-        zip: whether values at the same index of all lists make a point; otherwise every combination does.
-        origin: method or file that gave the points, in words, of a sample or a table.
-        blocks: number of ranges into which converging members are divided, each with its own lanes; chosen by
-            `fitted`.
-        in_one_file: whether the result is small enough for one file in memory; otherwise it stays in chunks, which are
-            read when they are indexed; chosen by `fitted`.
-    """
-
-    failures: ClassVar[tuple[str, ...]] = ()
-
-    scenario: Scenario
-    over: Axes
-    seeds: int = 1
-    chunk: int | None = None
-    final_frames: bool = True
-    memory: int | None = None
-    zip: bool = False
-    origin: str = ""
-    blocks: int = 1
-    in_one_file: bool = True
-
-    @property
-    def points(self) -> Points:
-        """Points of the swept parameters."""
-        return Points(self.over, self.zip)
-
-    @property
-    def plan(self) -> Plan:
-        """Steps and frames of a member's run."""
-        return plan_of(self.scenario)
-
-    @property
-    def objectives(self) -> Mapping[str, ObjectiveSettings]:
-        """Objectives by name, of which the result holds a value per member."""
-        return self.scenario.objectives
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """Names of the axes of points and seeds."""
-        return (*self.points.axes, "seed")
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of points along each of their axes, then the number of seeds."""
-        return (*self.points.shape, self.seeds)
-
-    @property
-    def members(self) -> int:
-        """Number of members."""
-        return math.prod(self.shape)
-
-    def chunk_length(self, *, converges: bool) -> int:
-        """Return the number of members in each chunk but the last; for converging members, a chunk is a block.
-
-        Args:
-            converges: whether the simulation converges.
-        """
-        return -(-self.members // self.blocks) if converges else self.chunk or self.members
-
-    def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the swept values and the seeds of members, given by index, int (n,)."""
-        return self.points.values_of(members // self.seeds), self.scenario.run.seed + members % self.seeds

@@ -113,12 +113,12 @@ REFUSED = {
     ),
     "another configuration": (({"frequency": [1.0]}, {"scenario": {"size": 2}}), "config.size is 3 and 2"),
     "other steps": (({"frequency": [1.0]}, {"scenario": {"steps": 40}}), "run.steps is 20 and 40"),
-    "other parameters": (({"time_step": [0.01]}, {}), "one is over frequency and the other over time_step"),
+    "other parameters": (({"time_step": [0.01]}, {}), r"over is \['frequency'\] and \['time_step'\]"),
     "no frames": (({"frequency": [1.0]}, {"final_frames": False}), "final_frames is True and False"),
     "the same point": (({"frequency": [5.0, 3.0]}, {}), "both have frequency = 3; leave one of them out"),
     "the same points": (({"frequency": [2.0, 3.0]}, {}), "have the same points and seeds"),
     "a gap of seeds": (({"frequency": [2.0, 3.0]}, {"scenario": {"seed": 5}}), "have no seeds from 1 to 4 between"),
-    "other seeds and points": (({"frequency": [1.0]}, {"seeds": 2}), r"in seeds \(0 and 0 to 1\)"),
+    "other seeds and points": (({"frequency": [1.0]}, {"seeds": 2}), r"in seeds \(0 to 0 and 0 to 1\)"),
 }
 
 
@@ -145,8 +145,11 @@ def test_folders_without_a_finished_sweep_are_refused(tmp_path):
         (None, "folders = None: merging takes two sweeps or more; give a list of their folders"),
         (3, "folders = 3: merging takes two sweeps or more"),
         ([a, a], "is given twice"),
-        ([a, tmp_path / "run"], "run holds no sweep"),
-        ([a, tmp_path / "configs"], "configs is a sweep over configurations; merge the sweeps in its folders"),
+        ([a, tmp_path / "run"], "run holds a run; give the folder of a sweep"),
+        (
+            [a, tmp_path / "configs"],
+            "configs holds a sweep over configurations; give the folder of a sweep, such as config_0000",
+        ),
         ([a, b], "b is not finished; finish it with: simkit resume"),
         ([a, tmp_path], "is not a run directory"),
     ):
