@@ -324,7 +324,7 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
     readers = {".csv": _read_csv, ".parquet": _read_parquet}
     if path.suffix.lower() not in readers:
         raise UserError(f"table {path} is neither .csv nor .parquet; give a file of one of these kinds")
-    header, first, rows = readers[path.suffix.lower()](path)
+    header, rows = readers[path.suffix.lower()](path)
     label, columns = path.name, dict[str, list[float]]()
     for name in header:
         if separator := next((mark for mark in (";", "\t") if mark in name), None):
@@ -333,7 +333,7 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
             raise UserError(f"{label}: column '{one_line(name, 60)}' is given twice; keep one")
         check_swept(scenario, name, f"{label}: column '{one_line(name, 60)}'")
         columns[name] = []
-    for row, cells in enumerate(rows, first):
+    for row, cells in rows:
         if len(cells) != len(header):
             raise UserError(
                 f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give equal numbers"
@@ -356,35 +356,22 @@ def _number(cell: Any, where: str) -> Any:
     return float(cell) if _NUMBER.fullmatch(cell.strip()) else cell
 
 
-type _Table = tuple[list[str], int, Iterator[Sequence[Any]]]
-"""Names of the columns, number of the first row, and the rows."""
+type _Table = tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]
+"""Names of the columns, and the rows with their numbers."""
 
 
 def _read_csv(path: Path) -> _Table:
     text = read_text(path, "table", _LARGEST, "for a table")
     reader = csv.reader(io.StringIO(text), strict=True)
 
-    def parsed() -> Iterator[list[str]]:
+    def parsed() -> Iterator[tuple[int, list[str]]]:
         try:
-            yield from reader
+            yield from ((reader.line_num, cells) for cells in reader if cells)  # blank lines are ignored
         except csv.Error as error:
             raise UserError(f"{path.name}: line {reader.line_num} is not CSV: {one_line(error)}; correct it") from None
 
     rows = parsed()
-    header = [name.strip() for name in next(rows, [])]
-    # Blank lines at the end of a file are ignored; others are rows without cells.
-    return header, 2, _without_blank_end(rows)
-
-
-def _without_blank_end(rows: Iterator[list[str]]) -> Iterator[list[str]]:
-    blank = 0
-    for row in rows:
-        if row:
-            yield from [[] for _ in range(blank)]
-            blank = 0
-            yield row
-        else:
-            blank += 1
+    return [name.strip() for name in next(rows, (1, []))[1]], rows
 
 
 def _read_parquet(path: Path) -> _Table:
@@ -401,9 +388,9 @@ def _read_parquet(path: Path) -> _Table:
             if file.metadata.num_rows * len(header) > MOST_NUMBERS:
                 raise UserError(f"{path.name} has over {MOST_NUMBERS} numbers; give a smaller table")
             columns = [column.to_pylist() for column in file.read().columns]
-            rows = [[math.nan if cell is None else cell for cell in row] for row in zip(*columns, strict=True)]
+            rows = [[math.nan if cell is None else cell for cell in cells] for cells in zip(*columns, strict=True)]
     except UserError:
         raise
     except Exception as error:  # pyarrow raises many types of errors on malformed bytes
         raise UserError(f"table {path} cannot be read as Parquet: {one_line(error, 80)}; write it again") from None
-    return header, 1, iter(rows)
+    return header, enumerate(rows, 1)

@@ -102,7 +102,6 @@ def test_invalid_points_give_one_line(asked, message):
         ("frequency\n", "has no rows"),
         ("", "has no header"),
         ("frequency;time_step\n1;2\n", "its columns are separated by ';'; write commas"),
-        ("frequency\n\n1.0\n", "row 2"),
         ('frequency\n"1.0\n', "is not CSV"),
     ],
 )
