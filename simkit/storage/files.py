@@ -82,8 +82,8 @@ def warn_once(words: str) -> None:
     warnings.warn(words, stacklevel=2)
 
 
-def lock(file: BinaryIO, *, shared: bool = False) -> None:
-    """Lock a file against other processes until it is closed; where the file system has no locks, warn.
+def lock(file: BinaryIO, *, shared: bool = False) -> bool:
+    """Lock a file against other processes until it is closed; where the file system has no locks, warn, return False.
 
     Raises:
         BlockingIOError: if another process has locked it.
@@ -97,6 +97,8 @@ def lock(file: BinaryIO, *, shared: bool = False) -> None:
             f"the file system has no locks ({error.strerror}), so nothing keeps two processes from writing to one run "
             "directory; start one at a time"
         )
+        return False
+    return True
 
 
 def hidden(path: Path, ending: str) -> Path:

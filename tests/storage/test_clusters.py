@@ -130,3 +130,18 @@ def test_another_kind_of_device_is_reported(stored):
     stored.manifest["devices"][:] = ["cpu:0"]
     stored.warn_of_changes(told.append)
     assert len(told) == 1
+
+
+def test_pictures_are_written_without_locks_beside_those_of_other_writers(tmp_path, monkeypatch):
+    from simkit.render.video import whole_file
+
+    def refuse(file, how):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    name = "x" * 251 + ".gif"
+    other = tmp_path / f".{name[:20]}.1.partial"
+    other.write_bytes(b"of another writer")
+    with pytest.warns(UserWarning, match="has no locks"), whole_file(tmp_path / name) as partial:
+        partial.write_bytes(b"picture")
+    assert (tmp_path / name).read_bytes() == b"picture" and other.exists()
