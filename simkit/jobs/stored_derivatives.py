@@ -15,7 +15,7 @@ from simkit.core.compilation import needed_bytes
 from simkit.core.pytrees import size_in_bytes
 from simkit.core.status import Status
 from simkit.engine.backward import VALUE, backward, last_segment, number_of_pieces, number_within, plan_of_pieces
-from simkit.engine.driver import SEGMENTS, Drive, Program, final_status, plan_of, segments_of
+from simkit.engine.driver import SEGMENTS, Drive, Program, Segment, final_status, plan_of, segments_of
 from simkit.engine.memory import format_bytes, memory_in_bytes
 from simkit.errors import UserError, argument
 from simkit.jobs.derivatives import (
@@ -178,10 +178,10 @@ class Gradient(Job[StoredDerivative]):
         """Compute the derivative and store it."""
         if directory is None:
             raise UserError(f"a derivative in pieces keeps its states in a folder; give {argument('output')}")
-        objective, simulation = objective_of(self.scenario, prepared.simulation, self.objective), prepared.simulation
-        store, params, plan = Store(directory.path, directory.seal), simulation.params, plan_of(self.scenario)
+        objective, params = objective_of(self.scenario, prepared.simulation, self.objective), prepared.simulation.params
+        store, last = Store(directory.path, directory.seal), None
         if objective.converges:
-            work = Drive(prepared.program, params, self._key, plan)
+            work = Drive(prepared.program, params, self._key, plan_of(self.scenario))
         else:
             work = backward(objective, self.wrt, params, self._key, store, number_of_pieces(self.segments))
         try:
@@ -189,24 +189,29 @@ class Gradient(Job[StoredDerivative]):
                 report(last.index / self.segments, "")
         except DamagedFileError as error:
             raise UserError(f"{error}; remove this file, then: {directory.resuming}") from None
-        if objective.converges:
-            status = int(final_status(simulation, last.status))
-            if simulation.sized_like is not None:
-                objective = dataclasses.replace(objective, simulation=simulation.with_buffers_of(last.state))
-            value, derivative = self._at_rest(objective)(last.state, self._chosen(objective))
-        else:
-            status, derivative = int(last.status), last.state.derivative
-            value = last.arrays.get(VALUE, np.asarray(np.nan))
-        slopes = {path: np.asarray(derivative[path]) for path in self.wrt}
-        if not objective.converges and VALUE not in last.arrays:
-            slopes = {path: np.full_like(array, np.nan) for path, array in slopes.items()}
+        assert last is not None  # there is always a first segment
+        value, status, slopes = self._result(objective, last)
         note = note_of(self.scenario, self.objective, status, slopes)
-        arrays = {VALUE: np.asarray(value), STATUS: np.asarray(status, np.int32)}
+        arrays = {VALUE: np.asarray(value, self.scenario.run.precision), STATUS: np.asarray(status, np.int32)}
         arrays |= {f"{SLOPE}{path}": array for path, array in slopes.items()}
         write_arrays(directory.path / RESULT, arrays, directory.seal.of("derivative"))
         write_sealed_json(directory.path / SUMMARY, {"value": float(value), "note": note}, directory.identity)
         about = {"scenario": self.scenario, "objective": self.objective}
         return StoredDerivative(float(value), slopes, status, note, self.fit, **about)
+
+    def _result(self, objective: "Objective", last: Segment) -> tuple[Any, int, dict[str, np.ndarray]]:
+        """Return value, status and derivatives from the last segment."""
+        if not objective.converges:
+            slopes = {path: np.asarray(last.state.derivative[path]) for path in self.wrt}
+            if VALUE not in last.arrays:  # the run has failed
+                slopes = {path: np.full_like(array, np.nan) for path, array in slopes.items()}
+            return last.arrays.get(VALUE, np.nan), int(last.status), slopes
+        simulation = objective.simulation
+        if simulation.sized_like is not None:
+            objective = dataclasses.replace(objective, simulation=simulation.with_buffers_of(last.state))
+        value, derivative = self._at_rest(objective)(last.state, self._chosen(objective))
+        status = int(final_status(simulation, last.status))
+        return value, status, {path: np.asarray(derivative[path]) for path in self.wrt}
 
     def stored_progress(self, directory: RunDirectory) -> StoredProgress:
         """Return the number of stored segments, forward and backward."""
