@@ -127,14 +127,14 @@ def write_bytes(path: Path, data: bytes) -> None:
     temporary = hidden(path, f"{os.getpid()}{int.from_bytes(os.urandom(4)):010}.tmp")
     try:
         check_regular(path)
-        with open_regular(temporary, "xb") as file:
-            try:
+        try:  # also if a signal arrives while the file is created
+            with open_regular(temporary, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
                 temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
+        finally:
+            temporary.unlink(missing_ok=True)
         _sync_folder(path.parent)
     except OSError as error:
         raise UserError(
