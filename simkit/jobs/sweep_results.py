@@ -66,7 +66,7 @@ def totals(parts: "Iterable[xarray.Dataset]", failures: Sequence[str] = ()) -> d
     """Return the totals of members, for the summary.
 
     Args:
-        parts: of some members each: ``status`` in words, and final diagnostics and objectives, all along one axis.
+        parts: of some members each: ``status`` as codes, and final diagnostics and objectives, all along one axis.
         failures: names of the statuses that are failures, in lower case; empty for those of a run.
 
     Returns:
@@ -74,23 +74,26 @@ def totals(parts: "Iterable[xarray.Dataset]", failures: Sequence[str] = ()) -> d
         each array with finite numbers, without those of failed members.
     """
     members = xarray.concat(list(parts), "member")
-    words, counts = np.unique(members["status"], return_counts=True)
+    codes, counts = np.unique(members["status"], return_counts=True)
     bad, quantiles = is_failure(members["status"].values, failures), {}
     for name, array in members.drop_vars("status").astype(np.float64).items():
         fine = array[np.isfinite(array.values) & ~bad]
         if fine.size:
             values = fine.quantile([*FRACTIONS.values()]).values.tolist()
             quantiles[str(name)] = dict(zip(FRACTIONS, values, strict=True))
-    statuses = dict(zip(map(str, words), counts.tolist(), strict=True))
-    return {"statuses": statuses, "failures": int(bad.sum()), "quantiles": quantiles}
+    statuses = {Status(code).name.lower(): count for code, count in zip(codes.tolist(), counts.tolist(), strict=True)}
+    return {"statuses": dict(sorted(statuses.items())), "failures": int(bad.sum()), "quantiles": quantiles}
 
 
 def totals_of(result: "xarray.Dataset") -> dict[str, Any]:
     """Return the totals of a sweep, read a block of members at a time."""
 
     def ends(block: "xarray.Dataset") -> "xarray.Dataset":
-        arrays = {"status": block["status"]} | final_numbers(block) | objective_arrays(block)
-        return xarray.Dataset({name: ("member", array.values.ravel()) for name, array in arrays.items()})
+        words, places = np.unique(block["status"].values.ravel(), return_inverse=True)
+        codes = np.array([Status[str(word).upper()] for word in words], np.int32)[places]  # far smaller than words
+        arrays = final_numbers(block) | objective_arrays(block)
+        numbers = {name: ("member", array.values.ravel()) for name, array in arrays.items()}
+        return xarray.Dataset({**numbers, "status": ("member", codes)})
 
     return totals((ends(block) for _, block in blocks_of(result)), failures_of(result))
 

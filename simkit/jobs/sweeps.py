@@ -262,8 +262,7 @@ def _chunk_progress(sweep: Sweep, directory: RunDirectory) -> StoredProgress:
         finished += len(status)
         # A copy, so that the other frames of the chunk are freed.
         final = {n: ("member", array[:, -1].copy()) for n, array in diagnosed.items() if array.ndim == 2}
-        words = np.array([code.name.lower() for code in Status])[status]
-        ends.append(xarray.Dataset({**final, "status": ("member", words)}))
+        ends.append(xarray.Dataset({**final, "status": ("member", status.copy())}))
         bad = index * size + np.flatnonzero(is_failure(status, sweep.failures))[: max(MOST_NAMED - len(lines), 0)]
         values, seeds = sweep.values_of(bad)
         for row, member in enumerate(bad.tolist()):
