@@ -92,7 +92,7 @@ def lock(file: BinaryIO, *, shared: bool = False) -> bool:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in _WITHOUT_LOCKS:
-            raise
+            raise BlockingIOError(error.errno, error.strerror) from None  # EACCES on some network file systems
         warn_once(
             f"the file system has no locks ({error.strerror}), so nothing keeps two processes from writing to one run "
             "directory; start one at a time"
