@@ -1,5 +1,6 @@
 """Files of run directories: regular files only, atomic writes, checksums, and sealed archives of arrays."""
 
+import contextlib
 import dataclasses
 import errno
 import fcntl
@@ -52,10 +53,11 @@ def check_folder(path: Path) -> bool:
 def _exists(path: Path, wanted: Callable[[int], bool], noun: str) -> bool:
     try:
         status = os.lstat(path)
-        if noun == "folder" and stat.S_ISLNK(status.st_mode) and status.st_uid == os.geteuid():
-            status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
+    if noun == "folder" and stat.S_ISLNK(status.st_mode) and status.st_uid == os.geteuid():
+        with contextlib.suppress(OSError):  # a link to nowhere, or to itself, remains a link
+            status = os.stat(path)
     if not wanted(status.st_mode):
         kind = next((words for is_kind, words in _KINDS if is_kind(status.st_mode)), "a device")
         raise UserError(f"{path} is {kind}, and simkit needs a {noun} there; remove or rename it, then try again")
