@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.cli.main import resumable
 from simkit.cli.progress import Progress
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import apply_overrides
 from simkit.scenario.sections import RUN_KEYS
@@ -77,24 +77,31 @@ def add_no_render(parser: argparse.ArgumentParser, meaning: str = "draw nothing"
 
 
 def size_of(arguments: argparse.Namespace) -> "Size | None":
-    """Return the size of pictures, ``None`` if nothing is drawn, and set the default format.
-
-    Raises:
-        UserError: if the size is not possible, or an option of pictures is given with ``--no-render``.
-    """
+    """Return the size of pictures, ``None`` if nothing is drawn, and set the default format."""
     from simkit.render.animate import parse_size
 
-    if arguments.no_render and (given := given_of(arguments, ("format", "size"))):
-        raise UserError(f"{given} is for pictures, and --no-render draws none; leave one of them out")
+    if arguments.no_render:
+        exclude(arguments, ("format", "size"), "is for pictures, and --no-render draws none")
     size = parse_size(arguments.size)
     arguments.format = getattr(arguments, "format", None) or FORMATS[0]
     return None if arguments.no_render else size
 
 
-def given_of(arguments: argparse.Namespace, names: "Iterable[str]") -> str:
-    """Return the first given option of these, as written on the command line; empty if none was given."""
-    given = (name for name in names if getattr(arguments, name, None) not in (None, False))
-    return next((f"--{name.replace('_', '-')}" for name in given), "")
+def exclude(arguments: argparse.Namespace, names: "Iterable[str]", reason: str, remedy: str = "leave it out") -> None:
+    """Refuse options that do not fit the others.
+
+    Args:
+        arguments: arguments of the command line.
+        names: of the options, as attributes.
+        reason: what the options are for, in words.
+        remedy: what to do.
+
+    Raises:
+        UserError: naming the first of them that was given.
+    """
+    for name in names:
+        if getattr(arguments, name, None) not in (None, False, []):
+            raise UserError(f"--{name.replace('_', '-')} {reason}; {remedy}")
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
@@ -114,20 +121,12 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 
 def scenario_of(arguments: argparse.Namespace) -> "Scenario":
-    """Return the requested scenario with its changes applied.
-
-    Raises:
-        UserError: if there is no such scenario or a change is not allowed.
-    """
+    """Return the requested scenario with its changes applied."""
     return changed_by(arguments, find_scenario(arguments.scenario))
 
 
 def changed_by(arguments: argparse.Namespace, scenario: "Scenario") -> "Scenario":
-    """Return a scenario with the requested changes applied.
-
-    Raises:
-        UserError: if a change is not allowed.
-    """
+    """Return a scenario with the requested changes applied."""
     settings = list(arguments.set)
     for key in ("seed", "precision"):
         if (value := getattr(arguments, key)) is not None:
@@ -137,17 +136,8 @@ def changed_by(arguments: argparse.Namespace, scenario: "Scenario") -> "Scenario
 
 
 def names_of(text: str) -> list[str]:
-    """Return the names in a comma-separated list.
-
-    Raises:
-        UserError: if the list, or a name in it, is empty.
-    """
-    names = [name.strip() for name in text.split(",")]
-    if not any(names):
-        raise UserError("--wrt names no parameter; write --wrt a or --wrt a,b")
-    if not all(names):
-        raise UserError(f"--wrt {one_line(text, 80)} has a comma without a name; write --wrt a,b")
-    return names
+    """Return the names in a comma-separated list."""
+    return [name.strip() for name in text.split(",")]
 
 
 def output_of(arguments: argparse.Namespace, name: str) -> Path:
@@ -156,18 +146,9 @@ def output_of(arguments: argparse.Namespace, name: str) -> Path:
 
 
 def check_pictures(job: "Job[Any]", arguments: argparse.Namespace) -> None:
-    """Refuse options of pictures that the report of a job does not support.
-
-    Args:
-        job: the job to resume.
-        arguments: arguments of the command line.
-
-    Raises:
-        UserError: naming the option.
-    """
-    supported = _report_of(job).PICTURES
-    if given := given_of(arguments, [name for name in ("format", "size", "no_render") if name not in supported]):
-        raise UserError(f"{given} is not for {job.noun}, whose charts are PNG files; leave it out")
+    """Refuse options of pictures that the report of a job does not support."""
+    others = [name for name in ("format", "size", "no_render") if name not in _report_of(job).PICTURES]
+    exclude(arguments, others, f"is not for {job.noun}, whose charts are PNG files")
 
 
 def carry_out(

@@ -33,7 +33,7 @@ def escaped(text: str) -> str:
     Source: GitHub Flavored Markdown, https://github.github.com/gfm/, sections 2.4 and 6.9.
     """
     line = _MARKS.sub(r"\\\1", " ".join(text.split()).replace("&", "&amp;"))
-    line = _BEGINNING.sub(lambda found: f"\\{found[1]}" if found[1] else f"{found[2]}\\{found[3]}", line)
+    line = _BEGINNING.sub(lambda mark: f"\\{mark[1]}" if mark[1] else f"{mark[2]}\\{mark[3]}", line)
     return _ADDRESS.sub(r"\\\1", line)
 
 
@@ -73,9 +73,6 @@ def render_scenario(
         scenario: scenario to run.
         folder: the gallery; ``folder/NAME`` is written.
         report: called with the fraction done, half of it for the run and half for its pictures, and the activity.
-
-    Raises:
-        UserError: if the folder cannot be written, or no animation under 3 MB can be made.
     """
     home = folder / scenario.name
     if not check_folder(home):
@@ -85,7 +82,7 @@ def render_scenario(
         # Pictures of an earlier successful run are kept.
         return Entry(scenario.name, outcome.message, failed=True)
     animation = home / "animation.gif"
-    size = _draw_small(outcome, animation, lambda done: report((1 + done) / 2, "drawing"))
+    size = _draw_small(outcome, animation, lambda fraction: report((1 + fraction) / 2, "drawing"))
     draw(outcome, home / "thumbnail.png", "png", THUMBNAIL)
     card = {
         "name": scenario.name,
@@ -138,21 +135,21 @@ def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
         scenarios: scenarios to show as they are now; those without an animation are omitted.
         folder: the gallery.
     """
-    now = [Shown(one.name, one.title, one.summary, one.domain, _command(one)) for one in scenarios]
-    before = _cards_of(folder, {one.name for one in now})
-    shown = [one for one in [*now, *before] if (folder / one.name / "animation.gif").exists()]
-    domains = sorted({one.domain for one in shown})
+    now = [Shown(scene.name, scene.title, scene.summary, scene.domain, _command(scene)) for scene in scenarios]
+    before = _cards_of(folder, {scene.name for scene in now})
+    shown = [scene for scene in [*now, *before] if (folder / scene.name / "animation.gif").exists()]
+    domains = sorted({scene.domain for scene in shown})
     lines = ["# Gallery", "", "Each animation is one command: `simkit run NAME`."]
     cards = []
     for domain in domains:
         lines += ["", f"## {escaped(domain.capitalize())}"]
-        for one in (s for s in shown if s.domain == domain):
-            picture = f"{one.name}/animation.gif"
-            title, summary = escaped(one.title), escaped(one.summary)
+        for scene in (s for s in shown if s.domain == domain):
+            picture = f"{scene.name}/animation.gif"
+            title, summary = escaped(scene.title), escaped(scene.summary)
             lines += ["", f"### {title}", "", f"![{title}]({picture})", "", summary]
             # A path with a backtick would end the code.
-            lines += ["", escaped(one.command) if "`" in one.command else f"`{one.command}`"]
-            cards.append(_card(one, picture, size_of_gif(folder / picture)))
+            lines += ["", escaped(scene.command) if "`" in scene.command else f"`{scene.command}`"]
+            cards.append(_card(scene, picture, size_of_gif(folder / picture)))
     write_bytes(folder / "README.md", ("\n".join(lines) + "\n").encode())
     page = folder / "index.html"
     write_bytes(page, _PAGE.replace("CARDS", "\n".join(cards)).encode())
@@ -165,22 +162,22 @@ def _command(scenario: Scenario) -> str:
     return shlex.join(["simkit", "run", scenario.name if shipped else str(scenario.source)])
 
 
-def _cards_of(folder: Path, known: Container[str]) -> list[Shown]:
+def _cards_of(folder: Path, names: Container[str]) -> list[Shown]:
     """Return what the cards of a gallery say, by name, but for scenarios that are known and for damaged cards."""
-    found = []
+    cards = []
     for path in sorted(folder.glob("*/card.json")):
         try:
             card = read_json(path)
         except (DamagedFileError, UserError):
             continue
         values = {field.name: str(card.get(field.name, "")) for field in dataclasses.fields(Shown)}
-        if values["name"] == path.parent.name and values["name"] not in known and all(values.values()):
-            found.append(Shown(**values))
-    return found
+        if values["name"] == path.parent.name and values["name"] not in names and all(values.values()):
+            cards.append(Shown(**values))
+    return cards
 
 
-def _card(one: Shown, picture: str, size: tuple[int, int]) -> str:
-    title, summary, command = (html.escape(text) for text in (one.title, one.summary, one.command))
+def _card(scene: Shown, picture: str, size: tuple[int, int]) -> str:
+    title, summary, command = (html.escape(text) for text in (scene.title, scene.summary, scene.command))
     return (
         f'<figure><img src="{picture}" alt="{title}" width="{size[0]}" height="{size[1]}" loading="lazy">'
         f"<figcaption><h2>{title}</h2><p>{summary}</p><code>{command}</code></figcaption></figure>"

@@ -46,8 +46,12 @@ def resumable(output: Path) -> Iterator[None]:
         ) from None
 
 
+# Batch systems send the last two before the time of a job is over.
+TERMINATING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGXCPU)
+
+
 class Stops:
-    """Context manager in which SIGTERM raises `Terminated`, like Ctrl-C KeyboardInterrupt, each once.
+    """Context manager in which SIGTERM and its like raise `Terminated`, as Ctrl-C KeyboardInterrupt, each once.
 
     Args:
         last: whether the process ends after it; signals after the first are then ignored until its end.
@@ -60,8 +64,9 @@ class Stops:
     def __enter__(self) -> "Stops":
         # Only the main thread handles signals; signals ignored by the parent process stay ignored.
         if threading.current_thread() is threading.main_thread():
-            for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
-                if signal.getsignal(number) == usual:
+            usual = {signal.SIGINT: signal.default_int_handler} | dict.fromkeys(TERMINATING, signal.SIG_DFL)
+            for number, handler in usual.items():
+                if signal.getsignal(number) == handler:
                     self._former[number] = signal.signal(number, self._receive)
         return self
 
@@ -79,7 +84,7 @@ class Stops:
         if self._over or now - self._first < SAME_STOP:
             return
         self._first = now
-        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        raise Terminated if number in TERMINATING else KeyboardInterrupt
 
 
 VERBS = {
@@ -91,7 +96,7 @@ VERBS = {
     "sweep": "run a scenario over parameter values and seeds, as one vmapped program",
     "grad": "differentiate a scenario's objective",
     "optimize": "minimize or maximize an objective over parameters",
-    "launch": "run or resume one simulation in several processes",
+    "launch": "run or resume one simulation in several processes (experimental)",
     "resume": "finish an interrupted run, sweep, optimization or derivative",
     "merge": "combine finished sweeps of one scenario and settings into one",
     "status": "progress of stored work, from another shell",
@@ -101,8 +106,19 @@ VERBS = {
     "gallery": "render every scenario into a gallery",
     "doctor": "versions, devices, precision and caches, with a check of the installation",
 }
-# A package adds a verb by an entry point that names a module like those in `simkit.cli.verbs`.
-REGISTERED = Registry("verb", {verb: f"simkit.cli.verbs.{verb}" for verb in VERBS}, ("add_arguments", "main"))
+CHAPTERS = {
+    "scenarios": ("list", "show", "new", "check"),
+    "new_jobs": ("run", "sweep", "grad", "optimize"),
+    "stored_jobs": ("launch", "resume", "merge", "status", "render"),
+    "shipped": ("validate", "gallery", "doctor"),
+    "export": ("export",),
+}
+# A package adds a verb by an entry point that names a module, or a class in one, with the two functions.
+REGISTERED = Registry(
+    "verb",
+    {verb: f"simkit.cli.verbs.{chapter}:{verb.capitalize()}" for chapter, verbs in CHAPTERS.items() for verb in verbs},
+    ("add_arguments", "main"),
+)
 FINE, DIFFERS, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
 
@@ -150,19 +166,28 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
-    Args:
-        arguments: arguments without the program's name; ``None`` takes those of the process.
-
     Returns:
         0 fine, 1 an exported program differs from JAX, 2 the input is wrong, 3 a run failed, 130 interrupted or 143
         terminated (and resumable).
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the terminal's encoding lacks must not raise an error.
         sys.stdout.reconfigure(errors="backslashreplace")
     with Stops(last=arguments is None) as stops, warnings_as_lines(), spelled(option):
         return _guarded(words, stops)
+
+
+def _open_closed_streams() -> None:
+    """Connect closed standard streams to nowhere; otherwise the next file to be opened would take their place."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(descriptor, "r" if name == "stdin" else "w", closefd=False))
 
 
 @contextlib.contextmanager
@@ -215,7 +240,9 @@ def _guarded(words: list[str], stops: Stops) -> int:
         if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
             raise
         reason = str(error).removeprefix("RESOURCE_EXHAUSTED: ").rstrip(".") or "out of memory"
-        return _complain(f"{reason}; make the simulation smaller with --set", WRONG_INPUT, json_wanted, "out_of_memory")
+        is_begun = words[:1] == ["resume"]
+        remedy = "resume it where more memory is free" if is_begun else "make the simulation smaller with --set"
+        return _complain(f"{reason}; {remedy}", WRONG_INPUT, json_wanted, "out_of_memory")
 
 
 def _dispatch(words: list[str]) -> int:
@@ -236,14 +263,20 @@ def _dispatch(words: list[str]) -> int:
         print(f"simkit {__version__}")
         return FINE
     # Built-in verbs are found without searching the installed packages, and cannot be replaced.
-    known = words[0] in VERBS
-    verb = importlib.import_module(f"simkit.cli.verbs.{words[0]}") if known else REGISTERED.resolve(words[0])
-    conflict = "error" if known else "resolve"
+    is_own = words[0] in VERBS
+    verb = verb_of(words[0]) if is_own else REGISTERED.resolve(words[0])
+    conflict = "error" if is_own else "resolve"
     parser = Parser(prog=f"simkit {words[0]}", description=verb.__doc__, allow_abbrev=False, conflict_handler=conflict)
     # A package's verb may define its own --json.
     parser.add_argument("--json", action="store_true", help="print the result as JSON for machines")
     verb.add_arguments(parser)
     return verb.main(parser.parse_args(words[1:])) or FINE
+
+
+def verb_of(name: str) -> Any:
+    """Return a verb of simkit, by its name, with ``add_arguments`` and ``main``."""
+    module, _, attribute = REGISTERED.own[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def _warn(message: Warning | str, *unused: Any) -> None:

@@ -5,7 +5,10 @@ import contextlib
 import dataclasses
 import os
 import shlex
+import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
 
 
 SETTING = "JAX_NUM_CPU_DEVICES"
+PARENT = "SIMKIT_LAUNCHED"
+"""Variable of the environment of a process whose standard input ends with the process that launched it."""
+# Seconds in which such a process stops in order.
+GRACE = 300.0
 
 
 def use_every_core(arguments: argparse.Namespace) -> None:
@@ -60,20 +67,31 @@ def group_of(arguments: argparse.Namespace) -> "ProcessGroup | None":
     Raises:
         UserError: if an option is missing, or the other processes do not connect.
     """
-    given = {name: getattr(arguments, name) for name in OPTIONS}
-    if all(value is None for value in given.values()):
+    options = {name: getattr(arguments, name) for name in OPTIONS}
+    if all(value is None for value in options.values()):
         return None
-    for name, value in given.items():
+    for name, value in options.items():
         if value is None:
             raise UserError(
                 f"--{name.replace('_', '-')} is missing; several processes need all of "
                 "--processes N --process-id I --coordinator HOST:PORT"
             )
+    if os.environ.pop(PARENT, None):
+        threading.Thread(target=_stop_with_parent, daemon=True).start()
     # Read when JAX is imported; without it the compiler warns of each FFT that it does not partition.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     from simkit.engine.processes import ProcessGroup
 
-    return ProcessGroup.joined(given["processes"], given["process_id"], given["coordinator"])
+    return ProcessGroup.joined(options["processes"], options["process_id"], options["coordinator"])
+
+
+def _stop_with_parent() -> None:
+    """Stop in order when the process that launched this one has ended, even if it was killed."""
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    os._exit(FAILED)
 
 
 def run_of(job: "Job[Any]", group: "ProcessGroup | None") -> "Job[Any]":
@@ -118,11 +136,7 @@ def together[**P, T](group: "ProcessGroup", remedy: str, work: "Callable[P, T]")
 
 
 def resuming(folder: Path) -> str:
-    """Return what to do if a process of a run is lost.
-
-    Args:
-        folder: the run directory.
-    """
+    """Return what to do if a process of a run is lost."""
     return f"resume with: simkit resume {shlex.quote(str(folder))}"
 
 

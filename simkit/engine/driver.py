@@ -30,11 +30,13 @@ class Plan:
         steps: number of steps (the maximum, if the simulation converges).
         every: steps between frames; divides ``steps``.
         least_segments: minimum number of segments, if there are as many frames.
+        first_steps: number of steps of a run before it was extended, which decides its segments.
     """
 
     steps: int
     every: int
     least_segments: int = SEGMENTS
+    first_steps: int | None = None
 
     @property
     def frames(self) -> int:
@@ -44,9 +46,10 @@ class Plan:
     @property
     def frames_per_segment(self) -> int:
         """The largest divisor of ``frames`` that leaves at least ``least_segments`` segments (else one frame each)."""
-        small = [d for d in range(1, math.isqrt(self.frames) + 1) if self.frames % d == 0]
-        divisors = [*small, *(self.frames // d for d in small)]
-        return max(d for d in divisors if d <= max(self.frames // self.least_segments, 1))
+        frames = (self.first_steps or self.steps) // self.every
+        small = [d for d in range(1, math.isqrt(frames) + 1) if frames % d == 0]
+        divisors = [*small, *(frames // d for d in small)]
+        return max(d for d in divisors if d <= max(frames // self.least_segments, 1))
 
     @property
     def segments(self) -> int:

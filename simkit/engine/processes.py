@@ -28,7 +28,7 @@ from simkit.storage.store import Store
 # Seconds to wait for the other processes to start, and without a heartbeat until a process counts as lost.
 JOIN_TIMEOUT, HEARTBEAT_TIMEOUT = 60, 15
 # Signals that stop a run in order: handled by the first process between two segments, and ignored by the others.
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGXCPU)
 PART = "part"
 
 

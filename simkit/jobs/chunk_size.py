@@ -34,12 +34,7 @@ def most_in_one_file(limit: int | None) -> int:
 
 
 def memory_limit(sweep: Members, processes: int = 1) -> int:
-    """Return the memory in bytes that a program may use: the sweep's own limit, or a fraction of the free memory.
-
-    Args:
-        sweep: the sweep.
-        processes: number of processes that share the free memory.
-    """
+    """Return the memory in bytes that a program may use: the sweep's limit, or a share of what all processes may."""
     return sweep.memory or int(SHARE * memory.available_bytes()) // processes
 
 
@@ -95,11 +90,7 @@ class Sizes:
         return self.program(members)[0] if compiled else 2 * size_in_bytes(self.prepared.shapes[0]) * members
 
     def usual_chunk(self, workers: int = 1) -> int:
-        """Return the number of members per chunk, or of lanes, where memory allows more.
-
-        Args:
-            workers: number of processes that compute chunks.
-        """
+        """Return the number of members per chunk, or of lanes, for a number of workers, where memory allows more."""
         share = -(-self.sweep.members // workers)
         if not self.sweep.in_one_file:
             share = min(share, self.most_members)
@@ -121,9 +112,6 @@ class Sizes:
             output: run directory to write, or ``None``.
             executor: executor of the chunks.
             compiled: whether programs are compiled to know their memory; otherwise it is a lower bound.
-
-        Raises:
-            UserError: if the given chunk, one member, or the results of all members do not fit.
         """
         chunk, workers = self.sweep.chunk, executor.concurrency
         limit = memory_limit(self.sweep, workers if executor.shares_memory else 1)
@@ -174,19 +162,15 @@ class Sizes:
         params = jax.tree.map(
             lambda value: jax.ShapeDtypeStruct(value.shape, value.dtype), self.prepared.simulation.params
         )
-        known = paths.leaves(params)
+        leaves = paths.leaves(params)
         swept = {
-            name: jax.ShapeDtypeStruct((members,), known[name].dtype, sharding=sharding) for name in self.sweep.over
+            name: jax.ShapeDtypeStruct((members,), leaves[name].dtype, sharding=sharding) for name in self.sweep.over
         }
         return paths.replaced(params, swept), jax.ShapeDtypeStruct((members,), key.dtype, sharding=sharding)
 
 
 def _check_member(need: int, limit: int) -> None:
-    """Check that one member fits in the memory in bytes that a program may use.
-
-    Raises:
-        UserError: if it does not fit.
-    """
+    """Refuse a member that does not fit in the memory in bytes that a program may use."""
     if need > limit:
         raise UserError(
             f"one member needs {format_bytes(need)} and {format_bytes(limit)} may be used; "

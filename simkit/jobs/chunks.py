@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -11,12 +12,13 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.ensemble import ensemble
+from simkit.core.status import Status, stops
 from simkit.engine.driver import Drive, Program, final_status, run_all
 from simkit.engine.lanes import SEGMENTS, Queue
 from simkit.jobs.job import Prepared
 from simkit.jobs.points import Members
 from simkit.jobs.reporting import Report, Warn
-from simkit.jobs.sweep_datasets import held_at_stop, joined
+from simkit.jobs.sweep_datasets import member_axis
 from simkit.storage import datasets
 from simkit.storage.chunk_files import ChunkFile, chunk_layout, lanes_layout
 from simkit.storage.files import write_arrays
@@ -66,16 +68,10 @@ def member_sharding(members: int) -> "jax.sharding.Sharding | None":
 
 
 def member_inputs(simulation: "Simulation", sweep: Members, members: np.ndarray) -> tuple["Params", "jax.Array"]:
-    """Return the params and keys of members.
-
-    Args:
-        simulation: simulation of one member.
-        sweep: the sweep.
-        members: member indices, int (n,).
-    """
+    """Return the params and keys of members, given by index, int (n,)."""
     values, seeds = sweep.values_of(members)
-    known = paths.leaves(simulation.params)
-    swept = {name: jnp.asarray(array, dtype=known[name].dtype) for name, array in values.items()}
+    default = paths.leaves(simulation.params)
+    swept = {name: jnp.asarray(array, dtype=default[name].dtype) for name, array in values.items()}
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, dtype=jnp.uint32))
     if sharding := member_sharding(len(members)):
         swept, keys = jax.device_put((swept, keys), sharding)
@@ -106,9 +102,19 @@ class Chunks:
         return member_plan(self.prepared.simulation, self.sweep)
 
     @property
+    def length(self) -> int:
+        """Number of members in each chunk but the last."""
+        return self.sweep.chunk_length(converges=self.uses_lanes)
+
+    @property
     def count(self) -> int:
         """Number of chunks."""
-        return -(-self.sweep.members // self._length)
+        return -(-self.sweep.members // self.length)
+
+    @property
+    def together(self) -> int:
+        """Number of members, or lanes, of the compiled program."""
+        return self.sweep.chunk or self.sweep.members
 
     @property
     def uses_lanes(self) -> bool:
@@ -122,43 +128,23 @@ class Chunks:
         return self.directory
 
     def members(self, index: int) -> range:
-        """Return the indices of the members of a chunk.
-
-        Args:
-            index: index of the chunk.
-        """
-        return range(index * self._length, min((index + 1) * self._length, self.sweep.members))
+        """Return the indices of the members of a chunk."""
+        return range(index * self.length, min((index + 1) * self.length, self.sweep.members))
 
     def file(self, index: int) -> ChunkFile | None:
-        """Return the storage of a chunk, or ``None`` without a run directory.
-
-        Args:
-            index: index of the chunk.
-        """
+        """Return the storage of a chunk, or ``None`` without a run directory."""
         return ChunkFile(self.directory, index, self.plan.frames + 1) if self.directory else None
 
     def stored(self, index: int, warn: Warn) -> dict[str, np.ndarray] | None:
-        """Return the stored arrays of a chunk, or ``None`` if it is unfinished or damaged.
-
-        Args:
-            index: index of the chunk.
-            warn: called with one line about damage.
-        """
+        """Return the stored arrays of a chunk, or ``None`` if it is unfinished, or damaged, of which one line warns."""
         file = self.file(index)
-        found = file.read(warn) if file else None
-        if file and found is not None:
+        arrays = file.read(warn) if file else None
+        if file and arrays is not None:
             file.remove_segments()
-        return found
+        return arrays
 
     def read(self, index: int) -> dict[str, np.ndarray]:
-        """Return the arrays of a finished chunk.
-
-        Args:
-            index: index of the chunk.
-
-        Raises:
-            DamagedFileError: if its file is missing, damaged or of another chunk.
-        """
+        """Return the arrays of a finished chunk."""
         return ChunkFile(self.run_directory, index, self.plan.frames + 1).read_whole()
 
     def compute(
@@ -177,26 +163,21 @@ class Chunks:
         """
         file, members = self.file(index), self.members(index)
         if parts == 1:
-            computed = self._computed(members, file if keeps_segments else None, self.together, report, warn)
+            arrays = self._computed(members, file if keeps_segments else None, self.together, report, warn)
         else:
             size = -(-self.together // parts)
             step = len(members) if self.uses_lanes else size
             ranges = [range(first, min(first + step, members.stop)) for first in members[::step]]
-            found = [self._computed(part, None, size, report, warn) for part in ranges]
-            computed = {name: joined(name, [one[name] for one in found], len(members)) for name in found[0]}
+            pieces = [self._computed(part, None, size, report, warn) for part in ranges]
+            arrays = {}
+            for name in pieces[0]:
+                axis = member_axis(name)
+                padded = np.concatenate([piece[name] for piece in pieces], axis=axis)
+                arrays[name] = padded[:, : len(members)] if axis else padded[: len(members)]
         if file:
-            write_arrays(file.path, computed, file.seal)
+            write_arrays(file.path, arrays, file.seal)
             file.remove_segments()
-        return computed
-
-    @property
-    def _length(self) -> int:
-        return self.sweep.chunk_length(converges=self.uses_lanes)
-
-    @property
-    def together(self) -> int:
-        """Number of members, or lanes, of the compiled program."""
-        return self.sweep.chunk or self.sweep.members
+        return arrays
 
     def _computed(
         self, members: range, file: ChunkFile | None, together: int, report: Report, warn: Warn
@@ -222,7 +203,7 @@ class Chunks:
             with file.store(chunk_layout) if file else contextlib.nullcontext() as store:
                 segments, last = run_all(work, store, warn, on_segment)
             arrays, observed = datasets.join(segments), self._observe(last.state, params)
-        stored = held_at_stop(arrays, plan.frames + 1, {name: np.asarray(array) for name, array in observed.items()})
+        stored = _held_at_stop(arrays, plan.frames + 1, {name: np.asarray(array) for name, array in observed.items()})
         stored["status"] = final_status(simulation, stored["status"])
         return stored
 
@@ -233,3 +214,26 @@ class Chunks:
         simulation = self.prepared.simulation
         axes = paths.axes(simulation.params, self.sweep.over)
         return jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes)))
+
+
+def _held_at_stop(
+    arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return a chunk's arrays, with each member's values held from the frame at which it stopped, and its last status.
+
+    Args:
+        arrays: diagnostics and status (frame, member); fewer frames than ``frames`` if all members stopped early.
+        frames: number of frames in the result.
+        observed: last frames (member, ...); those of a non-finite member become NaN.
+    """
+    ended = stops(arrays["status"])
+    ended[-1] = True
+    rows = np.minimum(np.arange(frames)[:, None], ended.argmax(axis=0))
+    held = {name: np.take_along_axis(array, rows, axis=0) for name, array in arrays.items()}
+    held["status"] = held["status"][-1]
+    failed = held["status"] == Status.NON_FINITE
+    for name, array in observed.items():
+        if failed.any() and np.issubdtype(array.dtype, np.floating):
+            array = np.where(failed.reshape(-1, *[1] * (array.ndim - 1)), np.full_like(array, np.nan), array)
+        held[f"observed.{name}"] = array
+    return held

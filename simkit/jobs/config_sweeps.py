@@ -1,4 +1,4 @@
-"""Sweeps over configurations: one sweep per configuration, in its own folder, and a joined result.
+"""Sweeps over configurations: a loop over sweeps, one per configuration in its own folder, and a joined result.
 
 Members of one configuration have equal shapes and one compiled program; other configurations may have other arrays.
 Arrays with the same axes in all configurations (diagnostics, statuses, final quantities of equal size) are joined along
@@ -67,27 +67,13 @@ class ConfigSweep(SweepJob):
     configs: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
 
     @property
-    def axes(self) -> tuple[str, ...]:
-        """Names of the axes along which members are arranged."""
-        return (*self.configs, *super().axes)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of values of each key of the configuration, then the shape of each sweep."""
-        return (*(len(values) for values in self.configs.values()), *super().shape)
-
-    @property
     def combinations(self) -> list[dict[str, Any]]:
         """Values by key of every configuration, the last key varying first."""
         return [dict(zip(self.configs, values, strict=True)) for values in itertools.product(*self.configs.values())]
 
     @property
     def parts(self) -> list[Sweep]:
-        """The sweep of every configuration.
-
-        Raises:
-            UserError: if a value of the configuration is not allowed.
-        """
+        """The sweep of every configuration."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(SweepJob)}
         scenarios = (with_values(self.scenario, values, "over {}".format) for values in self.combinations)
         return [Sweep(**{**fields, "scenario": scenario}) for scenario in scenarios]
@@ -99,20 +85,16 @@ class ConfigSweep(SweepJob):
         return list(zip(words, self.parts, strict=True))
 
     def checked(self) -> "ConfigSweep":
-        """Return the job with its values as tuples.
-
-        Raises:
-            UserError: if a value is not allowed in one of the configurations.
-        """
+        """Return the job with its values as tuples."""
         configs = {key: self._values(key, values) for key, values in self.configs.items()}
         count = math.prod(len(values) for values in configs.values())
         if count > MOST_CONFIGURATIONS:
             raise UserError(f"{count} configurations are over {MOST_CONFIGURATIONS}, and each is compiled; give fewer")
-        known, over = dataclasses.replace(self, configs=configs), self.over
-        for words, part in known.named_parts:
+        job, over = dataclasses.replace(self, configs=configs), self.over
+        for words, part in job.named_parts:
             with _named(words):
                 over = part.checked().over
-        return dataclasses.replace(known, over=over)
+        return dataclasses.replace(job, over=over)
 
     def _values(self, key: str, values: Any) -> tuple[Any, ...]:
         label, listed = f"over {one_line(key, 80)}", checks.unwrapped(values)
@@ -121,9 +103,8 @@ class ConfigSweep(SweepJob):
         if not isinstance(listed, list | tuple) or not listed:
             raise UserError(f"{label} has no values; give a list of them")
         plain = tuple(checks.plain(value, label) for value in listed)
-        for index, value in enumerate(plain):
-            if value in plain[:index]:
-                raise UserError(f"{label} lists {checks.show(value)} twice; keep one of them")
+        if twice := [value for index, value in enumerate(plain) if value in plain[:index]]:
+            raise UserError(f"{label} lists {checks.show(twice[0])} twice; keep one of them")
         return plain
 
     def simulation(self, *, new: bool) -> "Simulation":
@@ -139,11 +120,11 @@ class ConfigSweep(SweepJob):
     def fitted(self, prepared: Prepared, output: Path | None) -> "ConfigSweep":
         """Build every configuration and check that its results fit; chunk sizes are chosen when each sweep begins."""
         self.check_folder(output)
-        first, kept = dict[str, Any](), 0
+        first, results = dict[str, Any](), 0
         for index, (words, part) in enumerate(named := self.named_parts):
             with _named(words):
                 made = part.simulation(new=True) if index else prepared.simulation
-            kept += Sizes(part, Prepared(made, part.program(made))).results
+            results += Sizes(part, Prepared(made, part.program(made))).results
             axes = _axes_of(made)
             first = first or axes
             different = sorted(n for n in axes.keys() | first.keys() if n not in axes or axes[n] != first.get(n))
@@ -153,7 +134,7 @@ class ConfigSweep(SweepJob):
                     f"give {argument('output')} to store each with its configuration, or "
                     f"{argument('final_frames', 'False')}"
                 )
-        return dataclasses.replace(self, in_one_file=output is None or kept <= most_in_one_file(self.memory))
+        return dataclasses.replace(self, in_one_file=output is None or results <= most_in_one_file(self.memory))
 
     def execute(
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
@@ -172,30 +153,27 @@ class ConfigSweep(SweepJob):
         return store_result(directory, result, in_one_file=self.in_one_file) if directory else result
 
     def opened(self, directory: RunDirectory) -> "xarray.Dataset":
-        """Return the result that stays in the chunks of all configurations.
-
-        Raises:
-            DamagedFileError: naming a missing file, or damage that is detected without reading the chunks.
-        """
+        """Return the result that stays in the chunks of all configurations."""
         summary = read_summary(directory)
         results = [Sweep.of(folder).opened(folder) for folder in self._folders(directory)]
         return joined(results, self.configs).assign_attrs(failed=summary["failures"])
 
     def stored_progress(self, directory: RunDirectory) -> StoredProgress:
         """Return the number of stored members of all configurations, and their failures."""
-        found = list[StoredProgress]()
+        parts, count = list[StoredProgress](), len(self.combinations)
         for index, (words, _) in enumerate(self.named_parts):
             folder = directory.path / _folder(index)
             if (folder / "manifest.json").exists():
                 opened = RunDirectory.open(folder)
                 part = Sweep.of(opened).stored_progress(opened)
-                found.append(dataclasses.replace(part, failed=[f"{words}: {line}" for line in part.failed]))
+                parts.append(dataclasses.replace(part, failed=[f"{words}: {line}" for line in part.failed]))
+        ended = sum(part.members for part in parts)
         return StoredProgress(
-            sum(part.fraction for part in found) / len(self.parts),
-            f"{(ended := sum(part.members for part in found))} of {self.members} members",
-            [line for part in found for line in part.failed],
-            [time for part in found for time in part.times],
-            sum(len(part.failed) if part.failures is None else part.failures for part in found),
+            sum(part.fraction for part in parts) / count,
+            f"{ended} of {self.members * count} members",
+            [line for part in parts for line in part.failed],
+            [time for part in parts for time in part.times],
+            sum(part.failures or 0 for part in parts),
             ended,
         )
 
@@ -251,22 +229,22 @@ def _result(part: Sweep, folder: Path | None, report: Report, warn: Warn) -> "xa
                     shutil.rmtree(leftover, ignore_errors=True)
         return begin(part, folder, report=report)
     opened = RunDirectory.open(folder)
-    job, free = Sweep.of(opened), ("scenario", "chunk", "memory", "blocks", "executor")
-    names = [field.name for field in dataclasses.fields(Sweep) if field.name not in free]
-    if job.scenario.config != part.scenario.config or any(getattr(job, n) != getattr(part, n) for n in names):
+    job = dataclasses.replace(Sweep.of(opened), executor=part.executor)
+    chosen = {name: getattr(part, name) for name in ("scenario", "chunk", "memory", "blocks")}
+    if job.scenario.config != part.scenario.config or dataclasses.replace(job, **chosen) != part:
         raise UserError(f"{folder} holds another sweep; restore the right folder, or remove it")
-    return proceed(dataclasses.replace(job, executor=part.executor), opened, warn, report)
+    return proceed(job, opened, warn, report)
 
 
 def _axes_of(simulation: "Simulation") -> dict[str, Any]:
     """Return shape, names and coordinates of the axes of each observed array; equal for arrays that can be joined."""
-    known = {name: np.asarray(values).tolist() for name, values in simulation.coordinates.items()}
+    coordinates = {name: np.asarray(values).tolist() for name, values in simulation.coordinates.items()}
     axes = {}
     for key, array in shapes_of(simulation)[1].items():
         group, _, name = key.partition(".")
         if group == "observed":
-            names = simulation.dimensions.get(name, ())
-            axes[name] = tuple(array.shape), tuple(names), {axis: known[axis] for axis in names if axis in known}
+            dims = simulation.dimensions.get(name, ())
+            axes[name] = tuple(array.shape), tuple(dims), {n: coordinates[n] for n in dims if n in coordinates}
     return axes
 
 
@@ -280,47 +258,30 @@ def joined(results: "Sequence[xarray.Dataset]", configs: Mapping[str, Sequence[A
     Returns:
         A data set whose first axes are the keys; its attribute ``apart`` names the arrays that could not be joined.
     """
-    lengths, first = tuple(len(values) for values in configs.values()), results[0]
+    lengths, first = {key: len(values) for key, values in configs.items()}, results[0]
 
     def alike(name: str) -> bool:
-        if not all(name in result and result[name].sizes == first[name].sizes for result in results):
+        try:
+            xarray.align(*(result[name] for result in results), join="exact", copy=False)
+        except (KeyError, ValueError):  # missing, or of other axes
             return False
-        return all(
-            result[name].coords[axis].equals(first[name].coords[axis]) if axis in first[name].coords else True
-            for result in results
-            for axis in first[name].dims
-        )
+        return all(result[name].dims == first[name].dims for result in results)
 
     names = list(dict.fromkeys(str(name) for result in results for name in result.data_vars))
-    shared = [name for name in names if name in first and alike(name)]
-    variables = {}
-    for name in shared:
-        variables[name] = _stacked([result[name] for result in results], dict(zip(configs, lengths, strict=True)))
-    used = {axis for variable in variables.values() for axis in variable.dims}
+    shared = [name for name in names if alike(name)]
+    variables = {name: stacked_variable([result[name] for result in results], lengths) for name in shared}
+    axes = {axis for variable in variables.values() for axis in variable.dims}
     coordinates = {key: np.asarray(_coordinate(values)) for key, values in configs.items()}
-    coordinates |= {name: array.variable for name, array in first.coords.items() if set(array.dims) <= used}
-    attributes = {
-        key: value for key, value in first.attrs.items() if all(_same(r.attrs.get(key), value) for r in results)
-    }
-    attributes |= {count: sum(int(result.attrs[count]) for result in results) for count in ("members", "failed")}
-    if apart := [name for name in names if name not in shared]:
-        attributes["apart"] = ", ".join(apart)
-    return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
-
-
-def _stacked(arrays: "Sequence[xarray.DataArray]", configs: Mapping[str, int]) -> "xarray.Variable":
-    """Return arrays of all configurations as one variable, on disk if they are."""
-    first, dims = arrays[0], (*configs, *map(str, arrays[0].dims))
-    if "preferred_chunks" in first.encoding:
-        return stacked_variable(arrays, configs)
-    values = np.stack([array.values for array in arrays])
-    return xarray.Variable(dims, values.reshape(*configs.values(), *first.shape), first.attrs)
+    coordinates |= {name: array.variable for name, array in first.coords.items() if set(array.dims) <= axes}
+    # Attributes are joined by xarray: those that differ are dropped.
+    same = xarray.merge([xarray.Dataset(attrs=result.attrs) for result in results], combine_attrs="drop_conflicts")
+    totals = {count: sum(int(result.attrs[count]) for result in results) for count in ("members", "failed")}
+    apart = {"apart": ", ".join(name for name in names if name not in shared)}
+    attributes = same.attrs | totals | (apart if apart["apart"] else {})
+    result = xarray.Dataset(variables, coords=coordinates, attrs=attributes)
+    return result if "preferred_chunks" in first["status"].encoding else result.load()
 
 
 def _coordinate(values: Sequence[Any]) -> list[Any]:
     is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     return list(values) if is_number else [value if isinstance(value, str) else checks.show(value) for value in values]
-
-
-def _same(a: Any, b: Any) -> bool:
-    return np.array_equal(np.asarray(a), np.asarray(b))

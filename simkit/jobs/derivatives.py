@@ -26,7 +26,7 @@ from simkit.scenario.build import build
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
 
 if TYPE_CHECKING:
-    from simkit.core.budget import Fitted, NoRoomError
+    from simkit.core.budget import Fitted
     from simkit.core.gradient import GradientCheck
     from simkit.core.objective import Measure, Objective, Reduce
     from simkit.core.simulation import Params, Simulation
@@ -68,91 +68,79 @@ def differentiate(
     mode: Mode,
     memory: int | str | None = None,
 ) -> Derivative:
-    """Return a derivative with the status of its run; arguments as for `compare` and `value_and_grad`.
+    """Return a derivative with the status of its run; arguments as for `value_and_grad`."""
+    value, status, slopes, fit = _derived(scenario, wrt, objective, mode, memory)
+    return Derivative(float(value), slopes, int(status), note_of(scenario, objective, int(status), slopes), fit)
+
+
+def _derived(
+    scenario: Scenario,
+    wrt: Sequence[str],
+    objective: "str | Measure | None",
+    mode: Mode,
+    memory: int | str | None,
+    seeds: int | None = None,
+    group: "ProcessGroup | None" = None,
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], str]:
+    """Return value, status and derivatives, with a leading axis of seeds if there are several, and the memory used."""
+    names, limit = selected_parameters(scenario, wrt), None if memory is None else memory_in_bytes(memory)
+    compiling: Any = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
+    with prepared(scenario, objective) as (function, params, key), within_memory(scenario, limit):
+        if seeds is not None:
+            if not draws(function.simulation):
+                raise UserError(f"{scenario.name} does not depend on the seed; leave {argument('seeds')} out")
+            key = jax.vmap(jax.random.key)(scenario.run.seed + jnp.arange(seeds, dtype=jnp.uint32))
+        if group:
+            params, key, compiling = group.whole(params), group.members(key), _gathering(group, function)
+        call, _, *results = gradient.derivative_with_growth(function, names, mode, params, key, compiling)
+        value, status, slopes = jax.tree.map(np.asarray, results)
+        fit = _fit_in_words(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
+    return value, status, {name: slopes[name] for name in names}, fit
+
+
+def _fit_in_words(call: "Fitted", objective: "Objective", limit: int) -> str:
+    """Return the memory of a derivative and its recomputation, in one line."""
+    used = f"{format_bytes(call.needed)} of {format_bytes(limit)}"
+    if call.nesting is None:
+        return f"{used}: {EQUILIBRIUM if objective.converges else 'forward mode'} holds no states of earlier steps"
+    held = f"at most {call.nesting.states} states of {format_bytes(call.state)} are held at once"
+    return f"{used}: {held}, and each step is computed {call.nesting.levels} times besides its derivative"
+
+
+@contextmanager
+def within_memory(scenario: Scenario, limit: int | None, *, in_pieces: bool = False) -> "Iterator[None]":
+    """Refuse, in one line, a derivative that does not fit in memory, of at most ``limit`` bytes.
 
     Raises:
-        UserError: if a name is unknown, or the derivative does not fit in memory.
+        UserError: with what it needs, and the remedy, which is not forward mode for one ``in_pieces``.
     """
-    names = selected_parameters(scenario, wrt)
-    limit = None if memory is None else memory_in_bytes(memory)
-    compiling = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
-    with prepared(scenario, objective) as (function, params, key):
-        try:
-            call, _, value, status, derivative = gradient.derivative_with_growth(
-                function, names, mode, params, key, compiling
-            )
-        except budget.NoRoomError as error:
-            raise UserError(memory_message(scenario, error.needed, limit or 0, remedy_for(error))) from None
-        exact = {name: np.asarray(derivative[name]) for name in names}
-        fit = fit_in_words(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
-    note = status_note(scenario, int(status)) or note_of_steps(scenario, objective, zeros_in(exact))
-    return Derivative(float(value), exact, int(status), note, fit)
-
-
-def fit_in_words(call: "Fitted", objective: "Objective", limit: int) -> str:
-    """Return the memory of a derivative and its recomputation, in one line.
-
-    Args:
-        call: the derivative, compiled to fit in memory.
-        objective: what is differentiated.
-        limit: memory limit in bytes.
-    """
-    taken = f"{format_bytes(call.needed)} of {format_bytes(limit)}"
-    if call.nesting is None:
-        return f"{taken}: {EQUILIBRIUM if objective.converges else 'forward mode'} holds no states of earlier steps"
-    held = f"at most {call.nesting.states} states of {format_bytes(call.state)} are held at once"
-    return f"{taken}: {held}, and each step is computed {call.nesting.levels} times besides its derivative"
-
-
-def remedy_for(error: "NoRoomError") -> str:
-    """Return what to do about a derivative in memory that does not fit.
-
-    Args:
-        error: of its compilation.
-    """
-    return (
-        f"pass a larger {argument('memory')}"
-        + f", or {argument('mode', '"forward"')} for few parameters" * error.holds_states
-    )
-
-
-def memory_message(scenario: Scenario, needed: int, limit: int, remedy: str) -> str:
-    """Return the message about a derivative that does not fit in memory.
-
-    Args:
-        scenario: the scenario.
-        needed: smallest memory that would do, in bytes.
-        limit: memory that may be used.
-        remedy: what to do.
-    """
-    needs = f"{format_bytes(needed)} at least, and {format_bytes(limit)} may be used"
-    return f"the derivative of {scenario.name} needs {needs}; {remedy}"
+    try:
+        yield
+    except budget.NoRoomError as error:
+        needs = f"{format_bytes(error.needed)} at least, and {format_bytes(limit or 0)} may be used"
+        forward = f", or {argument('mode', '"forward"')} for few parameters" * (error.holds_states and not in_pieces)
+        remedy = f"pass a larger {argument('memory')}{forward}"
+        raise UserError(f"the derivative of {scenario.name} needs {needs}; {remedy}") from None
 
 
 def parameter_names(wrt: str | Sequence[str]) -> list[str]:
-    """Return a list of parameter names, given as one name or several.
-
-    Raises:
-        UserError: if ``wrt`` is neither.
-    """
+    """Return a list of parameter names, given as one name or several."""
     if not isinstance(wrt, str | list | tuple):
         raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters")
     return [wrt] if isinstance(wrt, str) else list(wrt)
 
 
 def status_note(scenario: Scenario, status: int) -> str:
-    """Return the message of a status that limits a derivative: empty unless it is a failure or a caution.
-
-    Args:
-        scenario: the scenario that was run.
-        status: a code of `simkit.core.status.Status`.
-    """
+    """Return the message of a status that limits a derivative: empty unless it is a failure or a caution."""
     return f"{scenario.name} {MESSAGES[Status(status)]}" if status in (*FAILURES, *CAUTIONS) else ""
 
 
-def zeros_in(derivative: Mapping[str, np.ndarray]) -> list[str]:
-    """Return the paths of the parameters whose derivatives are all exactly zero."""
-    return [name for name, values in derivative.items() if not np.any(values)]
+def note_of(
+    scenario: Scenario, objective: "str | Measure | None", status: int, derivative: Mapping[str, np.ndarray]
+) -> str:
+    """Return the limits of a derivative's validity, in one line: a failure or caution of its run, or steps."""
+    zero = [name for name, values in derivative.items() if not np.any(values)]
+    return status_note(scenario, status) or note_of_steps(scenario, objective, zero)
 
 
 def note_of_steps(scenario: Scenario, objective: "str | Measure | None", zero: Sequence[str]) -> str:
@@ -170,26 +158,17 @@ def note_of_steps(scenario: Scenario, objective: "str | Measure | None", zero: S
             stepped, converges = set(in_steps_only(function, params, key)), function.converges
         except TypeError:  # a part of the simulation has a derivative in reverse mode only
             return ""
-    found = [name for name in zero if name in stepped]
-    if not found:
+    if not (names := [name for name in zero if name in stepped]):
         return ""
-    how = "through comparisons such as those of a 'where'"
-    if converges:
-        how = "as it may come to rest in another state"
+    how = "as it may come to rest in another state" if converges else "through comparisons such as those of a 'where'"
     return (
-        f"{scenario.name} depends on {', '.join(found)} in steps only, {how}: its derivative is 0 wherever there is "
+        f"{scenario.name} depends on {', '.join(names)} in steps only, {how}: its derivative is 0 wherever there is "
         "one; sweep it instead"
     )
 
 
 def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any]) -> int:
-    """Return the status of the run behind an objective, a code of `simkit.core.status.Status`.
-
-    Args:
-        scenario: scenario with overrides applied.
-        objective: name of the objective; ``None`` takes the first in the file.
-        changed: parameters that replace the scenario's.
-    """
+    """Return the status code of the run behind an objective, with some parameters changed."""
     with prepared(scenario, objective, changed) as (function, params, key):
         run = function.simulation.programs.found(
             ("value", function.settings), lambda: jax.jit(function.unshared().with_status)
@@ -205,9 +184,6 @@ def compare(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode:
         wrt: paths of parameters; a branch selects all parameters below it.
         objective: name of the objective; ``None`` takes the first in the file.
         mode: as for `value_and_grad`.
-
-    Raises:
-        UserError: if a name is unknown.
     """
     names = selected_parameters(scenario, wrt)
     bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}
@@ -275,12 +251,7 @@ def objective_name(scenario: Scenario, name: object) -> str:
 
 
 def objective_settings(scenario: Scenario, name: str) -> ObjectiveSettings:
-    """Return the settings of an objective, declared in the scenario or given as an expression.
-
-    Args:
-        scenario: scenario with the objectives.
-        name: from `objective_name`.
-    """
+    """Return the settings of an objective, by its `objective_name`: declared in the scenario, or of an expression."""
     default = ObjectiveSettings(name, "an expression", "", "final", square=False, goal="minimize", expression=name)
     return scenario.objectives.get(name, default)
 
@@ -365,47 +336,30 @@ def differentiate_mean(
         UserError: if a name is unknown, the derivative does not fit in memory, the initial state does not depend on the
             seed, or the processes do not divide the seeds.
     """
-    check_counts(scenario, seeds, None)
+    check_counts(scenario, seeds)
     if seeds < 2:
         raise UserError(f"seeds = {seeds} leaves no mean; give at least 2, or leave {argument('seeds')} out")
     if group and seeds % group.count:
         raise UserError(f"{group.count} processes do not divide seeds = {seeds}; give a multiple")
     if group and memory is not None:
         raise UserError(f"{argument('memory')} is for one process; leave it out, or the number of processes")
-    names, limit = selected_parameters(scenario, wrt), None if memory is None else memory_in_bytes(memory)
-    compiling = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
-    with prepared(scenario, objective) as (function, params, _):
-        if not draws(function.simulation):
-            raise UserError(f"{scenario.name} does not depend on the seed; leave {argument('seeds')} out")
-        keys = jax.vmap(jax.random.key)(scenario.run.seed + jnp.arange(seeds, dtype=jnp.uint32))
-        if group:
-            params, keys, compiling = group.whole(params), group.members(keys), _gathering(group, function)
-        try:
-            call, _, *results = gradient.derivative_with_growth(function, names, mode, params, keys, compiling)
-        except budget.NoRoomError as error:
-            raise UserError(memory_message(scenario, error.needed, limit or 0, remedy_for(error))) from None
-        values, statuses, slopes = jax.tree.map(np.asarray, results)
-        fit = fit_in_words(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
-    means = {name: slopes[name].mean(axis=0) for name in names}
+    values, statuses, slopes, fit = _derived(scenario, wrt, objective, mode, memory, seeds, group)
+    means = {name: array.mean(axis=0) for name, array in slopes.items()}
     status, note = _worst(scenario, statuses)
     return MeanDerivative(
         float(values.mean()),
         means,
         status,
-        note or note_of_steps(scenario, objective, zeros_in(means)),
+        note or note_of(scenario, objective, status, means),
         fit,
         seeds=seeds,
         value_error=float(_standard_error(values)),
-        error={name: _standard_error(slopes[name]) for name in names},
+        error={name: _standard_error(array) for name, array in slopes.items()},
     )
 
 
 def _gathering(group: "ProcessGroup", objective: "Objective") -> Any:
-    """Return `simkit.core.gradient.jitted` with results that are replicated in all processes.
-
-    Raises:
-        UserError: if the simulation has buffers that grow.
-    """
+    """Return `simkit.core.gradient.jitted` with results that are replicated in all processes."""
     group.check_buffers(objective.simulation)
 
     def jitted(*arguments: Any) -> Any:
@@ -423,9 +377,9 @@ def _standard_error(samples: np.ndarray) -> np.ndarray:
 def _worst(scenario: Scenario, statuses: np.ndarray) -> tuple[int, str]:
     """Return the status that limits the derivative, of a failed member if there is one, and its message with seeds."""
     for group in (FAILURES, CAUTIONS):
-        (found,) = np.nonzero(np.isin(statuses, [int(each) for each in group]))
-        if found.size:
-            status, seeds = int(statuses[found[0]]), [str(scenario.run.seed + index) for index in found[:SHOWN]]
-            more = f" and {found.size - SHOWN} more" if found.size > SHOWN else ""
+        (members,) = np.nonzero(np.isin(statuses, [int(each) for each in group]))
+        if members.size:
+            status, seeds = int(statuses[members[0]]), [str(scenario.run.seed + index) for index in members[:SHOWN]]
+            more = f" and {members.size - SHOWN} more" if members.size > SHOWN else ""
             return status, f"{status_note(scenario, status)} (seed {', '.join(seeds)}{more})"
     return int(statuses[0]), ""

@@ -85,12 +85,12 @@ def hessian(
         UserError: if an argument is wrong.
     """
     enter("hessian", scenario, values)
-    found = curvature(load(scenario, values), parameter_names(wrt), objective, mode)
-    if found.note:
-        warnings.warn(found.note, stacklevel=2)
-    labels = {"row": found.entries, "column": found.entries}
-    attributes = {"value": found.value, "derivative": found.derivative}
-    return xarray.DataArray(found.matrix, labels, ("row", "column"), "hessian", attributes)
+    result = curvature(load(scenario, values), parameter_names(wrt), objective, mode)
+    if result.note:
+        warnings.warn(result.note, stacklevel=2)
+    labels = {"row": result.entries, "column": result.entries}
+    attributes = {"value": result.value, "derivative": result.derivative}
+    return xarray.DataArray(result.matrix, labels, ("row", "column"), "hessian", attributes)
 
 
 def curvature(
@@ -172,21 +172,21 @@ def value_and_grad(
         UserError: if an argument is wrong.
     """
     enter("value_and_grad", scenario, values, overwrite=overwrite)
-    found = load(scenario, values)
+    loaded = load(scenario, values)
     if output is not None and seeds is not None:
         raise UserError(
             f"{argument('output')} stores the derivative of one run, not of a mean; leave it out, or leave "
             f"{argument('seeds')} out"
         )
     if seeds is not None:
-        result = differentiate_mean(found, parameter_names(wrt), objective, mode, seeds, memory)
+        result = differentiate_mean(loaded, parameter_names(wrt), objective, mode, seeds, memory)
     elif output is None:
-        result = differentiate(found, parameter_names(wrt), objective, mode, memory)
+        result = differentiate(loaded, parameter_names(wrt), objective, mode, memory)
     else:
-        result = begin(gradient_job(found, parameter_names(wrt), objective, mode, memory), output, overwrite)
+        result = begin(gradient_job(loaded, parameter_names(wrt), objective, mode, memory), output, overwrite)
     note = result.note
     if not note and not result.is_finite:
-        note = f"{found.name}: the objective or a derivative is not finite: {NOT_FINITE}"
+        note = f"{loaded.name}: the objective or a derivative is not finite: {NOT_FINITE}"
     if note:
         warnings.warn(note, stacklevel=2)
     return result.value, result.derivative

@@ -1,6 +1,7 @@
 """Jobs: work that is requested once, checked, stored in a run directory, and resumed or read back from there."""
 
 import abc
+import contextlib
 import dataclasses
 import functools
 import math
@@ -61,18 +62,12 @@ class StoredProgress:
 
 
 def write_times(paths: Iterable[Path]) -> list[float]:
-    """Return the write times of files, in seconds; files removed meanwhile by another process are omitted.
-
-    Args:
-        paths: paths of the files.
-    """
-    found = []
+    """Return the write times of files, in seconds; files removed meanwhile by another process are omitted."""
+    times = []
     for path in paths:
-        try:
-            found.append(path.stat().st_mtime)
-        except OSError:
-            continue
-    return found
+        with contextlib.suppress(OSError):
+            times.append(path.stat().st_mtime)
+    return times
 
 
 def enter(name: str, *arguments: Any, **flags: Any) -> None:
@@ -89,7 +84,9 @@ def enter(name: str, *arguments: Any, **flags: Any) -> None:
     for key, value in flags.items():
         if not isinstance(checks.unwrapped(value), bool):
             raise UserError(f"{key} = {checks.show(value)} is {checks.kind(value)}; give True or False")
-    if _is_traced(arguments):
+    # A simulation made in Python holds its parameters; a new array is traced under a transformation, too.
+    leaves = jax.tree.leaves([getattr(argument, "params", argument) for argument in arguments])
+    if any(isinstance(leaf, Tracer) for leaf in (*leaves, jnp.zeros(()))):
         raise UserError(
             f"simkit.{name} is called under jax.jit, jax.grad or another transformation of JAX, which cannot trace its "
             "loop on the host; call simkit.trajectory or simkit.Objective there, or simkit.value_and_grad outside"
@@ -97,39 +94,26 @@ def enter(name: str, *arguments: Any, **flags: Any) -> None:
     use_compilation_cache()
 
 
-def _is_traced(arguments: tuple[Any, ...]) -> bool:
-    """Return whether arguments are traced, or new arrays would be."""
-    # A simulation made in Python holds its parameters.
-    given = [getattr(argument, "params", argument) for argument in arguments]
-    return any(isinstance(leaf, Tracer) for leaf in (*jax.tree.leaves(given), jnp.zeros(())))
-
-
 def check_frames(state: Any, frame: "Arrays", plan: "Plan", output: Path | None) -> None:
-    """Check that the state and frames of a run fit in memory and on disk.
-
-    Args:
-        state: shapes of the state, see `simkit.engine.memory.shapes_of`.
-        frame: shapes of one frame.
-        plan: steps and frames.
-        output: run directory to write, or ``None``.
+    """Check that the state and frames of a run, given by their shapes, fit in memory and on the disk of ``output``.
 
     Raises:
         UserError: if they do not fit.
     """
-    kept, limit = (plan.frames + 1) * sum(frame_bytes(frame)), int(SHARE * memory.available_bytes())
+    frames, limit = (plan.frames + 1) * sum(frame_bytes(frame)), int(SHARE * memory.available_bytes())
     # A segment holds the state at its start and the state at its end.
     if (need := 2 * size_in_bytes(state)) > limit:
         raise UserError(
             f"the state of this simulation needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
             "make the simulation smaller"
         )
-    if kept > limit:
+    if frames > limit:
         raise UserError(
-            f"the {plan.frames + 1} frames of this run need {format_bytes(kept)} and {format_bytes(limit)} may be "
+            f"the {plan.frames + 1} frames of this run need {format_bytes(frames)} and {format_bytes(limit)} may be "
             f"used; {fewer_frames(plan)}"
         )
     # Two checkpoints, and the temporary file of a third.
-    check_disk(kept + 3 * size_in_bytes(state), output, fewer_frames(plan))
+    check_disk(frames + 3 * size_in_bytes(state), output, fewer_frames(plan))
 
 
 def check_declared_sizes(simulation: "Simulation", frames: int, remedy: str) -> None:
@@ -145,33 +129,24 @@ def check_declared_sizes(simulation: "Simulation", frames: int, remedy: str) -> 
     """
     lengths = {name: len(values) for name, values in simulation.coordinates.items()}
     shapes = [[lengths.get(name, 0) for name in names] for names in simulation.dimensions.values()]
-    each = min((value.dtype.itemsize for value in paths.leaves(simulation.params).values()), default=4)
-    need, free = frames * each * sum(math.prod(shape) for shape in shapes if shape), memory.available_bytes()
+    itemsize = min((value.dtype.itemsize for value in paths.leaves(simulation.params).values()), default=4)
+    need, free = frames * itemsize * sum(math.prod(shape) for shape in shapes if shape), memory.available_bytes()
     if need > free:
-        kept = "1 frame needs" if frames == 1 else f"{frames} frames need"
-        raise UserError(f"{kept} {format_bytes(need)} and {format_bytes(free)} are free; {remedy}")
+        words = "1 frame needs" if frames == 1 else f"{frames} frames need"
+        raise UserError(f"{words} {format_bytes(need)} and {format_bytes(free)} are free; {remedy}")
 
 
 def fewer_frames(plan: "Plan") -> str:
-    """Return the remedy for too many frames, in words.
-
-    Args:
-        plan: steps and frames.
-    """
+    """Return the remedy for too many frames, in words."""
     remedy = "make the simulation smaller"
     return f"store fewer with a larger every (now {plan.every}), or {remedy}" if plan.every < plan.steps else remedy
 
 
 def check_disk(needed: int, output: Path | None, remedy: str) -> None:
-    """Check that files fit on the disk.
-
-    Args:
-        needed: size of the files in bytes.
-        output: run directory to write, or ``None``.
-        remedy: remedy named in the error.
+    """Check that files of ``needed`` bytes fit on the disk of a run directory, if there is one.
 
     Raises:
-        UserError: if they do not fit.
+        UserError: if they do not fit, with the remedy.
     """
     if output is None:
         return
@@ -239,21 +214,13 @@ class Job[Result](abc.ABC):
 
     @classmethod
     def of(cls, directory: RunDirectory) -> Self:
-        """Return the job of a run directory.
-
-        Raises:
-            UserError: if it cannot be read back.
-        """
+        """Return the job of a run directory."""
         request = directory.manifest["request"]
-        known = {name: request[name] for name in (*cls.request_checks, *cls.request_added_later) if name in request}
-        return cls(directory.scenario(), **known).checked()
+        fields = {name: request[name] for name in (*cls.request_checks, *cls.request_added_later) if name in request}
+        return cls(directory.scenario(), **fields).checked()
 
     def checked(self) -> Self:
-        """Return the job with its fields checked and converted to their types.
-
-        Raises:
-            UserError: if a name is unknown or a number out of range.
-        """
+        """Return the job with its fields checked and converted to their types."""
         return self
 
     @property
@@ -275,15 +242,7 @@ class Job[Result](abc.ABC):
         """Return the program of the simulation; each of its functions is compiled when it is first called."""
 
     def fitted(self, prepared: Prepared, output: Path | None) -> Self:
-        """Return the job with a size that fits in memory and on disk.
-
-        Args:
-            prepared: its simulation and program.
-            output: run directory to write, or ``None``.
-
-        Raises:
-            UserError: if the job does not fit.
-        """
+        """Return the job with a size that fits in memory and on the disk of ``output``, or refuse it."""
         return self
 
     @abc.abstractmethod
@@ -330,17 +289,7 @@ class Job[Result](abc.ABC):
 def begin[Result](
     job: Job[Result], output: Path | str | None, overwrite: bool = False, report: Report = lambda fraction, words: None
 ) -> Result:
-    """Run a new job.
-
-    Args:
-        job: the job.
-        output: run directory to write, or ``None``.
-        overwrite: replace an existing run directory.
-        report: called with the progress.
-
-    Raises:
-        UserError: if the job is invalid or the output cannot be written; no partial directory remains.
-    """
+    """Run a new job."""
     folder, job = folder_of(output) if output else None, job.checked()
     if folder:
         check_output(folder, overwrite=overwrite)
@@ -365,9 +314,6 @@ def proceed[Result](
         directory: its run directory.
         warn: called with one line about damaged files, or software that has changed since the job began.
         report: called with the progress.
-
-    Raises:
-        UserError: if the directory cannot be read back.
     """
     directory.warn_of_changes(warn)
     if all(check_regular(directory.path / name) for name in job.results):
@@ -382,21 +328,13 @@ def proceed[Result](
 
 
 def prepared_of(job: Job[Any], *, new: bool) -> Prepared:
-    """Return the simulation and program of a job, in the current precision.
-
-    Args:
-        job: the job.
-        new: whether values and sizes are checked.
-    """
+    """Return the simulation and program of a job, in the current precision; of a new one, checked."""
     simulation = job.simulation(new=new)
     return Prepared(simulation, job.program(simulation))
 
 
 def stored(directory: RunDirectory) -> Any:
     """Return the stored result of a job, without computing anything.
-
-    Args:
-        directory: its run directory.
 
     Raises:
         UserError: if nothing is stored yet or a file is damaged.
@@ -414,9 +352,6 @@ def run_to_dataset(job: Job[Any], work: Callable[[Report], Any]) -> "xarray.Data
     Args:
         job: the job.
         work: function that runs it, given a progress callback, and returns its result.
-
-    Raises:
-        RunFailedError: if the whole result is non-finite.
     """
     with progress_of(job.scenario.name, **job.progress) as update:
         result = work(update)

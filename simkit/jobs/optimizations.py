@@ -59,12 +59,8 @@ def bound_lines(
 ) -> list[str]:
     """Return a line for each entry of the best parameters that lies at a bound.
 
-    Args:
-        scenario: with the bounds.
-        best: best parameters.
-        sides: by parameter, -1 where it is at its lower and 1 where at its upper bound.
-        has_derivative: whether the method has derivatives; otherwise it is not known whether the objective improves
-            beyond the bound.
+    ``sides`` are -1 where it is the lower and 1 where it is the upper one; without derivatives it is not known whether
+    the objective improves beyond the bound.
     """
     lines, beyond = [], ", toward which the objective still improves" * has_derivative
     for name, values in best.items():
@@ -91,8 +87,8 @@ class Optimized(Outcome):
     def best(self) -> dict[str, Any]:
         """The best parameters, as plain data."""
         observed, _ = datasets.split(self.arrays)
-        found = {name: array[-1].tolist() for name, array in observed.items() if name.startswith("best_")}
-        return {name.removeprefix("best_"): value for name, value in found.items()}
+        values = {name: array[-1].tolist() for name, array in observed.items() if name.startswith("best_")}
+        return {name.removeprefix("best_"): value for name, value in values.items()}
 
     @property
     def unmoved(self) -> list[str]:
@@ -145,8 +141,8 @@ class Optimized(Outcome):
         loss = float(datasets.split(self.arrays)[1]["best_loss"][-1])
         if not np.isfinite(loss):
             return ""
-        found = ", ".join(f"{name} = {value:.6g}" for name, value in self.best.items() if isinstance(value, float))
-        return f"; the best before was {loss:.6g}{f' at {found}' * bool(found)}"
+        parameters = ", ".join(f"{name} = {value:.6g}" for name, value in self.best.items() if isinstance(value, float))
+        return f"; the best before was {loss:.6g}{f' at {parameters}' * bool(parameters)}"
 
     def summary(self) -> dict[str, Any]:
         """Return the content of the summary file."""
@@ -170,7 +166,6 @@ class Optimization(DrivenJob[Optimized]):
     """An optimization of parameters.
 
     Attributes:
-        scenario: scenario with overrides applied.
         wrt: parameters to optimize, within their bounds.
         objective: name of the objective.
         method: key of `simkit.core.optimizers.methods.METHODS`.
@@ -201,11 +196,7 @@ class Optimization(DrivenJob[Optimized]):
     mode: Mode = "shortest"
 
     def checked(self) -> "Optimization":
-        """Return the job with its parameters as paths, and branches replaced by the parameters below them.
-
-        Raises:
-            UserError: if a name is unknown or a number out of range.
-        """
+        """Return the job with its parameters as paths, and branches replaced by the parameters below them."""
         wrt = tuple(selected_parameters(self.scenario, self.wrt))
         objective_name(self.scenario, self.objective)
         checks.choice(self.method, "method", tuple(METHODS))
@@ -269,13 +260,7 @@ MOST_STARTS = 100_000
 class Starts(Sweep):
     """An optimization from several starts, in lanes: a start that has converged is replaced by the next.
 
-    Attributes:
-        wrt: parameters to optimize, within their bounds.
-        objective: name of the objective.
-        method: see `Optimization`.
-        iterations: maximum number of updates from each start.
-        learning_rate: learning rate of Adam.
-        mode: mode of differentiation.
+    Its further attributes are those of `Optimization`.
     """
 
     kind = "optimize_starts"
@@ -308,11 +293,7 @@ class Starts(Sweep):
         return {}
 
     def checked(self) -> "Starts":
-        """Return the job with its parameters as paths.
-
-        Raises:
-            UserError: if a name is unknown, a number is out of range, or a start sets a parameter not in ``wrt``.
-        """
+        """Return the job with its parameters as paths."""
         wrt = self.optimization.checked().wrt
         if other := next((name for name in self.over if name not in wrt), None):
             raise UserError(f"starts: '{other}' is not one of the parameters to optimize ({', '.join(wrt)})")
@@ -329,11 +310,7 @@ class Starts(Sweep):
 
     @staticmethod
     def warning(result: "xarray.Dataset") -> str:
-        """Return the starts whose objective turned non-finite.
-
-        Raises:
-            RunFailedError: if it did from every start.
-        """
+        """Return the starts whose objective turned non-finite."""
         bad = result["status"].values == "non_finite"
         if bad.all():
             raise RunFailedError(f"{failures(result)[0]}, and so did every other start")
@@ -370,47 +347,25 @@ def starts_of(
 
 
 def best_first(result: "xarray.Dataset", *, maximize: bool) -> np.ndarray:
-    """Return the indices of the starts, sorted by their best value, int (n,).
-
-    Args:
-        result: result of `Starts`.
-        maximize: whether the largest value is the best.
-    """
+    """Return the indices of the starts of a result of `Starts`, sorted by their best value, int (n,)."""
     values = np.asarray(result["best_loss"].isel(frame=-1).values, float).ravel()
     return np.argsort(np.where(np.isfinite(values), -values if maximize else values, np.inf), kind="stable")
 
 
 def best_of(result: "xarray.Dataset", *, maximize: bool) -> tuple[int, ...]:
-    """Return the index, along each axis, of the start with the best value.
-
-    Args:
-        result: result of `Starts`.
-        maximize: whether the largest value is the best.
-    """
+    """Return the index, along each axis, of the start with the best value."""
     best = int(best_first(result, maximize=maximize)[0])
     return tuple(int(index) for index in np.unravel_index(best, result["status"].shape))
 
 
 def bounds_of(scenario: Scenario, result: "xarray.Dataset", wrt: Sequence[str], index: tuple[int, ...]) -> list[str]:
-    """Return a line for each entry of the best parameters of a start that lies at a bound.
-
-    Args:
-        scenario: with the bounds.
-        result: result of `Starts`.
-        wrt: parameters that were optimized.
-        index: of the start along each axis.
-    """
+    """Return a line for each entry of the best parameters of a start, given by its index, that lies at a bound."""
     best, sides = ({name: result[f"{word}_{name}"].values[index] for name in wrt} for word in ("best", "bound"))
     return bound_lines(scenario, best, sides, has_derivative="gradient_norm" in result)
 
 
 def rows_of(result: "xarray.Dataset", wrt: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return header and rows of a table of the starts: initial values, best value, best parameters and status.
-
-    Args:
-        result: result of `Starts`.
-        wrt: parameters that were optimized.
-    """
+    """Return header and rows of a table of the starts: initial values, best value, best parameters and status."""
     columns, status = columns_of(result), result["status"]
     scalars = [name for name in wrt if result[f"best_{name}"].ndim == status.ndim]
     header = (*(f"from {name}" for name in columns), "best value", *scalars, "ended")
@@ -464,12 +419,12 @@ def optimize(
         RunFailedError: if the objective turns non-finite.
     """
     enter("optimize", scenario, values, overwrite=overwrite)
-    found = load(scenario, values)
+    loaded = load(scenario, values)
     names, count = tuple(parameter_names(wrt)), checks.unwrapped(iterations)
-    rate, name = learning_rate_of(method, checks.unwrapped(learning_rate)), objective_name(found, objective)
+    rate, name = learning_rate_of(method, checks.unwrapped(learning_rate)), objective_name(loaded, objective)
     if starts is not None:
         options = {"method": method, "iterations": count, "learning_rate": rate, "mode": mode}
-        several = starts_of(found, names, name, starts, **options)
+        several = starts_of(loaded, names, name, starts, **options)
         return run_to_dataset(several, partial(begin, several, output, overwrite))
-    job = Optimization(found, names, name, method, count, rate, mode)
+    job = Optimization(loaded, names, name, method, count, rate, mode)
     return run_to_dataset(job, partial(begin, job, output, overwrite))

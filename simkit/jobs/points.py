@@ -1,4 +1,4 @@
-"""Points of a sweep: grids, lists, samples and tables of parameters, and the members that they make."""
+"""Members of a sweep: points from grids, lists, samples and tables of parameters, each with several seeds."""
 
 import csv
 import dataclasses
@@ -18,7 +18,7 @@ import numpy as np
 from simkit.core import paths
 from simkit.core.simulation import draws
 from simkit.engine.driver import Plan, plan_of
-from simkit.errors import UserError, argument, one_line
+from simkit.errors import UserError, one_line
 from simkit.jobs.sweep_results import POINT, named
 from simkit.scenario import checks
 from simkit.scenario.files import read_text
@@ -33,375 +33,6 @@ type Axes = Mapping[str, Sequence[float]]
 CHECKED = 1000
 # Maximum number of values of all points, which a manifest lists.
 MOST_NUMBERS = 1_000_000
-
-
-@dataclasses.dataclass(frozen=True)
-class Points:
-    """Points in the space of the swept parameters.
-
-    Attributes:
-        over: values by parameter.
-        zip: whether values at the same index of all lists make a point; otherwise every combination does.
-    """
-
-    over: Axes
-    zip: bool = False
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """Names of the axes: the parameters, or ``point`` for zipped values."""
-        return (POINT,) if self.zip else tuple(self.over)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of points along each axis."""
-        lengths = [len(values) for values in self.over.values()]
-        return tuple(lengths[:1]) if self.zip else tuple(lengths)
-
-    def values_of(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the values at points, given by flat index, int (n,), the last axis varying first."""
-        where = np.unravel_index(points, self.shape) if self.shape else ()
-        where = where * len(self.over) if self.zip else where
-        return {name: np.asarray(self.over[name])[i] for name, i in zip(self.over, where, strict=True)}
-
-    @property
-    def coordinates(self) -> dict[str, Any]:
-        """Coordinates of the axes, for a data set."""
-        values = {name: (POINT if self.zip else name, np.asarray(array)) for name, array in self.over.items()}
-        number = {POINT: np.arange(self.shape[0], dtype=np.int32)} if self.zip else {}
-        return number | values
-
-    def checked(self, scenario: Scenario) -> "Points":
-        """Return the points with their values as tuples of numbers.
-
-        Args:
-            scenario: scenario with the parameters.
-
-        Raises:
-            UserError: if a name is unknown, or a value is not a number or is out of its bounds.
-        """
-        if not isinstance(self.over, Mapping):
-            raise UserError(f"over is of type {type(self.over).__name__}; give {{name of a parameter: list of values}}")
-        over = {name: self._values(scenario, name, values) for name, values in self.over.items()}
-        if self.zip and len({len(values) for values in over.values()}) != 1:
-            lengths = ", ".join(f"{name} {len(values)}" for name, values in over.items())
-            raise UserError(
-                f"zipped parameters need equal numbers of values, at least one; there are {lengths or 'none'}"
-            )
-        if (numbers := sum(map(len, over.values()))) > MOST_NUMBERS:
-            raise UserError(f"over lists {numbers} numbers; give at most {MOST_NUMBERS}")
-        return dataclasses.replace(self, over=over)
-
-    def _values(self, scenario: Scenario, name: str, points: Sequence[float]) -> tuple[float, ...]:
-        """Return the checked values of one swept parameter."""
-        check_swept(scenario, name, f"'{name}'")
-        label = f"over {name}"
-        try:
-            values = np.asarray(checks.unwrapped(points)).tolist()
-        except ValueError:  # rows of different lengths
-            values = None
-        if not isinstance(values, list) or not values:
-            raise UserError(f"{label} has no values; give a list of numbers")
-        bounds, numbers = scenario.parameters[name].bounds, []
-        for index, value in enumerate(values):
-            where = f"{label}, point {index}" if self.zip else label
-            numbers.append(checks.number(value, where))
-            checks.inside(numbers[-1], where, bounds)
-        if len(set(numbers)) < len(numbers) and not self.zip:
-            raise UserError(f"{label} lists a value twice; keep one of them")
-        return tuple(numbers)
-
-    def extremes(self) -> Iterator[int]:
-        """Return the flat indices of the points with the least and the largest value of each parameter."""
-        ends = [sorted({int(np.argmin(values)), int(np.argmax(values))}) for values in self.over.values()]
-        if self.zip:
-            return iter(sorted(set(itertools.chain(*ends))))
-        corners = itertools.product(*ends)
-        return (int(np.ravel_multi_index(index, self.shape)) if index else 0 for index in corners)
-
-
-def check_swept(scenario: Scenario, name: str, where: str) -> None:
-    """Check that a name is that of a scalar parameter.
-
-    Args:
-        scenario: scenario with the parameters.
-        name: name to check.
-        where: description of the name in the error.
-
-    Raises:
-        UserError: naming it.
-    """
-    if name not in scenario.parameters:
-        raise UserError(f"{where} is not a parameter of {scenario.name}{paths.hint(str(name), scenario.parameters)}")
-    if isinstance(scenario.parameters[name].default, tuple):
-        raise UserError(f"{where} is an array; only single numbers are swept")
-
-
-def check_axes(simulation: "Simulation", over: Axes) -> None:
-    """Refuse a parameter whose name is that of another axis of the result.
-
-    Args:
-        simulation: simulation of one member.
-        over: values by parameter.
-
-    Raises:
-        UserError: naming the parameter.
-    """
-    taken = {"seed", "frame", "status", POINT, *simulation.coordinates}
-    taken |= {axis for axes in simulation.dimensions.values() for axis in axes}
-    if clash := next((name for name in over if name in taken), None):
-        raise UserError(f"over '{clash}': the result has an axis or array of that name already; rename the parameter")
-
-
-def check_counts(scenario: Scenario, seeds: int, chunk: int | None, memory: int | None = None) -> None:
-    """Check the numbers of seeds, members per chunk and bytes.
-
-    Args:
-        scenario: scenario with the first seed.
-        seeds: number of seeds per point.
-        chunk: members that run together.
-        memory: memory limit in bytes.
-
-    Raises:
-        UserError: naming the number and the allowed values.
-    """
-    for name, count in (("seeds", seeds), ("chunk", chunk)):
-        if count is not None or name == "seeds":
-            checks.integer(count, name, 1, 2**31)
-    if memory is not None:
-        checks.integer(memory, "memory", 1, 2**60)
-    if scenario.run.seed + seeds - 1 > checks.MAX_SEED:
-        raise UserError(
-            f"{seeds} seeds from seed = {scenario.run.seed} go past {checks.MAX_SEED}; begin with a smaller seed"
-        )
-
-
-def check_extremes(simulation: "Simulation", points: Points, seeds: range) -> None:
-    """Run the simulation's check on the extreme members, those with the least or largest value of each parameter.
-
-    If the initial state depends on the seed, they are checked with every seed, `CHECKED` members at most. Checks run on
-    the host, one member after another; a failure of other members is reported by their status.
-
-    Args:
-        simulation: simulation of one member.
-        points: points of the sweep.
-        seeds: seeds of each point.
-
-    Raises:
-        UserError: naming the member by its index and parameters.
-    """
-    if simulation.check is None and not simulation.parameters:
-        return
-    drawn = seeds if draws(simulation) else seeds[:1]
-    # All extreme points with the first seed, then with the next. (`itertools.product` would store all seeds.)
-    extremes = ((seed, point) for seed in drawn for point in points.extremes())
-    for seed, point in itertools.islice(extremes, CHECKED):
-        chosen = {name: float(value) for name, value in points.values_of(np.asarray(point)).items()}
-        try:
-            simulation.check_values(simulation.with_params(chosen).params, jax.random.key(seed))
-        except UserError as error:
-            member = point * len(seeds) + seed - seeds[0]
-            raise UserError(f"{named(member, chosen | {'seed': seed})}: {one_line(error)}") from None
-
-
-METHODS = ("sobol", "latin_hypercube")
-type Ranges = Mapping[str, Sequence[Any]]
-"""``{parameter: (low, high) or (low, high, "log")}``."""
-
-
-def sampled(scenario: Scenario, ranges: Ranges, method: str, count: int) -> tuple[dict[str, tuple[float, ...]], str]:
-    """Return points that fill ranges of parameters evenly, equal for equal seeds of the scenario.
-
-    A Sobol' sequence is scrambled (Owen, J. Complexity 14, 466, 1998; here by a random linear matrix and a digital
-    shift, Matousek, J. Complexity 14, 527, 1998) and balanced where the count is a power of 2; a Latin hypercube
-    (McKay, Beckman and Conover, Technometrics 21, 239, 1979) has one point in each of ``count`` intervals of every
-    parameter. Both by `scipy.stats.qmc`.
-
-    Args:
-        scenario: scenario with the parameters and the seed of the scrambling.
-        ranges: ends by parameter; linear, or with ``"log"`` evenly in the logarithm.
-        method: one of `METHODS`.
-        count: number of points.
-
-    Returns:
-        Values by parameter, ``count`` of each, and the method in words.
-
-    Raises:
-        UserError: if a name, an end, the method or the count is wrong.
-    """
-    checks.choice(method, "sample", METHODS)
-    checks.integer(checks.unwrapped(count), "members", 1, MOST_NUMBERS)
-    if not isinstance(ranges, Mapping) or not ranges:
-        raise UserError("a sample needs a range of at least one parameter, {name: (low, high)}")
-    ends = {name: _ends(scenario, name, given) for name, given in ranges.items()}
-    if count * len(ends) > MOST_NUMBERS:
-        raise UserError(f"members = {count} of {len(ends)} parameters are over {MOST_NUMBERS} numbers; sample fewer")
-    if method == "sobol" and count & (count - 1):
-        below = 2 ** (count.bit_length() - 1)
-        warnings.warn(
-            f"a Sobol' sequence is balanced for powers of 2, and members = {count} is not one; "
-            f"{below} and {2 * below} are",
-            stacklevel=2,
-        )
-    unit = _unit_points(method, len(ends), count, scenario.run.seed)
-    values = {name: tuple(_scaled(unit[:, i], *given).tolist()) for i, (name, given) in enumerate(ends.items())}
-    words = "Sobol' sequence" if method == "sobol" else "Latin hypercube"
-    return values, f"{words} of {count} points, scrambled with seed {scenario.run.seed}"
-
-
-def _unit_points(method: str, dimensions: int, count: int, seed: int) -> np.ndarray:
-    from scipy.stats import qmc
-
-    random = np.random.default_rng(seed)
-    if method == "latin_hypercube":
-        return qmc.LatinHypercube(dimensions, rng=random).random(count)
-    if dimensions > qmc.Sobol.MAXDIM:
-        raise UserError(f"a Sobol' sequence has at most {qmc.Sobol.MAXDIM} parameters; use a latin_hypercube")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about counts that are not powers of 2, given above
-        return qmc.Sobol(dimensions, rng=random).random(count)
-
-
-def _scaled(unit: np.ndarray, low: float, high: float, is_log: bool) -> np.ndarray:
-    inner = low * np.exp(unit * (math.log(high) - math.log(low))) if is_log else low + unit * (high - low)
-    # Rounding must not move a value past the ends, which may be the bounds.
-    return np.clip(inner, low, high)
-
-
-def _ends(scenario: Scenario, name: str, given: Sequence[Any]) -> tuple[float, float, bool]:
-    """Return ``(low, high, is_log)`` of the range of a parameter."""
-    check_swept(scenario, name, f"'{name}'")
-    label, given = f"over {name}", checks.unwrapped(given)
-    is_log = isinstance(given, list | tuple) and len(given) == 3 and given[2] == "log"
-    if not isinstance(given, list | tuple) or (len(given) != 2 and not is_log):
-        raise UserError(f'{label} is not a range to sample; write (low, high) or (low, high, "log")')
-    low, high = checks.interval(given[:2], label)
-    for end in (low, high):
-        checks.inside(end, label, scenario.parameters[name].bounds)
-    if is_log and low <= 0:
-        raise UserError(f"{label} has an end that is not positive; a logarithmic range needs both ends above 0")
-    return low, high, is_log
-
-
-# Excludes other text that Python accepts as a float, such as 1_000 and the digits of other scripts.
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
-_LARGEST = 64 * 2**20
-
-
-def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[float, ...]], str]:
-    """Read the points of a table, one per row.
-
-    Args:
-        scenario: scenario with the parameters.
-        file: ``.csv``, comma-separated with a header, or ``.parquet`` (if ``pyarrow`` is installed). Every column is
-            named after a parameter and holds numbers.
-
-    Returns:
-        Values by parameter, one per row, and the file's name.
-
-    Raises:
-        UserError: naming the file, row and column of the mistake. The header of a CSV file is row 1.
-    """
-    if not isinstance(file, str | Path):
-        raise UserError(f"table is of type {type(file).__name__}; give the path of a .csv or .parquet file")
-    path = Path(file).expanduser()
-    readers = {".csv": _read_csv, ".parquet": _read_parquet}
-    if path.suffix.lower() not in readers:
-        raise UserError(f"table {path} is neither .csv nor .parquet; give a file of one of these kinds")
-    header, first, rows = readers[path.suffix.lower()](path)
-    label = path.name
-    if not header or header == [""]:
-        raise UserError(f"{label} has no header; name a parameter at the head of each column")
-    for index, name in enumerate(header):
-        if not name:
-            raise UserError(f"{label}: column {index + 1} has no name; name a parameter at its head")
-        if header.index(name) != index:
-            raise UserError(f"{label}: column '{one_line(name, 60)}' is given twice; keep one")
-        if name == "seed":
-            raise UserError(
-                f"{label}: column 'seed' is not a parameter; give the number of seeds by {argument('seeds')}"
-            )
-        if separator := next((mark for mark in (";", "\t") if mark in name), None):
-            raise UserError(f"{label}: its columns are separated by {separator!r}; write commas")
-        check_swept(scenario, name, f"{label}: column '{one_line(name, 60)}'")
-    bounds = [scenario.parameters[name].bounds for name in header]
-    columns: list[list[float]] = [[] for _ in header]
-    for row, cells in enumerate(rows, first):
-        if len(cells) != len(header):
-            raise UserError(
-                f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give equal numbers"
-            )
-        if (row + 1 - first) * len(header) > MOST_NUMBERS:
-            raise UserError(f"{label} has over {MOST_NUMBERS} numbers; give a smaller table")
-        for name, cell, limits, column in zip(header, cells, bounds, columns, strict=True):
-            where = f"{label}: row {row}, column '{name}'"
-            number = checks.number(_number(cell, where), where)
-            checks.inside(number, where, limits)
-            column.append(number)
-    if not columns[0]:
-        raise UserError(f"{label} has no rows; give at least one below its header")
-    return {name: tuple(column) for name, column in zip(header, columns, strict=True)}, f"table {label}"
-
-
-def _number(cell: Any, where: str) -> Any:
-    if not isinstance(cell, str):
-        return cell
-    if not cell.strip():
-        raise UserError(f"{where} is empty; write a number")
-    return float(cell) if _NUMBER.fullmatch(cell.strip()) else cell
-
-
-type _Table = tuple[list[str], int, Iterator[Sequence[Any]]]
-"""Names of the columns, number of the first row, and the rows."""
-
-
-def _read_csv(path: Path) -> _Table:
-    text = read_text(path, "table", _LARGEST, "for a table")
-    reader = csv.reader(io.StringIO(text), strict=True)
-
-    def parsed() -> Iterator[list[str]]:
-        try:
-            yield from reader
-        except csv.Error as error:
-            raise UserError(f"{path.name}: line {reader.line_num} is not CSV: {one_line(error)}; correct it") from None
-
-    rows = parsed()
-    header = [name.strip() for name in next(rows, [])]
-    # Blank lines at the end of a file are ignored; others are rows without cells.
-    return header, 2, _without_blank_end(rows)
-
-
-def _without_blank_end(rows: Iterator[list[str]]) -> Iterator[list[str]]:
-    blank = 0
-    for row in rows:
-        if row:
-            yield from [[] for _ in range(blank)]
-            blank = 0
-            yield row
-        else:
-            blank += 1
-
-
-def _read_parquet(path: Path) -> _Table:
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise UserError(f"table {path}: reading Parquet needs pyarrow; install it, or give a .csv file") from None
-    try:
-        if not path.is_file():
-            raise UserError(f"table: {checks.show(str(path))} is no file; check the path")
-        with path.open("rb") as opened:
-            file = parquet.ParquetFile(opened)
-            header = [str(name) for name in file.schema_arrow.names]
-            if file.metadata.num_rows * len(header) > MOST_NUMBERS:
-                raise UserError(f"{path.name} has over {MOST_NUMBERS} numbers; give a smaller table")
-            columns = [column.to_pylist() for column in file.read().columns]
-            rows = [[math.nan if cell is None else cell for cell in row] for row in zip(*columns, strict=True)]
-    except UserError:
-        raise
-    except Exception as error:  # pyarrow raises many types of errors on malformed bytes
-        raise UserError(f"table {path} cannot be read as Parquet: {one_line(error, 80)}; write it again") from None
-    return header, 1, iter(rows)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -439,11 +70,6 @@ class Members:
     in_one_file: bool = True
 
     @property
-    def points(self) -> Points:
-        """Points of the swept parameters."""
-        return Points(self.over, self.zip)
-
-    @property
     def plan(self) -> Plan:
         """Steps and frames of a member's run."""
         return plan_of(self.scenario)
@@ -455,27 +81,316 @@ class Members:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of the axes of points and seeds."""
-        return (*self.points.axes, "seed")
+        """Names of the axes: the parameters, or ``point`` for zipped values; then ``seed``."""
+        return (POINT, "seed") if self.zip else (*self.over, "seed")
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Number of points along each of their axes, then the number of seeds."""
-        return (*self.points.shape, self.seeds)
+        lengths = [len(values) for values in self.over.values()]
+        return (*(lengths[:1] if self.zip else lengths), self.seeds)
 
     @property
     def members(self) -> int:
         """Number of members."""
         return math.prod(self.shape)
 
-    def chunk_length(self, *, converges: bool) -> int:
-        """Return the number of members in each chunk but the last; for converging members, a chunk is a block.
+    @property
+    def coordinates(self) -> dict[str, Any]:
+        """Coordinates of the points, for a data set."""
+        values = {name: (POINT if self.zip else name, np.asarray(array)) for name, array in self.over.items()}
+        number = {POINT: np.arange(self.shape[0], dtype=np.int32)} if self.zip else {}
+        return number | values
 
-        Args:
-            converges: whether the simulation converges.
-        """
+    def chunk_length(self, *, converges: bool) -> int:
+        """Return the number of members in each chunk but the last; for converging members, a chunk is a block."""
         return -(-self.members // self.blocks) if converges else self.chunk or self.members
+
+    def points(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values at points, given by flat index, int (n,), the last axis varying first."""
+        where = np.unravel_index(numbers, self.shape[:-1]) if self.over else ()
+        where = where * len(self.over) if self.zip else where
+        return {name: np.asarray(self.over[name])[i] for name, i in zip(self.over, where, strict=True)}
 
     def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the swept values and the seeds of members, given by index, int (n,)."""
-        return self.points.values_of(members // self.seeds), self.scenario.run.seed + members % self.seeds
+        return self.points(members // self.seeds), self.scenario.run.seed + members % self.seeds
+
+    def checked_points(self) -> dict[str, tuple[float, ...]]:
+        """Return the swept values as tuples of numbers.
+
+        Raises:
+            UserError: if a name is unknown, or a value is not a number or is out of its bounds.
+        """
+        over = {name: self._checked_values(name, values) for name, values in self.over.items()}
+        if self.zip and len({len(values) for values in over.values()}) != 1:
+            lengths = ", ".join(f"{name} {len(values)}" for name, values in over.items())
+            raise UserError(
+                f"zipped parameters need equal numbers of values, at least one; there are {lengths or 'none'}"
+            )
+        if (numbers := sum(map(len, over.values()))) > MOST_NUMBERS:
+            raise UserError(f"over lists {numbers} numbers; give at most {MOST_NUMBERS}")
+        return over
+
+    def _checked_values(self, name: str, values: Sequence[float]) -> tuple[float, ...]:
+        check_swept(self.scenario, name, f"'{name}'")
+        label = f"over {name}"
+        try:
+            listed = np.asarray(checks.unwrapped(values)).tolist()
+        except ValueError:  # rows of different lengths
+            listed = None
+        if not isinstance(listed, list) or not listed:
+            raise UserError(f"{label} has no values; give a list of numbers")
+        bounds, numbers = self.scenario.parameters[name].bounds, []
+        for index, value in enumerate(listed):
+            where = f"{label}, point {index}" if self.zip else label
+            numbers.append(checks.number(value, where))
+            checks.inside(numbers[-1], where, bounds)
+        if len(set(numbers)) < len(numbers) and not self.zip:
+            raise UserError(f"{label} lists a value twice; keep one of them")
+        return tuple(numbers)
+
+    def extreme_points(self) -> Iterator[int]:
+        """Return the flat indices of the points with the least and the largest value of each parameter."""
+        ends = [sorted({int(np.argmin(values)), int(np.argmax(values))}) for values in self.over.values()]
+        if self.zip:
+            return iter(sorted(set(itertools.chain(*ends))))
+        corners = itertools.product(*ends)
+        return (int(np.ravel_multi_index(index, self.shape[:-1])) if index else 0 for index in corners)
+
+
+def check_swept(scenario: Scenario, name: str, where: str) -> None:
+    """Refuse a name, described by ``where``, that is not that of a scalar parameter.
+
+    Raises:
+        UserError: naming it.
+    """
+    if name not in scenario.parameters:
+        raise UserError(f"{where} is not a parameter of {scenario.name}{paths.hint(str(name), scenario.parameters)}")
+    if isinstance(scenario.parameters[name].default, tuple):
+        raise UserError(f"{where} is an array; only single numbers are swept")
+
+
+def check_axes(simulation: "Simulation", over: Axes) -> None:
+    """Refuse a parameter whose name is that of another axis of the result.
+
+    Raises:
+        UserError: naming the parameter.
+    """
+    reserved = {"seed", "frame", "status", POINT, *simulation.coordinates}
+    reserved |= {axis for axes in simulation.dimensions.values() for axis in axes}
+    if clash := next((name for name in over if name in reserved), None):
+        raise UserError(f"over '{clash}': the result has an axis or array of that name already; rename the parameter")
+
+
+def check_counts(scenario: Scenario, seeds: int, chunk: int | None = None, memory: int | None = None) -> None:
+    """Check the numbers of seeds per point, members per chunk and bytes of memory.
+
+    Raises:
+        UserError: naming the number and the allowed values.
+    """
+    checks.integer(seeds, "seeds", 1, 2**31)
+    for name, count, most in (("chunk", chunk, 2**31), ("memory", memory, 2**60)):
+        if count is not None:
+            checks.integer(count, name, 1, most)
+    if scenario.run.seed + seeds - 1 > checks.MAX_SEED:
+        raise UserError(
+            f"{seeds} seeds from seed = {scenario.run.seed} go past {checks.MAX_SEED}; begin with a smaller seed"
+        )
+
+
+def check_extremes(simulation: "Simulation", members: Members) -> None:
+    """Run the simulation's check on the extreme members, those with the least or largest value of each parameter.
+
+    If the initial state depends on the seed, they are checked with every seed, `CHECKED` members at most. Checks run on
+    the host, one member after another; a failure of other members is reported by their status.
+
+    Raises:
+        UserError: naming the member by its index and parameters.
+    """
+    if simulation.check is None and not simulation.parameters:
+        return
+    first = members.scenario.run.seed
+    seeds = range(first, first + members.seeds if draws(simulation) else first + 1)
+    # All extreme points with the first seed, then with the next. (`itertools.product` would store all seeds.)
+    extremes = ((seed, point) for seed in seeds for point in members.extreme_points())
+    for seed, point in itertools.islice(extremes, CHECKED):
+        chosen = {name: float(value) for name, value in members.points(np.asarray(point)).items()}
+        try:
+            simulation.check_values(simulation.with_params(chosen).params, jax.random.key(seed))
+        except UserError as error:
+            words = named(point * members.seeds + seed - first, chosen | {"seed": seed})
+            raise UserError(f"{words}: {one_line(error)}") from None
+
+
+METHODS = ("sobol", "latin_hypercube")
+type Ranges = Mapping[str, Sequence[Any]]
+"""``{parameter: (low, high) or (low, high, "log")}``."""
+
+
+def sampled(scenario: Scenario, ranges: Ranges, method: str, count: int) -> tuple[dict[str, tuple[float, ...]], str]:
+    """Return points that fill ranges of parameters evenly, equal for equal seeds of the scenario.
+
+    A Sobol' sequence is scrambled (Owen, J. Complexity 14, 466, 1998; here by a random linear matrix and a digital
+    shift, Matousek, J. Complexity 14, 527, 1998) and balanced where the count is a power of 2; a Latin hypercube
+    (McKay, Beckman and Conover, Technometrics 21, 239, 1979) has one point in each of ``count`` intervals of every
+    parameter. Both by `scipy.stats.qmc`.
+
+    Args:
+        scenario: scenario with the parameters and the seed of the scrambling.
+        ranges: ends by parameter; linear, or with ``"log"`` evenly in the logarithm.
+        method: one of `METHODS`.
+        count: number of points.
+
+    Returns:
+        Values by parameter, ``count`` of each, and the method in words.
+
+    Raises:
+        UserError: if a name, an end, the method or the count is wrong.
+    """
+    checks.choice(method, "sample", METHODS)
+    checks.integer(checks.unwrapped(count), "members", 1, MOST_NUMBERS)
+    if not isinstance(ranges, Mapping) or not ranges:
+        raise UserError("a sample needs a range of at least one parameter, {name: (low, high)}")
+    ends = {name: _ends(scenario, name, interval) for name, interval in ranges.items()}
+    if method == "sobol" and count & (count - 1):
+        below = 2 ** (count.bit_length() - 1)
+        warnings.warn(
+            f"a Sobol' sequence is balanced for powers of 2, and members = {count} is not one; "
+            f"{below} and {2 * below} are",
+            stacklevel=2,
+        )
+    unit = _unit_points(method, len(ends), count, scenario.run.seed)
+    values = {name: tuple(_scaled(unit[:, i], *end).tolist()) for i, (name, end) in enumerate(ends.items())}
+    words = "Sobol' sequence" if method == "sobol" else "Latin hypercube"
+    return values, f"{words} of {count} points, scrambled with seed {scenario.run.seed}"
+
+
+def _unit_points(method: str, dimensions: int, count: int, seed: int) -> np.ndarray:
+    from scipy.stats import qmc
+
+    random = np.random.default_rng(seed)
+    if method == "latin_hypercube":
+        return qmc.LatinHypercube(dimensions, rng=random).random(count)
+    if dimensions > qmc.Sobol.MAXDIM:
+        raise UserError(f"a Sobol' sequence has at most {qmc.Sobol.MAXDIM} parameters; use a latin_hypercube")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about counts that are not powers of 2, given above
+        return qmc.Sobol(dimensions, rng=random).random(count)
+
+
+def _scaled(unit: np.ndarray, low: float, high: float, is_log: bool) -> np.ndarray:
+    inner = low * np.exp(unit * (math.log(high) - math.log(low))) if is_log else low + unit * (high - low)
+    # Rounding must not move a value past the ends, which may be the bounds.
+    return np.clip(inner, low, high)
+
+
+def _ends(scenario: Scenario, name: str, interval: Sequence[Any]) -> tuple[float, float, bool]:
+    """Return ``(low, high, is_log)`` of the range of a parameter."""
+    check_swept(scenario, name, f"'{name}'")
+    label, entries = f"over {name}", checks.unwrapped(interval)
+    is_log = isinstance(entries, list | tuple) and len(entries) == 3 and entries[2] == "log"
+    if not isinstance(entries, list | tuple) or (len(entries) != 2 and not is_log):
+        raise UserError(f'{label} is not a range to sample; write (low, high) or (low, high, "log")')
+    low, high = checks.interval(entries[:2], label)
+    checks.inside((low, high), label, scenario.parameters[name].bounds)
+    if is_log and low <= 0:
+        raise UserError(f"{label} has an end that is not positive; a logarithmic range needs both ends above 0")
+    return low, high, is_log
+
+
+# Excludes other text that Python accepts as a float, such as 1_000 and the digits of other scripts.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
+_LARGEST = 64 * 2**20
+
+
+def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[float, ...]], str]:
+    """Read the points of a table, one per row.
+
+    Args:
+        scenario: scenario with the parameters.
+        file: ``.csv``, comma-separated with a header, or ``.parquet`` (if ``pyarrow`` is installed). Every column is
+            named after a parameter and holds numbers.
+
+    Returns:
+        Values by parameter, one per row, and the file's name.
+
+    Raises:
+        UserError: naming the file, row and column of the mistake. The header of a CSV file is row 1.
+    """
+    if not isinstance(file, str | Path):
+        raise UserError(f"table is of type {type(file).__name__}; give the path of a .csv or .parquet file")
+    path = Path(file).expanduser()
+    readers = {".csv": _read_csv, ".parquet": _read_parquet}
+    if path.suffix.lower() not in readers:
+        raise UserError(f"table {path} is neither .csv nor .parquet; give a file of one of these kinds")
+    header, rows = readers[path.suffix.lower()](path)
+    label, columns = path.name, dict[str, list[float]]()
+    for name in header:
+        if separator := next((mark for mark in (";", "\t") if mark in name), None):
+            raise UserError(f"{label}: its columns are separated by {separator!r}; write commas")
+        if name in columns:
+            raise UserError(f"{label}: column '{one_line(name, 60)}' is given twice; keep one")
+        check_swept(scenario, name, f"{label}: column '{one_line(name, 60)}'")
+        columns[name] = []
+    for row, cells in rows:
+        if len(cells) != len(header):
+            raise UserError(
+                f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give equal numbers"
+            )
+        for (name, column), cell in zip(columns.items(), cells, strict=True):
+            where = f"{label}: row {row}, column '{name}'"
+            column.append(checks.number(_number(cell, where), where))
+            checks.inside(column[-1], where, scenario.parameters[name].bounds)
+    if not columns or not columns[header[0]]:
+        missing = "rows" if columns else "header"
+        raise UserError(f"{label} has no {missing}; name parameters in its first line and give values below them")
+    return {name: tuple(column) for name, column in columns.items()}, f"table {label}"
+
+
+def _number(cell: Any, where: str) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    if not cell.strip():
+        raise UserError(f"{where} is empty; write a number")
+    return float(cell) if _NUMBER.fullmatch(cell.strip()) else cell
+
+
+type _Table = tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]
+"""Names of the columns, and the rows with their numbers."""
+
+
+def _read_csv(path: Path) -> _Table:
+    text = read_text(path, "table", _LARGEST, "for a table")
+    reader = csv.reader(io.StringIO(text), strict=True)
+
+    def parsed() -> Iterator[tuple[int, list[str]]]:
+        try:
+            yield from ((reader.line_num, cells) for cells in reader if cells)  # blank lines are ignored
+        except csv.Error as error:
+            raise UserError(f"{path.name}: line {reader.line_num} is not CSV: {one_line(error)}; correct it") from None
+
+    rows = parsed()
+    return [name.strip() for name in next(rows, (1, []))[1]], rows
+
+
+def _read_parquet(path: Path) -> _Table:
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise UserError(f"table {path}: reading Parquet needs pyarrow; install it, or give a .csv file") from None
+    try:
+        if not path.is_file():
+            raise UserError(f"table: {checks.show(str(path))} is no file; check the path")
+        with path.open("rb") as opened:
+            file = parquet.ParquetFile(opened)
+            header = [str(name) for name in file.schema_arrow.names]
+            if file.metadata.num_rows * len(header) > MOST_NUMBERS:
+                raise UserError(f"{path.name} has over {MOST_NUMBERS} numbers; give a smaller table")
+            columns = [column.to_pylist() for column in file.read().columns]
+            rows = [[math.nan if cell is None else cell for cell in cells] for cells in zip(*columns, strict=True)]
+    except UserError:
+        raise
+    except Exception as error:  # pyarrow raises many types of errors on malformed bytes
+        raise UserError(f"table {path} cannot be read as Parquet: {one_line(error, 80)}; write it again") from None
+    return header, enumerate(rows, 1)

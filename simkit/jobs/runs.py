@@ -30,6 +30,7 @@ from simkit.jobs.job import (
     write_times,
 )
 from simkit.jobs.reporting import DISPLAYS, Report, Warn
+from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import Source, load
 from simkit.scenario.scenario import Scenario
@@ -145,8 +146,8 @@ class Outcome:
     def summary(self) -> dict[str, Any]:
         """Return the content of the summary file."""
         code = int(self.status)
-        known = {"status": Status(code).name, "status_code": code, "segments": self.segments}
-        return known | {"diagnostics": self.diagnostics}
+        ending = {"status": Status(code).name, "status_code": code, "segments": self.segments}
+        return ending | {"diagnostics": self.diagnostics}
 
     def _when(self) -> str:
         """Return the steps between which the run failed, and its ``largest_...`` diagnostics at the first of them."""
@@ -176,19 +177,14 @@ class Outcome:
 
 
 def describe(scenario: Scenario, values: Mapping[str, float] | None = None) -> str:
-    """Return the parameters of a scenario in one line.
-
-    Args:
-        scenario: the scenario.
-        values: values of parameters that differ from the scenario's.
-    """
+    """Return the parameters of a scenario in one line, some with other values."""
     changed = values or {}
 
     def shown(value: Any) -> Any:
         return value if count(value) <= MOST_SHOWN else f"[{count(value)} values]"
 
-    found = ((name, changed.get(name, parameter.default)) for name, parameter in scenario.parameters.items())
-    return ", ".join(f"{name} = {shown(value)}" for name, value in found)
+    parameters = ((name, changed.get(name, parameter.default)) for name, parameter in scenario.parameters.items())
+    return ", ".join(f"{name} = {shown(value)}" for name, value in parameters)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,14 +226,7 @@ class DrivenJob[Result: Outcome](Job[Result]):
     def drive(
         self, prepared: Prepared, store: "Store | None", warn: Warn, report: "Callable[[Segment], None]"
     ) -> "tuple[list[dict[str, np.ndarray]], Segment]":
-        """Run the simulation; return the arrays of all segments and the last one, see `simkit.engine.driver.run_all`.
-
-        Args:
-            prepared: simulation and program.
-            store: store of segments; ``None`` keeps nothing on disk.
-            warn: called with one line about damaged files.
-            report: called with each segment.
-        """
+        """Run the simulation; return the arrays of all segments and the last, see `simkit.engine.driver.run_all`."""
         key = jax.random.key(self.scenario.run.seed)
         return run_all(Drive(prepared.program, prepared.simulation.params, key, self.plan), store, warn, report)
 
@@ -248,16 +237,16 @@ class DrivenJob[Result: Outcome](Job[Result]):
     def stored_progress(self, directory: RunDirectory) -> StoredProgress:
         """Return the number of stored segments, and the failure of the run if there is one."""
         written, plan, broken = directory.store.written(), self.plan, []
-        done = max(len(written) - 1, 0)
+        count = max(len(written) - 1, 0)
         if written:
             try:
                 status = directory.store.read_segment(written[-1])["status"][-1]
                 broken = [MESSAGES[Status(int(status))]] if failed(status) else []
             except DamagedFileError as error:
                 broken = [f"{error}; {self.repair} with: {directory.resuming}"]
-        steps = done * plan.frames_per_segment * plan.every
+        steps = count * plan.frames_per_segment * plan.every
         words = f"{steps} of {plan.steps} {self.progress.get('unit', 'steps')}"
-        return StoredProgress(min(done / plan.segments, 1.0), words, broken, write_times(written))
+        return StoredProgress(min(count / plan.segments, 1.0), words, broken, write_times(written))
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check the checkpoints."""
@@ -280,7 +269,6 @@ class DrivenJob[Result: Outcome](Job[Result]):
             status = np.asarray(finished.get("status_code"))
         if not np.isin(status, list(Status)).all():
             raise DamagedFileError(f"{directory.path}: it holds an unknown status code")
-        datasets.check_labels(arrays, labels, directory.path)
         outcome = cls.result(
             arrays=arrays,
             labels=labels,
@@ -333,6 +321,7 @@ class Run(DrivenJob[Outcome]):
 
     Attributes:
         group: group of the processes that run it together, including this one; ``None`` for a single process.
+        first_steps: number of steps with which it began, if it was extended.
     """
 
     kind = "run"
@@ -340,6 +329,42 @@ class Run(DrivenJob[Outcome]):
     has_frames = True
 
     group: "ProcessGroup | None" = None
+    first_steps: int | None = None
+
+    @classmethod
+    def of(cls, directory: RunDirectory) -> "Run":
+        """Return the run of a run directory."""
+        steps = directory.manifest["values"]["run"]["steps"] if directory.extension is not None else None
+        return dataclasses.replace(super().of(directory), first_steps=steps)
+
+    @property
+    def plan(self) -> "Plan":
+        """Steps and frames; an extended run has segments of the same length as before."""
+        return dataclasses.replace(plan_of(self.scenario), first_steps=self.first_steps)
+
+    def extended(self, directory: RunDirectory, steps: int) -> "Run":
+        """Return a finished run with further steps, of which its directory is told.
+
+        Raises:
+            UserError: if it is not finished, or ``steps`` does not fit its segments or memory.
+        """
+        run, length = self.scenario.run, self.plan.frames_per_segment * self.plan.every
+        if steps == run.steps:  # extended already, and interrupted
+            return self
+        if not check_regular(directory.path / SUMMARY):
+            raise UserError(f"{directory.path} is not finished; finish it with: {directory.resuming}")
+        if checks.integer(checks.unwrapped(steps), "steps", run.steps + length) % length:
+            raise UserError(
+                f"steps = {steps} does not divide into the segments of {directory.path}, of {length} steps; give "
+                f"{-(-steps // length) * length}",
+                key="steps",
+            )
+        scenario = dataclasses.replace(self.scenario, run=dataclasses.replace(run, steps=steps))
+        job = dataclasses.replace(self, scenario=scenario, first_steps=self.first_steps or run.steps)
+        with precision(run.precision):
+            check_frames(*prepared_of(job, new=False).shapes, job.plan, directory.path)
+        directory.extend(steps)
+        return Run.of(directory)
 
     @property
     def progress(self) -> dict[str, Any]:

@@ -14,21 +14,19 @@ from simkit.core.budget import NoRoomError
 from simkit.core.compilation import needed_bytes
 from simkit.core.pytrees import size_in_bytes
 from simkit.core.status import Status
-from simkit.engine.backward import last_segment, number_within, plan_of_pieces
-from simkit.engine.driver import SEGMENTS, Drive, Program, final_status, plan_of, segments_of
+from simkit.engine.backward import VALUE, backward, last_segment, number_of_pieces, number_within, plan_of_pieces
+from simkit.engine.driver import SEGMENTS, Drive, Program, Segment, final_status, plan_of, segments_of
 from simkit.engine.memory import format_bytes, memory_in_bytes
 from simkit.errors import UserError, argument
 from simkit.jobs.derivatives import (
     EQUILIBRIUM,
     Derivative,
     Mode,
-    memory_message,
-    note_of_steps,
+    note_of,
     objective_name,
     objective_of,
     selected_parameters,
-    status_note,
-    zeros_in,
+    within_memory,
 )
 from simkit.jobs.job import Job, Prepared, StoredProgress, check_disk, write_times
 from simkit.jobs.reporting import Report, Warn
@@ -50,17 +48,12 @@ from simkit.storage.run_directory import SUMMARY, RunDirectory
 from simkit.storage.store import Store
 
 if TYPE_CHECKING:
-    import jax
-    import xarray
-
     from simkit.core.objective import Objective
-    from simkit.core.simulation import Arrays, Params, Simulation
-    from simkit.engine.driver import Program, Segment, Work
-
+    from simkit.core.simulation import Arrays, Simulation
 
 RESULT = "derivative.npz"
-# Names of its arrays besides those of the derivative.
-VALUE, STATUS, SLOPE = "value", "status", "derivative."
+# Names of its arrays besides the value.
+STATUS, SLOPE = "status", "derivative."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,11 +105,7 @@ class Gradient(Job[StoredDerivative]):
     memory: int | None = None
 
     def checked(self) -> "Gradient":
-        """Return the job with its parameters as paths, and branches replaced by the parameters below them.
-
-        Raises:
-            UserError: if a name is unknown.
-        """
+        """Return the job with its parameters as paths, and branches replaced by the parameters below them."""
         wrt = tuple(selected_parameters(self.scenario, self.wrt))
         return dataclasses.replace(self, wrt=wrt, objective=objective_name(self.scenario, self.objective))
 
@@ -130,13 +119,17 @@ class Gradient(Job[StoredDerivative]):
         """What is done."""
         return {"doing": "differentiating"}
 
+    @property
+    def _key(self) -> "jax.Array":
+        return jax.random.key(self.scenario.run.seed)
+
     def simulation(self, *, new: bool) -> "Simulation":
         """Return the simulation, with buffers large enough for the run."""
         made = build(self.scenario)
         objective = objective_of(self.scenario, made, self.objective)
         if made.sized_like is None or objective.converges:
             return made
-        return objective.with_room(made.params, jax.random.key(self.scenario.run.seed)).simulation
+        return objective.with_room(made.params, self._key).simulation
 
     def program(self, simulation: "Simulation") -> "Program":
         """Return the program of the run, used if it converges."""
@@ -144,44 +137,31 @@ class Gradient(Job[StoredDerivative]):
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "Gradient":
         """Return the job with its number of segments, if it fits in memory and its files on the disk."""
-        objective, least, fit = objective_of(self.scenario, prepared.simulation, self.objective), SEGMENTS, ""
+        objective = objective_of(self.scenario, prepared.simulation, self.objective)
+        least, fit, params = SEGMENTS, "", prepared.simulation.params
         if self.memory is not None:
-            try:
-                least, fit = self._within(objective, prepared, self.memory)
-            except NoRoomError as error:
-                raise UserError(
-                    memory_message(self.scenario, error.needed, self.memory, f"pass a larger {argument('memory')}")
-                ) from None
+            with within_memory(self.scenario, self.memory, in_pieces=True):
+                if objective.converges:
+                    program = self._at_rest(objective).lower(prepared.shapes[0], self._chosen(objective)).compile()
+                    needed, what = needed_bytes(program), f"{EQUILIBRIUM} holds no states of earlier steps"
+                    if needed > self.memory:
+                        raise NoRoomError(needed)
+                else:
+                    least, needed = number_within(objective, self.wrt, params, self._key, self.memory, SEGMENTS)
+                    what = f"the run is divided into {least} pieces"
+            fit = f"{format_bytes(needed)} of {format_bytes(self.memory)}: {what}"
         plan = plan_of(self.scenario) if objective.converges else plan_of_pieces(objective, least)
         state, frame = prepared.shapes
         # A state for each piece, and checkpoints of a state and a cotangent.
-        needed = (plan.segments + 7) * size_in_bytes(state) + (plan.frames + 1) * size_in_bytes(frame)
-        check_disk(needed, output, "make the simulation smaller")
+        size = (plan.segments + 7) * size_in_bytes(state) + (plan.frames + 1) * size_in_bytes(frame)
+        check_disk(size, output, "make the simulation smaller")
         segments = plan.segments if objective.converges else last_segment(plan.segments)
         return dataclasses.replace(self, segments=segments, fit=fit)
 
-    def _within(self, objective: "Objective", prepared: Prepared, memory: int) -> tuple[int, str]:
-        """Return the least number of pieces that fits in memory, and what it needs, in words.
-
-        Raises:
-            NoRoomError: if no number fits.
-        """
-        params, key = prepared.simulation.params, jax.random.key(self.scenario.run.seed)
-        if objective.converges:
-            compiled = self._at_rest(objective).lower(prepared.shapes[0], self._chosen(params)).compile()
-            needed, number = needed_bytes(compiled), SEGMENTS
-            what = f"{EQUILIBRIUM} holds no states of earlier steps"
-            if needed > memory:
-                raise NoRoomError(needed)
-        else:
-            number, needed = number_within(objective, self.wrt, params, key, memory, SEGMENTS)
-            what = f"the run is divided into {number} pieces"
-        return number, f"{format_bytes(needed)} of {format_bytes(memory)}: {what}"
-
-    def _chosen(self, params: "Params") -> "Arrays":
+    def _chosen(self, objective: "Objective") -> "Arrays":
         """Return the parameters to differentiate by, ``{path: array}``."""
-        known = paths.leaves(params)
-        return {path: known[path] for path in self.wrt}
+        leaves = paths.leaves(objective.simulation.params)
+        return {path: leaves[path] for path in self.wrt}
 
     def _at_rest(self, objective: "Objective") -> Any:
         """Return ``(state, chosen) -> (value, derivative)`` of a simulation that has converged."""
@@ -198,62 +178,47 @@ class Gradient(Job[StoredDerivative]):
         """Compute the derivative and store it."""
         if directory is None:
             raise UserError(f"a derivative in pieces keeps its states in a folder; give {argument('output')}")
-        objective = objective_of(self.scenario, prepared.simulation, self.objective)
-        compute = self._implicit if objective.converges else self._through_steps
+        objective, params = objective_of(self.scenario, prepared.simulation, self.objective), prepared.simulation.params
+        store, last = Store(directory.path, directory.seal), None
+        if objective.converges:
+            work = Drive(prepared.program, params, self._key, plan_of(self.scenario))
+        else:
+            work = backward(objective, self.wrt, params, self._key, store, number_of_pieces(self.segments))
         try:
-            value, slopes, status = compute(objective, prepared, _store(directory), report, warn)
+            for last in segments_of(work, store, warn):
+                report(last.index / self.segments, "")
         except DamagedFileError as error:
             raise UserError(f"{error}; remove this file, then: {directory.resuming}") from None
-        note = status_note(self.scenario, status) or note_of_steps(self.scenario, self.objective, zeros_in(slopes))
-        kept = {VALUE: np.asarray(value), STATUS: np.asarray(status, np.int32)}
-        seal = directory.seal.of("derivative")
-        write_arrays(directory.path / RESULT, kept | {f"{SLOPE}{path}": array for path, array in slopes.items()}, seal)
+        assert last is not None  # there is always a first segment
+        value, status, slopes = self._result(objective, last)
+        note = note_of(self.scenario, self.objective, status, slopes)
+        arrays = {VALUE: np.asarray(value, self.scenario.run.precision), STATUS: np.asarray(status, np.int32)}
+        arrays |= {f"{SLOPE}{path}": array for path, array in slopes.items()}
+        write_arrays(directory.path / RESULT, arrays, directory.seal.of("derivative"))
         write_sealed_json(directory.path / SUMMARY, {"value": float(value), "note": note}, directory.identity)
         about = {"scenario": self.scenario, "objective": self.objective}
         return StoredDerivative(float(value), slopes, status, note, self.fit, **about)
 
-    def _through_steps(
-        self, objective: "Objective", prepared: Prepared, store: Store, report: Report, warn: Warn
-    ) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
-        """Return value, derivative and status of a run of a fixed number of steps."""
-        from simkit.engine.backward import VALUE, backward, number_of_pieces
-
-        params, key = prepared.simulation.params, jax.random.key(self.scenario.run.seed)
-        work = backward(objective, self.wrt, params, key, store, number_of_pieces(self.segments))
-        last = self._run(work, store, report, warn)
-        slopes = {path: np.asarray(last.state.derivative[path]) for path in self.wrt}
-        if VALUE not in last.arrays:
-            slopes = {path: np.full_like(array, np.nan) for path, array in slopes.items()}
-        return last.arrays.get(VALUE, np.asarray(np.nan)), slopes, int(last.status)
-
-    def _implicit(
-        self, objective: "Objective", prepared: Prepared, store: Store, report: Report, warn: Warn
-    ) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
-        """Return value, derivative and status of a run that converges."""
-        simulation, plan = prepared.simulation, plan_of(self.scenario)
-        drive = Drive(prepared.program, simulation.params, jax.random.key(self.scenario.run.seed), plan)
-        last = self._run(drive, store, report, warn)
+    def _result(self, objective: "Objective", last: Segment) -> tuple[Any, int, dict[str, np.ndarray]]:
+        """Return value, status and derivatives from the last segment."""
+        if not objective.converges:
+            slopes = {path: np.asarray(last.state.derivative[path]) for path in self.wrt}
+            if VALUE not in last.arrays:  # the run has failed
+                slopes = {path: np.full_like(array, np.nan) for path, array in slopes.items()}
+            return last.arrays.get(VALUE, np.nan), int(last.status), slopes
+        simulation = objective.simulation
         if simulation.sized_like is not None:
             objective = dataclasses.replace(objective, simulation=simulation.with_buffers_of(last.state))
-
-        found, slopes = self._at_rest(objective)(last.state, self._chosen(simulation.params))
+        value, derivative = self._at_rest(objective)(last.state, self._chosen(objective))
         status = int(final_status(simulation, last.status))
-        return np.asarray(found), {path: np.asarray(slopes[path]) for path in self.wrt}, status
-
-    def _run(self, work: "Work", store: Store, report: Report, warn: Warn) -> "Segment":
-        """Run work to its end, and return its last segment."""
-        last = None
-        for last in segments_of(work, store, warn):
-            report(last.index / self.segments, "")
-        assert last is not None  # there is always a first segment
-        return last
+        return value, status, {path: np.asarray(derivative[path]) for path in self.wrt}
 
     def stored_progress(self, directory: RunDirectory) -> StoredProgress:
         """Return the number of stored segments, forward and backward."""
-        written = _store(directory).written()
-        done = max(len(written) - 1, 0)
-        words = f"{done} of {self.segments} segments, forward and backward"
-        return StoredProgress(min(done / self.segments, 1.0), words, [], write_times(written))
+        written = Store(directory.path, directory.seal).written()
+        count = max(len(written) - 1, 0)
+        words = f"{count} of {self.segments} segments, forward and backward"
+        return StoredProgress(min(count / self.segments, 1.0), words, [], write_times(written))
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check nothing: all that `read` does not read was needed for the computation only."""
@@ -264,16 +229,14 @@ class Gradient(Job[StoredDerivative]):
         if not check_regular(directory.path / SUMMARY):
             raise UserError(f"{directory.path} holds no derivative yet; finish it with: {directory.resuming}")
         job = cls.of(directory)
-        float_type = f"float{job.scenario.run.precision.removeprefix('float')}"
-        declared = {f"{SLOPE}{path}": np.shape(job.scenario.parameters[path].default) for path in job.wrt}
-        layout = {VALUE: (float_type, ()), STATUS: ("int32", ())}
-        layout |= {name: (float_type, shape) for name, shape in declared.items()}
-        found = read_arrays(directory.path / RESULT, directory.seal.of("derivative"), Layout(layout))
-        summary = read_sealed_json(directory.path / SUMMARY, directory.identity)
-        slopes = {path: found[f"{SLOPE}{path}"] for path in job.wrt}
-        note, version = str(summary.get("note", "")), directory.manifest["versions"].get("simkit", "")
+        dtype, parameters = job.scenario.run.precision, job.scenario.parameters
+        layout = {f"{SLOPE}{path}": (dtype, np.shape(parameters[path].default)) for path in job.wrt}
+        layout |= {VALUE: (dtype, ()), STATUS: ("int32", ())}
+        arrays = read_arrays(directory.path / RESULT, directory.seal.of("derivative"), Layout(layout))
+        note = str(read_sealed_json(directory.path / SUMMARY, directory.identity).get("note", ""))
+        slopes, version = {p: arrays[f"{SLOPE}{p}"] for p in job.wrt}, directory.manifest["versions"].get("simkit", "")
         about = {"scenario": job.scenario, "objective": job.objective, "version": version}
-        return StoredDerivative(float(found[VALUE]), slopes, int(found[STATUS]), note, job.fit, **about)
+        return StoredDerivative(float(arrays[VALUE]), slopes, int(arrays[STATUS]), note, job.fit, **about)
 
     @staticmethod
     def dataset(result: StoredDerivative) -> "xarray.Dataset":
@@ -286,17 +249,13 @@ class Gradient(Job[StoredDerivative]):
             )
             for path, array in result.derivative.items()
         }
-        known = {"objective": result.objective, "value": result.value, "note": result.note}
-        known |= {"status": Status(result.status).name.lower()}
-        return xarray.Dataset(variables, attrs=attributes_of(result.scenario, version=result.version) | known)
+        about = {"objective": result.objective, "value": result.value, "note": result.note}
+        about |= {"status": Status(result.status).name.lower()}
+        return xarray.Dataset(variables, attrs=attributes_of(result.scenario, version=result.version) | about)
 
     @staticmethod
     def warning(result: StoredDerivative) -> str:
-        """Return the limits of the derivative's validity.
-
-        Raises:
-            RunFailedError: if the value is not finite.
-        """
+        """Return the limits of the derivative's validity."""
         if not np.isfinite(result.value):
             raise RunFailedError(result.note or "the objective is not finite")
         return result.note
@@ -321,8 +280,3 @@ def gradient_job(
         raise UserError("forward mode stores no states between steps; leave the mode out, or the output folder")
     limit = None if memory is None else memory_in_bytes(memory)
     return Gradient(scenario, tuple(wrt), objective_name(scenario, objective), memory=limit).checked()
-
-
-def _store(directory: RunDirectory) -> Store:
-    """Return the store of a derivative, whose segments hold frames and states, or nothing."""
-    return Store(directory.path, directory.seal)

@@ -16,7 +16,7 @@ from simkit.core.simulation import Simulation
 from simkit.errors import UserError, argument, one_line
 from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.job import Job, StoredProgress, enter, proceed, run_to_dataset, stored
-from simkit.jobs.runs import Outcome
+from simkit.jobs.runs import Outcome, Run
 from simkit.jobs.sweeps import SweepJob
 from simkit.scenario.scenario import ParameterSettings, Scenario, declared_in
 from simkit.storage.files import check_regular
@@ -65,37 +65,30 @@ class Progress:
 
 
 def progress_of(path: Path | str) -> Progress:
-    """Return the progress of the job in a run directory; nothing is written or computed.
-
-    Args:
-        path: the run directory.
-
-    Raises:
-        UserError: if it is not a run directory, or its manifest cannot be read.
-    """
+    """Return the progress of the job in a run directory; nothing is written or computed."""
     directory = RunDirectory.open(path)
     job: Any = kind_of(directory.kind).of(directory)
-    found: StoredProgress = job.stored_progress(directory)
+    part: StoredProgress = job.stored_progress(directory)
     state = "running" if is_locked(directory.path) else "interrupted"
     if all(check_regular(directory.path / name) for name in job.results):
-        state = "finished" if found.fraction == 1 or not job.keeps_parts else "damaged"
+        state = "finished" if part.fraction == 1 or not job.keeps_parts else "damaged"
     began = (directory.path / "manifest.json").stat().st_mtime
-    done = 1.0 if state == "finished" else found.fraction
+    fraction = 1.0 if state == "finished" else part.fraction
     left = None
     if state == "running":
-        left = _seconds_left(done, [began, *found.times], (directory.path / ".lock").stat().st_mtime)
+        left = _seconds_left(fraction, [began, *part.times], (directory.path / ".lock").stat().st_mtime)
     noun = job.noun.removeprefix("a ").removeprefix("an ")
-    failures = len(found.failed) if found.failures is None else found.failures
+    failures = len(part.failed) if part.failures is None else part.failures
     return Progress(
         folder=directory.path,
         kind=noun,
         scenario=directory.manifest["scenario"],
         state=state,
-        fraction=done,
-        words=found.words,
-        failed=found.failed,
+        fraction=fraction,
+        words=part.words,
+        failed=part.failed,
         failures=failures,
-        totals=found.totals,
+        totals=part.totals,
         resuming=directory.resuming,
         seconds_left=left,
     )
@@ -119,6 +112,7 @@ def resume(
     workers: int | None = None,
     scheduler: str | None = None,
     deadline: float | None = None,
+    steps: int | None = None,
 ) -> "xarray.Dataset":
     """Finish an interrupted run, sweep, optimization or derivative without repeating its work, and return the result.
 
@@ -129,6 +123,7 @@ def resume(
             it.
         scheduler: scheduler of a Dask cluster, as for `simkit.sweep`.
         deadline: time limit of a chunk in seconds, as for `simkit.sweep`.
+        steps: continue a finished run to this number of steps; its frames are those of one run of as many steps.
 
     Raises:
         UserError: if it is not a run directory, cannot be read back, or is of another simulation.
@@ -138,7 +133,7 @@ def resume(
         raise UserError(f"simulation is of type {type(simulation).__name__}; give a simkit.Simulation")
     enter("resume", simulation)
     opened = RunDirectory.open(directory, simulation)
-    job = with_executor(kind_of(opened.kind).of(opened), workers, scheduler, deadline)
+    job = extended(with_executor(kind_of(opened.kind).of(opened), workers, scheduler, deadline), opened, steps)
     if simulation is not None and (others := _other_values(job.scenario, simulation)):
         warnings.warn(f"{opened.path} continues with the values that it began with: {others}", stacklevel=2)
     return run_to_dataset(job, partial(proceed, job, opened, warnings.warn))
@@ -150,13 +145,13 @@ def _other_values(scenario: Scenario, simulation: "Simulation") -> str:
     The values of a run that was given some by keyword differ from the simulation's own, which its file has. Made again
     as it was, the simulation has them still, and there is nothing to say. Empty if there is none.
     """
-    given, began = declared_in(simulation), (scenario.original or scenario).parameter_settings
+    declared, began = declared_in(simulation), (scenario.original or scenario).parameter_settings
     return ", ".join(
-        f"{name} = {one_line(parameter.default, 40)} (given: {one_line(given[name].default, 40)})"
+        f"{name} = {one_line(parameter.default, 40)} (given: {one_line(declared[name].default, 40)})"
         for name, parameter in scenario.parameters.items()
-        if name in given
-        and not np.array_equal(given[name].default, parameter.default)
-        and not _is_default(given[name].default, began.get(name))
+        if name in declared
+        and not np.array_equal(declared[name].default, parameter.default)
+        and not _is_default(declared[name].default, began.get(name))
     )
 
 
@@ -167,13 +162,7 @@ def _is_default(value: Numbers, settings: ParameterSettings | None) -> bool:
 def with_executor(
     job: Job[Any], workers: int | None = None, scheduler: str | None = None, deadline: float | None = None
 ) -> Job[Any]:
-    """Return a job whose chunks are computed by workers.
-
-    Args:
-        job: the job to resume.
-        workers: as for `resume`.
-        scheduler: as for `resume`.
-        deadline: as for `resume`.
+    """Return a job whose chunks are computed by workers, see `resume`.
 
     Raises:
         UserError: if the job is not a sweep, or the arguments exclude each other.
@@ -186,6 +175,19 @@ def with_executor(
             f"{argument('scheduler')} distribute the members of a sweep; {job.noun} has no members; leave them out"
         )
     return dataclasses.replace(job, executor=executor_of(workers, scheduler, deadline)).checked()
+
+
+def extended(job: Job[Any], directory: RunDirectory, steps: int | None) -> Job[Any]:
+    """Return a finished run with further steps, or the job itself if ``steps`` is ``None``.
+
+    Raises:
+        UserError: if the job is not a run, or as for `Run.extended`.
+    """
+    if steps is None:
+        return job
+    if not isinstance(job, Run):
+        raise UserError(f"{argument('steps')} continues a run, and {directory.path} holds {job.noun}; leave it out")
+    return job.extended(directory, steps)
 
 
 def open_run(directory: Path | str) -> "xarray.Dataset":
@@ -205,15 +207,7 @@ def open_run(directory: Path | str) -> "xarray.Dataset":
 
 
 def open_frames(directory: Path | str, lacks: str) -> Outcome:
-    """Return the stored outcome of a run.
-
-    Args:
-        directory: the run directory.
-        lacks: noun for the error of other kinds of jobs, such as ``"animation"``.
-
-    Raises:
-        UserError: if it is not the directory of a run, or its files are damaged.
-    """
+    """Return the stored outcome of a run; the error of other kinds of jobs says what they lack, ``"animation"``."""
     opened = RunDirectory.open(directory)
     kind = kind_of(opened.kind)
     if not kind.has_frames:

@@ -1,7 +1,6 @@
 """Sweeps in Python: `simkit.sweep` and `simkit.merge`."""
 
 import dataclasses
-import itertools
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -10,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 import xarray
 
 from simkit.core.precision import precision
@@ -30,6 +30,7 @@ from simkit.scenario.made_in_python import Source, load
 from simkit.scenario.overrides import place_of
 from simkit.scenario.scenario import Scenario
 from simkit.storage.files import check_regular, write_arrays
+from simkit.storage.kinds import kind_of
 from simkit.storage.run_directory import RunDirectory, check_output, folder_of
 
 if TYPE_CHECKING:
@@ -99,9 +100,6 @@ def sweep(
         RunFailedError: if every member turns non-finite; otherwise a warning names the failed members.
     """
     enter("sweep", scenario, over, values, overwrite=overwrite, zip=zip, final_frames=final_frames)
-    counts = {"seeds": seeds, "chunk": chunk}
-    counts = {name: checks.unwrapped(count) for name, count in counts.items()}
-    executor = executor_of(workers, scheduler, deadline)
     job = planned(
         load(scenario, values),
         over,
@@ -112,8 +110,9 @@ def sweep(
         table=table,
         final_frames=final_frames,
         memory=memory,
-        executor=executor,
-        **counts,
+        executor=executor_of(workers, scheduler, deadline),
+        seeds=checks.unwrapped(seeds),
+        chunk=checks.unwrapped(chunk),
     )
     return run_to_dataset(job, partial(begin, job, output, overwrite))
 
@@ -150,21 +149,14 @@ def planned(
         raise UserError(f"over is of type {type(over).__name__}; give {{name of a parameter: list of values}}")
     configs = {name: values for name, values in over.items() if str(name).startswith(CONFIG)}
     points = {name: values for name, values in over.items() if name not in configs}
-    given = [
-        word
-        for word, is_given in (
-            (f"{argument('zip', 'True')}", zip),
-            (f"{argument('sample')}", sample),
-            (f"{argument('table')}", table),
-        )
-        if is_given
-    ]
-    if len(given) > 1:
-        raise UserError(f"{given[0]} and {given[1]} are two ways to make points; give one of them")
+    ways = {argument("zip", "True"): zip, argument("sample"): sample, argument("table"): table}
+    ways = [word for word, value in ways.items() if value]
+    if len(ways) > 1:
+        raise UserError(f"{ways[0]} and {ways[1]} are two ways to make points; give one of them")
     if sample is not None and members is None:
         raise UserError(f"{argument('sample')} needs the number of points; give {argument('members')} too")
     if sample is None and members is not None:
-        remedy = "leave it out" if given else f"give {argument('sample')} too, or leave it out"
+        remedy = "leave it out" if ways else f"give {argument('sample')} too, or leave it out"
         raise UserError(f"{argument('members')} is the number of points of a sample; {remedy}")
     origin = ""
     if sample is not None and members is not None:
@@ -173,13 +165,8 @@ def planned(
         if points:
             raise UserError(f"{argument('table')} gives all points; make '{next(iter(points))}' of over a column of it")
         points, origin = tabulated(scenario, table)
-    elif zip and len(points) < 2:
-        raise UserError(
-            f"{argument('zip', 'True')} pairs the values of several parameters; give at least 2 parameters"
-            + (", besides config keys, which are combined with every pair" if configs else "")
-        )
     _check_unset(scenario, (*configs, *(f"params.{name}" for name in points)), overrides)
-    fields |= {"zip": bool(given), "origin": origin, "memory": None if memory is None else memory_in_bytes(memory)}
+    fields |= {"zip": bool(ways), "origin": origin, "memory": None if memory is None else memory_in_bytes(memory)}
     if configs:
         return ConfigSweep(scenario, points, configs=configs, **fields)
     return Sweep(scenario, points, **fields)
@@ -189,8 +176,8 @@ def _check_unset(scenario: Scenario, swept: Iterable[str], keys: Iterable[str]) 
     """Refuse an override of a swept parameter or key, or of a part of one, which the sweep would replace."""
     for key in keys:
         place = place_of(scenario, key)
-        if taken := next((name for name in swept if f"{place}.".startswith(f"{name}.")), None):
-            name = taken.removeprefix("params.")
+        if replaced := next((name for name in swept if f"{place}.".startswith(f"{name}.")), None):
+            name = replaced.removeprefix("params.")
             raise UserError(
                 f"'{name}' is swept, so the value given for {one_line(key, 80)} has no effect; leave it out"
             )
@@ -221,12 +208,12 @@ def merge(
         UserError: naming a folder without a finished sweep, a difference in settings, or a damaged chunk.
     """
     enter("merge", simulation, overwrite=overwrite)
-    opened = sweeps_in(folders, simulation)
+    opened = finished_sweeps(folders, simulation)
     work = partial(merged, opened, output, overwrite=overwrite, warn=warnings.warn)
     return run_to_dataset(Sweep.of(opened[0]), lambda report: work(report=report))
 
 
-def sweeps_in(folders: Sequence[Path | str], simulation: "Simulation | None" = None) -> list[RunDirectory]:
+def finished_sweeps(folders: Sequence[Path | str], simulation: "Simulation | None" = None) -> list[RunDirectory]:
     """Open the run directories of finished sweeps.
 
     Args:
@@ -236,39 +223,27 @@ def sweeps_in(folders: Sequence[Path | str], simulation: "Simulation | None" = N
     Raises:
         UserError: naming a folder that is not a finished sweep, or is given twice.
     """
-    given = list(folders) if isinstance(folders, Iterable) and not isinstance(folders, str | Path) else []
-    if len(given) < 2:
+    listed = list(folders) if isinstance(folders, Iterable) and not isinstance(folders, str | Path) else []
+    if len(listed) < 2:
         raise UserError(
             f"folders = {one_line(repr(folders), 60)}: merging takes two sweeps or more; give a list of their folders"
         )
-    opened = [RunDirectory.open(folder, simulation) for folder in given]
-    homes = [directory.path.resolve() for directory in opened]
-    for index, directory in enumerate(opened):
-        if homes[index] in homes[:index]:
+    opened = {}
+    for directory in (RunDirectory.open(folder, simulation) for folder in listed):
+        if opened.setdefault(directory.path.resolve(), directory) is not directory:
             raise UserError(f"{directory.path} is given twice; keep one of them")
-        if directory.kind == "config_sweep":
-            raise UserError(
-                f"{directory.path} is a sweep over configurations; merge the sweeps in its folders config_0000, ... "
-                "with those of another"
-            )
         if directory.kind != Sweep.kind:
-            raise UserError(f"{directory.path} holds no sweep; give the folder of one")
+            noun = kind_of(directory.kind).noun
+            raise UserError(f"{directory.path} holds {noun}; give the folder of a sweep, such as config_0000 in it")
         if not all(check_regular(directory.path / name) for name in Sweep.of(directory).results):
             raise UserError(f"{directory.path} is not finished; finish it with: {directory.resuming}")
-    return opened
+    return list(opened.values())
 
 
 def merged(
     opened: Sequence[RunDirectory], output: Path | str, *, overwrite: bool, warn: Warn, report: Report
 ) -> "xarray.Dataset":
     """Write finished sweeps as one sweep, and return its result.
-
-    Args:
-        opened: run directories of the sweeps.
-        output: run directory to write.
-        overwrite: replace an existing run directory.
-        warn: called with one line about software that has changed.
-        report: called with the progress.
 
     Raises:
         UserError: if they cannot be merged.
@@ -277,7 +252,7 @@ def merged(
     check_output(folder, overwrite=overwrite)
     if folder.resolve() in [directory.path.resolve() for directory in opened]:
         raise UserError(f"{folder} is one of the sweeps that are merged; choose another with {argument('output')}")
-    whole, sources = joined(opened, sweeps)
+    whole, numbers = joined(opened, sweeps)
     for directory in opened:
         directory.warn_of_changes(warn)
     with precision(whole.scenario.run.precision):
@@ -288,15 +263,16 @@ def merged(
         request = {**request, **{name: getattr(job, name) for name in (*job.request_checks, *job.request_added_later)}}
         with RunDirectory.created(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
             chunks = Chunks(job, prepared, directory)
-            readers = [
-                ChunkReader(source, chunks.plan.frames + 1, sweep.chunk_length(converges=chunks.uses_lanes))
+            frames = chunks.plan.frames + 1
+            sources = [
+                (ChunkReader(source, frames, sweep.chunk_length(converges=chunks.uses_lanes)), sweep.members)
                 for source, sweep in zip(opened, sweeps, strict=True)
             ]
             try:
                 for index in range(chunks.count):
                     file, members = chunks.file(index), np.asarray(chunks.members(index))
                     assert file is not None  # there is a directory
-                    write_arrays(file.path, _gathered(sources[members], sweeps, readers), file.seal)
+                    write_arrays(file.path, _gathered(numbers[members], sources), file.seal)
                     report((index + 1) / chunks.count, f"{members[-1] + 1} of {job.members} members")
             except UserError:
                 # Without archives the folder is removed; `resume` would compute the missing chunks of a partial merge.
@@ -316,22 +292,22 @@ def _chunked(sweep: Sweep, prepared: Prepared) -> Sweep:
     return dataclasses.replace(job, blocks=-(-job.members // most))
 
 
-def _gathered(numbers: np.ndarray, sweeps: Sequence[Sweep], readers: Sequence[ChunkReader]) -> dict[str, np.ndarray]:
+def _gathered(numbers: np.ndarray, sources: Sequence[tuple[ChunkReader, int]]) -> dict[str, np.ndarray]:
     """Return the arrays of members, given by their number among those of all sweeps, from the chunks of the sweeps."""
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     first = 0
-    for sweep, reader in zip(sweeps, readers, strict=True):
-        within = (numbers >= first) & (numbers < first + sweep.members)
+    for reader, members in sources:
+        within = (numbers >= first) & (numbers < first + members)
         chunks, rows = np.divmod(numbers - first, reader.length)
         for index in np.unique(chunks[within]).tolist():
             here = np.flatnonzero(within & (chunks == index))
             for name, array in reader.read(index).items():
                 axis = member_axis(name)
                 shape = (*array.shape[:axis], len(numbers), *array.shape[axis + 1 :])
-                target = found.setdefault(name, np.zeros(shape, array.dtype))
+                target = arrays.setdefault(name, np.zeros(shape, array.dtype))
                 target[(slice(None),) * axis + (here,)] = np.take(array, rows[here], axis=axis)
-        first += sweep.members
-    return found
+        first += members
+    return arrays
 
 
 def joined(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) -> tuple[Sweep, np.ndarray]:
@@ -340,10 +316,6 @@ def joined(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) -> tupl
     Grids that differ in the values of one parameter become one grid, grids that differ in their seeds one grid with all
     seeds, and all others a list of points.
 
-    Args:
-        directories: run directories of the sweeps.
-        sweeps: jobs of the sweeps.
-
     Returns:
         The joined sweep, whose chunk size is not chosen yet, and the number of each of its members among the members of
         all sweeps one after another, int (members,).
@@ -351,53 +323,46 @@ def joined(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) -> tupl
     Raises:
         UserError: naming a difference in their settings, or a point or seed that two of them share.
     """
-    for directory, sweep in zip(directories[1:], sweeps[1:], strict=True):
-        if found := difference(sweeps[0], sweep, directories[0], directory):
-            raise UserError(
-                f"{directories[0].path} and {directory.path} differ: {found}; merge sweeps of the same scenario and "
-                "settings"
-            )
-    axis = _axis(directories, sweeps)
-    first = min(sweeps, key=lambda sweep: sweep.scenario.run.seed)
+    paths = [directory.path for directory in directories]
+    settings = [_settings(sweep, directory) for sweep, directory in zip(sweeps, directories, strict=True)]
+    for path, other in zip(paths[1:], settings[1:], strict=True):
+        for name, value in settings[0].items():
+            if other.get(name, value) != value:
+                raise UserError(
+                    f"{paths[0]} and {path} differ: {name} is {value!r:.60} and {other[name]!r:.60}; merge sweeps of "
+                    "the same scenario and settings"
+                )
+    axis = _axis_of(paths, sweeps)
     ends = np.cumsum([sweep.members for sweep in sweeps])
     numbered = [_numbered(sweep, end - sweep.members, axis) for sweep, end in zip(sweeps, ends.tolist(), strict=True)]
     whole = xarray.concat(numbered, axis, coords="minimal", compat="override", join="exact")
     if axis == "seed" or (axis != POINT and all(list(s.over[axis]) == sorted(s.over[axis]) for s in sweeps)):
         whole = whole.sortby(axis)
+    first = min(sweeps, key=lambda sweep: sweep.scenario.run.seed)
+    _check_joined(whole, axis, list(first.over), paths)
     over = {name: tuple(whole[name].values.tolist()) for name in first.over}
     job = dataclasses.replace(first, over=over, seeds=whole.sizes["seed"])
     if axis == POINT:
+        if sum(map(len, over.values())) > MOST_NUMBERS:
+            raise UserError(f"the points of all sweeps are over {MOST_NUMBERS} numbers; merge fewer")
         origins = ", ".join(dict.fromkeys(sweep.origin or "grid" for sweep in sweeps))
         job = dataclasses.replace(job, zip=True, origin=f"merged: {origins}")
     return job, whole.values.ravel()
 
 
-def _axis(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) -> str:
-    """Return the axis along which sweeps are joined: ``"seed"``, a parameter, or ``"point"``.
-
-    Raises:
-        UserError: naming a point or seed that two of them share, or a gap between seeds.
-    """
-    paths, names = [directory.path for directory in directories], list(sweeps[0].over)
+def _axis_of(paths: Sequence[Path], sweeps: Sequence[Sweep]) -> str:
+    """Return the axis along which sweeps are joined: ``"seed"``, a parameter, or ``"point"``."""
     if all(sweep.zip == sweeps[0].zip and sweep.over == sweeps[0].over for sweep in sweeps):
-        _check_seeds(paths, sweeps)
         return "seed"
-    seeds = [(sweep.scenario.run.seed, sweep.seeds) for sweep in sweeps]
-    if other := next((index for index, pair in enumerate(seeds) if pair != seeds[0]), 0):
-        raise UserError(
-            f"{paths[0]} and {paths[other]} differ in points and in seeds ({_range(*seeds[0])} and "
-            f"{_range(*seeds[other])}); merge sweeps that share one of the two"
-        )
-    different = [name for name in names if any(sweep.over[name] != sweeps[0].over[name] for sweep in sweeps)]
-    if len(different) == 1 and not any(sweep.zip for sweep in sweeps):
-        _refuse_shared(paths, [[(value,) for value in sweep.over[different[0]]] for sweep in sweeps], different)
-        return different[0]
-    counts = [sweep.members // sweep.seeds for sweep in sweeps]
-    if sum(counts) * len(names) > MOST_NUMBERS:
-        raise UserError(f"the points of all sweeps are over {MOST_NUMBERS} numbers; merge fewer")
-    values = [sweep.points.values_of(np.arange(count)) for sweep, count in zip(sweeps, counts, strict=True)]
-    _refuse_shared(paths, [list(zip(*(each[name].tolist() for name in names), strict=True)) for each in values], names)
-    return POINT
+    seeds = [sweep.scenario.run.seed + np.arange(sweep.seeds) for sweep in sweeps]
+    for path, other in zip(paths, seeds, strict=True):
+        if not np.array_equal(other, seeds[0]):
+            raise UserError(
+                f"{paths[0]} and {path} differ in points and in seeds ({seeds[0][0]} to {seeds[0][-1]} and {other[0]} "
+                f"to {other[-1]}); merge sweeps that share one of the two"
+            )
+    different = [name for name in sweeps[0].over if any(sweep.over[name] != sweeps[0].over[name] for sweep in sweeps)]
+    return different[0] if len(different) == 1 and not any(sweep.zip for sweep in sweeps) else POINT
 
 
 def _numbered(sweep: Sweep, first: int, axis: str) -> "xarray.DataArray":
@@ -406,79 +371,53 @@ def _numbered(sweep: Sweep, first: int, axis: str) -> "xarray.DataArray":
     coordinates: dict[str, Any] = {"seed": np.arange(seed, seed + sweep.seeds)}
     if axis == POINT or sweep.zip:
         dims, shape = (POINT, "seed"), (count, sweep.seeds)
-        coordinates |= {name: (POINT, array) for name, array in sweep.points.values_of(np.arange(count)).items()}
+        coordinates |= {name: (POINT, array) for name, array in sweep.points(np.arange(count)).items()}
     else:
         dims, shape = sweep.axes, sweep.shape
         coordinates |= {name: np.asarray(values) for name, values in sweep.over.items()}
     return xarray.DataArray(np.arange(first, first + sweep.members).reshape(shape), coordinates, dims)
 
 
-def _check_seeds(paths: Sequence[Path], sweeps: Sequence[Sweep]) -> None:
-    """Check that the seeds of sweeps follow each other.
+def _check_joined(whole: "xarray.DataArray", axis: str, names: Sequence[str], paths: Sequence[Path]) -> None:
+    """Refuse sweeps with a common point, which would have two results, and seeds that do not follow each other.
 
     Raises:
-        UserError: naming two sweeps between which they do not.
+        UserError: naming the point or the seeds.
     """
-    order = sorted(range(len(sweeps)), key=lambda index: sweeps[index].scenario.run.seed)
-    for before, after in itertools.pairwise(order):
-        end, begin = sweeps[before].scenario.run.seed + sweeps[before].seeds, sweeps[after].scenario.run.seed
-        if begin != end:
-            have = "the same points and seeds" if begin < end else f"no seeds from {end} to {begin - 1} between them"
+    folders = ", ".join(map(str, paths))
+    if axis == "seed":
+        seeds = whole["seed"].values
+        if (steps := np.diff(seeds)).min() < 1:
+            raise UserError(f"{folders}: two have the same points and seeds; merge others")
+        if steps.max() > 1:
+            end = seeds[steps.argmax()]
             raise UserError(
-                f"{paths[before]} and {paths[after]} have {have}; merge sweeps whose seeds follow each other"
+                f"{folders} have no seeds from {end + 1} to {end + steps.max() - 1} between them; merge sweeps whose "
+                "seeds follow each other"
             )
+        return
+    points = pandas.DataFrame({name: whole[name].values for name in ([axis] if axis != POINT else names)})
+    if (twice := points[points.duplicated()]).size:
+        where = ", ".join(f"{name} = {value:g}" for name, value in twice.iloc[0].items())
+        raise UserError(f"{folders}: two both have {where}; leave one of them out")
 
 
-def difference(one: Sweep, other: Sweep, directory: RunDirectory, other_directory: RunDirectory) -> str | None:
-    """Return the first difference in the settings of two sweeps, in words, or ``None``.
-
-    Args:
-        one: the first sweep.
-        other: the other sweep.
-        directory: run directory of the first.
-        other_directory: run directory of the other.
-    """
-    if (a := list(one.over)) != (b := list(other.over)):
-        return f"one is over {', '.join(a) or 'seeds only'} and the other over {', '.join(b) or 'seeds only'}"
-    settings, other_settings = _settings(one), _settings(other)
-    for name in sorted(settings.keys() | other_settings.keys()):
-        if settings.get(name) != other_settings.get(name):
-            return f"{name} is {settings.get(name)!r:.60} and {other_settings.get(name)!r:.60}"
-    request, other_request = directory.manifest["request"], other_directory.manifest["request"]
-    if any(request[key] != other_request[key] for key in ("arrays", "labels")):
-        return "they store different arrays"
-    if _comparable(one) != _comparable(other):
-        return "their scenarios differ"
-    return None
-
-
-def _settings(sweep: Sweep) -> dict[str, Any]:
-    """Return the settings that decide a member's result, by name, without its point and seed."""
-    scenario = sweep.scenario
-    values = {name: p.default for name, p in scenario.parameters.items() if name not in sweep.over}
+def _settings(sweep: Sweep, directory: RunDirectory) -> dict[str, Any]:
+    """Return what decides a member's result, by name, without its point and seed, and with what is stored of it."""
+    scenario, request = sweep.scenario, directory.manifest["request"]
     run = {key: value for key, value in vars(scenario.run).items() if key != "seed"}
-    named = {"scenario": scenario.name, "simulation": scenario.simulation, "final_frames": sweep.final_frames}
+    values = {name: p.default for name, p in scenario.parameters.items() if name not in sweep.over}
     sections = {"config": scenario.config, "params": values, "run": run}
-    return named | {f"{part}.{key}": value for part, entries in sections.items() for key, value in entries.items()}
-
-
-def _comparable(sweep: Sweep) -> Scenario:
-    """Return the scenario without the fields in which joined sweeps may differ."""
-    scenario = sweep.scenario
     parameters = {name: dataclasses.replace(p, default=0.0) for name, p in scenario.parameters.items()}
-    run = dataclasses.replace(scenario.run, seed=0)
-    return dataclasses.replace(scenario, source=Path(), parameter_settings={}, known_parameters=parameters, run=run)
-
-
-def _refuse_shared(paths: Sequence[Path], points: Sequence[Sequence[tuple[float, ...]]], names: Sequence[str]) -> None:
-    """Refuse sweeps with a common point, which would then have two results."""
-    seen: dict[tuple[float, ...], int] = {}
-    for index, one in enumerate(points):
-        for point in one:
-            if seen.setdefault(point, index) != index:
-                where = ", ".join(f"{name} = {value:g}" for name, value in zip(names, point, strict=True))
-                raise UserError(f"{paths[seen[point]]} and {paths[index]} both have {where}; leave one of them out")
-
-
-def _range(first: int, count: int) -> str:
-    return f"{first} to {first + count - 1}" if count > 1 else f"{first}"
+    plain = dataclasses.replace(scenario.run, seed=0)
+    return {
+        "over": list(sweep.over),
+        "scenario": scenario.name,
+        "simulation": scenario.simulation,
+        "final_frames": sweep.final_frames,
+        **{f"{part}.{key}": value for part, entries in sections.items() for key, value in entries.items()},
+        **{key: request[key] for key in ("arrays", "labels")},
+        "file": dataclasses.replace(
+            scenario, source=Path(), parameter_settings={}, known_parameters=parameters, run=plain
+        ),
+    }

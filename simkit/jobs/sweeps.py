@@ -4,12 +4,12 @@ import abc
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import jax
 import numpy as np
+import xarray
 
 from simkit.core.precision import precision
 from simkit.core.status import MESSAGES, Status
@@ -23,14 +23,20 @@ from simkit.jobs.job import Job, Prepared, StoredProgress, check_declared_sizes,
 from simkit.jobs.points import Members, check_axes, check_counts, check_extremes
 from simkit.jobs.reporting import Report, Warn
 from simkit.jobs.runs import RunFailedError
-from simkit.jobs.sweep_datasets import OBJECTIVES, in_memory, on_disk, store_objectives
+from simkit.jobs.sweep_datasets import (
+    OBJECTIVES,
+    in_memory,
+    members_first,
+    objectives_to_compute,
+    on_disk,
+    store_objectives,
+)
 from simkit.jobs.sweep_results import (
     MOST_NAMED,
     RESULT,
     failures,
     is_failure,
     named,
-    objectives_to_compute,
     read_result,
     read_summary,
     store_result,
@@ -39,74 +45,13 @@ from simkit.jobs.sweep_results import (
 )
 from simkit.scenario.build import build
 from simkit.storage import datasets, manifest
-from simkit.storage.chunk_files import ChunkFile, check_chunks, check_chunks_exist
+from simkit.storage.chunk_files import ChunkFile, check_chunks
 from simkit.storage.files import DamagedFileError, check_regular
 from simkit.storage.run_directory import SUMMARY, RunDirectory
 
 if TYPE_CHECKING:
-    import xarray
-
     from simkit.core.simulation import Simulation
     from simkit.engine.driver import Program
-
-
-def chunk_progress(sweep: Members, directory: RunDirectory, repair: str) -> StoredProgress:
-    """Return the progress of a sweep from the files of its chunks.
-
-    Args:
-        sweep: the sweep.
-        directory: its run directory, to which another process may be writing.
-        repair: effect of resuming a sweep with a damaged chunk, in words.
-    """
-    # Only converging members are divided into several blocks; a single block begins at member 0 in any case.
-    size = sweep.chunk_length(converges=sweep.blocks > 1)
-    frames, done, left, under_way = sweep.plan.frames + 1, 0, 0, 0.0
-    lines: list[str] = []
-    ended, final, damaged = list[np.ndarray](), list[dict[str, np.ndarray]](), 0
-    paths = sorted(directory.path.glob("chunk_[0-9]*.npz"))
-    for path in paths:
-        index = int(path.stem.partition("_")[2])
-        try:
-            arrays = ChunkFile(directory, index, frames).read_whole()
-        except DamagedFileError as error:
-            damaged += 1
-            lines.append(f"{error}; {repair} with: {directory.resuming}")
-            continue
-        status = arrays["status"][: sweep.members - index * size]
-        done += len(status)
-        ended.append(status)
-        # A copy, so that the other frames of the chunk are freed.
-        final.append({name: array[-1, : len(status)].copy() for name, array in datasets.split(arrays)[1].items()})
-        bad = index * size + np.flatnonzero(is_failure(status, sweep.failures))[: max(MOST_NAMED - len(lines), 0)]
-        lines += [f"{words} {MESSAGES[Status(int(status[n - index * size]))]}" for n, words in _named(sweep, bad)]
-    for folder in sorted(directory.path.glob("chunk_[0-9]*")):
-        if folder.suffix or folder.with_suffix(".npz") in paths:
-            continue
-        store = ChunkFile(directory, int(folder.name.partition("_")[2]), frames).store(lambda request: None)
-        written = store.written()
-        paths += written
-        try:
-            segments = [store.read_segment(path) for path in written]
-        except DamagedFileError:
-            continue  # it is being removed, since its chunk is finished; otherwise `resume` computes it again
-        if any("left" in segment for segment in segments):
-            left += sum(len(segment["left"]) for segment in segments)
-        else:
-            under_way += min(size, sweep.members) * max(len(written) - 1, 0) / sweep.plan.segments
-    words = f"{done + left} of {sweep.members} members"
-    fraction = min((done + left + under_way) / sweep.members, 1.0)
-    found = totals(ended, final, sweep.failures) if ended else None
-    failed, shown = (found.failed, found.plain()) if found else (0, {})
-    return StoredProgress(fraction, words, lines, write_times(paths), failed + damaged, done + left, shown)
-
-
-def _named(sweep: Members, members: Sequence[int] | np.ndarray) -> Iterator[tuple[int, str]]:
-    """Yield the index and the description of each member."""
-    values, seeds = sweep.values_of(np.asarray(members, int))
-    for row, (member, seed) in enumerate(zip(members, seeds, strict=True)):
-        swept = {name: array[row].item() for name, array in values.items()}
-        yield int(member), named(int(member), swept | {"seed": int(seed)})
-
 
 BLOCKS_PER_WORKER = 4
 
@@ -158,9 +103,6 @@ class SweepJob(Members, Job["xarray.Dataset"]):
     def check_folder(self, output: Path | None) -> None:
         """Refuse a sweep in other processes without a run directory.
 
-        Args:
-            output: run directory to write, or ``None``.
-
         Raises:
             UserError: if there is none and chunks are not computed in this process.
         """
@@ -201,33 +143,28 @@ class Sweep(SweepJob):
     stores = r"chunk_\d{4,}"
 
     def checked(self) -> "Sweep":
-        """Return the job with its values as tuples of numbers.
-
-        Raises:
-            UserError: if a value, or a number of seeds or members, is invalid.
-        """
+        """Return the job with its values as tuples of numbers."""
         check_counts(self.scenario, self.seeds, self.chunk, self.memory)
         if self.scenario.made is not None and not self.executor.in_this_process:
             raise UserError(
                 f"{self.scenario.name} was made in Python, in this process, and cannot be made in others; leave out "
                 f"{argument('workers')} and {argument('scheduler')}, or register it (docs/extending.md)"
             )
-        return dataclasses.replace(self, over=self.points.checked(self.scenario).over)
+        return dataclasses.replace(self, over=self.checked_points())
 
     def simulation(self, *, new: bool) -> "Simulation":
         """Return the simulation of one member."""
         if not new:
             return build(self.scenario)
-        kept = self.members if self.final_frames else 0
+        frames = self.members if self.final_frames else 0
         remedy = f"pass {argument('final_frames', 'False')} or sweep fewer values"
 
         def examine(made: "Simulation") -> None:
-            check_declared_sizes(made, kept, remedy)
+            check_declared_sizes(made, frames, remedy)
             check_axes(made, self.over)
 
         simulation = build(self.scenario, examine=examine)
-        first = self.scenario.run.seed
-        check_extremes(simulation, self.points, range(first, first + self.seeds))
+        check_extremes(simulation, self)
         return simulation
 
     def program(self, simulation: "Simulation") -> "Program":
@@ -244,6 +181,12 @@ class Sweep(SweepJob):
     def parts(self) -> "list[Sweep]":
         """The sweep itself."""
         return [self]
+
+    @property
+    def stored_length(self) -> int:
+        """Number of members in each stored chunk but the last."""
+        # Only converging members are divided into several blocks; a single block begins at member 0 in any case.
+        return self.chunk_length(converges=self.blocks > 1)
 
     def fitted(self, prepared: Prepared, output: Path | None, *, compiled: bool = True) -> "Sweep":
         """Return the sweep with chunks that fit in memory; see `Sizes.fitting_chunk` for ``compiled``."""
@@ -264,12 +207,12 @@ class Sweep(SweepJob):
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
     ) -> "xarray.Dataset":
         """Compute every chunk that is not stored yet, and return the result."""
-        chunks, found = Chunks(self, prepared, directory), dict[int, dict[str, np.ndarray]]()
+        chunks, finished = Chunks(self, prepared, directory), dict[int, dict[str, np.ndarray]]()
 
         def keep(index: int, arrays: dict[str, np.ndarray] | None) -> bool:
             # If the result is larger than memory, a chunk is checked and dropped.
             if arrays is not None and self.in_one_file:
-                found[index] = arrays
+                finished[index] = arrays
             return arrays is not None
 
         missing = [index for index in range(chunks.count) if not keep(index, chunks.stored(index, warn))]
@@ -279,7 +222,9 @@ class Sweep(SweepJob):
                 for index, arrays in computed:
                     keep(index, arrays)
         if directory is None or self.in_one_file:
-            result = in_memory(prepared.simulation, self, [found[index] for index in range(chunks.count)])
+            arrays = [finished[index] for index in range(chunks.count)]
+            result = in_memory(prepared.simulation, self, arrays, chunks.length)
+            result.attrs["failed"] = int(is_failure(result["status"].values, self.failures).sum())
         else:
             store_objectives(self, prepared.simulation, directory, map(chunks.read, range(chunks.count)))
             result = on_disk(self, directory)
@@ -287,21 +232,61 @@ class Sweep(SweepJob):
 
     def stored_progress(self, directory: RunDirectory) -> StoredProgress:
         """Return the number of stored members, and their failures."""
-        return chunk_progress(self, directory, self.repair)
+        return _chunk_progress(self, directory)
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check the files of all chunks."""
-        check_chunks(directory, self.members, self.plan.frames + 1)
+        check_chunks(directory, -(-self.members // self.stored_length), self.plan.frames + 1, read=True)
 
     def opened(self, directory: RunDirectory) -> "xarray.Dataset":
-        """Return the result that stays in its chunks.
-
-        Raises:
-            DamagedFileError: naming a missing chunk or a damaged summary.
-        """
-        summary, length = read_summary(directory), self.chunk_length(converges=self.blocks > 1)
-        check_chunks_exist(directory, -(-self.members // length))
+        """Return the result that stays in its chunks."""
+        summary = read_summary(directory)
+        check_chunks(directory, -(-self.members // self.stored_length), read=False)
         return on_disk(self, directory).assign_attrs(failed=summary["failures"])
+
+
+def _chunk_progress(sweep: Sweep, directory: RunDirectory) -> StoredProgress:
+    """Return the progress of a sweep from the files of its chunks; another process may be writing to its directory."""
+    size, frames, finished, left, under_way = sweep.stored_length, sweep.plan.frames + 1, 0, 0, 0.0
+    lines, ends, damaged = list[str](), list[xarray.Dataset](), 0
+    paths = sorted(directory.path.glob("chunk_[0-9]*.npz"))
+    for path in paths:
+        index = int(path.stem.partition("_")[2])
+        try:
+            arrays = members_first(ChunkFile(directory, index, frames).read_whole(), sweep.members - index * size)
+        except DamagedFileError as error:
+            damaged += 1
+            lines.append(f"{error}; {sweep.repair} with: {directory.resuming}")
+            continue
+        status, diagnosed = arrays["status"], datasets.split(arrays)[1]
+        finished += len(status)
+        # A copy, so that the other frames of the chunk are freed.
+        final = {n: ("member", array[:, -1].copy()) for n, array in diagnosed.items() if array.ndim == 2}
+        ends.append(xarray.Dataset({**final, "status": ("member", status.copy())}))
+        bad = index * size + np.flatnonzero(is_failure(status, sweep.failures))[: max(MOST_NAMED - len(lines), 0)]
+        values, seeds = sweep.values_of(bad)
+        for row, member in enumerate(bad.tolist()):
+            swept = {name: array[row].item() for name, array in values.items()} | {"seed": int(seeds[row])}
+            lines.append(f"{named(member, swept)} {MESSAGES[Status(int(status[member - index * size]))]}")
+    for folder in sorted(directory.path.glob("chunk_[0-9]*")):
+        if folder.suffix or folder.with_suffix(".npz") in paths:
+            continue
+        store = ChunkFile(directory, int(folder.name.partition("_")[2]), frames).store(lambda request: None)
+        written = store.written()
+        paths += written
+        try:
+            segments = [store.read_segment(path) for path in written]
+        except DamagedFileError:
+            continue  # it is being removed, since its chunk is finished; otherwise `resume` computes it again
+        if any("left" in segment for segment in segments):
+            left += sum(len(segment["left"]) for segment in segments)
+        else:
+            under_way += min(size, sweep.members) * max(len(written) - 1, 0) / sweep.plan.segments
+    words = f"{finished + left} of {sweep.members} members"
+    fraction = min((finished + left + under_way) / sweep.members, 1.0)
+    counts = totals(ends, sweep.failures) if ends else {"failures": 0}
+    failed = counts.pop("failures") + damaged
+    return StoredProgress(fraction, words, lines, write_times(paths), failed, finished + left, counts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -321,15 +306,15 @@ class Forecast:
         may_end_early: whether members may converge before their last step, so that the time is an upper bound.
     """
 
-    members: int
-    compilations: int
-    chunk: int
-    chunks: int
-    memory: int
-    disk: int
-    seconds: float | None
-    is_exact: bool
-    may_end_early: bool
+    members: int = 0
+    compilations: int = 0
+    chunk: int = 0
+    chunks: int = 0
+    memory: int = 0
+    disk: int = 0
+    seconds: float | None = None
+    is_exact: bool = False
+    may_end_early: bool = False
 
 
 def forecast(job: SweepJob, output: Path | None = None, *, timed: bool = False) -> Forecast:
@@ -339,45 +324,27 @@ def forecast(job: SweepJob, output: Path | None = None, *, timed: bool = False) 
         job: the sweep.
         output: run directory to write, whose free disk space is checked; or ``None``.
         timed: compile every configuration, and time one segment of one chunk of it.
-
-    Raises:
-        UserError: if the sweep is invalid or does not fit.
     """
-    job = job.checked()
+    parts, total = job.checked().parts, Forecast(seconds=0.0 if timed else None, is_exact=timed)
     with precision(job.scenario.run.precision):
-        parts = [_forecast(part, output, timed) for part in job.parts]
-    several = len(parts) > 1
-    return Forecast(
-        members=sum(part.members for part in parts),
-        compilations=len(parts),
-        chunk=max(part.chunk for part in parts),
-        chunks=sum(part.chunks for part in parts),
-        memory=max(part.memory for part in parts),
-        disk=sum(part.disk for part in parts) * (2 if several else 1),
-        seconds=sum(part.seconds or 0.0 for part in parts) if timed else None,
-        is_exact=timed,
-        may_end_early=any(part.may_end_early for part in parts),
-    )
-
-
-def _forecast(sweep: Sweep, output: Path | None, timed: bool) -> Forecast:
-    """Return the resources of a sweep of one configuration."""
-    simulation = sweep.simulation(new=True)
-    prepared = Prepared(simulation, sweep.program(simulation))
-    sweep = sweep.fitted(prepared, output, compiled=timed)
-    sizes, chunk = Sizes(sweep, prepared), sweep.chunk or sweep.members
-    kept = sizes.results if sweep.in_one_file else sizes.results * chunk // sweep.members
-    return Forecast(
-        members=sweep.members,
-        compilations=1,
-        chunk=chunk,
-        chunks=1 if simulation.converges else -(-sweep.members // chunk),
-        memory=sizes.needed(chunk, compiled=timed) + kept,
-        disk=sizes.files,
-        seconds=_seconds(sweep, prepared) if timed else None,
-        is_exact=timed,
-        may_end_early=simulation.converges,
-    )
+        for part in parts:
+            simulation = part.simulation(new=True)
+            prepared = Prepared(simulation, part.program(simulation))
+            sweep = part.fitted(prepared, output, compiled=timed)
+            sizes, chunk = Sizes(sweep, prepared), sweep.chunk or sweep.members
+            results = sizes.results if sweep.in_one_file else sizes.results * chunk // sweep.members
+            total = Forecast(
+                members=total.members + sweep.members,
+                compilations=total.compilations + 1,
+                chunk=max(total.chunk, chunk),
+                chunks=total.chunks + (1 if simulation.converges else -(-sweep.members // chunk)),
+                memory=max(total.memory, sizes.needed(chunk, compiled=timed) + results),
+                disk=total.disk + sizes.files * (2 if len(parts) > 1 else 1),
+                seconds=None if total.seconds is None else total.seconds + _seconds(sweep, prepared),
+                is_exact=timed,
+                may_end_early=total.may_end_early or simulation.converges,
+            )
+    return total
 
 
 def _seconds(part: Sweep, prepared: Prepared) -> float:
@@ -388,6 +355,6 @@ def _seconds(part: Sweep, prepared: Prepared) -> float:
     work, second = work.advance(first)
     jax.block_until_ready(second.state)
     began = time.perf_counter()
-    _, timed = work.advance(second if not second.finished else first)
-    jax.block_until_ready(timed.state)
+    _, third = work.advance(second if not second.finished else first)
+    jax.block_until_ready(third.state)
     return (time.perf_counter() - began) * plan.segments * -(-part.members // together)

@@ -51,26 +51,18 @@ class Check:
 
 
 def validate(scenario: Scenario, report: Report = lambda fraction, words: None) -> Iterator[Check]:
-    """Yield one `Check` per validation entry, running each set of overrides once.
-
-    Args:
-        scenario: scenario with overrides applied.
-        report: called with the fraction done of a run, after each of its segments.
-
-    Raises:
-        UserError: if the scenario cannot be built, or lacks a parameter or quantity of a validation.
-    """
+    """Yield one `Check` per validation entry, running each set of overrides once."""
     check_validations(scenario)
     use_compilation_cache()
     outcomes: dict[str, Outcome] = {}
     for validation in scenario.validations:
-        found, failure = _found(scenario, validation, outcomes, report)
-        error = abs(found - validation.expected)
+        value, failure = _value_of(scenario, validation, outcomes, report)
+        error = abs(value - validation.expected)
         yield Check(
             scenario=scenario.name,
             what=validation.words,
             expected=validation.expected,
-            found=found,
+            found=value,
             error=error / abs(validation.expected) if validation.expected else error,
             tolerance=validation.tolerance,
             source=validation.source,
@@ -78,7 +70,7 @@ def validate(scenario: Scenario, report: Report = lambda fraction, words: None) 
         )
 
 
-def _found(
+def _value_of(
     scenario: Scenario, validation: Validation, outcomes: dict[str, Outcome], report: Report
 ) -> tuple[float, str]:
     """Return the value of a validation, and the failure of its run (empty if there was none)."""
@@ -95,8 +87,8 @@ def _found(
         return _measured(changed, validation.expression, outcome), failure
     series = outcome.arrays[f"diagnosed.{validation.quantity}"]
     with precision(changed.run.precision):
-        found = float(reduced(cast(Reduce, validation.reduce), jnp.asarray(series)))
-    return found, failure
+        value = float(reduced(cast(Reduce, validation.reduce), jnp.asarray(series)))
+    return value, failure
 
 
 def _measured(scenario: Scenario, text: str, outcome: Outcome) -> float:

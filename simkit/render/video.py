@@ -1,6 +1,5 @@
 """Writers of PNG, GIF and MP4 files, with one palette per animation, reproducible bytes and atomic writes."""
 
-import fcntl
 import glob
 import io
 import os
@@ -18,7 +17,7 @@ from PIL import Image
 from simkit.errors import UserError
 from simkit.render.figure import DEFAULT_PIXELS
 from simkit.render.selection import choose_frames
-from simkit.storage.files import check_regular, open_regular
+from simkit.storage.files import check_regular, hidden, lock, open_regular
 
 
 @contextmanager
@@ -37,13 +36,13 @@ def whole_file(path: Path) -> Iterator[Path]:
     check_regular(path)
     if not path.parent.is_dir():
         raise UserError(f"cannot write {path.name}: there is no folder '{path.parent}'; create it first")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = hidden(path, f"{os.getpid()}.partial")
     remove_abandoned(path.parent, glob.escape(path.name))
     try:
         with open_regular(partial, "xb") as held:
             try:
                 # The operating system releases the lock when this process ends, even if it is killed.
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(held)
                 yield partial
                 if not partial.is_file() or partial.stat().st_size == 0:
                     raise UserError(f"cannot write {path.name}: no data was written")
@@ -65,8 +64,8 @@ def remove_abandoned(folder: Path, name: str = "*") -> None:
     for partial in folder.glob(f".{name}.*.partial"):
         # A file that cannot be opened or removed belongs to another user, or has been removed by another process.
         with suppress(OSError, UserError), open_regular(partial, "rb+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            partial.unlink()
+            if lock(file):
+                partial.unlink()
 
 
 # Index 255 is reserved: the GIF writer uses it for unchanged pixels, the mapping for colors not yet mapped.

@@ -33,35 +33,17 @@ class ChunkFile:
         self._request, self._frames = directory.manifest["request"], frames
 
     def store(self, layout: Callable[[Mapping[str, Any]], Layout | None]) -> LateStore:
-        """Return the store of the segments, a context manager.
-
-        Args:
-            layout: function of the manifest's request that returns the layout of a segment.
-
-        Raises:
-            UserError: if the path of the folder is not a folder.
-        """
+        """Return the store of the segments, a context manager; ``layout`` is a function of the manifest's request."""
         check_folder(self.folder)
         return LateStore(self.folder, self.seal, layout(self._request))
 
     def remove_segments(self) -> None:
-        """Remove the segments of a finished chunk, whose file holds all results.
-
-        Raises:
-            UserError: if the path of the folder is not a folder.
-        """
+        """Remove the segments of a finished chunk, whose file holds all results."""
         if check_folder(self.folder):
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def read(self, warn: Callable[[str], None]) -> dict[str, np.ndarray] | None:
-        """Return the arrays of the chunk, or ``None`` if it is unfinished or damaged.
-
-        Args:
-            warn: called with one line about damage.
-
-        Raises:
-            UserError: if the path of the file is not a regular file.
-        """
+        """Return the arrays of the chunk, or ``None`` if it is unfinished, or damaged, of which one line warns."""
         if not check_regular(self.path):
             return None
         try:
@@ -75,7 +57,6 @@ class ChunkFile:
 
         Raises:
             DamagedFileError: if the file is missing, damaged or of another chunk.
-            UserError: if the path of the file is not a regular file.
         """
         arrays = read_arrays(self.path, self.seal, members_layout(self._request, self._frames))
         if not np.isin(arrays["status"], list(Status)).all():
@@ -83,58 +64,30 @@ class ChunkFile:
         return arrays
 
 
-def check_chunks(directory: RunDirectory, members: int, frames: int) -> None:
-    """Check the chunk files of a finished sweep by reading them.
-
-    Args:
-        directory: run directory of the sweep.
-        members: number of members.
-        frames: frames per member, including the initial one.
+def check_chunks(directory: RunDirectory, count: int, frames: int = 0, *, read: bool) -> None:
+    """Check that the files of all chunks of a finished sweep exist, and with ``read`` that they are intact.
 
     Raises:
-        DamagedFileError: if a file is missing, damaged or of another sweep.
-        UserError: if the path of a file is not a regular file.
-    """
-    index = 0
-    while members > 0:
-        members -= len(ChunkFile(directory, index, frames).read_whole()["status"]) or members
-        index += 1
-
-
-def check_chunks_exist(directory: RunDirectory, count: int) -> None:
-    """Check that the files of all chunks exist, without reading them.
-
-    Args:
-        directory: run directory of a finished sweep.
-        count: number of chunks.
-
-    Raises:
-        DamagedFileError: naming the first missing file.
-        UserError: if the path of a file is not a regular file.
+        DamagedFileError: naming the first that is missing, damaged or of another sweep.
     """
     for index in range(count):
-        if not check_regular(path := ChunkFile(directory, index, 0).path):
-            raise DamagedFileError(f"{path}: it is missing")
+        chunk = ChunkFile(directory, index, frames)
+        if read:
+            chunk.read_whole()
+        elif not check_regular(chunk.path):
+            raise DamagedFileError(f"{chunk.path}: it is missing")
 
 
 type _Arrays = dict[str, tuple[str, tuple[int | str, ...]]]
 
 
 def chunk_layout(request: Mapping[str, Any]) -> Layout:
-    """Return the layout of the segments of a chunk.
-
-    Args:
-        request: the manifest's request.
-    """
+    """Return the layout of the segments of a chunk, from the manifest's request."""
     return Layout(_diagnosed(request, "frame", request["chunk"]) | {"status": ("int32", ("frame", request["chunk"]))})
 
 
 def lanes_layout(request: Mapping[str, Any]) -> Layout:
-    """Return the layout of the segments of a sweep in lanes, see `simkit.engine.lanes.Queue`.
-
-    Args:
-        request: the manifest's request.
-    """
+    """Return the layout of the segments of a sweep in lanes, see `simkit.engine.lanes.Queue`."""
     lanes, observed = request["chunk"], _observed(request, "left")
     arrays: _Arrays = {name: ("int32", (lanes,)) for name in ("member", "frame")}
     arrays |= {"status": ("int32", ("row", lanes)), "left": ("int32", ("left",))}
@@ -142,12 +95,7 @@ def lanes_layout(request: Mapping[str, Any]) -> Layout:
 
 
 def members_layout(request: Mapping[str, Any], frames: int) -> Layout:
-    """Return the layout of the finished chunks of a sweep.
-
-    Args:
-        request: the manifest's request.
-        frames: frames per member, including the initial one.
-    """
+    """Return the layout of the finished chunks of a sweep, with ``frames`` per member, including the initial one."""
     diagnosed, observed = _diagnosed(request, frames, "member"), _observed(request, "member")
     return Layout(diagnosed | observed | {"status": ("int32", ("member",))})
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,27 +45,23 @@ def oriented(dimensions: Sequence[str], array: np.ndarray) -> tuple[tuple[str, .
     return tuple(dimensions), array
 
 
-def free_name(name: str, prefix: str, taken: Collection[str], plain: Collection[str]) -> str:
-    """Return the name of a variable: its own, or if that is taken, with a prefix that makes it unique.
+def free_name(name: str, prefix: str, used: Collection[str], plain: Collection[str]) -> str:
+    """Return the name of a variable, with a prefix that makes it unique where another has it.
 
     Args:
-        name: own name.
+        name: its plain name.
         prefix: word that distinguishes variables of the same name.
-        taken: names of other variables.
-        plain: own names of all variables.
+        used: names of other variables.
+        plain: plain names of all variables.
     """
     free = name
-    while free in taken or (free != name and free in plain):
+    while free in used or (free != name and free in plain):
         free = f"{prefix}{free}"
     return free
 
 
 def components(sizes: Mapping[Any, int]) -> dict[str, list[str]]:
-    """Return coordinate labels of the dimensions whose entries are components of a vector.
-
-    Args:
-        sizes: lengths of a data set's dimensions by name.
-    """
+    """Return coordinate labels of the dimensions, given by length, whose entries are components of a vector."""
     return {
         name: list(words[: sizes[name]]) for name, words in COMPONENTS.items() if 0 < sizes.get(name, 0) <= len(words)
     }
@@ -83,9 +78,9 @@ def annotate(dataset: "xarray.Dataset", quantities: Mapping[str, Mapping[str, st
     parameters = {name: {"unit": p.unit, "doc": p.doc} for name, p in scenario.parameters.items()}
     for name, variable in dataset.variables.items():
         plain = next((str(name).removeprefix(p) for p in PREFIXES if str(name).startswith(p)), str(name))
-        known = quantities.get(str(name)) or quantities.get(plain) or parameters.get(plain.removeprefix("best_"))
-        if known:
-            variable.attrs |= {"units": known["unit"], "long_name": known["doc"]}
+        quantity = quantities.get(str(name)) or quantities.get(plain) or parameters.get(plain.removeprefix("best_"))
+        if quantity:
+            variable.attrs |= {"units": quantity["unit"], "long_name": quantity["doc"]}
     texts = {"seed": "seed of the random key", "status": "how the run ended", "frame": "stored frame"}
     texts["point"] = "point of the sweep"
     texts |= dict.fromkeys((name for name in COMPONENTS if name in dataset.coords), "component")
@@ -155,41 +150,6 @@ def labels_of(simulation: "Simulation") -> dict[str, Any]:
     }
 
 
-def check_labels(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any], path: Path) -> None:
-    """Check that the labels of a manifest fit the stored arrays.
-
-    Args:
-        arrays: arrays joined from segments.
-        labels: labels of the manifest.
-        path: run directory, named in the error.
-
-    Raises:
-        UserError: naming the dimension whose coordinates do not fit.
-    """
-    lengths = {
-        dimension: length
-        for name, array in split(arrays)[0].items()
-        for dimension, length in zip(_dimensions(name, array, labels["dimensions"]), array.shape, strict=True)
-    }
-    for dimension, values in labels["coordinates"].items():
-        if not _fit(values, lengths.get(dimension)):
-            raise UserError(f"{path}: manifest.json: the coordinates of {dimension} do not fit; run the scenario again")
-
-
-def _fit(values: Any, length: int | None) -> bool:
-    """Return whether coordinates are one number per index of a dimension; those for pictures may be words or tables.
-
-    Args:
-        values: coordinates in the manifest.
-        length: length of the dimension; ``None`` if no array has this dimension, such as the kinds of the ``sides``.
-    """
-    try:
-        array = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        return False
-    return array.dtype.kind in "fiuU" if length is None else array.dtype.kind in "fiu" and array.shape == (length,)
-
-
 def join(pieces: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Concatenate segments along their frame axis."""
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
@@ -217,7 +177,7 @@ def to_dataset(
     import xarray
 
     observed, diagnosed = split(arrays)
-    dimensions, known = labels["dimensions"], labels["coordinates"]
+    dimensions = labels["dimensions"]
     variables = {
         # One name may be both an observed array and a diagnostic.
         free_name(name, "observed_", diagnosed, observed): oriented(_dimensions(name, array, dimensions), array)
@@ -225,7 +185,7 @@ def to_dataset(
     }
     variables |= {name: (("frame", "member")[: array.ndim], array) for name, array in diagnosed.items()}
     used = {dimension for names, _ in variables.values() for dimension in names}
-    coordinates = {name: values for name, values in known.items() if name in used}
+    coordinates = {name: values for name, values in labels["coordinates"].items() if name in used}
     for clock in ("time", "iteration"):
         if clock in variables and variables[clock][1].ndim == 1:
             coordinates[clock] = variables.pop(clock)
@@ -236,10 +196,10 @@ def to_dataset(
 
 
 def _dimensions(name: str, array: np.ndarray, dimensions: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    named = dimensions.get(name)
-    if named is None or len(named) != array.ndim - 1:
-        named = [f"{name}_{axis}" for axis in range(array.ndim - 1)]
-    return ("frame", *named)
+    names = dimensions.get(name)
+    if names is None or len(names) != array.ndim - 1:
+        names = [f"{name}_{axis}" for axis in range(array.ndim - 1)]
+    return ("frame", *names)
 
 
 # Attribute with the type that a variable has in memory, where the file has another.
@@ -257,9 +217,6 @@ def to_netcdf_types(dataset: "xarray.Dataset") -> "xarray.Dataset":
 
     Args:
         dataset: of numbers, booleans and words.
-
-    Raises:
-        UserError: naming an array of a type that NetCDF 3 lacks, such as complex numbers.
     """
     changed = {name: _converted(str(name), variable) for name, variable in dataset.variables.items()}
     return _replaced(dataset, changed)
@@ -273,14 +230,14 @@ def from_netcdf_types(dataset: "xarray.Dataset") -> "xarray.Dataset":
     """
     changed = dict[Any, Any]()
     for name, variable in dataset.variables.items():
-        kept = variable.copy(deep=False)
-        kept.attrs = {key: value for key, value in variable.attrs.items() if key not in (TYPE, SIZES)}
+        plain = variable.copy(deep=False)
+        plain.attrs = {key: value for key, value in variable.attrs.items() if key not in (TYPE, SIZES)}
         if SIZES in variable.attrs:
             sizes = json.loads(variable.attrs[SIZES])
             empty = np.zeros(tuple(sizes.values()), variable.attrs[TYPE])
-            changed[name] = type(variable)(tuple(sizes), empty, kept.attrs)
+            changed[name] = type(variable)(tuple(sizes), empty, plain.attrs)
             continue
-        words = kept.astype(str) if kept.dtype.kind in "OS" else kept  # NetCDF stores words as objects or bytes
+        words = plain.astype(str) if plain.dtype.kind in "OS" else plain  # NetCDF stores words as objects or bytes
         changed[name] = words.astype(variable.attrs.get(TYPE, words.dtype))
     return _replaced(dataset, changed)
 

@@ -1,6 +1,10 @@
 """Files of run directories: regular files only, atomic writes, checksums, and sealed archives of arrays."""
 
+import contextlib
 import dataclasses
+import errno
+import fcntl
+import functools
 import hashlib
 import io
 import json
@@ -9,6 +13,7 @@ import os
 import re
 import stat
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -27,26 +32,36 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"),
 )
 _FLAGS = {"rb": os.O_RDONLY, "rb+": os.O_RDWR | os.O_CREAT, "xb": os.O_WRONLY | os.O_CREAT | os.O_EXCL}
-# Opening a pipe or device must not block, and a link created after `lstat` must not be followed.
-_GUARDED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# Of file systems without locks: Lustre without ``-o flock``, NFS without lockd, some FUSE.
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+# Of file systems that write folders by themselves: old CIFS, some FUSE.
+_WITHOUT_FOLDER_SYNC = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+LONGEST_NAME = 255
+"""Bytes of a file name."""
 
 
 def check_regular(path: Path) -> bool:
-    """Return whether a regular file exists; its folder may be missing.
-
-    Raises:
-        UserError: if the path is a link, folder, pipe or device.
-    """
+    """Return whether a regular file exists; its folder may be missing."""
     return _exists(path, stat.S_ISREG, "file")
 
 
 def check_folder(path: Path) -> bool:
-    """Return whether a folder exists.
-
-    Raises:
-        UserError: if the path is anything else, such as a link to a folder.
-    """
+    """Return whether a folder exists, or a link to one that this user has made, for instance on another disk."""
     return _exists(path, stat.S_ISDIR, "folder")
+
+
+def _exists(path: Path, wanted: Callable[[int], bool], noun: str) -> bool:
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if noun == "folder" and stat.S_ISLNK(status.st_mode) and status.st_uid == os.geteuid():
+        with contextlib.suppress(OSError):  # a link to nowhere, or to itself, remains a link
+            status = os.stat(path)
+    if not wanted(status.st_mode):
+        kind = next((words for is_kind, words in _KINDS if is_kind(status.st_mode)), "a device")
+        raise UserError(f"{path} is {kind}, and simkit needs a {noun} there; remove or rename it, then try again")
+    return True
 
 
 def open_regular(path: Path, mode: Literal["rb", "rb+", "xb"]) -> BinaryIO:
@@ -56,35 +71,42 @@ def open_regular(path: Path, mode: Literal["rb", "rb+", "xb"]) -> BinaryIO:
         path: path of the file.
         mode: ``"rb"`` to read it; ``"rb+"`` to lock it without changing its content, creating a missing one; ``"xb"``
             to write a new file in place of one left by a dead process.
-
-    Raises:
-        UserError: if the path is not a regular file.
-        OSError: if the file cannot be opened.
     """
     if check_regular(path) and mode == "xb":
         path.unlink()
-    descriptor = os.open(path, _FLAGS[mode] | _GUARDED, 0o666)
-    try:
-        _refuse_unless(stat.S_ISREG, os.fstat(descriptor).st_mode, path, "file")
-        return os.fdopen(descriptor, mode.replace("x", "w"))  # type: ignore[return-value]
-    except BaseException:
-        os.close(descriptor)
-        raise
+    descriptor = os.open(path, _FLAGS[mode] | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    return os.fdopen(descriptor, mode.replace("x", "w"))  # type: ignore[return-value]
 
 
-def _exists(path: Path, wanted: Callable[[int], bool], noun: str) -> bool:
+@functools.cache
+def warn_once(words: str) -> None:
+    """Warn of a limit of the file system, once in a process."""
+    warnings.warn(words, stacklevel=2)
+
+
+def lock(file: BinaryIO, *, shared: bool = False) -> bool:
+    """Lock a file against other processes until it is closed; where the file system has no locks, warn, return False.
+
+    Raises:
+        BlockingIOError: if another process has locked it.
+    """
     try:
-        mode = os.lstat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            raise BlockingIOError(error.errno, error.strerror) from None  # EACCES on some network file systems
+        warn_once(
+            f"the file system has no locks ({error.strerror}), so nothing keeps two processes from writing to one run "
+            "directory; start one at a time"
+        )
         return False
-    _refuse_unless(wanted, mode, path, noun)
     return True
 
 
-def _refuse_unless(wanted: Callable[[int], bool], mode: int, path: Path, noun: str) -> None:
-    if not wanted(mode):
-        kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "a device")
-        raise UserError(f"{path} is {kind}, and simkit needs a {noun} there; remove or rename it, then try again")
+def hidden(path: Path, ending: str) -> Path:
+    """Return the path of a temporary file or folder beside another one, with a name that is not too long."""
+    name = os.fsencode(path.name)[: LONGEST_NAME - len(ending) - 2].decode(errors="ignore")
+    return path.with_name(f".{name}.{ending}")
 
 
 # A manifest lists the coordinates of a grid, rarely more than a megabyte.
@@ -99,42 +121,46 @@ class DamagedFileError(Exception):
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file atomically: a crash at any moment leaves the old or the new file, never a part of one.
 
-    Args:
-        path: file to write, in an existing folder.
-        data: the complete content.
-
     Raises:
         UserError: if the file cannot be written (a full disk, no permission), or the path is a link, folder, pipe or
             device; the old content is unchanged.
     """
     # Processes on two machines that share a folder may have the same process id.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{int.from_bytes(os.urandom(4)):010}.tmp")
+    temporary = hidden(path, f"{os.getpid()}{int.from_bytes(os.urandom(4)):010}.tmp")
     try:
         check_regular(path)
-        with open_regular(temporary, "xb") as file:
-            try:
+        try:  # also if a signal arrives while the file is created
+            with open_regular(temporary, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
                 temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
         finally:
-            os.close(folder)
+            temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
     except OSError as error:
         raise UserError(
             f"cannot write {path}: {error.strerror or error}; make room or change permissions, then try again"
         ) from None
 
 
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _WITHOUT_FOLDER_SYNC:
+            raise
+        warn_once(
+            f"the file system does not write folders on request ({error.strerror}), so a power failure may take back "
+            "the files that were written last"
+        )
+    finally:
+        os.close(descriptor)
+
+
 def make_folder(folder: Path) -> None:
     """Create a folder for results, if it does not exist.
-
-    Args:
-        folder: the user's ``output``, or a folder in it.
 
     Raises:
         UserError: if the folder cannot be created.
@@ -147,19 +173,10 @@ def make_folder(folder: Path) -> None:
         ) from None
 
 
-def is_leftover(name: str) -> bool:
-    """Return whether a file name is that of a temporary file of `write_bytes`."""
-    return _LEFTOVER.fullmatch(name) is not None
-
-
 def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files that `write_bytes` leaves behind when its process is killed.
-
-    Args:
-        folder: a folder to which no other process writes.
-    """
+    """Remove the temporary files that `write_bytes` leaves when its process is killed; no other process may write."""
     for leftover in folder.glob(".*.tmp"):
-        if is_leftover(leftover.name) and leftover.is_file() and not leftover.is_symlink():
+        if _LEFTOVER.fullmatch(leftover.name) and leftover.is_file() and not leftover.is_symlink():
             leftover.unlink(missing_ok=True)
 
 
@@ -168,7 +185,6 @@ def read_bytes(path: Path) -> bytes:
 
     Raises:
         DamagedFileError: if the file is missing or cannot be read.
-        UserError: if the path is not a regular file.
     """
     try:
         with open_regular(path, "rb") as file:
@@ -178,23 +194,12 @@ def read_bytes(path: Path) -> bytes:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON atomically.
-
-    Args:
-        path: file to write.
-        value: plain data; NaN and infinity, which JSON lacks, become null.
-    """
+    """Write plain data as indented JSON, atomically; NaN and infinity, which JSON lacks, become null."""
     write_bytes(path, (json.dumps(_finite(value), indent=2, allow_nan=False) + "\n").encode())
 
 
 def write_sealed_json(path: Path, value: Mapping[str, Any], run: str) -> None:
-    """Write JSON with the identity of its run and a checksum.
-
-    Args:
-        path: file to write.
-        value: as for `write_json`, without the keys ``run`` and ``checksum``.
-        run: identity of the run.
-    """
+    """Write JSON with the identity of its run and a checksum, under the keys ``run`` and ``checksum``."""
     plain = _finite({**value, "run": run})
     write_json(path, {**plain, "checksum": checksum(plain)})
 
@@ -202,13 +207,8 @@ def write_sealed_json(path: Path, value: Mapping[str, Any], run: str) -> None:
 def read_sealed_json(path: Path, run: str) -> dict[str, Any]:
     """Read a file of `write_sealed_json`.
 
-    Args:
-        path: file to read.
-        run: required identity of the run.
-
     Raises:
         DamagedFileError: if the file is missing, altered, or from another run.
-        UserError: if the path is not a regular file.
     """
     value = read_json(path)
     if value.pop("checksum", None) != checksum(value):
@@ -219,12 +219,7 @@ def read_sealed_json(path: Path, run: str) -> dict[str, Any]:
 
 
 def checksum(value: Mapping[str, Any], text: str = "") -> str:
-    """Return the SHA-256 checksum of plain data and a text.
-
-    Args:
-        value: plain data.
-        text: text appended to the JSON of the data.
-    """
+    """Return the SHA-256 checksum of plain data and a text."""
     return f"sha256 {hashlib.sha256((json.dumps(value, sort_keys=True) + text).encode()).hexdigest()}"
 
 
@@ -241,7 +236,6 @@ def read_json(path: Path) -> dict[str, Any]:
 
     Raises:
         DamagedFileError: if the file is missing, is over 64 MiB or is not a JSON object.
-        UserError: if the path is not a regular file.
     """
     try:
         with open_regular(path, "rb") as file:
@@ -293,10 +287,6 @@ class Layout:
     def check(self, path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         """Check names, types and shapes of the arrays in a file.
 
-        Args:
-            path: file, named in the error.
-            arrays: arrays read from the file.
-
         Raises:
             DamagedFileError: naming the first difference.
         """
@@ -309,8 +299,8 @@ class Layout:
         for name, array in arrays.items():
             dtype, shape = self.arrays[name]
             expected = tuple(
-                lengths.setdefault(length, found) if isinstance(length, str) else length
-                for length, found in zip(shape, array.shape, strict=False)
+                lengths.setdefault(length, stored) if isinstance(length, str) else length
+                for length, stored in zip(shape, array.shape, strict=False)
             )
             if array.ndim != len(shape) or array.shape != expected or array.dtype.str != np.dtype(dtype).str:
                 raise DamagedFileError(
@@ -320,13 +310,7 @@ class Layout:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], seal: Seal = UNBOUND) -> None:
-    """Write named arrays as an uncompressed ``.npz``, atomically and with the same bytes for the same arrays and seal.
-
-    Args:
-        path: file to write.
-        arrays: ``{name: array}`` without object arrays.
-        seal: identity of the file.
-    """
+    """Write named arrays as an uncompressed ``.npz``, atomically; the same arrays and seal give the same bytes."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{name: np.asarray(array) for name, array in arrays.items()})
     write_bytes(path, sealed(buffer.getvalue(), seal))
@@ -339,12 +323,7 @@ _CRC = 8
 
 
 def sealed(archive: bytes, seal: Seal) -> bytes:
-    """Return a zip archive with its seal and checksum appended as the comment.
-
-    Args:
-        archive: bytes of a zip archive without a comment.
-        seal: identity of the file.
-    """
+    """Return a zip archive, which has no comment yet, with its seal and checksum as the comment."""
     words = f"run {seal.run}, {seal.file}, crc32 ".encode()
     body = archive[: -len(struct.pack("<H", 0))] + struct.pack("<H", len(words) + _CRC) + words
     return body + f"{zlib.crc32(body):08x}".encode()
@@ -360,7 +339,6 @@ def read_arrays(path: Path, seal: Seal = UNBOUND, layout: Layout | None = None) 
 
     Raises:
         DamagedFileError: if the file is missing, truncated, altered, from elsewhere, or not such an archive.
-        UserError: if the path is not a regular file.
     """
     try:
         with open_regular(path, "rb") as file:
@@ -382,21 +360,14 @@ def read_arrays(path: Path, seal: Seal = UNBOUND, layout: Layout | None = None) 
 
 
 def run_of(path: Path) -> str | None:
-    """Return the identity of the run in an archive's seal, or ``None`` if the archive has no readable seal.
-
-    Args:
-        path: archive to read.
-
-    Raises:
-        UserError: if the path is not a regular file.
-    """
+    """Return the identity of the run in an archive's seal, or ``None`` if the archive has no readable seal."""
     try:
         with open_regular(path, "rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - 256, 0))
-            found = re.search(_COMMENT.pattern + rb"\Z", file.read())
+            comment = re.search(_COMMENT.pattern + rb"\Z", file.read())
     except OSError:
         return None
-    return found[1].decode() if found else None
+    return comment[1].decode() if comment else None
 
 
 def _verify(file: BinaryIO, seal: Seal) -> None:
@@ -404,14 +375,14 @@ def _verify(file: BinaryIO, seal: Seal) -> None:
     while left > 0 and (block := file.read(min(left, 2**20))):
         crc, left, tail = zlib.crc32(block, crc), left - len(block), (tail + block)[-256:]
     # The end record of the archive itself cannot match the pattern of the comment.
-    found = re.search(_COMMENT.pattern + rb"\Z", tail + file.read())
-    if not found or int(found[3], 16) != crc:
+    comment = re.search(_COMMENT.pattern + rb"\Z", tail + file.read())
+    if not comment or int(comment[3], 16) != crc:
         raise ValueError("its checksum does not match its content")
-    run, kept = found[1].decode(), found[2].decode()
-    if run != seal.run:
+    stored = Seal(comment[1].decode(), comment[2].decode())
+    if stored.run != seal.run:
         raise ValueError("it is from another run")
-    if kept != seal.file:
-        raise ValueError(f"it is {kept} of this run, not {seal.file}")
+    if stored.file != seal.file:
+        raise ValueError(f"it is {stored.file} of this run, not {seal.file}")
     file.seek(0)
 
 

@@ -1,12 +1,14 @@
 """Manifest of a run directory: its schema, and the software and devices that decide the bytes."""
 
+import contextlib
 import dataclasses
 import json
 import math
 import platform
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from simkit.core.settings import Setting, named, read
 from simkit.errors import UserError, argument
 from simkit.scenario import checks
 from simkit.scenario.scenario import Scenario
-from simkit.storage.files import Layout, checksum
+from simkit.storage.files import DamagedFileError, Layout, checksum
 from simkit.storage.kinds import KINDS, kind_of
 
 if TYPE_CHECKING:
@@ -78,21 +80,43 @@ def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that decide a result."""
     from simkit import __version__
 
-    found = {"python": platform.python_version(), "simkit": __version__}
+    installed = {"python": platform.python_version(), "simkit": __version__}
     for package in RECORDED:
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            installed[package] = "not installed"
+    return installed
 
 
 def devices() -> list[str]:
-    """Return the devices JAX computes on, such as ``cpu:0``, which stands for all cores of a CPU."""
+    """Return the devices JAX computes on, with their models; ``"cpu:0 ..."`` stands for all cores of a CPU."""
     import jax
 
-    found = [f"{device.platform}:{device.id}" for device in jax.devices()]
-    return found[:1] if jax.default_backend() == "cpu" else found
+    is_cpu = jax.default_backend() == "cpu"
+    words = [f"{d.platform}:{d.id} {_processor() if is_cpu else d.device_kind}".strip() for d in jax.devices()]
+    return words[:1] if is_cpu else words
+
+
+def _processor() -> str:
+    """Return the model of the processor, whose vector instructions decide the last digits."""
+    with contextlib.suppress(OSError):
+        if model := re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE):
+            return model[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def other_devices(began: Sequence[str], now: Sequence[str]) -> str:
+    """Return on what a job began and continues, if these are of other kinds, in words; empty if they are alike.
+
+    Args:
+        began: `devices` at its start; earlier versions stored no models, which are then not compared.
+        now: `devices` of this process.
+    """
+    before, after = ({re.sub(r":\d+", "", word, count=1) for word in words} for words in (began, now))
+    if all(" " not in word for word in before):
+        after = {word.partition(" ")[0] for word in after}
+    return "" if before == after else f"{', '.join(sorted(before))} -> {', '.join(sorted(after))}"
 
 
 type Check = Setting
@@ -265,17 +289,18 @@ def check_manifest(manifest: Mapping[str, Any], text: str, path: Path) -> None:
         path: run directory, named in the error.
 
     Raises:
-        UserError: naming the fault and the remedy.
+        DamagedFileError: if the manifest or the scenario has changed.
+        UserError: naming another fault and the remedy.
     """
-    if (found := manifest.get("format")) != FORMAT or isinstance(found, bool):
-        written = "an earlier" if isinstance(found, int) and found < FORMAT else "another"
+    if (written := manifest.get("format")) != FORMAT or isinstance(written, bool):
+        writer = "an earlier" if isinstance(written, int) and written < FORMAT else "another"
         raise UserError(
-            f"{path} has format {found!r:.20}, of {written} simkit, and this one reads format {FORMAT}; "
+            f"{path} has format {written!r:.20}, of {writer} simkit, and this one reads format {FORMAT}; "
             f"run the scenario again ({argument('overwrite', 'True')} replaces it), or read it with the simkit that "
             "wrote it"
         )
     if manifest.get("checksum") != checksum({k: v for k, v in manifest.items() if k != "checksum"}, text):
-        raise UserError(f"{path}: its manifest.json or scenario.toml has changed; run the scenario again")
+        raise DamagedFileError(f"{path}: its manifest.json or scenario.toml has changed")
     try:
         check_schema(manifest)
     except UserError as error:

@@ -1,8 +1,8 @@
 """Run directories: creation, locking, replacement and reading of the folder that holds a job and its results."""
 
+import contextlib
 import dataclasses
 import errno
-import fcntl
 import json
 import os
 import re
@@ -10,10 +10,11 @@ import shlex
 import shutil
 import stat
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from simkit.errors import UserError, argument, check_characters
 from simkit.scenario.catalog import parse_scenario
@@ -23,22 +24,30 @@ from simkit.scenario.scenario import IN_PYTHON, Scenario
 from simkit.storage.files import (
     DamagedFileError,
     Seal,
+    check_folder,
+    check_regular,
+    hidden,
+    lock,
     open_regular,
     read_bytes,
     read_json,
+    read_sealed_json,
     remove_leftovers,
     run_of,
     write_bytes,
     write_json,
+    write_sealed_json,
 )
 from simkit.storage.kinds import kind_of
 from simkit.storage.manifest import (
     check_manifest,
     declared_in,
+    devices,
     frames_layout,
     identity_of,
     is_manifest,
     manifest_of,
+    other_devices,
     versions,
 )
 from simkit.storage.store import Store
@@ -47,7 +56,13 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
 
-_TEMPORARY = r"\..+\.\d+\.(tmp|partial)"
+MANIFEST, SCENARIO = "manifest.json", "scenario.toml"
+# A second copy of both, which takes their place after a power failure.
+COPY = "manifest_copy.json"
+# The number of steps of a run that was extended.
+CONTINUATION = "continuation.json"
+# Network file systems keep files that are deleted while another process reads them.
+_TEMPORARY = r"\..+\.\d+\.(tmp|partial)|\.nfs[0-9a-f]+"
 _STORE = rf"checkpoint(_previous)?\.npz|{_TEMPORARY}|segments/(\d{{6,}}\.npz|{_TEMPORARY})"
 
 
@@ -57,35 +72,29 @@ def foreign_files(folder: Path, scenario: str, kind: str) -> list[str]:
     Args:
         folder: the run directory.
         scenario: name of its scenario, which is the file name of pictures and exported frames.
-        kind: kind of its job, a key of `KINDS`.
+        kind: kind of its job.
     """
     job = kind_of(kind)
     nested = f"({job.stores})/" if job.stores else ""
     files = re.compile(
-        rf"\.lock|manifest\.json|scenario\.toml|summary\.json|{job.files}|({nested})?({_STORE})"
+        rf"\.lock|manifest(_copy)?\.json|scenario\.toml|(summary|continuation)\.json|{job.files}|({nested})?({_STORE})"
         rf"|{re.escape(scenario)}\.(gif|mp4|png|xyz)"
     )
     folders = re.compile(rf"({nested})?segments|{job.stores}")
-    found = _foreign_files(folder, "", files, folders)
+    foreign = _foreign_files(folder, "", files, folders)
     if job.nested is None:
-        return sorted(found)
+        return sorted(foreign)
     runs = {path.name: foreign_files(path, scenario, job.nested[1]) for path in nested_runs(folder, kind)}
     inner = [f"{name}/{file}" for name, files_in_run in runs.items() for file in files_in_run]
-    return sorted([name for name in found if name not in runs] + inner)
+    return sorted([name for name in foreign if name not in runs] + inner)
 
 
 def nested_runs(folder: Path, kind: str) -> list[Path]:
-    """Return the folders in a run directory that are themselves run directories.
-
-    Args:
-        folder: the run directory.
-        kind: kind of its job, a key of `KINDS`.
-    """
+    """Return the folders in a run directory, of a kind of job, that are themselves run directories."""
     nested = kind_of(kind).nested
     if nested is None:
         return []
-    matching = (path for path in folder.iterdir() if re.fullmatch(nested[0], path.name))
-    return sorted(path for path in matching if stat.S_ISDIR(path.lstat().st_mode))
+    return sorted(path for path in folder.iterdir() if re.fullmatch(nested[0], path.name) and check_folder(path))
 
 
 def _foreign_files(folder: Path, prefix: str, files: re.Pattern[str], folders: re.Pattern[str]) -> Iterator[str]:
@@ -101,12 +110,7 @@ SUMMARY = "summary.json"
 
 
 def resuming(path: Path, simulation: str) -> str:
-    """Return the command that resumes a job, or the call in Python if its simulation was made there.
-
-    Args:
-        path: the run directory.
-        simulation: registered name of the simulation, or `IN_PYTHON`.
-    """
+    """Return the command that resumes a job, or the call in Python if its simulation was made there."""
     if simulation == IN_PYTHON:
         return f"simkit.resume({json.dumps(str(path))}, simulation=...) in Python"
     return f"simkit resume {shlex.quote(str(path))}"
@@ -128,19 +132,23 @@ class UnfinishedError(UserError):
         self.reason, self.folder = reason, folder
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class RunDirectory:
     """A job on disk.
 
     Attributes:
         path: the folder.
         manifest: the request, as plain data; constant after creation.
+        text: text of the scenario file.
         made: the simulation, if it was made in Python and passed again by the caller.
+        is_repaired: whether manifest and text are from their second copy, and their files are written again.
     """
 
-    def __init__(self, path: Path, manifest: Mapping[str, Any], made: "Simulation | None" = None) -> None:
-        self.path = path
-        self.manifest = manifest
-        self.made = made
+    path: Path
+    manifest: Mapping[str, Any]
+    text: str
+    made: "Simulation | None" = None
+    is_repaired: bool = False
 
     @classmethod
     @contextmanager
@@ -163,18 +171,17 @@ class RunDirectory:
         """
         check_output(path, overwrite=overwrite)
         home = path.resolve()  # the target of a link is replaced, not the link
-        temporary, replaced = (home.with_name(f".{home.name}.{os.getpid()}.{end}") for end in ("tmp", "old"))
+        temporary, replaced = (hidden(home, f"{os.getpid()}.{end}") for end in ("tmp", "old"))
         with ExitStack() as locks:
             shutil.rmtree(temporary, ignore_errors=True)
             try:
                 temporary.mkdir(parents=True)
                 # The lock is renamed with its folder, so the new directory is never unlocked.
                 locks.enter_context(_lock_folder(temporary, path))
-                write_bytes(temporary / "scenario.toml", scenario.text.encode())
-                write_json(temporary / "manifest.json", manifest_of(kind, scenario, request))
+                _write_request(temporary, manifest_of(kind, scenario, request), scenario.text)
                 if not _run_alike(cls.open(temporary).scenario(), scenario):
                     raise UserError(f"{scenario.name} differs from its text, so it cannot be stored; change its text")
-                if (home / "manifest.json").exists():
+                if _holds_run(home):
                     with _lock_folder(home, path):
                         # Another process may have replaced the directory or added a file since the first check.
                         check_output(path, overwrite=overwrite)
@@ -214,25 +221,31 @@ class RunDirectory:
             UserError: if the folder has no manifest, or its manifest is damaged or of another format.
         """
         path = folder_of(path)
-        if not os.path.lexists(path / "manifest.json"):  # unlike Path.exists, it returns False for an invalid path
+        # Unlike Path.exists, lexists returns False for an invalid path.
+        if not any(os.path.lexists(path / name) for name in (MANIFEST, COPY)):
             raise UserError(
                 f"{path} is not a run directory (it has no manifest.json); give the folder that a run wrote"
             )
         try:
-            manifest = read_json(path / "manifest.json")
-            text = read_bytes(path / "scenario.toml").decode()
+            manifest, text = read_json(path / MANIFEST), read_bytes(path / SCENARIO).decode()
+            check_manifest(manifest, text, path)
         except (DamagedFileError, UnicodeDecodeError) as error:
-            raise UserError(f"{path} cannot be read back ({error}); run the scenario again") from None
-        check_manifest(manifest, text, path)
-        return cls(path, manifest, made)
+            try:
+                copy = read_json(path / COPY)
+                manifest, text = copy["manifest"], copy["scenario"]
+                check_manifest(manifest, text, path)
+            except (DamagedFileError, KeyError, TypeError, AttributeError):
+                raise UserError(f"{path} cannot be read back ({error}); run the scenario again") from None
+            warnings.warn(f"{error}; {COPY} takes the place of {MANIFEST} and {SCENARIO}", stacklevel=2)
+            return cls(path, manifest, text, made, is_repaired=True)
+        return cls(path, manifest, text, made)
 
     @property
     def resuming(self) -> str:
         """The command that resumes the job, or the call in Python."""
-        file = self.path / "scenario.toml"
         try:
-            simulation = parse_scenario(read_bytes(file).decode(), file).simulation
-        except (DamagedFileError, UnicodeDecodeError, UserError):
+            simulation = parse_scenario(self.text, self.path / SCENARIO).simulation
+        except UserError:
             simulation = ""
         return resuming(self.path, simulation)
 
@@ -257,38 +270,46 @@ class RunDirectory:
         return Store(self.path, self.seal, frames_layout(self.manifest["request"]))
 
     def scenario(self) -> Scenario:
-        """Return the scenario exactly as it was run.
+        """Return the scenario exactly as it was run, with the steps of its extension if there is one."""
+        scenario, values = parse_scenario(self.text, self.path / SCENARIO), self.manifest["values"]
+        settings, params = (
+            {f"{section}.{key}": value for section in sections for key, value in values[section].items()}
+            for sections in (("config", "run"), ("params",))
+        )
+        if (steps := self.extension) is not None:
+            settings["run.steps"] = steps
+        declared = declared_in(self.manifest, scenario)
+        scenario = dataclasses.replace(with_values(scenario, settings), known_parameters=declared)
+        scenario = with_values(scenario, params)
+        return scenario if self.made is None else with_simulation(scenario, self.made, self.path)
 
-        Raises:
-            UserError: if the stored scenario or the manifest's values are damaged, or the simulation passed by the
-                caller is another one.
-        """
-        file = self.path / "scenario.toml"
+    @property
+    def extension(self) -> int | None:
+        """Number of steps to which the run was extended; ``None`` for the number in its manifest."""
+        path = self.path / CONTINUATION
+        if not check_regular(path):
+            return None
         try:
-            scenario = parse_scenario(read_bytes(file).decode(), file)
-            values = self.manifest["values"]
-            settings, params = (
-                {f"{section}.{key}": value for section in sections for key, value in values[section].items()}
-                for sections in (("config", "run"), ("params",))
-            )
-            declared = declared_in(self.manifest, scenario)
-            scenario = dataclasses.replace(with_values(scenario, settings), known_parameters=declared)
-            scenario = with_values(scenario, params)
-            return scenario if self.made is None else with_simulation(scenario, self.made, self.path)
-        except (DamagedFileError, UnicodeDecodeError) as error:
-            raise UserError(f"{self.path}: its scenario cannot be read back ({error}); run it again") from None
+            return read_sealed_json(path, self.identity)["steps"]
+        except (DamagedFileError, KeyError) as error:
+            raise UserError(f"{error}; remove it, and extend the run again with {argument('steps')}") from None
+
+    def extend(self, steps: int) -> None:
+        """Store that a finished run has further steps, so that it is no longer finished; nothing is computed yet."""
+        with self.locked():
+            # In this order: a crash in between leaves the run of fewer steps, which lacks only its summary.
+            (self.path / SUMMARY).unlink(missing_ok=True)
+            write_sealed_json(self.path / CONTINUATION, {"steps": steps}, self.identity)
 
     def warn_of_changes(self, warn: Callable[[str], None]) -> None:
-        """Warn in one line of packages whose version has changed since the run began.
-
-        Args:
-            warn: called with the line, if there is one.
-        """
+        """Warn in one line of packages whose version, and of devices whose kind has changed since the run began."""
         now, began = versions(), self.manifest.get("versions", {})
-        if changed := [
-            f"{name} {began[name]} -> {now[name]}" for name in now if began.get(name, now[name]) != now[name]
-        ]:
-            warn(f"the software has changed since this run began, so its bytes may differ: {', '.join(changed)}")
+        changed = [f"{name} {began[name]} -> {now[name]}" for name in now if began.get(name, now[name]) != now[name]]
+        if on := other_devices(self.manifest["devices"], devices()):
+            changed.append(on)
+        if changed:
+            words = "the software or the machine has changed since this run began, so its bytes may differ"
+            warn(f"{words}: {', '.join(changed)}")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -308,7 +329,16 @@ class RunDirectory:
                     f"or run the scenario again with {argument('overwrite', 'True')}"
                 )
             remove_leftovers(self.path)
+            if self.is_repaired:
+                _write_request(self.path, self.manifest, self.text)
             yield
+
+
+def _write_request(folder: Path, manifest: Mapping[str, Any], text: str) -> None:
+    """Write the manifest and the scenario, and a second copy of both."""
+    write_bytes(folder / SCENARIO, text.encode())
+    write_json(folder / MANIFEST, manifest)
+    write_json(folder / COPY, {"manifest": manifest, "scenario": text})
 
 
 def folder_of(path: Path | str) -> Path:
@@ -337,8 +367,15 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
             f"cannot write {path}: {error.strerror or error}; change its permissions, or copy it to another place"
         ) from None
     with file:
+        for wait in (0.01, 0.05, None):  # retried, since `is_locked` holds a shared lock for a moment
+            try:
+                lock(file)
+                break
+            except BlockingIOError:
+                if wait is None:
+                    raise busy from None
+                time.sleep(wait)
         try:
-            _lock(file)
             # If the folder was replaced between the two calls, its ``.lock`` is another file.
             if not os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / ".lock")):
                 raise busy
@@ -348,51 +385,24 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
         yield
 
 
-def _lock(file: BinaryIO) -> None:
-    """Lock a file; retried, since `is_locked` holds a shared lock for a moment.
-
-    Raises:
-        OSError: if another process has locked the file.
-    """
-    for wait in (0.01, 0.05, None):
-        try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            if wait is None:
-                raise
-            time.sleep(wait)
-
-
 def is_locked(folder: Path) -> bool:
-    """Return whether a process is writing to a run directory.
-
-    Args:
-        folder: the run directory.
-
-    Raises:
-        UserError: if the path of the lock is not a regular file.
-    """
+    """Return whether a process is writing to a run directory."""
     try:
-        file = open_regular(folder / ".lock", "rb")
+        with open_regular(folder / ".lock", "rb") as file:
+            lock(file, shared=True)
+    except BlockingIOError:
+        return True
     except OSError:
         return False
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
     return False
 
 
 def check_output(path: Path, *, overwrite: bool) -> None:
     """Check an output folder before any computation.
 
-    Args:
-        path: run directory to write.
-        overwrite: whether an existing run directory may be replaced.
-
     Raises:
-        UserError: if it exists and may not be replaced, or cannot be written.
+        UserError: if it exists and may not be replaced, which ``overwrite`` allows for a run directory, or cannot be
+            written.
     """
     check_characters(str(path))
     try:
@@ -413,7 +423,7 @@ def check_output(path: Path, *, overwrite: bool) -> None:
                     f"{path} already holds a run; pass {argument('overwrite', 'True')} to replace it, or choose "
                     f"another with {argument('output')}"
                 )
-            manifest = read_json(home / "manifest.json")
+            manifest = _manifest_in(home)
             if foreign := foreign_files(home, str(manifest.get("scenario")), manifest["kind"]):
                 names = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
                 raise UserError(
@@ -430,17 +440,25 @@ def check_output(path: Path, *, overwrite: bool) -> None:
             raise UserError(
                 f"cannot write {path}: no permission to write in {existing}; choose another with {argument('output')}"
             )
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}; choose another with {argument('output')}") from None
+    except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError for a link to itself
+        reason = getattr(error, "strerror", None) or "it is a link to itself"
+        raise UserError(f"cannot write {path}: {reason}; choose another with {argument('output')}") from None
 
 
 def _holds_run(folder: Path) -> bool:
     """Return whether a folder has the manifest of a run, by its content, since the folder may be deleted."""
-    try:
-        manifest = read_json(folder / "manifest.json")
-    except (DamagedFileError, UserError):
-        return False
-    return is_manifest(manifest)
+    return bool(_manifest_in(folder))
+
+
+def _manifest_in(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a run, altered or not, or its second copy; empty if there is none."""
+    for name in (MANIFEST, COPY):
+        with contextlib.suppress(DamagedFileError, UserError):
+            content = read_json(folder / name)
+            manifest = content.get("manifest", content)
+            if isinstance(manifest, dict) and is_manifest(manifest):
+                return manifest
+    return {}
 
 
 def _run_alike(stored: Scenario, scenario: Scenario) -> bool:

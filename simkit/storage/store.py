@@ -57,38 +57,22 @@ class Store:
             make_folder(self.segments)
 
     def write(self, index: int, state: Any, arrays: dict[str, np.ndarray]) -> None:
-        """Store segment ``index`` and the state at its end.
-
-        Args:
-            index: 0 for the initial frame, then 1, 2, ...
-            state: pytree of arrays.
-            arrays: frames and diagnostics of the segment.
-        """
+        """Store the arrays of segment ``index`` (0 for the initial frame, then 1, 2, ...) and the state at its end."""
         self.write_segment(index, arrays)
         self.write_checkpoint(index, state)
 
     def write_segment(self, index: int, arrays: dict[str, np.ndarray]) -> None:
-        """Store segment ``index``, before the state at its end.
-
-        Args:
-            index: as for `write`.
-            arrays: likewise.
-        """
+        """Store segment ``index``, before the state at its end."""
         write_arrays(self.path_of(index), arrays, self._seal.of(f"segment {index}"))
 
     def write_checkpoint(self, index: int, state: Any) -> None:
-        """Store the state at the end of segment ``index``, which is stored; the state stored last is kept too.
-
-        Args:
-            index: as for `write`.
-            state: likewise.
-        """
+        """Store the state at the end of segment ``index``, which is stored; the state stored last is kept too."""
         current, previous = (self.folder / name for name in CHECKPOINTS)
         if check_regular(current):
             check_regular(previous)
             current.replace(previous)
-        kept = {name: np.asarray(array) for name, array in arrays_of_state(state).items()}
-        write_arrays(current, {"segment": np.asarray(index, np.int64), **kept}, self._seal.of("checkpoint"))
+        arrays = {name: np.asarray(array) for name, array in arrays_of_state(state).items()}
+        write_arrays(current, {"segment": np.asarray(index, np.int64), **arrays}, self._seal.of("checkpoint"))
 
     def restore(
         self, template: Any, warn: Callable[[str], None], *, advance: Callable[[Any], Any] | None = None
@@ -106,18 +90,18 @@ class Store:
             the last of them; ``None`` if the run must restart from the beginning.
         """
         check_folder(self.segments)
-        found, source, damaged = None, None, {}
+        newest, source, damaged = None, None, {}
         for name in CHECKPOINTS:
             if not check_regular(self.folder / name):
                 continue
             try:
                 checkpoint = self._read_checkpoint(name, template, advance)
-                if found is None:
-                    found, source = (*checkpoint, self._read_segments(checkpoint[0])), name
+                if newest is None:
+                    newest, source = (*checkpoint, self._read_segments(checkpoint[0])), name
             except DamagedFileError as error:
                 damaged[name] = f"{name} cannot be used ({error})"
         if damaged:
-            remedy = f"resuming from segment {found[0]}" if found else "starting from the beginning"
+            remedy = f"resuming from segment {newest[0]}" if newest else "starting from the beginning"
             if source == CHECKPOINTS[0]:
                 remedy = f"{source} takes its place"
             warn(f"{'; '.join(damaged.values())}; {remedy}")
@@ -126,8 +110,8 @@ class Store:
             (self.folder / name).unlink()
         if source == CHECKPOINTS[0] and damaged:
             write_bytes(self.folder / CHECKPOINTS[1], read_bytes(self.folder / source))
-        self._discard_after(found[0] if found else -1)
-        return found
+        self._discard_after(newest[0] if newest else -1)
+        return newest
 
     def discard(self) -> None:
         """Remove all segments and checkpoints."""
@@ -137,12 +121,7 @@ class Store:
         self._discard_after(-1)
 
     def read(self) -> list[dict[str, np.ndarray]]:
-        """Return the stored segments in order.
-
-        Raises:
-            DamagedFileError: if a segment is damaged, missing or from another run.
-            UserError: if the path of a segment is not a regular file.
-        """
+        """Return the stored segments in order."""
         check_folder(self.segments)
         return [self._read_segment(index) for index in range(max(self._indices(), default=-1) + 1)]
 
@@ -151,31 +130,15 @@ class Store:
         return [self.path_of(index) for index in sorted(self._indices())] if check_folder(self.segments) else []
 
     def read_segment(self, path: Path) -> dict[str, np.ndarray]:
-        """Return a stored segment.
-
-        Args:
-            path: one of `written`.
-
-        Raises:
-            DamagedFileError: if the segment is damaged, missing or from another run.
-        """
+        """Return a stored segment, by its path, one of `written`."""
         return self._read_segment(int(path.stem))
 
     def path_of(self, index: int) -> Path:
-        """Return the path of a segment.
-
-        Args:
-            index: index of the segment.
-        """
+        """Return the path of a segment."""
         return self.segments / f"{index:06d}.npz"
 
     def check(self) -> None:
-        """Check the checkpoints as far as possible without the simulation.
-
-        Raises:
-            DamagedFileError: if the last one is missing, or one is damaged or from another run.
-            UserError: if the path of one is not a regular file.
-        """
+        """Check the checkpoints as far as possible without the simulation."""
         for name in CHECKPOINTS:
             if name == CHECKPOINTS[0] or check_regular(self.folder / name):
                 self._read_checkpoint_arrays(name)
@@ -224,11 +187,7 @@ class Store:
 
 
 def arrays_of_state(state: Any) -> dict[str, jax.Array]:
-    """Return the arrays of a state by name, random keys as integers.
-
-    Args:
-        state: pytree of arrays.
-    """
+    """Return the arrays of a state, a pytree, by name, random keys as integers."""
     return {name: plain(leaf) for name, leaf in _named_leaves(state)}
 
 
@@ -293,13 +252,7 @@ class LateStore(Store):
         """Do nothing: the folders are created when the first segment is written."""
 
     def write(self, index: int, state: Any, arrays: dict[str, np.ndarray]) -> None:
-        """Hold segment ``index`` and the state at its end, and write what is held if the interval is over.
-
-        Args:
-            index: as for `Store.write`.
-            state: likewise.
-            arrays: likewise.
-        """
+        """Hold segment ``index`` and the state at its end, and write what is held if the interval is over."""
         self._held.append(arrays)
         self._unwritten.append((index, arrays))
         self._state = state
@@ -309,16 +262,10 @@ class LateStore(Store):
     def restore(
         self, template: Any, warn: Callable[[str], None], *, advance: Callable[[Any], Any] | None = None
     ) -> tuple[int, Any, dict[str, np.ndarray]] | None:
-        """Read the newest state from which the work can resume, as `Store.restore`, and the segments before it.
-
-        Args:
-            template: as for `Store.restore`.
-            warn: likewise.
-            advance: likewise.
-        """
-        found = super().restore(template, warn, advance=advance)
-        self._held = super().read() if found else []
-        return found
+        """Read the newest state from which the work can resume, as `Store.restore`, and the segments before it."""
+        restored = super().restore(template, warn, advance=advance)
+        self._held = super().read() if restored else []
+        return restored
 
     def discard(self) -> None:
         """Remove all segments and checkpoints."""

@@ -7,7 +7,7 @@ import numpy as np
 import xarray
 
 from simkit.cli.reports import optimization, sweep
-from simkit.cli.verbs import gallery, validate
+from simkit.cli.verbs.shipped import Gallery, Validate
 from simkit.core.status import FAILURES, Status, failed
 from simkit.jobs.optimizations import Optimization, Optimized
 from simkit.jobs.runs import Outcome
@@ -85,7 +85,7 @@ def test_a_number_of_a_failed_run_is_not_validated(monkeypatch, capsys):
     check = Check("toy", "energy", 1.0, 1.0, 0.0, 1e-3, "known", failure="toy stalled")
     assert not check.passed
     monkeypatch.setattr("simkit.jobs.validation.validate", lambda scenario, report: [check])
-    assert validate.main(argparse.Namespace(scenarios=["bouncing_ball"], json=False)) == 3
+    assert Validate.main(argparse.Namespace(scenarios=["bouncing_ball"], json=False)) == 3
     captured = capsys.readouterr()
     assert "FAIL" in captured.out and captured.err == "simkit: toy stalled\n"
 
@@ -96,6 +96,6 @@ def test_the_gallery_keeps_the_picture_of_an_earlier_successful_run(monkeypatch,
     picture.write_bytes(b"GIF89a" + bytes(8))
     monkeypatch.setattr("simkit.cli.gallery.begin", lambda job, output, report: outcome_of(Status.IMPACT_OVERFLOW))
     arguments = argparse.Namespace(scenarios=["bouncing_ball"], output=tmp_path, json=False)
-    assert gallery.main(arguments) == 3
+    assert Gallery.main(arguments) == 3
     assert picture.read_bytes() == b"GIF89a" + bytes(8)
     assert "had more impacts" in capsys.readouterr().err

@@ -7,8 +7,8 @@ from tests.tables import every
 @every(
     "words, message",
     [
-        (["launch", "-n", "1", "run", "channel_flow"], "-n 1 is not from 2 to 256; leave launch out"),
-        (["launch", "-n", "2", "sweep", "channel_flow"], "launch has no verb 'sweep'; choose one of run, resume, grad"),
+        (["launch", "-n", "1", "run", "channel_flow"], "-n = 1 is out of range; choose an integer in [2, 256]"),
+        (["launch", "-n", "2", "sweep", "channel_flow"], "argument VERB: invalid choice: 'sweep'"),
         (["run", "channel_flow", "--processes", "2"], "--process-id is missing; several processes need all of"),
         (
             ["run", "channel_flow", "--processes", "2", "--process-id", "0", "--coordinator", "x"],

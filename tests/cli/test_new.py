@@ -67,7 +67,7 @@ def test_a_file_is_replaced_only_when_asked(new, tmp_path):
     assert new("mine", "--from", "projectile", "-o", "folder/other.toml")[0] == 0
     (tmp_path / "folder" / "other.toml").write_text("mine")
     code, _, error = new("mine", "--from", "projectile", "-o", "folder/other.toml")
-    assert code == 2 and "folder/other.toml exists; choose another name, or pass --overwrite to replace it" in error
+    assert code == 2 and "folder/other.toml exists; choose another file with --output" in error
     assert (tmp_path / "folder" / "other.toml").read_text() == "mine"
     assert new("mine", "--from", "projectile", "-o", "folder/other.toml", "--overwrite")[0] == 0
 

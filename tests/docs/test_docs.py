@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from simkit.cli.main import REGISTERED, VERBS, Parser
+from simkit.cli.main import REGISTERED, VERBS, Parser, verb_of
 from simkit.core.settings.records import keys_of
 from simkit.errors import UserError
 from simkit.molecular import parts
@@ -156,7 +156,7 @@ def flags():
     found = {"--version"}
     for verb in VERBS:
         parser = Parser(allow_abbrev=False)
-        importlib.import_module(f"simkit.cli.verbs.{verb}").add_arguments(parser)
+        verb_of(verb).add_arguments(parser)
         parser.add_argument("--json")
         found |= set(re.findall(r"(?<![\w-])--[a-z][\w-]*", parser.format_help()))
     return found

@@ -49,7 +49,7 @@ def test_sweeps_that_do_not_belong_together_are_refused_in_one_line(two):
     steps = dataclasses.replace(one.scenario, run=dataclasses.replace(one.scenario.run, steps=40))
     cases = {
         "other steps": (dataclasses.replace(one, scenario=steps), "run.steps is 20 and 40"),
-        "other parameters": (over(one, time_step=(0.01,)), "one is over frequency and the other over time_step"),
+        "other parameters": (over(one, time_step=(0.01,)), r"over is \['frequency'\] and \['time_step'\]"),
         "no frames": (dataclasses.replace(one, final_frames=False), "final_frames is True and False"),
         "the same point": (over(one, frequency=(5.0, 3.0)), "both have frequency = 3; leave one of them out"),
         "the same points": (one, "have the same points and seeds"),

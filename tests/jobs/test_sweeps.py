@@ -93,6 +93,7 @@ def test_result_is_read_back_unchanged(finished, copy):
         "chunk_0001.npz",
         "chunk_0002.npz",
         "manifest.json",
+        "manifest_copy.json",
         "scenario.toml",
         "summary.json",
         "sweep.nc",

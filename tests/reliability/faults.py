@@ -215,7 +215,8 @@ def endure(kind, number, home, wanted, recorded):
     assert precious.read_text() == "precious", where
     if fault is folder:
         assert (path / "mine.txt").read_text() == "mine", where
-    if fault in (link, pipe, folder) and path.name != ".lock":
+    # The copy is read only if the manifest is damaged.
+    if fault in (link, pipe, folder) and path.name not in (".lock", "manifest_copy.json"):
         assert path.name in told or "cannot be read back" in told, f"{where}: {told}"
     noticed = path.name in told + warned or "manifest.json" in told
     return fault.__name__, path.name, "noticed" if noticed else "harmless"

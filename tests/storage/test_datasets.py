@@ -1,11 +1,9 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
 from simkit.core.simulation import Quantity
-from simkit.errors import UserError
-from simkit.storage.datasets import check_labels, join, labels_of, split, to_dataset
+from simkit.storage.datasets import join, labels_of, split, to_dataset
 from tests.core.toys import oscillator
 
 LABELS = {
@@ -85,19 +83,3 @@ def test_component_dimensions_have_labels():
     )
     assert dataset["axis"].values.tolist() == ["x", "y"] and "body" not in dataset.coords
     assert dataset["turn"].sel(quaternion="w").shape == (4, 5)
-
-
-def test_coordinates_without_a_dimension_may_be_words_or_tables(tmp_path):
-    held = {"observed.u": np.zeros((2, 3, 4))}
-    labels = {"dimensions": {"u": ["x", "y"]}, "coordinates": {"x": [0.0, 1.0, 2.0]}}
-    for name, good in (("sides", ["wall", "hot"]), ("x_ticks", [[0.0, 1.0], [2.0, 3.0]]), ("walls", [-1, 1])):
-        check_labels(held, labels | {"coordinates": {name: good}}, tmp_path)
-    for name, bad in (
-        ("x", ["a", "b", "c"]),
-        ("x", [[0.0], [1.0], [2.0]]),
-        ("x", [0.0]),
-        ("sides", [["a"], 1]),
-        ("sides", [None]),
-    ):
-        with pytest.raises(UserError, match=f"the coordinates of {name} do not fit"):
-            check_labels(held, labels | {"coordinates": {name: bad}}, tmp_path)

@@ -34,6 +34,7 @@ def test_manifest_records_what_decides_the_bytes(stored):
     assert manifest["values"]["run"]["seed"] == 7
 
 
+@pytest.mark.filterwarnings("ignore:.*manifest_copy.json takes the place")
 def test_every_change_of_the_request_is_detected(stored):
     for name in ("manifest.json", "scenario.toml"):
         path = stored.path / name

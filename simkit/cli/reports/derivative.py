@@ -28,22 +28,14 @@ MEAN_COLUMNS = ("derivative", "standard error")
 
 
 def finish(
-    found: "Derivative", job: "Gradient", folder: Path, arguments: argparse.Namespace, size: "Size | None"
+    derivative: "Derivative", job: "Gradient", folder: Path, arguments: argparse.Namespace, size: "Size | None"
 ) -> int:
-    """Report a stored derivative.
-
-    Args:
-        found: the derivative.
-        job: the job.
-        folder: its run directory.
-        arguments: arguments with ``json``.
-        size: unused; there is no picture.
-    """
-    return report(found, job.scenario, job.objective, job.wrt, json=arguments.json, folder=folder)
+    """Report a stored derivative."""
+    return report(derivative, job.scenario, job.objective, job.wrt, json=arguments.json, folder=folder)
 
 
 def report(
-    found: "Derivative",
+    derivative: "Derivative",
     scenario: Scenario,
     objective: str,
     wrt: Sequence[str],
@@ -55,7 +47,7 @@ def report(
     """Report a derivative; one that is not finite, or differs from its difference, is a failure.
 
     Args:
-        found: the derivative.
+        derivative: the derivative.
         scenario: scenario with overrides applied.
         objective: name of the objective.
         wrt: paths of the parameters.
@@ -70,15 +62,19 @@ def report(
     from simkit.jobs.derivatives import MeanDerivative, objective_settings
     from simkit.jobs.runs import NOT_FINITE
 
-    mean = found if isinstance(found, MeanDerivative) else None
+    mean = derivative if isinstance(derivative, MeanDerivative) else None
     columns = MEAN_COLUMNS if mean else COLUMNS if checked else COLUMNS[:1]
     exact = 1 if mean else 2
-    rows = _rows(found, checked, wrt)
-    failed = found.status in FAILURES
+    rows = _rows(derivative, checked, wrt)
+    failed = derivative.status in FAILURES
     if json:
-        result = {"scenario": scenario.name, "objective": objective, "value": found.value}
-        result |= {"precision": scenario.run.precision, "status": Status(found.status).name.lower(), "note": found.note}
-        result |= {"memory": found.fit} if found.fit else {}
+        result = {"scenario": scenario.name, "objective": objective, "value": derivative.value}
+        result |= {
+            "precision": scenario.run.precision,
+            "status": Status(derivative.status).name.lower(),
+            "note": derivative.note,
+        }
+        result |= {"memory": derivative.fit} if derivative.fit else {}
         result |= {"seeds": mean.seeds, "standard_error": mean.value_error} if mean else {}
         result |= {"directory": folder} if folder else {}
         keys = [column.replace(" ", "_") for column in columns]
@@ -87,22 +83,22 @@ def report(
         doc = objective_settings(scenario, objective).doc
         error = f" +- {_rough(mean.value_error)}" if mean else ""
         members = f"; mean of {mean.seeds} seeds" if mean else ""
-        print(f"{objective} = {found.value:.10g}{error}   ({doc}; {scenario.run.precision}{members})\n")
+        print(f"{objective} = {derivative.value:.10g}{error}   ({doc}; {scenario.run.precision}{members})\n")
         print_table(
             ("with respect to", *columns),
             [(name, *map(_digits, row[:exact]), *map(_rough, row[exact:])) for name, row in rows.items()],
         )
-        if found.fit:
-            print(f"\nmemory: {found.fit}")
+        if derivative.fit:
+            print(f"\nmemory: {derivative.fit}")
         if folder:
             print(f"\nstored: {folder}")
-        if found.note and not failed:
-            print(f"\nnote: {found.note}")
+        if derivative.note and not failed:
+            print(f"\nnote: {derivative.note}")
     if failed:
-        print(f"simkit: {found.note}; its derivative is not defined", file=sys.stderr)
-    elif not found.is_finite:
+        print(f"simkit: {derivative.note}; its derivative is not defined", file=sys.stderr)
+    elif not derivative.is_finite:
         print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {NOT_FINITE}", file=sys.stderr)
-    if failed or not found.is_finite:
+    if failed or not derivative.is_finite:
         return FAILED
     wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"]
     if wrong:
@@ -114,12 +110,12 @@ def report(
     return FAILED if wrong else FINE
 
 
-def _rows(found: "Derivative", checked: "GradientCheck | None", wrt: Sequence[str]) -> dict[str, list[Any]]:
+def _rows(derivative: "Derivative", checked: "GradientCheck | None", wrt: Sequence[str]) -> dict[str, list[Any]]:
     from simkit.jobs.derivatives import MeanDerivative
 
-    columns: list[Mapping[str, Any]] = [found.derivative]
-    if isinstance(found, MeanDerivative):
-        columns.append(found.error)
+    columns: list[Mapping[str, Any]] = [derivative.derivative]
+    if isinstance(derivative, MeanDerivative):
+        columns.append(derivative.error)
     if checked is not None:
         largest_error = {name: float(error.max(initial=0)) for name, error in checked.error.items()}
         columns += [checked.difference, largest_error, checked.relative_difference, checked.verdict]
@@ -143,14 +139,7 @@ MOST_COLUMNS = 6
 
 
 def report_second(scenario: "Scenario", wrt: list[str], objective: str, arguments: argparse.Namespace) -> int:
-    """Differentiate twice and report; a non-finite derivative, or one that differs from its difference, is a failure.
-
-    Args:
-        scenario: scenario with overrides applied.
-        wrt: paths of parameters.
-        objective: name of the objective.
-        arguments: arguments with ``mode``, ``check``, ``precision`` and ``json``.
-    """
+    """Differentiate twice and report; a derivative that is not finite, or differs from its difference, is a failure."""
     import numpy as np
 
     from simkit.core.gradient import verdict_of
@@ -162,26 +151,26 @@ def report_second(scenario: "Scenario", wrt: list[str], objective: str, argument
         scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
     doing = "differentiating twice" + ", and comparing with central differences" * arguments.check
     with Progress(scenario.name, doing=doing):
-        found = curvature(scenario, wrt, objective, arguments.mode, check=arguments.check)
-    verdict = verdict_of(found.matrix, found.difference) if found.difference else None
+        result = curvature(scenario, wrt, objective, arguments.mode, check=arguments.check)
+    verdict = verdict_of(result.matrix, result.difference) if result.difference else None
     if arguments.json:
-        print_json(_as_json(scenario, objective, found, verdict))
+        print_json(_as_json(scenario, objective, result, verdict))
     else:
         meaning = objective_settings(scenario, objective).doc
-        print(f"{objective} = {found.value:.10g}   ({meaning}; {scenario.run.precision})\n")
-        rows = zip(found.entries, found.derivative, strict=True)
+        print(f"{objective} = {result.value:.10g}   ({meaning}; {scenario.run.precision})\n")
+        rows = zip(result.entries, result.derivative, strict=True)
         print_table(("with respect to", "derivative"), [(name, f"{value:.10g}") for name, value in rows])
         print("\nsecond derivatives:\n")
-        _print_matrix(found)
+        _print_matrix(result)
         if verdict:
-            largest = np.abs(found.matrix - found.difference.value).max() if found.difference else 0.0
+            largest = np.abs(result.matrix - result.difference.value).max() if result.difference else 0.0
             print(f"\ncentral differences of the derivative: {verdict} (largest difference {largest:.1g})")
-        if found.note and found.status not in FAILURES:
-            print(f"\nnote: {found.note}")
-    failed = found.status in FAILURES
+        if result.note and result.status not in FAILURES:
+            print(f"\nnote: {result.note}")
+    failed = result.status in FAILURES
     if failed:
-        print(f"simkit: {found.note}; its derivatives are not defined", file=sys.stderr)
-    elif not (np.isfinite(found.matrix).all() and np.isfinite(found.derivative).all()):
+        print(f"simkit: {result.note}; its derivatives are not defined", file=sys.stderr)
+    elif not (np.isfinite(result.matrix).all() and np.isfinite(result.derivative).all()):
         problem = "the run failed or did not converge, or the objective has no second derivative there"
         print(f"simkit: {scenario.name}: a second derivative of {objective} is not finite: {problem}", file=sys.stderr)
         failed = True
@@ -196,25 +185,25 @@ def report_second(scenario: "Scenario", wrt: list[str], objective: str, argument
     return FAILED if failed else FINE
 
 
-def _as_json(scenario: "Scenario", objective: str, found: "Curvature", verdict: str | None) -> dict[str, Any]:
+def _as_json(scenario: "Scenario", objective: str, result: "Curvature", verdict: str | None) -> dict[str, Any]:
     from simkit.core.status import Status
 
-    record = {"scenario": scenario.name, "objective": objective, "value": found.value}
-    record |= {"precision": scenario.run.precision, "status": Status(found.status).name.lower(), "note": found.note}
-    record |= {"entries": found.entries, "derivative": found.derivative.tolist(), "hessian": found.matrix.tolist()}
-    if found.difference:
-        record |= {"central_difference": found.difference.value.tolist(), "verdict": verdict}
+    record = {"scenario": scenario.name, "objective": objective, "value": result.value}
+    record |= {"precision": scenario.run.precision, "status": Status(result.status).name.lower(), "note": result.note}
+    record |= {"entries": result.entries, "derivative": result.derivative.tolist(), "hessian": result.matrix.tolist()}
+    if result.difference:
+        record |= {"central_difference": result.difference.value.tolist(), "verdict": verdict}
     return record
 
 
-def _print_matrix(found: "Curvature") -> None:
-    if len(found.entries) <= MOST_COLUMNS:
-        rows = zip(found.entries, found.matrix, strict=True)
-        print_table(("", *found.entries), [(name, *(f"{value:.8g}" for value in row)) for name, row in rows])
+def _print_matrix(result: "Curvature") -> None:
+    if len(result.entries) <= MOST_COLUMNS:
+        rows = zip(result.entries, result.matrix, strict=True)
+        print_table(("", *result.entries), [(name, *(f"{value:.8g}" for value in row)) for name, row in rows])
         return
     # Wider than a terminal: one line for each pair.
-    pairs = [(i, j) for i in range(len(found.entries)) for j in range(i + 1)]
+    pairs = [(i, j) for i in range(len(result.entries)) for j in range(i + 1)]
     print_table(
         ("row", "column", "second derivative"),
-        [(found.entries[i], found.entries[j], f"{found.matrix[i, j]:.10g}") for i, j in pairs],
+        [(result.entries[i], result.entries[j], f"{result.matrix[i, j]:.10g}") for i, j in pairs],
     )

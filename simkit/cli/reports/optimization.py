@@ -102,21 +102,17 @@ def finish(
 
 
 def _before_and_after(*scenarios: Scenario) -> "list[Outcome]":
-    """Run the scenarios of the start and of the best parameters, with progress.
-
-    Raises:
-        UserError: if the parameters of one are refused.
-    """
+    """Run the scenarios of the start and of the best parameters, with progress."""
     from simkit.jobs.job import begin
     from simkit.jobs.runs import Run
 
     runs: list[Outcome] = []
     with Progress(scenarios[0].name, 2 * scenarios[0].run.steps) as progress:
-        for done, scenario in enumerate(scenarios):
-            words = ("before the optimization", "after the optimization")[done]
+        for finished, scenario in enumerate(scenarios):
+            words = ("before the optimization", "after the optimization")[finished]
 
-            def report(fraction: float, _: str, done: int = done, words: str = words) -> None:
-                progress.update((done + fraction) / 2, words)
+            def report(fraction: float, _: str, finished: int = finished, words: str = words) -> None:
+                progress.update((finished + fraction) / 2, words)
 
             runs.append(begin(Run(scenario), None, report=report))
     return runs

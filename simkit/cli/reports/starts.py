@@ -44,14 +44,14 @@ def finish(
     ends = bounds_of(job.scenario, result, wrt, index)
     bad = bool((result["status"] == "non_finite").all())
     if arguments.json:
-        known = {"scenario": job.scenario.name, "objective": job.objective, "best_value": value, "best": best}
+        summary = {"scenario": job.scenario.name, "objective": job.objective, "best_value": value, "best": best}
         starts = [dict(zip(header, row, strict=True)) for row in rows]
-        print_json({**known, "at_bounds": ends, "starts": starts, "directory": folder})
+        print_json({**summary, "at_bounds": ends, "starts": starts, "directory": folder})
     else:
         print_table(header, rows[:ROWS])
         if len(rows) > ROWS:
             print(f"({more(len(rows) - ROWS, 'start')} in the result)")
-        words = ", ".join(f"{name} = {show(found)}" for name, found in best.items())
+        words = ", ".join(f"{name} = {show(number)}" for name, number in best.items())
         print(f"\nbest {job.objective}: {value:.6g} at {words}")
         for line in ends:
             print(line)

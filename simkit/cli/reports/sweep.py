@@ -26,7 +26,7 @@ def print_totals(totals: Mapping[str, Any]) -> None:
     """Print the number of members by status, and quantiles of their final diagnostics.
 
     Args:
-        totals: see `simkit.jobs.sweep_results.Totals.plain`; empty if no member is stored.
+        totals: ``statuses`` and ``quantiles`` of `simkit.jobs.sweep_results.totals`; empty if no member is stored.
     """
     if not totals:
         return
@@ -35,17 +35,12 @@ def print_totals(totals: Mapping[str, Any]) -> None:
     if quantiles := totals["quantiles"]:
         header = ("at the end", *next(iter(quantiles.values())))
         print()
-        print_table(header, [(name, *found.values()) for name, found in quantiles.items()])
+        print_table(header, [(name, *values.values()) for name, values in quantiles.items()])
         print()
 
 
 def main(job: "SweepJob", output: Path, arguments: argparse.Namespace) -> int:
     """Print members, chunks, compilations, memory, disk and, if timed, time.
-
-    Args:
-        job: the sweep.
-        output: run directory to write.
-        arguments: arguments with ``dry_run``, ``overwrite`` and ``json``.
 
     Returns:
         The exit code.
@@ -56,24 +51,24 @@ def main(job: "SweepJob", output: Path, arguments: argparse.Namespace) -> int:
 
     if arguments.output is not None:  # a folder named after the scenario may hold an earlier sweep
         check_output(output, overwrite=arguments.overwrite)
-    found = forecast(job, output, timed=arguments.dry_run == "time")
+    resources = forecast(job, output, timed=arguments.dry_run == "time")
     if arguments.json:
-        print_json({"scenario": job.scenario.name, "directory": output} | dataclasses.asdict(found))
+        print_json({"scenario": job.scenario.name, "directory": output} | dataclasses.asdict(resources))
         return FINE
-    least = "" if found.is_exact else "at least "
-    chunks = f"{found.chunks} of {found.chunk} members"
-    if found.may_end_early:
-        chunks = f"{found.chunks} with {found.chunk} lanes"
-    elif not found.is_exact and job.chunk is None:
+    least = "" if resources.is_exact else "at least "
+    chunks = f"{resources.chunks} of {resources.chunk} members"
+    if resources.may_end_early:
+        chunks = f"{resources.chunks} with {resources.chunk} lanes"
+    elif not resources.is_exact and job.chunk is None:
         chunks += ", if the compiled program fits in memory"
-    print(f"members:       {found.members}")
+    print(f"members:       {resources.members}")
     print(f"chunks:        {chunks}")
-    print(f"compilations:  {found.compilations}")
-    print(f"memory:        {least}{format_bytes(found.memory)}")
-    print(f"disk:          {format_bytes(found.disk)}")
-    if found.seconds is not None:
-        most = "at most " if found.may_end_early else "about "
-        print(f"time:          {most}{_duration(found.seconds)}, after compiling")
+    print(f"compilations:  {resources.compilations}")
+    print(f"memory:        {least}{format_bytes(resources.memory)}")
+    print(f"disk:          {format_bytes(resources.disk)}")
+    if resources.seconds is not None:
+        most = "at most " if resources.may_end_early else "about "
+        print(f"time:          {most}{_duration(resources.seconds)}, after compiling")
     else:
         print("time:          (compile, and time one segment, with --dry-run time)")
     return FINE
@@ -100,15 +95,7 @@ SHOWN = 20
 def finish(
     result: "xarray.Dataset", job: "SweepJob", folder: Path, arguments: argparse.Namespace, size: "Size | None"
 ) -> int:
-    """Report a sweep as a table, and as a chart if a parameter was swept.
-
-    Args:
-        result: result of the sweep.
-        job: the sweep.
-        folder: its run directory.
-        arguments: arguments with ``json``, and ``no_render`` of ``resume``.
-        size: unused; the chart has its own size.
-    """
+    """Report a sweep as a table, and as a chart if a parameter was swept."""
     from simkit.storage.run_directory import RunDirectory
 
     if "preferred_chunks" in result["status"].encoding:  # the result stays in chunks

@@ -1,12 +1,4 @@
-"""Export a simulation as a program for other runtimes or as a web page, or stored results as files for other tools.
-
-A program is a folder: the function (model.onnx, model.jaxexport and model.mlir), its inputs and outputs (io.json), a
-reference result, and short programs that run it without simkit. It is run from its files and compared with JAX;
---verify repeats that comparison. A page is one HTML file that computes the simulation, with sliders for its parameters;
-it contains onnxruntime-web, installed by npm, and loads nothing. Extended XYZ contains every frame of a stored run, for
-OVITO, VMD, ASE and other tools, without simulating again. netcdf and zarr contain all stored results of a run, sweep or
-optimization, csv and parquet its numbers as a table, vtk the frames of a run for ParaView.
-"""
+"""Verb that exports programs, pages, frames and data."""
 
 import argparse
 import sys
@@ -14,12 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simkit.cli.arguments import add_scenario, scenario_of
+from simkit.cli.arguments import add_scenario, exclude, scenario_of
 from simkit.cli.main import DIFFERS, FINE
 from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
 from simkit.core.compilation import use_compilation_cache
-from simkit.errors import UserError
 from simkit.export import program, verify, web_page
 
 if TYPE_CHECKING:
@@ -28,7 +19,8 @@ if TYPE_CHECKING:
     from simkit.export.programs.verification import Report
 
 DATA = ("netcdf", "zarr", "csv", "parquet", "vtk")
-FORMATS = ("stablehlo", "onnx", "all", "page", "extended_xyz", *DATA)
+PROGRAMS = ("stablehlo", "onnx", "all")
+FORMATS = (*PROGRAMS, "page", "extended_xyz", *DATA)
 FORMS = ("step", "segment", "trajectory", "gradient", "final", "start", "advance", "show")
 # Digits of a number that is too large for a batch; Python refuses to read one of thousands.
 LONG = 20
@@ -36,51 +28,62 @@ LONG = 20
 _OF_PROGRAMS = ("what", "batch", "objective", "tolerance", "ops")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the verb."""
-    meaning = "a scenario's name or .toml file; extended_xyz and data (netcdf, zarr, csv, parquet, vtk): a run's "
-    meaning += "directory; --verify: a folder that was exported"
-    add_scenario(parser, "NAME|RUN|FOLDER", meaning)
-    parser.add_argument("--to", choices=FORMATS, help="format (default: stablehlo)")
-    what = "function: one step, the segment between frames, a whole run, an objective's gradient, a run's end, or "
-    what += "those of an interactive program: the initial state, a bare step, the arrays of a frame"
-    parser.add_argument("--what", choices=FORMS, help=f"{what} (default: step)")
-    parser.add_argument("--batch", metavar="N|symbolic", help="leading axis of every array: a size, or any size")
-    parser.add_argument("--objective", help="objective of the gradient (default: the scenario's first)")
-    parser.add_argument("--tolerance", type=float, help="largest relative difference from JAX (default: by precision)")
-    parser.add_argument("--ops", metavar="FILE", help="onnx: file of the target's operators; others are reported")
-    parser.add_argument(
-        "--runtime", type=Path, metavar="FOLDER", help="page: folder of onnxruntime-web (default: npm's)"
-    )
-    parser.add_argument(
-        "--verify", action="store_true", help="compare the programs of a folder with their reference again"
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        help="folder to write (default: export/NAME-WHAT); page: file to write (default: export/NAME.html); "
-        "extended_xyz: file to write (default: RUN/NAME.xyz); data: beside RUN",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
+class Export:
+    """Export a simulation as a program for other runtimes or as a page, or stored results as files for other tools.
 
+    A program is a folder: the function (model.onnx, model.jaxexport and model.mlir), its inputs and outputs (io.json),
+    a reference result, and short programs that run it without simkit. It is run from its files and compared with JAX;
+    --verify repeats that comparison. A page is one HTML file that computes the simulation, with sliders for its
+    parameters; it contains onnxruntime-web, installed by npm, and loads nothing. Extended XYZ contains every frame of a
+    stored run, for OVITO, VMD, ASE and other tools, without simulating again. netcdf and zarr contain all stored
+    results of a run, sweep or optimization, csv and parquet its numbers as a table, vtk the frames of a run for
+    ParaView.
+    """
 
-def main(arguments: argparse.Namespace) -> int:
-    """Export or verify, and report; a program that differs from JAX is exit code 1."""
-    if arguments.verify:
-        return _verified(arguments)
-    if arguments.to != "page":
-        _refuse(arguments, ("runtime",), "is for pages (--to page)")
-    if arguments.to == "page":
-        _refuse(arguments, _OF_PROGRAMS, "is for programs, not for a page")
-        return _page(arguments)
-    if arguments.to == "extended_xyz":
-        _refuse(arguments, _OF_PROGRAMS, "is for programs, not for extended_xyz")
-        return _frames(arguments)
-    if arguments.to in DATA:
-        _refuse(arguments, _OF_PROGRAMS, f"is for programs, not for {arguments.to}")
-        return _data(arguments)
-    return _program(arguments)
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments of the verb."""
+        meaning = "a scenario's name or .toml file; extended_xyz and data (netcdf, zarr, csv, parquet, vtk): a run's "
+        meaning += "directory; --verify: a folder that was exported"
+        add_scenario(parser, "NAME|RUN|FOLDER", meaning)
+        parser.add_argument("--to", choices=FORMATS, help="format (default: stablehlo)")
+        what = "function: one step, the segment between frames, a whole run, an objective's gradient, a run's end, or "
+        what += "those of an interactive program: the initial state, a bare step, the arrays of a frame"
+        parser.add_argument("--what", choices=FORMS, help=f"{what} (default: step)")
+        parser.add_argument("--batch", metavar="N|symbolic", help="leading axis of every array: a size, or any size")
+        parser.add_argument("--objective", help="objective of the gradient (default: the scenario's first)")
+        meaning = "largest relative difference from JAX (default: by precision)"
+        parser.add_argument("--tolerance", type=float, help=meaning)
+        parser.add_argument("--ops", metavar="FILE", help="onnx: file of the target's operators; others are reported")
+        parser.add_argument(
+            "--runtime", type=Path, metavar="FOLDER", help="page: folder of onnxruntime-web (default: npm's)"
+        )
+        parser.add_argument(
+            "--verify", action="store_true", help="compare the programs of a folder with their reference again"
+        )
+        parser.add_argument(
+            "-o",
+            "--output",
+            type=Path,
+            help="folder to write (default: export/NAME-WHAT); page: file to write (default: export/NAME.html); "
+            "extended_xyz: file to write (default: RUN/NAME.xyz); data: beside RUN",
+        )
+        parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
+
+    @staticmethod
+    def main(arguments: argparse.Namespace) -> int:
+        """Export or verify, and report; a program that differs from JAX is exit code 1."""
+        if arguments.verify:
+            return _verified(arguments)
+        if arguments.to != "page":
+            exclude(arguments, ("runtime",), "is for pages (--to page)")
+        if arguments.to in (None, *PROGRAMS):
+            return _program(arguments)
+        noun = "a page" if arguments.to == "page" else arguments.to
+        exclude(arguments, _OF_PROGRAMS, f"is for programs, not for {noun}")
+        if arguments.to == "page":
+            return _page(arguments)
+        return _frames(arguments) if arguments.to == "extended_xyz" else _data(arguments)
 
 
 def _program(arguments: argparse.Namespace) -> int:
@@ -91,7 +94,7 @@ def _program(arguments: argparse.Namespace) -> int:
     what = arguments.what or "step"
     folder = arguments.output or Path("export") / f"{scenario.name}-{what}"
     batch = arguments.batch
-    given = {
+    options = {
         "to": arguments.to or "stablehlo",
         "what": what,
         "batch": int(batch) if batch and batch.isdecimal() and len(batch) < LONG else batch,
@@ -101,7 +104,7 @@ def _program(arguments: argparse.Namespace) -> int:
         "overwrite": arguments.overwrite,
     }
     with Progress(scenario.name, doing="exporting, and comparing with JAX"):
-        report = program(scenario, folder, **given)
+        report = program(scenario, folder, **options)
     return _report(report, arguments)
 
 
@@ -125,21 +128,16 @@ def _print_page(report: "PageReport", as_json: bool) -> None:
     if as_json:
         print_json({**asdict(report), "file": str(report.file), "passed": report.passed})
         return
-    worst = {form: worst_of(found) for form, found in report.differences.items()}
-    rows = [(form, report.nodes[form], *_shown(one)) for form, one in worst.items()]
+    worst = {form: worst_of(differences) for form, differences in report.differences.items()}
+    rows = [(form, report.nodes[form], *_shown(difference)) for form, difference in worst.items()]
     print(f"{report.file}: a page of {report.size / 1e6:.1f} MB; its programs, compared with JAX\n")
     print_table(("program", "nodes", "largest error", "of", "allowed"), rows)
 
 
 def _verified(arguments: argparse.Namespace) -> int:
     """Run the programs of a folder again."""
-    _refuse(
-        arguments,
-        ("to", *_OF_PROGRAMS, "output", "runtime"),
-        "is for exporting, and --verify only runs programs",
-    )
-    if arguments.overwrite:
-        raise UserError("--overwrite is for exporting, and --verify only runs programs; leave it out")
+    names = ("to", *_OF_PROGRAMS, "output", "runtime", "overwrite")
+    exclude(arguments, names, "is for exporting, and --verify only runs programs")
     _refuse_changes(arguments, "an exported program")
     use_compilation_cache()
     folder = Path(arguments.scenario)
@@ -158,16 +156,16 @@ def _report(report: "Report", arguments: argparse.Namespace) -> int:
         header = ("file", "runtime", "kB", "nodes", "largest error", "of", "allowed", "load s", "run s", "result")
         rows = [
             (
-                one.file,
-                one.runtime,
-                round(one.size / 1000),
-                one.nodes,
-                *_shown(one.worst),
-                round(one.seconds_to_load, 2),
-                round(one.seconds_to_run, 4),
-                "pass" if one.passed else "REFUSED" if one.refused else "MISS",
+                runtime.file,
+                runtime.runtime,
+                round(runtime.size / 1000),
+                runtime.nodes,
+                *_shown(runtime.worst),
+                round(runtime.seconds_to_load, 2),
+                round(runtime.seconds_to_run, 4),
+                "pass" if runtime.passed else "REFUSED" if runtime.refused else "MISS",
             )
-            for one in report.runtimes
+            for runtime in report.runtimes
         ]
         steps = report.compared_steps
         over = "" if steps is None else f" over {steps} steps, since rounding decides the results of all steps"
@@ -181,12 +179,6 @@ def _report(report: "Report", arguments: argparse.Namespace) -> int:
 def _shown(worst: "Difference | None") -> tuple[str, str, str]:
     """Return error, name and allowed error of the worst output, if any was computed."""
     return ("", "", "") if worst is None else (f"{worst.error:.1e}", worst.output, f"{worst.allowed:.1e}")
-
-
-def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
-    for name in names:
-        if getattr(arguments, name) is not None:
-            raise UserError(f"--{name} {why}; leave it out")
 
 
 def _data(arguments: argparse.Namespace) -> int:
@@ -207,8 +199,7 @@ def _data(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_changes(arguments: argparse.Namespace, noun: str) -> None:
-    if arguments.set or arguments.seed is not None or arguments.precision is not None:
-        raise UserError(f"--set, --seed and --precision cannot change {noun}; leave them out")
+    exclude(arguments, ("set", "seed", "precision"), f"cannot change {noun}")
 
 
 def _frames(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import sys
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 import simkit
@@ -57,6 +58,27 @@ def test_two_processes_give_the_results_of_one(tmp_path):
     assert code == 0, err
     assert out.startswith("{")  # nothing else is on standard output
     assert_equal_to_one_process(tmp_path / "run")
+
+
+def test_processes_stop_by_themselves_when_launch_is_killed(tmp_path):
+    run = tmp_path / "run"
+    process = launched(2, "run", "channel_flow", *SET, "-o", run)
+    wait_for(run / "segments" / "000002.npz")
+    ranks = psutil.Process(process.pid).children()
+    process.kill()
+    assert len(ranks) == 2 and not psutil.wait_procs(ranks, timeout=60)[1]
+    simkit.resume(run)
+    assert_equal_to_one_process(run)
+
+
+def test_the_message_about_a_killed_first_process_names_the_run(tmp_path):
+    run = tmp_path / "run"
+    process = launched(2, "run", "channel_flow", *SET, "-o", run)
+    wait_for(run / "segments" / "000002.npz")
+    first = next(rank for rank in psutil.Process(process.pid).children() if "0" in rank.cmdline()[-3:-2])
+    first.kill()
+    code, _, err = ended(process)
+    assert code == 3 and err.strip().splitlines()[-1].endswith(f"resume with: simkit resume {run}")
 
 
 def test_a_run_with_a_killed_process_resumes_in_any_number_of_processes(tmp_path):

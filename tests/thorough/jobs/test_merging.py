@@ -106,33 +106,6 @@ def test_sweeps_of_a_simulation_made_in_python_are_merged_with_it(tmp_path):
     assert found["x"].isel(frame=-1, seed=0).values.tolist() == [1.0, 1.5**9, 2.0**9]
 
 
-REFUSED = {
-    "another value of a parameter": (
-        ({"frequency": [1.0]}, {"scenario": {"time_step": 0.02}}),
-        "params.time_step is 0.01",
-    ),
-    "another configuration": (({"frequency": [1.0]}, {"scenario": {"size": 2}}), "config.size is 3 and 2"),
-    "other steps": (({"frequency": [1.0]}, {"scenario": {"steps": 40}}), "run.steps is 20 and 40"),
-    "other parameters": (({"time_step": [0.01]}, {}), "one is over frequency and the other over time_step"),
-    "no frames": (({"frequency": [1.0]}, {"final_frames": False}), "final_frames is True and False"),
-    "the same point": (({"frequency": [5.0, 3.0]}, {}), "both have frequency = 3; leave one of them out"),
-    "the same points": (({"frequency": [2.0, 3.0]}, {}), "have the same points and seeds"),
-    "a gap of seeds": (({"frequency": [2.0, 3.0]}, {"scenario": {"seed": 5}}), "have no seeds from 1 to 4 between"),
-    "other seeds and points": (({"frequency": [1.0]}, {"seeds": 2}), r"in seeds \(0 and 0 to 1\)"),
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_sweeps_with_different_settings_or_common_points_are_refused(what, tmp_path):
-    (over, more), words = REFUSED[what]
-    sweep(tmp_path / "a", {"frequency": [2.0, 3.0]})
-    sweep(tmp_path / "b", over, **more)
-    with pytest.raises(UserError, match=words) as caught:
-        simkit.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "merged")
-    assert str(tmp_path / "a") in str(caught.value) and "\n" not in str(caught.value)
-    assert not (tmp_path / "merged").exists()
-
-
 def test_folders_without_a_finished_sweep_are_refused(tmp_path):
     a, b, out = tmp_path / "a", tmp_path / "b", tmp_path / "merged"
     sweep(a, {"frequency": [2.0, 3.0]})
@@ -145,8 +118,11 @@ def test_folders_without_a_finished_sweep_are_refused(tmp_path):
         (None, "folders = None: merging takes two sweeps or more; give a list of their folders"),
         (3, "folders = 3: merging takes two sweeps or more"),
         ([a, a], "is given twice"),
-        ([a, tmp_path / "run"], "run holds no sweep"),
-        ([a, tmp_path / "configs"], "configs is a sweep over configurations; merge the sweeps in its folders"),
+        ([a, tmp_path / "run"], "run holds a run; give the folder of a sweep"),
+        (
+            [a, tmp_path / "configs"],
+            "configs holds a sweep over configurations; give the folder of a sweep, such as config_0000",
+        ),
         ([a, b], "b is not finished; finish it with: simkit resume"),
         ([a, tmp_path], "is not a run directory"),
     ):

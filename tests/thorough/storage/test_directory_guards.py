@@ -33,7 +33,7 @@ from tests.toys import FACTORIES, NOTHING, toy
 registry.FACTORIES.update(FACTORIES)
 own, path = int(sys.argv[1]), sys.argv[2]
 made = refused = 0
-while made < 40:
+while made < 10:
     try:
         with RunDirectory.created(Path(path), "run", toy(seed=own), NOTHING, overwrite=True) as directory:
             made += 1

@@ -1,0 +1,303 @@
+"""Verbs that begin work: run, sweep, grad and optimize."""
+
+import argparse
+import dataclasses
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simkit.cli.arguments import (
+    add_mode,
+    add_no_render,
+    add_output,
+    add_picture,
+    add_scenario,
+    add_workers,
+    add_wrt,
+    carry_out,
+    changed_by,
+    check_pictures,
+    exclude,
+    names_of,
+    output_of,
+    scenario_of,
+    size_of,
+)
+from simkit.cli.processes import add_processes, follow, group_of, resuming, together, use_every_core
+from simkit.cli.progress import Progress
+from simkit.cli.reports.derivative import report, report_second
+from simkit.core.compilation import use_compilation_cache
+from simkit.core.optimizers.methods import METHODS, learning_rate_of
+from simkit.errors import UserError
+from simkit.scenario.catalog import find_scenario
+from simkit.scenario.overrides import parse_over, parse_settings
+from simkit.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from simkit.engine.processes import ProcessGroup
+
+
+class Run:
+    """Run a scenario and render its animation."""
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments of the verb."""
+        add_scenario(parser)
+        add_output(parser)
+        add_picture(parser)
+        add_processes(parser)
+        add_no_render(parser, "store frames only; draw them later with render")
+
+    @staticmethod
+    def main(arguments: argparse.Namespace) -> int:
+        """Run and report."""
+        group = group_of(arguments)
+        from simkit.jobs.job import begin
+        from simkit.jobs.runs import Run
+        from simkit.render.color import check_scenario
+
+        job = Run(scenario_of(arguments), group)
+        size = size_of(arguments)
+        if size:
+            check_scenario(job.scenario)
+        output = output_of(arguments, job.scenario.name)
+        use_compilation_cache()
+        if group and not group.is_first:
+            return follow(job.follow, group)
+        work = partial(begin, job, output, arguments.overwrite)
+        work = together(group, resuming(output), work) if group else work
+        return carry_out(job, output, arguments, size, work)
+
+
+class Sweep:
+    """Run a scenario over parameter values and seeds, as one vmapped program in chunks that fit in memory."""
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments of the verb."""
+        add_scenario(parser)
+        add_output(parser, "_sweep")
+        parser.add_argument(
+            "--over",
+            action="append",
+            default=[],
+            metavar="NAME=VALUES",
+            help="low:high:count, low:high:count:log, or a,b,c; several make a grid; config.KEY=a,b,c compiles each",
+        )
+        parser.add_argument("--zip", action="store_true", help="pair the values of several --over, instead of a grid")
+        parser.add_argument(
+            "--sample",
+            metavar="METHOD",
+            help="sobol or latin_hypercube: fill --over NAME=low:high[:log] with points",
+        )
+        parser.add_argument("--members", type=int, metavar="N", help="points of a sample (a power of 2 for sobol)")
+        parser.add_argument(
+            "--table", type=Path, metavar="FILE", help="read points from a .csv or .parquet file, one per row"
+        )
+        parser.add_argument("--seeds", type=int, default=1, help="number of random seeds per point (default: 1)")
+        parser.add_argument(
+            "--chunk",
+            type=int,
+            help="members per program (default: the most that fit and still speed up the sweep)",
+        )
+        parser.add_argument(
+            "--memory", help="memory limit of a program, such as 8GiB (default: 60 %% of the free memory)"
+        )
+        add_workers(parser)
+        add_no_render(parser, "draw no chart; draw it later with render")
+        parser.add_argument("--no-frames", action="store_true", help="keep diagnostics only, not the final frames")
+        parser.add_argument(
+            "--dry-run",
+            nargs="?",
+            const="size",
+            choices=("size", "time"),
+            help="print members, chunks, compilations, memory and disk only; `--dry-run time` also times a segment",
+        )
+
+    @staticmethod
+    def main(arguments: argparse.Namespace) -> int:
+        """Sweep and report."""
+        scenario = find_scenario(arguments.scenario)
+        use_every_core(arguments)
+        scenario = changed_by(arguments, scenario)
+        over: dict[str, tuple[Any, ...]] = {}
+        for text in arguments.over:
+            name, values = parse_over(scenario, text, zipped=arguments.zip, sampled=arguments.sample is not None)
+            if name in over:
+                raise UserError(f"--over {name} is given twice; keep one of them")
+            over[name] = values
+        if not over and arguments.seeds < 2 and arguments.table is None and arguments.sample is None:
+            raise UserError("nothing to sweep; give --over name=low:high:count, --table, or --seeds with at least 2")
+        from simkit.jobs.executors.choice import executor_of
+        from simkit.jobs.job import begin
+        from simkit.jobs.sweep_functions import planned
+
+        use_compilation_cache()
+        output = output_of(arguments, scenario.name)
+        executor = executor_of(arguments.workers, arguments.scheduler, arguments.deadline)
+        job = planned(
+            scenario,
+            over,
+            zip=arguments.zip,
+            sample=arguments.sample,
+            members=arguments.members,
+            table=arguments.table,
+            seeds=arguments.seeds,
+            chunk=arguments.chunk,
+            final_frames=not arguments.no_frames,
+            memory=arguments.memory,
+            executor=executor,
+            overrides=parse_settings(arguments.set),
+        )
+        if arguments.dry_run:
+            from simkit.cli.reports import sweep
+
+            return sweep.main(job, output, arguments)
+        return carry_out(job, output, arguments, None, partial(begin, job, output, arguments.overwrite))
+
+
+class Grad:
+    """Differentiate a scenario's objective with respect to its parameters."""
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments of the verb."""
+        add_scenario(parser)
+        add_wrt(parser)
+        add_mode(parser)
+        parser.add_argument(
+            "--memory", help="memory limit of the derivative, such as 200MB; steps are recomputed to stay within it"
+        )
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="compare with central differences (in float64 unless --precision is given)",
+        )
+        parser.add_argument("--second", action="store_true", help="also compute the matrix of second derivatives")
+        parser.add_argument(
+            "-o",
+            "--output",
+            type=Path,
+            help="folder for the states and the result of a long derivative, which can resume",
+        )
+        parser.add_argument(
+            "--seeds", type=int, metavar="N", help="differentiate the mean over N seeds, as one vectorized program"
+        )
+        add_processes(parser)
+        parser.add_argument("--overwrite", action="store_true", help="replace an existing run directory")
+
+    @staticmethod
+    def main(arguments: argparse.Namespace) -> int:
+        """Differentiate and report; a non-finite derivative, or one that differs from its difference, is a failure."""
+        group = group_of(arguments)
+        from simkit.jobs.derivatives import (
+            Derivative,
+            compare,
+            differentiate,
+            note_of,
+            objective_name,
+            selected_parameters,
+        )
+        from simkit.jobs.job import begin
+        from simkit.jobs.stored_derivatives import gradient_job
+
+        scenario = scenario_of(arguments)
+        wrt = selected_parameters(scenario, names_of(arguments.wrt))
+        objective = objective_name(scenario, arguments.objective)
+        use_compilation_cache()
+        if arguments.seeds is not None:
+            return _of_mean(scenario, wrt, objective, arguments, group)
+        if group:
+            exclude(arguments, ["processes"], "divides the seeds of a derivative", "give --seeds, or leave it out")
+        if arguments.output is not None:
+            remedy = "leave it out, or leave --output out"
+            exclude(arguments, ["check", "second"], "is not for a derivative that is stored", remedy)
+            job = gradient_job(scenario, wrt, objective, arguments.mode, arguments.memory)
+            work = partial(begin, job, arguments.output, arguments.overwrite)
+            return carry_out(job, arguments.output, arguments, None, work)
+        exclude(arguments, ["overwrite"], "needs --output", "give the folder to replace, or leave it out")
+        if arguments.memory:
+            exclude(arguments, ["second", "check"], "has no memory limit", "leave it or --memory out")
+        if arguments.second:
+            return report_second(scenario, wrt, objective, arguments)
+        if not arguments.check:
+            with Progress(scenario.name, doing="differentiating"):
+                derivative = differentiate(scenario, wrt, objective, arguments.mode, arguments.memory)
+            return report(derivative, scenario, objective, wrt, json=arguments.json)
+        if arguments.precision is None:
+            scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
+        with Progress(scenario.name, doing="differentiating, and comparing with central differences"):
+            checked = compare(scenario, wrt, objective, arguments.mode)
+        note = note_of(scenario, objective, checked.status, checked.derivative)
+        derivative = Derivative(checked.value, checked.derivative, checked.status, note)
+        return report(derivative, scenario, objective, wrt, json=arguments.json, checked=checked)
+
+
+def _of_mean(
+    scenario: Scenario, wrt: list[str], objective: str, arguments: argparse.Namespace, group: "ProcessGroup | None"
+) -> int:
+    """Differentiate the mean over seeds, and report."""
+    from simkit.jobs.derivatives import differentiate_mean
+
+    names, remedy = ["output", "check", "second", "overwrite"], "leave it out, or leave --seeds out"
+    exclude(arguments, names, "is not for the mean over seeds", remedy)
+    mode, seeds, memory = arguments.mode, arguments.seeds, arguments.memory
+    work = partial(differentiate_mean, scenario, wrt, objective, mode, seeds, memory, group)
+    if group and not group.is_first:
+        return follow(work, group)
+    with Progress(scenario.name, doing="differentiating"):
+        derivative = (together(group, "run the command again", work) if group else work)()
+    return report(derivative, scenario, objective, wrt, json=arguments.json)
+
+
+class Optimize:
+    """Minimize an objective (or maximize it, if that is its goal) over parameters within their bounds."""
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments of the verb."""
+        add_scenario(parser)
+        add_wrt(parser)
+        add_output(parser, "_optimize")
+        add_picture(parser, animated=False)
+        parser.add_argument(
+            "--method",
+            default="lbfgs",
+            choices=METHODS,
+            help=f"{', '.join(f'{name} for {use}' for name, use in METHODS.items())} (default: lbfgs)",
+        )
+        parser.add_argument("--iterations", type=int, default=50, help="maximum number of updates (default: 50)")
+        parser.add_argument("--learning-rate", type=float, help="learning rate of adam (default: 0.1)")
+        parser.add_argument("--starts", type=int, metavar="N", help="optimize from N starts between the bounds at once")
+        add_mode(parser)
+        add_no_render(parser)
+
+    @staticmethod
+    def main(arguments: argparse.Namespace) -> int:
+        """Optimize and report."""
+        from simkit.jobs.derivatives import objective_name
+        from simkit.jobs.job import begin
+        from simkit.jobs.optimizations import Optimization, starts_of
+
+        scenario = scenario_of(arguments)
+        job = Optimization(
+            scenario,
+            tuple(names_of(arguments.wrt)),
+            objective_name(scenario, arguments.objective),
+            arguments.method,
+            arguments.iterations,
+            learning_rate_of(arguments.method, arguments.learning_rate),
+            arguments.mode,
+        ).checked()
+        output = output_of(arguments, scenario.name)
+        if arguments.starts is not None:
+            options = {name: getattr(job, name) for name in ("method", "iterations", "learning_rate", "mode")}
+            several = starts_of(scenario, job.wrt, job.objective, arguments.starts, **options)
+            check_pictures(several, arguments)
+            use_compilation_cache()
+            return carry_out(several, output, arguments, None, partial(begin, several, output, arguments.overwrite))
+        size = size_of(arguments)
+        use_compilation_cache()
+        work = partial(begin, job, output, arguments.overwrite)
+        return carry_out(job, output, arguments, size, work)
