@@ -64,14 +64,14 @@ class UserError(Exception):
         """Return these mistakes as those of a table that holds the key.
 
         Args:
-            table: path of the table.
+            table: path of the table; empty if the keys are whole paths.
             prefix: put before the messages.
             limit: largest number of characters of a message, without the prefix.
         """
         first, *others = (
             UserError(
                 f"{prefix}{one_line(each, limit) if limit else each}",
-                key=table + ("." if each.key and not each.key.startswith("[") else "") + each.key,
+                key=table + ("." if table and each.key and not each.key.startswith("[") else "") + each.key,
                 allowed=each.allowed,
                 remedy=each.remedy,
             )

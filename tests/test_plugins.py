@@ -8,6 +8,8 @@ import pytest
 import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
+from simkit.scenario.catalog import parse_scenario
+from simkit.scenario.drawing import render_table
 from simkit.scenario.registry import FACTORIES, SIMULATIONS
 from tests.tables import every
 from tests.toys import toy, toys  # noqa: F401
@@ -102,35 +104,63 @@ def test_a_shipped_factory_whose_library_is_missing_says_so(monkeypatch):
 
 STRIPES = """
 import numpy as np
+from simkit.core.settings import whole
 from simkit.errors import UserError
+from simkit.scenario.drawing import view
 
 
+@view(keys={"height": whole("pixels of a picture", 32, low=16, high=4096)})
 class Stripes:
     def __init__(self, clip, size):
         if clip.settings.quantity not in clip.diagnostics:
             raise UserError("stripes are of a diagnostic")
         self.values = clip.diagnostics[clip.settings.quantity]
+        self.height = clip.settings.options["height"]
 
     def __len__(self):
         return len(self.values)
 
     def image(self, index):
-        return np.full((32, 48, 3), 16 * index, np.uint8)
+        return np.full((self.height, 48, 3), 16 * index, np.uint8)
 """
+
+
+def striped(path, **keys):
+    """Write the scenario of the toy, drawn by a view from outside."""
+    lines = ['view = "stripes"', 'quantity = "energy"', *(f"{key} = {value}" for key, value in keys.items())]
+    text = toy().text.replace('view = "field"\nquantity = "position"', "\n".join(lines))
+    assert 'view = "stripes"' in text
+    path.write_text(text)
+    return path
 
 
 def test_a_view_of_a_package_draws_scenarios(install, tmp_path):
     install("stripe-kit", "stripe_kit", STRIPES, group="views", stripes="stripe_kit:Stripes")
-    text = toy().text.replace('view = "field"\nquantity = "position"', 'view = "stripes"\nquantity = "energy"')
-    assert 'view = "stripes"' in text
-    path = tmp_path / "striped.toml"
-    path.write_text(text)
+    path = striped(tmp_path / "striped.toml", height=20)
     run = simkit.run(path, output=tmp_path / "run")
     simkit.picture(run).save(tmp_path / "last.png")
-    assert (imageio.imread(tmp_path / "last.png") == 16 * (run.sizes["time"] - 1)).all()
-    path.write_text(text.replace('"stripes"', '"stripe"'))
-    with pytest.raises(UserError, match="did you mean 'stripes'"):
-        simkit.run(path)
+    image = imageio.imread(tmp_path / "last.png")
+    assert image.shape == (20, 48, 3) and (image == 16 * (run.sizes["time"] - 1)).all()
+    assert simkit.picture(run, height=24).data != simkit.picture(run).data
+
+
+def test_the_keys_of_a_view_of_a_package_are_checked_and_in_the_schema(install, tmp_path):
+    install("stripe-kit", "stripe_kit", STRIPES, group="views", stripes="stripe_kit:Stripes")
+    missed = []
+    for keys, message in (
+        ({"height": 8}, "render.height = 8 is not an integer of 16 to 4096; write one"),
+        ({"camera": '"side"'}, "render.camera has no effect on view = 'stripes'; leave it out"),
+        ({"hieght": 20}, "render.hieght is not a known key; did you mean 'height'?"),
+    ):
+        with pytest.raises(UserError) as caught:
+            simkit.load(striped(tmp_path / "striped.toml", **keys))
+        missed += [] if str(caught.value) == f"striped.toml: {message}" else [str(caught.value)]
+    assert not missed
+    with pytest.raises(UserError, match=r"render\.view = 'stripe' is unknown; did you mean 'stripes'"):
+        parse_scenario(toy().text.replace('view = "field"', 'view = "stripe"'), "toy.toml")
+    declared = render_table().schema()["properties"]
+    assert "stripes" in declared["view"]["enum"]
+    assert declared["height"]["description"] == "stripes: pixels of a picture"
 
 
 VERB = """
@@ -168,12 +198,9 @@ def test_a_verb_that_lacks_a_function_is_refused_by_name(install, capsys):
     [("None", "NoneType"), ("np.zeros((32, 48), np.uint8)", "uint8[32, 48]"), ("np.zeros((32, 48, 3))", "float64")],
 )
 def test_a_view_that_paints_something_else_is_named(install, tmp_path, image, kind):
-    source = STRIPES.replace("np.full((32, 48, 3), 16 * index, np.uint8)", image)
+    source = STRIPES.replace("np.full((self.height, 48, 3), 16 * index, np.uint8)", image)
     install("stripe-kit", "stripe_kit", source, group="views", stripes="stripe_kit:Stripes")
-    path = tmp_path / "striped.toml"
-    path.write_text(
-        toy().text.replace('view = "field"\nquantity = "position"', 'view = "stripes"\nquantity = "energy"')
-    )
+    path = striped(tmp_path / "striped.toml")
     with pytest.raises(UserError, match=r"stripe_kit\.Stripes paints") as caught:
         simkit.picture(simkit.run(path, output=tmp_path / "run", overwrite=True)).save(tmp_path / "last.png")
     assert kind in str(caught.value) and "(height, width, 3) of uint8" in str(caught.value)

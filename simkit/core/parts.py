@@ -36,11 +36,13 @@ class Declaration:
             differentiated.
         excludes: keys of the table that have no effect on it, each with the reason: ``"which ends by itself"``. The key
             of a later choice of the table stands for all keys of its parts.
+        needs: keys that have an effect only beside a value of another key: ``{"azimuth": ("camera", "perspective")}``.
     """
 
     keys: Mapping[str, Setting] = dataclasses.field(default_factory=dict)
     values: Mapping[str, Setting] = dataclasses.field(default_factory=dict)
     excludes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    needs: Mapping[str, tuple[str, Any]] = dataclasses.field(default_factory=dict)
 
 
 def part[Function: Callable[..., Any]](
@@ -172,9 +174,26 @@ class Choice:
             if key in reasons
         }
 
+    def refuse_alone(self, settings: Settings) -> None:
+        """Refuse keys that need a value of another key beside them.
+
+        Args:
+            settings: the checked table.
+
+        Raises:
+            UserError: for the first such key.
+        """
+        if settings[self.key] is None:
+            return
+        for key, (other, value) in declaration_of(self.part(settings)).needs.items():
+            if key in settings.given and settings[other] != value:
+                raise settings.refuse(key, f"needs {other} = {shown(value)} beside it; add that, or remove {key}")
+
     def missing(self, where: str) -> str:
         """Return the message for a table that chooses no part, but must."""
         ways = [self.key, *(name for name in self.loadable() if name in self._own(name))]
+        if len(ways) == 1:
+            return f"{below(where, self.key)} is missing; choose one of {', '.join(self.parts.names())}"
         return f"{where} chooses no {self.parts.kind}; give one of {', '.join(ways)}"
 
     def conditions(self, groups: Mapping[str, Mapping[str, Setting]]) -> list[dict[str, Any]]:
@@ -301,6 +320,8 @@ class PartTable:
         settings = Settings({}, where, frozenset())
         with mistakes.kept():
             settings = read(rest, keys | dict(self.common), where)
+            for choice in self.choices:
+                choice.refuse_alone(settings)
         mistakes.raise_if_any()
         return Settings(dict(settings), where, frozenset(map(str, entries)))
 

@@ -6,15 +6,16 @@ import stat
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from simkit.core.paths import below
 from simkit.errors import Mistakes, UserError, likeliest, nearest
 from simkit.scenario import checks
 from simkit.scenario import overrides as inlined
 from simkit.scenario.checks import Table, parse_toml, show
+from simkit.scenario.drawing import UNKNOWN, render_settings
 from simkit.scenario.overrides import RUN_KEYS, nearest_multiples
-from simkit.scenario.registry import SIMULATIONS, VIEWS
+from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import (
     KEYS,
     TABLES,
@@ -41,8 +42,6 @@ MAX_BYTES = 2**20
 PARAMETER_KEYS = ("default", "bounds", "unit", "doc")
 OBJECTIVE_KEYS = ("doc", "quantity", "reduce", "square", "goal", "expression")
 QUANTITY_KEYS = ("expression", "unit", "doc")
-CAMERA_KEYS = ("camera", "azimuth", "elevation", "turn")
-RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frames_per_second", "window", *CAMERA_KEYS)
 VALIDATION_KEYS = (
     "quantity",
     "expected",
@@ -56,7 +55,6 @@ VALIDATION_KEYS = (
 )
 REDUCTIONS = ("final", "mean", "root_mean_square", "maximum", "minimum", "sum")
 GOALS = ("minimize", "maximize")
-CAMERAS = ("side", "perspective")
 
 
 def read_scenario(path: Path | str, mistakes: Mistakes | None = None) -> Scenario:
@@ -132,7 +130,7 @@ def parse_scenario(text: str, source: Path | str, mistakes: Mistakes | None = No
         parameter_settings=_parameter_settings(top.table("params", None)),
         run=_run(top.table("run", RUN_KEYS, "steps and every")),
         objectives={key: _objective(key, table) for key, table in top.tables("objectives", OBJECTIVE_KEYS).items()},
-        render=_render(top.table("render", RENDER_KEYS, "view and quantity")),
+        render=_render(top.table("render", None, "view and quantity")),
         validations=(),
         source=source,
         text=text,
@@ -234,65 +232,14 @@ def _objective(name: str, table: Table) -> ObjectiveSettings:
     )
 
 
-def parse_render(settings: Mapping[str, Any], source: str) -> RenderSettings:
-    """Return the settings of ``[render]``, checked as in a scenario file.
-
-    Args:
-        settings: values by key of ``[render]``.
-        source: name of the place in errors.
-
-    Raises:
-        UserError: if one is not allowed.
-    """
-    entries = {key: checks.unwrapped(value) for key, value in settings.items()}
-    table = Table(entries, source, "", RENDER_KEYS)
-    render = _render(table)
-    table.mistakes.raise_if_any()
-    return render
-
-
-def _registered_view(value: Any, where: str) -> str:
-    own = tuple(VIEWS.own)
-    if isinstance(value, str) and value in own:  # avoids a search on disk for installed packages
-        return value
-    return checks.choice(value, where, (*own, *(name for name in VIEWS.names() if name not in own)))
-
-
 def _render(table: Table) -> RenderSettings:
-    view = table.read("view", _registered_view, example='view = "field"')
-    quantity = table.read("quantity", checks.label, example='quantity = "speed"')
-    camera = table.read("camera", partial(checks.choice, allowed=CAMERAS), None)
-    with table.kept("colormap"):
-        if view == "chart" and "colormap" in table.entries:
-            raise UserError(f'{table.where("colormap")} has no meaning with view = "chart", which has lines; remove it')
-    for key in CAMERA_KEYS:
-        with table.kept(key):
-            if key in table.entries and view != "bodies":
-                raise UserError(f'{table.where(key)} goes with view = "bodies" only; remove it')
-            if key in table.entries and key != "camera" and camera != "perspective":
-                raise UserError(f'{table.where(key)} needs camera = "perspective" beside it; add that, or remove {key}')
-    with table.kept("window"):
-        if "window" in table.entries and view in VIEWS.own and view != "field":
-            raise UserError(f'{table.where("window")} goes with view = "field" only; remove it')
-    window = table.table("window", ("x", "y"))
-    return RenderSettings(
-        view=view,
-        quantity=quantity,
-        label=table.read("label", checks.label, quantity.replace("_", " ")),
-        unit=table.read("unit", checks.label, "1"),
-        colormap=table.read("colormap", checks.label, None),
-        limits=table.read("limits", checks.interval, None),
-        frames_per_second=table.read("frames_per_second", checks.positive, 20.0),
-        camera=camera,
-        azimuth=table.read("azimuth", partial(_within, bounds=(-360.0, 360.0)), None),
-        elevation=table.read("elevation", partial(_within, bounds=(-89.0, 89.0)), None),
-        turn=table.read("turn", partial(_within, bounds=(-3600.0, 3600.0)), 0.0),
-        window={axis: window.read(axis, checks.interval, example=f"{axis} = [-1, 1]") for axis in window.entries},
-    )
-
-
-def _within(value: Any, where: str, bounds: tuple[float, float]) -> float:
-    return cast(float, checks.inside(checks.number(value, where), where, bounds))
+    with table.mistakes.kept("render"):
+        if table.entries:
+            try:
+                return render_settings(table.entries)
+            except UserError as error:
+                raise error.within("", f"{table.file}: ") from error
+    return UNKNOWN
 
 
 def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Validation:

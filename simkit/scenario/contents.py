@@ -19,10 +19,10 @@ from simkit.core.simulation import Simulation
 from simkit.errors import UserError
 from simkit.scenario import checks
 from simkit.scenario.build import build
-from simkit.scenario.catalog import CAMERAS, GOALS, REDUCTIONS
+from simkit.scenario.catalog import GOALS, REDUCTIONS
 from simkit.scenario.checks import MAX_SEED, MAX_STEPS, PRECISIONS, to_toml
-from simkit.scenario.made_in_python import likely_view
-from simkit.scenario.registry import SIMULATIONS, VIEWS, arguments_of, needed_arguments, takes_any, takes_parameters
+from simkit.scenario.drawing import Frame, likely_view, render_table
+from simkit.scenario.registry import SIMULATIONS, arguments_of, needed_arguments, takes_any, takes_parameters
 from simkit.scenario.scenario import RenderSettings, RunSettings, Scenario, make
 
 
@@ -75,7 +75,7 @@ def bare_scenario(simulation: str) -> Scenario:
         parameter_settings={},
         run=RunSettings(1, 1, "float32", 0),
         objectives={},
-        render=RenderSettings("chart", "time", "time", "1", None, None, 20.0),
+        render=RenderSettings("chart", "time", "time"),
         validations=(),
         source=Path(simulation),
         text="",
@@ -154,16 +154,6 @@ def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
         "goal": {"enum": list(GOALS), "default": "minimize"},
     }
     added: dict[str, Any] = dict.fromkeys(("expression", "unit", "doc"), TEXT)
-    render = {
-        "view": {"enum": VIEWS.names()},
-        "quantity": TEXT,
-        **dict.fromkeys(("label", "unit", "colormap"), TEXT),
-        "limits": PAIR,
-        "frames_per_second": {"type": "number", "exclusiveMinimum": 0, "default": 20},
-        "camera": {"enum": list(CAMERAS)},
-        **dict.fromkeys(("azimuth", "elevation", "turn"), NUMBER),
-        "window": _table({"x": PAIR, "y": PAIR}),
-    }
     validation = {
         "quantity": TEXT,
         "expression": TEXT,
@@ -189,7 +179,7 @@ def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
                 "run": _table(run, ("steps", "every")),
                 "quantities": {"type": "object", "additionalProperties": _table(added, ("expression", "doc"))},
                 "objectives": {"type": "object", "additionalProperties": _table(objective, ("doc",))},
-                "render": _table(render, ("view", "quantity")),
+                "render": render_table().schema(),
                 "validation": {"type": "array", "items": _table(validation, ("expected", "tolerance", "source"))},
                 "files": {"type": "object", "additionalProperties": TEXT},
             },
@@ -295,7 +285,7 @@ def _minimal(name: str, scenario: Scenario, contents: Contents, run: RunSettings
         for kind in ("observed", "diagnosed")
     }
     lengths = {axis: (length,) for q in contents.quantities for axis, length in q.dimensions.items()}
-    view, quantity = likely_view(shapes["observed"], shapes["diagnosed"], lengths)
+    view, quantity = likely_view(Frame(shapes["observed"], shapes["diagnosed"], lengths))
     words = name.replace("_", " ").capitalize()
     return to_toml(
         {

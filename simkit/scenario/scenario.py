@@ -153,33 +153,27 @@ class RenderSettings:
     """Settings for drawing the stored frames.
 
     Attributes:
-        view: field, particles, bodies or chart.
+        view: name of a view.
         quantity: the observed array shown as color; for a chart, the diagnostic drawn over time.
         label: text of the color bar.
         unit: unit of the quantity; ``"1"`` for a pure number.
-        colormap: name of a color map; ``None`` lets the renderer choose.
         limits: lowest and highest color value; ``None`` takes them from the data.
         frames_per_second: speed of the animation.
-        camera: of the view of bodies, side or perspective; ``None`` chooses by the motion of the bodies.
-        azimuth: of the direction from the bodies to the perspective camera, in degrees from x towards y; ``None``
-            chooses.
-        elevation: of that direction above the horizon in degrees; ``None`` chooses.
-        turn: rotation of the perspective camera around the bodies during the animation, in degrees.
-        window: lowest and highest coordinate of the drawn part of a field, by axis; the whole axis if it has no entry.
+        options: values of the keys that the view declares.
     """
 
     view: str
     quantity: str
     label: str
-    unit: str
-    colormap: str | None
-    limits: tuple[float, float] | None
-    frames_per_second: float
-    camera: str | None = None
-    azimuth: float | None = None
-    elevation: float | None = None
-    turn: float = 0.0
-    window: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    unit: str = "1"
+    limits: tuple[float, float] | None = None
+    frames_per_second: float = 20.0
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def table(self) -> dict[str, Any]:
+        """Return the table ``[render]`` with these settings."""
+        values = {**vars(self), **self.options}
+        return {key: value for key, value in values.items() if key != "options" and value not in (None, 0.0, {})}
 
 
 @dataclasses.dataclass(frozen=True)

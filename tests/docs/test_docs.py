@@ -13,7 +13,8 @@ from simkit.molecular import parts
 from simkit.plugins import Registry
 from simkit.scenario import catalog
 from simkit.scenario.catalog import list_scenarios
-from simkit.scenario.registry import PAINTERS, SIMULATIONS, VIEWS
+from simkit.scenario.drawing import render_table
+from simkit.scenario.registry import SIMULATIONS, VIEWS
 from tests.docs.pages import PAGES, QUICK, REPOSITORY, assert_shown, blocks, run_alone, run_page
 from tests.tables import every
 
@@ -74,10 +75,10 @@ def test_every_key_of_a_scenario_file_is_explained():
         *catalog.RUN_KEYS,
         *catalog.OBJECTIVE_KEYS,
         *catalog.QUANTITY_KEYS,
-        *catalog.RENDER_KEYS,
+        *render_table().every_key(),
         *catalog.VALIDATION_KEYS,
     }
-    words = {*catalog.REDUCTIONS, *catalog.GOALS, *PAINTERS}
+    words = {*catalog.REDUCTIONS, *catalog.GOALS, *VIEWS.own}
     assert not [key for key in keys if f"| `{key}` |" not in text]
     assert not [word for word in words if f'`"{word}"`' not in text]
 

@@ -76,7 +76,7 @@ def test_default_number_of_frames_is_about_a_hundred():
         ({"steps": 10, "angle": [1.0, 2.0]}, "does not have the default's shape"),
         ({"steps": 10, "config.size": 3}, "'config.size' is neither a setting nor a parameter"),
         ({"steps": 10, "program": "x"}, "'program' is neither a setting nor a parameter"),
-        ({"steps": 10, "view": "film"}, "render.view = 'film' is not one of"),
+        ({"steps": 10, "view": "film"}, "render.view = 'film' is unknown"),
         ({"steps": 10, "view": "particles"}, "needs the observed array 'position'"),
         ({"steps": 10, "quantity": "motion"}, "render.quantity = 'motion' is not a diagnostic"),
         ({"steps": 10, "name": "Two Words"}, "name = 'Two Words' is not a name"),

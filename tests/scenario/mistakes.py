@@ -210,12 +210,12 @@ MISTAKES = {
     "view": (
         'view = "field"',
         'view = "particle"',
-        "render.view = 'particle' is not one of 'field', 'particles', 'bodies', 'chart'; did you mean 'particles'?",
+        "toy.toml: render.view = 'particle' is unknown; did you mean 'particles'?",
     ),
     "view not a string": (
         'view = "field"',
         "view = 2",
-        "render.view = 2 is an integer; choose one of 'field', 'particles', 'bodies', 'chart'",
+        "render.view = 2 is unknown; choose one of bodies, chart, field, particles",
     ),
     "limits": (
         "[-1.0, 1.0]",
@@ -225,17 +225,17 @@ MISTAKES = {
     "frames per second": (
         "frames_per_second = 25",
         "frames_per_second = 0",
-        "render.frames_per_second = 0 is not positive; write a number above 0",
+        "render.frames_per_second = 0 is not positive; choose a value above 0",
     ),
     "camera of a field": (
         "frames_per_second = 25",
         'camera = "side"',
-        'toy.toml: render.camera goes with view = "bodies" only; remove it',
+        "toy.toml: render.camera has no effect on view = 'field'; leave it out",
     ),
     "window of disks": (
         'view = "field"',
         'view = "particles"\nwindow = { x = [0, 1] }',
-        'toy.toml: render.window goes with view = "field" only; remove it',
+        "toy.toml: render.window has no effect on view = 'particles'; leave it out",
     ),
     "window along z": (
         'view = "field"',
@@ -246,22 +246,22 @@ MISTAKES = {
     "colors of a chart": (
         'view = "field"',
         'view = "chart"',
-        'render.colormap has no meaning with view = "chart", which has lines; remove it',
+        "render.colormap has no effect on view = 'chart'; leave it out",
     ),
     "camera": (
         'view = "field"',
         'view = "bodies"\ncamera = "front"',
-        "render.camera = 'front' is not one of 'side', 'perspective'; choose one of them",
+        "render.camera = 'front' is unknown; choose one of side, perspective",
     ),
     "azimuth from the side": (
         'view = "field"',
         'view = "bodies"\ncamera = "side"\nazimuth = 30',
-        'render.azimuth needs camera = "perspective" beside it; add that, or remove azimuth',
+        "render.azimuth needs camera = 'perspective' beside it; add that, or remove azimuth",
     ),
     "elevation from straight above": (
         'view = "field"',
         'view = "bodies"\ncamera = "perspective"\nelevation = 90',
-        "render.elevation = 90 is above its upper bound 89; choose a value in [-89, 89]",
+        "render.elevation = 90 is outside [-89, 89]; choose one within",
     ),
     "validation in single brackets": (
         '[[validation]]\nquantity = "amplitude"',
