@@ -1,12 +1,15 @@
-"""Registries of simulations, views and verbs, also of installed packages; failures name the package at fault."""
+"""Registries of parts, also of those of installed packages; failures name the package at fault."""
 
 import sys
 
 import imageio.v3 as imageio
+import jax
+import jax.numpy as jnp
 import pytest
 
 import simkit
 from simkit.cli.main import main
+from simkit.core.optimization import optimization
 from simkit.errors import UserError
 from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.drawing import render_table
@@ -161,6 +164,87 @@ def test_the_keys_of_a_view_of_a_package_are_checked_and_in_the_schema(install, 
     declared = render_table().schema()["properties"]
     assert "stripes" in declared["view"]["enum"]
     assert declared["height"]["description"] == "stripes: pixels of a picture"
+
+
+DOWNHILL = """
+import jax
+import jax.numpy as jnp
+from simkit.core.optimizers.methods import method
+from simkit.core.optimizers.optimizer import Iterate, Optimizer, gradient_is_zero, gradient_norm
+from simkit.core.settings import number
+
+
+@method(keys={"step": number("length of a step", 0.1, (0.0, 1.0))})
+def downhill(*, numbers, tolerance, step):
+    def begin(problem, position):
+        value, gradient = problem.evaluate(position)
+        return Iterate(position=position, value=value, gradient=gradient, memory=())
+
+    def advance(problem, iterate):
+        return begin(problem, jax.tree.map(lambda z, slope: z - step * slope, iterate.position, iterate.gradient))
+
+    never = lambda iterate, idle: jnp.bool_(False)
+    return Optimizer(begin, advance, lambda iterate, idle, bounds: gradient_is_zero(iterate, bounds, tolerance), never,
+                     gradient_norm)
+"""
+
+
+def test_an_optimizer_of_a_package_is_chosen_by_name_with_its_options(install):
+    install("hill-kit", "hill_kit", DOWNHILL, group="optimizers", downhill="hill_kit:downhill")
+    start = {"x": jnp.float32(1.0)}
+
+    def after(method):
+        simulation = optimization(lambda params, key: params["x"] ** 2, start, "x", {}, method=method)
+        return float(simulation.step(simulation.init(start, jax.random.key(0)), start).best["x"])
+
+    assert after("downhill:step=0.25") == pytest.approx(0.5)
+    assert after("downhill") == pytest.approx(0.8)
+    missed = []
+    for method, message in (
+        ("downhill:step=2", "step = 2 is outside [0, 1]; choose one within"),
+        ("downhill:stepp=0.1", "stepp is not a known key; did you mean 'step'?"),
+        ("downhill:learning_rate=0.1", "learning_rate has no effect on method = 'downhill'; leave it out"),
+        ("downhill:quick", "method = 'downhill:quick' has the option 'quick'; write downhill:KEY=VALUE,KEY=VALUE"),
+        ("downhil", "method = 'downhil' is unknown; did you mean 'downhill'?"),
+    ):
+        with pytest.raises(UserError) as caught:
+            after(method)
+        missed += [] if str(caught.value) == message else [str(caught.value)]
+    assert not missed
+
+
+BACKWARD = """
+import dataclasses
+from simkit.core.parts import part
+from simkit.core.settings import flag
+from simkit.jobs.executors.in_this_process import InThisProcess
+
+
+@dataclasses.dataclass(frozen=True)
+class Backward(InThisProcess):
+    told: bool = False
+
+    def run(self, chunks, indices, report, warn):
+        if self.told:
+            warn(f"{len(indices)} chunks, the last one first")
+        yield from super().run(chunks, indices[::-1], report, warn)
+
+
+@part(keys={"told": flag("whether to say so")})
+def backward(told):
+    return Backward(told=told)
+"""
+
+
+def test_an_executor_of_a_package_computes_the_chunks_of_a_sweep(install, tmp_path, capsys):
+    install("order-kit", "order_kit", BACKWARD, group="executors", backward="order_kit:backward")
+    path = tmp_path / "toy.toml"
+    path.write_text(toy().text)
+    line = ["sweep", str(path), "--over", "frequency=1,2", "--chunk", "1", "--no-render", "-o", str(tmp_path / "runs")]
+    assert main([*line, "--executor", "backward:told=1"]) == 2
+    assert "told = 1 is neither true nor false; write one of them" in capsys.readouterr().err
+    assert main([*line, "--executor", "backward:told=true"]) == 0
+    assert "2 chunks, the last one first" in capsys.readouterr().err
 
 
 VERB = """

@@ -16,6 +16,8 @@ defaults, remedies, the JSON Schema and the list of keys are made of the declara
 
 import contextlib
 import dataclasses
+import re
+import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -333,3 +335,28 @@ class PartTable:
 def formulas_in(settings: Settings) -> dict[str, FormulaText]:
     """Return the formulas among the values of a table, by key."""
     return {key: value for key, value in settings.items() if isinstance(value, FormulaText)}
+
+
+def table_of(text: str, key: str) -> dict[str, Any]:
+    """Return the table of a choice on one line: ``"adam:learning_rate=0.05"`` chooses ``adam`` with that option.
+
+    Args:
+        text: name of the part; after a colon its options, with commas between them and values as in TOML.
+        key: key of the table that names the part.
+
+    Raises:
+        UserError: if an option is not written ``KEY=VALUE``.
+    """
+    name, _, options = text.partition(":")
+    table: dict[str, Any] = {key: name}
+    if not options:
+        return table
+    for option in re.split(r",(?=\s*\w+\s*=)", options):
+        option_key, sign, value = option.partition("=")
+        if not sign:
+            raise UserError(f"{key} = {shown(text)} has the option {shown(option)}; write {name}:KEY=VALUE,KEY=VALUE")
+        try:
+            table[option_key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            table[option_key.strip()] = value.strip()  # text may be written without quotes
+    return table

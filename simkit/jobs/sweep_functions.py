@@ -59,6 +59,7 @@ def sweep(
     workers: int | None = None,
     scheduler: str | None = None,
     deadline: float | None = None,
+    executor: str | None = None,
     **values: Any,
 ) -> "xarray.Dataset":
     """Run a scenario over parameters, configurations and seeds and return one labeled data set.
@@ -84,6 +85,7 @@ def sweep(
         scheduler: Dask scheduler whose cluster computes chunks, ``"tcp://host:8786"`` or the path of its file;
             ``output`` must then be a folder that all its workers see.
         deadline: seconds without progress after which a chunk is given to another worker; ``None`` is 900.
+        executor: name of an executor of another package, with its options after a colon: ``"cluster:queue=short"``.
         **values: other parameters, config or run settings.
 
     Returns:
@@ -101,7 +103,7 @@ def sweep(
     enter("sweep", scenario, over, values, overwrite=overwrite, zip=zip, final_frames=final_frames)
     counts = {"seeds": seeds, "chunk": chunk}
     counts = {name: checks.unwrapped(count) for name, count in counts.items()}
-    executor = executor_of(workers, scheduler, deadline)
+    executor_of_chunks = executor_of(workers, scheduler, deadline, executor)
     job = planned(
         load(scenario, values),
         over,
@@ -112,7 +114,7 @@ def sweep(
         table=table,
         final_frames=final_frames,
         memory=memory,
-        executor=executor,
+        executor=executor_of_chunks,
         **counts,
     )
     return run_to_dataset(job, partial(begin, job, output, overwrite))

@@ -8,7 +8,9 @@ import tomllib
 import pytest
 
 from simkit.cli.main import REGISTERED, VERBS, Parser
+from simkit.core.optimizers.methods import OPTIMIZERS
 from simkit.errors import UserError
+from simkit.jobs.executors.choice import EXECUTORS
 from simkit.molecular import parts
 from simkit.plugins import Registry
 from simkit.scenario import catalog
@@ -19,7 +21,8 @@ from tests.docs.pages import PAGES, QUICK, REPOSITORY, assert_shown, blocks, run
 from tests.tables import every
 
 # Groups of entry points are not Python names.
-GROUPS = {each.group for each in (SIMULATIONS, VIEWS, REGISTERED, *vars(parts).values()) if isinstance(each, Registry)}
+REGISTRIES = (SIMULATIONS, VIEWS, REGISTERED, OPTIMIZERS, EXECUTORS, *vars(parts).values())
+GROUPS = {each.group for each in REGISTRIES if isinstance(each, Registry)}
 every_page = every("page", PAGES, ids=lambda page: page.stem)
 
 

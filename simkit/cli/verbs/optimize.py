@@ -30,7 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="lbfgs",
-        choices=METHODS,
         help=f"{', '.join(f'{name} for {use}' for name, use in METHODS.items())} (default: lbfgs)",
     )
     parser.add_argument("--iterations", type=int, default=50, help="maximum number of updates (default: 50)")

@@ -35,7 +35,9 @@ def main(arguments: argparse.Namespace) -> int:
     job = kind_of(directory.kind).of(directory)
     check_pictures(job, arguments)
     size = size_of(arguments)
-    job = run_of(with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline), group)
+    job = run_of(
+        with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline, arguments.executor), group
+    )
     use_compilation_cache()
     if group and not group.is_first:
         assert isinstance(job, Run)  # see `run_of`

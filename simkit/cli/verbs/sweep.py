@@ -72,7 +72,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     use_compilation_cache()
     output = output_of(arguments, scenario.name)
-    executor = executor_of(arguments.workers, arguments.scheduler, arguments.deadline)
+    executor = executor_of(arguments.workers, arguments.scheduler, arguments.deadline, arguments.executor)
     job = planned(
         scenario,
         over,
