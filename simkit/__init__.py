@@ -7,6 +7,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from simkit.jobs.reporting import DISPLAYS
+from simkit.render import VIEWS
+from simkit.scenario import registry
 
 if TYPE_CHECKING:
     from simkit import export, flow, interop, molecular, rigid
@@ -114,6 +116,7 @@ def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
 
 
+registry.VIEWS.add(VIEWS)
 DISPLAYS |= {
     "progress": lambda *arguments, **options: __getattr__("Progress")(*arguments, **options),
     "animation": lambda run: __getattr__("animate")(run),

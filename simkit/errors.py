@@ -109,7 +109,7 @@ class UserError(Exception):
         """Return these mistakes as those of a table that holds the key.
 
         Args:
-            table: path of the table.
+            table: path of the table; empty if the keys are whole paths.
             prefix: put before the messages.
             limit: largest number of characters of a message, without the prefix.
         """

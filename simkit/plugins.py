@@ -33,6 +33,14 @@ class Registry:
         self.kind, self.group, self.own, self.needed = kind, f"simkit.{kind}s", own, needed
         self.replaced = replaced or {}
 
+    def add(self, parts: Mapping[str, str]) -> None:
+        """Add parts of simkit that belong to a higher layer.
+
+        Args:
+            parts: as ``own``.
+        """
+        self.own = {**self.own, **parts}
+
     def names(self) -> list[str]:
         """Return every name, sorted."""
         return sorted({*self.own, *(entry.name for entry in self._entry_points())})
@@ -87,7 +95,15 @@ class Registry:
             raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} has no '{missing[0]}'; define it there")
         return part
 
+    def shipped(self) -> "Registry":
+        """Return the parts of simkit alone, found without reading which packages are installed."""
+        shipped = Registry(self.kind, self.own, self.needed, self.replaced)
+        shipped.group = ""
+        return shipped
+
     def _entry_points(self) -> list[Any]:
+        if not self.group:
+            return []
         # Reading all packages takes 20 ms, and every table of a file asks several times.
         folders = tuple((folder, os.stat(folder).st_mtime_ns) for folder in sys.path if os.path.isdir(folder))
         return list(_installed(folders).select(group=self.group))

@@ -113,6 +113,9 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         help="compute chunks on the Dask cluster of tcp://host:port or a scheduler file",
     )
     parser.add_argument(
+        "--executor", metavar="NAME[:KEY=VALUE,...]", help="compute chunks by an executor of another package"
+    )
+    parser.add_argument(
         "--deadline",
         type=float,
         metavar="SECONDS",

@@ -38,7 +38,7 @@ def use_every_core(arguments: argparse.Namespace) -> None:
         arguments: of a verb with ``--workers`` and ``--scheduler``.
     """
     is_set = SETTING in os.environ or "host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    if is_set or arguments.workers is not None or arguments.scheduler is not None:
+    if is_set or any(getattr(arguments, name) is not None for name in ("workers", "scheduler", "executor")):
         return
     import jax
 

@@ -11,10 +11,9 @@ from simkit.core import paths
 from simkit.core.bounded import Bounds, bounds_of, nearest_side, side_of, to_bounded, to_unbounded
 from simkit.core.gradient import Function, Mode, check_mode
 from simkit.core.objective import Objective
-from simkit.core.optimizers.cma_es import batched_by_members, cma_es
-from simkit.core.optimizers.levenberg_marquardt import levenberg_marquardt
-from simkit.core.optimizers.methods import METHODS, Method, check_options, learning_rate_of
-from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem
+from simkit.core.optimizers.cma_es import batched_by_members
+from simkit.core.optimizers.methods import OPTIMIZERS, check_options, chosen, evaluated, options_of
+from simkit.core.optimizers.optimizer import Iterate, Problem
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation
 from simkit.core.status import Status, is_finite
@@ -73,7 +72,7 @@ def optimization(
     wrt: str | Sequence[str],
     bounds: Bounds,
     *,
-    method: Method = "lbfgs",
+    method: str = "lbfgs",
     maximize: bool = False,
     learning_rate: float | None = None,
     tolerance: float = 1e-6,
@@ -96,7 +95,8 @@ def optimization(
             bounds are unbounded.
         method: ``"lbfgs"`` (smooth objectives; line search), ``"adam"`` (noisy derivatives), ``"levenberg_marquardt"``
             (sums of squares: a `simkit.core.optimizers.levenberg_marquardt.SumOfSquares`, or an `Objective` that is
-            one), or ``"cma_es"`` (no derivatives; needs evosax).
+            one), ``"cma_es"`` (no derivatives; needs evosax), or that of another package. Options follow a colon:
+            ``"adam:learning_rate=0.05"``.
         maximize: whether to maximize instead of minimize.
         learning_rate: learning rate of Adam, in units of z; good values are 0.01 to 0.3. ``None`` for 0.1.
         tolerance: see above.
@@ -118,16 +118,15 @@ def optimization(
         raise UserError("wrt names no parameter; name each parameter once")
     if taken := next((name for name in names if name in QUANTITIES), None):
         raise UserError(f"parameter '{taken}' has the name of a diagnostic of an optimization; rename it")
-    if method not in METHODS:
-        raise UserError(f"method = {method!r} is unknown; choose one of {', '.join(METHODS)}")
+    settings = chosen(method, learning_rate=learning_rate)
+    name = settings["method"]
     check_mode(mode)
-    check_options(method, maximize=maximize, mode=mode)
-    rate = learning_rate_of(method, learning_rate)
+    check_options(name, maximize=maximize, mode=mode)
     bounds = bounds_of(names, bounds, known)
     sign = -1.0 if maximize else 1.0
     numbers = sum(jnp.size(known[name]) for name in names)
-    optimizer = _optimizer(method, rate, tolerance, numbers)
-    objective, residuals = _prepared(objective, method, params)
+    optimizer = OPTIMIZERS.resolve(name)(numbers=numbers, tolerance=tolerance, **options_of(settings))
+    objective, residuals = _prepared(objective, name, params)
 
     def problem(params: Params, key: jax.Array) -> Problem:
         def at(position: Arrays) -> Params:
@@ -230,34 +229,21 @@ def optimization(
     )
 
 
-def _optimizer(method: Method, learning_rate: float, tolerance: float, numbers: int) -> Optimizer:
-    if method == "lbfgs":
-        from simkit.core.optimizers.lbfgs import lbfgs
-
-        return lbfgs(tolerance)
-    if method == "adam":
-        from simkit.core.optimizers.adam import adam
-
-        return adam(learning_rate, tolerance)
-    if method == "levenberg_marquardt":
-        return levenberg_marquardt(tolerance)
-    return cma_es(numbers, tolerance)
-
-
-def _prepared(objective: Function, method: Method, params: Params) -> tuple[Function, Any]:
+def _prepared(objective: Function, method: str, params: Params) -> tuple[Function, Any]:
     """Return the objective as the method evaluates it, and its residuals where the method needs them.
 
     Raises:
         UserError: if residuals are needed and the objective is not a sum of squares.
     """
-    if method == "cma_es" and isinstance(objective, Objective):
+    evaluates = evaluated(method)
+    if evaluates == "values" and isinstance(objective, Objective):
         return dataclasses.replace(objective, simulation=batched_by_members(objective.simulation)), None
-    if method != "levenberg_marquardt":
+    if evaluates != "residuals":
         return objective, None
     residuals = getattr(objective, "residuals", None)
     if residuals is None:
         raise UserError(
-            "levenberg_marquardt needs the residuals of a sum of squares; give a SumOfSquares(residuals), see "
+            f"{method} needs the residuals of a sum of squares; give a SumOfSquares(residuals), see "
             "simkit.core.optimizers.levenberg_marquardt"
         )
     jax.eval_shape(residuals, params, jax.eval_shape(jax.random.key, 0))

@@ -16,6 +16,8 @@ defaults, remedies, the JSON Schema and the list of keys are made of the declara
 
 import contextlib
 import dataclasses
+import re
+import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -36,11 +38,13 @@ class Declaration:
             differentiated.
         excludes: keys of the table that have no effect on it, each with the reason: ``"which ends by itself"``. The key
             of a later choice of the table stands for all keys of its parts.
+        needs: keys that have an effect only beside a value of another key: ``{"azimuth": ("camera", "perspective")}``.
     """
 
     keys: Mapping[str, Setting] = dataclasses.field(default_factory=dict)
     values: Mapping[str, Setting] = dataclasses.field(default_factory=dict)
     excludes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    needs: Mapping[str, tuple[str, Any]] = dataclasses.field(default_factory=dict)
 
 
 def part[Function: Callable[..., Any]](
@@ -172,9 +176,26 @@ class Choice:
             if key in reasons
         }
 
+    def refuse_alone(self, settings: Settings) -> None:
+        """Refuse keys that need a value of another key beside them.
+
+        Args:
+            settings: the checked table.
+
+        Raises:
+            UserError: for the first such key.
+        """
+        if settings[self.key] is None:
+            return
+        for key, (other, value) in declaration_of(self.part(settings)).needs.items():
+            if key in settings.given and settings[other] != value:
+                raise settings.refuse(key, f"needs {other} = {shown(value)} beside it; add that, or remove {key}")
+
     def missing(self, where: str) -> str:
         """Return the message for a table that chooses no part, but must."""
         ways = [self.key, *(name for name in self.loadable() if name in self._own(name))]
+        if len(ways) == 1:
+            return f"{below(where, self.key)} is missing; choose one of {', '.join(self.parts.names())}"
         return f"{where} chooses no {self.parts.kind}; give one of {', '.join(ways)}"
 
     def conditions(self, groups: Mapping[str, Mapping[str, Setting]]) -> list[dict[str, Any]]:
@@ -310,6 +331,8 @@ class PartTable:
         settings = Settings({}, where, frozenset())
         with mistakes.kept():
             settings = read(rest, keys | dict(self.common), where)
+            for choice in self.choices:
+                choice.refuse_alone(settings)
         mistakes.raise_if_any()
         return Settings(dict(settings), where, frozenset(map(str, entries)))
 
@@ -321,3 +344,28 @@ class PartTable:
 def formulas_in(settings: Settings) -> dict[str, FormulaText]:
     """Return the formulas among the values of a table, by key."""
     return {key: value for key, value in settings.items() if isinstance(value, FormulaText)}
+
+
+def table_of(text: str, key: str) -> dict[str, Any]:
+    """Return the table of a choice on one line: ``"adam:learning_rate=0.05"`` chooses ``adam`` with that option.
+
+    Args:
+        text: name of the part; after a colon its options, with commas between them and values as in TOML.
+        key: key of the table that names the part.
+
+    Raises:
+        UserError: if an option is not written ``KEY=VALUE``.
+    """
+    name, _, options = text.partition(":")
+    table: dict[str, Any] = {key: name}
+    if not options:
+        return table
+    for option in re.split(r",(?=\s*\w+\s*=)", options):
+        option_key, sign, value = option.partition("=")
+        if not sign:
+            raise UserError(f"{key} = {shown(text)} has the option {shown(option)}; write {name}:KEY=VALUE,KEY=VALUE")
+        try:
+            table[option_key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            table[option_key.strip()] = value.strip()  # text may be written without quotes
+    return table

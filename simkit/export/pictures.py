@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 from simkit.render.animate import check_size, parse_size, render
 from simkit.render.chart import comparison
 from simkit.render.sweep_charts import SweepData, sweep_chart
-from simkit.scenario.catalog import RENDER_KEYS, parse_render
-from simkit.scenario.made_in_python import CLOCKS, likely_view
+from simkit.scenario.drawing import CLOCKS, Frame, likely_view, render_settings
 from simkit.scenario.scenario import RenderSettings
 from simkit.storage import datasets
 from simkit.storage.datasets import ALONG_X, ALONG_Y
@@ -41,30 +40,26 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: if the result is none of these, or a setting is unknown or not allowed.
     """
-    for key in changed:
-        if key not in (*RENDER_KEYS, "title"):
-            raise UserError(f"'{key}' is not a setting of drawing{nearest(key, (*RENDER_KEYS, 'title'))}")
-    parts, own, title = _parts(result)
-    if own is not None and not changed:
-        return {**parts, "settings": own, "title": title}
+    parts, stored, title = _parts(result)
+    if stored is not None and not changed:
+        return {**parts, "settings": stored, "title": title}
     units = parts["units"]
     quantity = changed.get("quantity")
-    if own is None or changed.get("view", own.view) != own.view:
+    if stored is None or changed.get("view", stored.view) != stored.view:
         observed, diagnosed = (
             {name: array[:1].reshape(array.shape[1:]) for name, array in parts[kind].items() if len(array)}
             for kind in ("frames", "diagnostics")
         )
         lengths = {name: np.shape(values) for name, values in parts["coordinates"].items()}
-        view, quantity = likely_view(observed, diagnosed, lengths, changed.get("view"), quantity)
-        given = {"view": view, "quantity": quantity, "unit": units.get(quantity) or "1"}
+        view, quantity = likely_view(Frame(observed, diagnosed, lengths), changed.get("view"), quantity)
+        table = {"view": view, "quantity": quantity, "unit": units.get(quantity) or "1"}
     else:
-        given = {key: value for key, value in dataclasses.asdict(own).items() if value not in (None, 0.0, {})}
-        if quantity not in (None, own.quantity):
-            # Label, unit and limits of the run's own quantity do not apply to another one.
-            given = {key: value for key, value in given.items() if key not in ("label", "unit", "limits")}
-            given |= {"unit": units.get(quantity) or "1"}
-    given |= {key: value for key, value in changed.items() if key != "title"}
-    settings = parse_render(given, "animate")
+        table = stored.table()
+        if quantity not in (None, stored.quantity):
+            # Label, unit and limits of the stored quantity do not apply to another one.
+            table = {key: value for key, value in table.items() if key not in ("label", "unit", "limits")}
+            table |= {"unit": units.get(quantity) or "1"}
+    settings = render_settings(table | {key: value for key, value in changed.items() if key != "title"})
     return {**parts, "settings": settings, "title": str(changed.get("title", title))}
 
 

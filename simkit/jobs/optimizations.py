@@ -11,8 +11,9 @@ import jax
 import numpy as np
 
 from simkit.core.optimization import optimization
-from simkit.core.optimizers.methods import LEARNING_RATE, METHODS, Method, check_options, learning_rate_of
-from simkit.core.parameter import POSITIVE, shown_bound
+from simkit.core.optimizers.methods import LEARNING_RATE, check_options, chosen, learning_rate_of
+from simkit.core.parameter import shown_bound
+from simkit.core.settings import Settings
 from simkit.core.status import Status
 from simkit.engine.driver import Plan
 from simkit.errors import UserError
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
 
 # Maximum number of entries at their bounds that a message lists.
 MOST_LINES = 4
-# Bounds of the learning rate; 0 is excluded.
-LEARNING_RATES = (POSITIVE[0], 10.0)
 
 
 def bound_lines(
@@ -168,7 +167,7 @@ class Optimization(DrivenJob[Optimized]):
     Attributes:
         wrt: parameters to optimize, within their bounds.
         objective: name of the objective.
-        method: key of `simkit.core.optimizers.methods.METHODS`.
+        method: name of a method, and its options, see `simkit.core.optimizers.methods.chosen`.
         iterations: maximum number of updates.
         learning_rate: learning rate of Adam.
         mode: mode of differentiation, see `simkit.core.gradient.with_derivative`.
@@ -190,7 +189,7 @@ class Optimization(DrivenJob[Optimized]):
 
     wrt: tuple[str, ...]
     objective: str
-    method: Method = "lbfgs"
+    method: str = "lbfgs"
     iterations: int = 50
     learning_rate: float = LEARNING_RATE
     mode: Mode = "shortest"
@@ -199,11 +198,15 @@ class Optimization(DrivenJob[Optimized]):
         """Return the job with its parameters as paths, and branches replaced by the parameters below them."""
         wrt = tuple(selected_parameters(self.scenario, self.wrt))
         objective_name(self.scenario, self.objective)
-        checks.choice(self.method, "method", tuple(METHODS))
-        check_options(self.method, maximize=self._maximize, mode=self.mode)
+        check_options(self._method["method"], maximize=self._maximize, mode=self.mode)
         checks.integer(self.iterations, "iterations", 1, 1_000_000)
-        checks.inside(checks.number(self.learning_rate, "learning rate"), "learning rate", LEARNING_RATES)
         return dataclasses.replace(self, wrt=wrt)
+
+    @property
+    def _method(self) -> Settings:
+        # A request has a learning rate, whatever its method.
+        takes = "learning_rate" in chosen(self.method)
+        return chosen(self.method, learning_rate=self.learning_rate if takes else None)
 
     @property
     def _maximize(self) -> bool:
@@ -233,7 +236,7 @@ class Optimization(DrivenJob[Optimized]):
             {name: scenario.parameters[name].bounds for name in self.wrt},
             method=self.method,
             maximize=self._maximize,
-            learning_rate=self.learning_rate if self.method == "adam" else None,
+            learning_rate=self._method.get("learning_rate"),
             mode=self.mode,
         )
 
@@ -272,7 +275,7 @@ class Starts(Sweep):
 
     wrt: tuple[str, ...] = ()
     objective: str = ""
-    method: Method = "lbfgs"
+    method: str = "lbfgs"
     iterations: int = 50
     learning_rate: float = LEARNING_RATE
     mode: Mode = "shortest"
@@ -383,7 +386,7 @@ def optimize(
     wrt: str | Sequence[str],
     *,
     objective: str | None = None,
-    method: Method = "lbfgs",
+    method: str = "lbfgs",
     iterations: int = 50,
     learning_rate: float | None = None,
     mode: Mode = "shortest",
@@ -399,7 +402,8 @@ def optimize(
         wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
         objective: name of the objective; ``None`` takes the first in the file.
         method: ``"lbfgs"`` for smooth objectives, ``"adam"`` for noisy derivatives, ``"levenberg_marquardt"`` for sums
-            of squares, ``"cma_es"`` for objectives without useful derivatives (needs ``simkit-physics[evolution]``).
+            of squares, ``"cma_es"`` for objectives without useful derivatives (needs ``simkit-physics[evolution]``), or
+            that of another package; options follow a colon, ``"adam:learning_rate=0.05"``.
         iterations: maximum number of updates.
         learning_rate: learning rate of Adam, in units of the bounded coordinate (see
             `simkit.core.optimization.optimization`); ``None`` is 0.1.

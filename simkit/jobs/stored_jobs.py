@@ -160,21 +160,25 @@ def _is_default(value: Numbers, settings: ParameterSettings | None) -> bool:
 
 
 def with_executor(
-    job: Job[Any], workers: int | None = None, scheduler: str | None = None, deadline: float | None = None
+    job: Job[Any],
+    workers: int | None = None,
+    scheduler: str | None = None,
+    deadline: float | None = None,
+    executor: str | None = None,
 ) -> Job[Any]:
-    """Return a job whose chunks are computed by workers, see `resume`.
+    """Return a job whose chunks are computed by workers, see `resume` and, for ``executor``, `simkit.sweep`.
 
     Raises:
         UserError: if the job is not a sweep, or the arguments exclude each other.
     """
-    if workers is None and scheduler is None and deadline is None:
+    if all(each is None for each in (workers, scheduler, deadline, executor)):
         return job
     if not isinstance(job, SweepJob):
         raise UserError(
             f"{argument('workers')} and "
             f"{argument('scheduler')} distribute the members of a sweep; {job.noun} has no members; leave them out"
         )
-    return dataclasses.replace(job, executor=executor_of(workers, scheduler, deadline)).checked()
+    return dataclasses.replace(job, executor=executor_of(workers, scheduler, deadline, executor)).checked()
 
 
 def extended(job: Job[Any], directory: RunDirectory, steps: int | None) -> Job[Any]:

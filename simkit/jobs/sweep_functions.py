@@ -60,6 +60,7 @@ def sweep(
     workers: int | None = None,
     scheduler: str | None = None,
     deadline: float | None = None,
+    executor: str | None = None,
     **values: Any,
 ) -> "xarray.Dataset":
     """Run a scenario over parameters, configurations and seeds and return one labeled data set.
@@ -85,6 +86,7 @@ def sweep(
         scheduler: Dask scheduler whose cluster computes chunks, ``"tcp://host:8786"`` or the path of its file;
             ``output`` must then be a folder that all its workers see.
         deadline: seconds without progress after which a chunk is given to another worker; ``None`` is 900.
+        executor: name of an executor of another package, with its options after a colon: ``"cluster:queue=short"``.
         **values: other parameters, config or run settings.
 
     Returns:
@@ -110,7 +112,7 @@ def sweep(
         table=table,
         final_frames=final_frames,
         memory=memory,
-        executor=executor_of(workers, scheduler, deadline),
+        executor=executor_of(workers, scheduler, deadline, executor),
         seeds=checks.unwrapped(seeds),
         chunk=checks.unwrapped(chunk),
     )

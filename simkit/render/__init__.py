@@ -1,5 +1,9 @@
 """Pictures and animations from stored frames, independent of simulations and of JAX."""
 
-from simkit.render.animate import parse_size, render
-
-__all__ = ["parse_size", "render"]
+# Views that `[render]` may name, each in one line; `simkit` adds them to the registry of scenario files.
+VIEWS = {
+    "field": "simkit.render.declarations:field",
+    "particles": "simkit.render.declarations:particles",
+    "bodies": "simkit.render.declarations:bodies",
+    "chart": "simkit.render.declarations:chart",
+}

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from simkit.errors import UserError, nearest
-from simkit.render.figure import DEFAULT_PIXELS, Size
 from simkit.render.selection import choose_pace
 from simkit.render.video import write_gif, write_mp4, write_png
-from simkit.render.views import Pictures, new_painter
+from simkit.render.views import DEFAULT_PIXELS, Pictures, Size, image_of, new_painter
+from simkit.scenario.drawing import view_of
 from simkit.scenario.scenario import RenderSettings
 
 _SMALLEST, _LARGEST = 64, 4096
@@ -69,7 +69,7 @@ def render(
         diagnostics: scalars by name, frame axis first, with ``time`` or ``iteration``.
         coordinates: physical coordinates by name; a field needs its cell centers ``x`` and ``y``.
         title: title at the upper left.
-        settings: view, quantity, label, unit, color map, limits and speed.
+        settings: view, quantity, label, unit, limits, speed, and values of the keys of the view.
         output: the file to write; an existing one is replaced.
         format: ``"gif"``, ``"mp4"`` or ``"png"``.
         size: width and height in pixels, 64 to 4096 each; or their product, for a picture of the aspect ratio of its
@@ -92,9 +92,11 @@ def render(
     if format == "png":
         if not -count <= frame < count:
             raise UserError(f"frame {frame} is out of range; the run has frames 0 to {count - 1}")
-        write_png(output, painter.image(frame % count))
+        write_png(output, image_of(painter, frame % count))
     else:
-        shown = {settings.quantity: diagnostics[settings.quantity]} if settings.view == "chart" else frames
+        shown = frames
+        if view_of(settings.view).source == "diagnosed":
+            shown = {settings.quantity: diagnostics[settings.quantity]}
         pace = choose_pace(shown, diagnostics, settings.quantity, settings.frames_per_second, maximum_frames)
         _ANIMATIONS[format](output, Pictures(painter, pace.indices, report), pace.frames_per_second, pace.hold)
     return output

@@ -11,10 +11,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import IdentityTransform
 
 from simkit.errors import UserError, nearest
-from simkit.render.figure import DEFAULT_PIXELS, Size, drawn, new_figure, page_of, rgb_copy, scale_of
+from simkit.render.figure import drawn, new_figure, page_of, rgb_copy, scale_of
 from simkit.render.style import BODIES, INK, MUTED, drawable, drawing_style, fit, house_style, plain, stamps, with_unit
 from simkit.render.video import write_png
-from simkit.render.views import Clip, new_painter
+from simkit.render.views import DEFAULT_PIXELS, Clip, Size, image_of, new_painter
 from simkit.scenario.scenario import RenderSettings
 
 # Sizes of a panel and height of the title in pixels, before scaling by SCALE.
@@ -320,7 +320,7 @@ def comparison(
         painter = new_painter(**run, title=title, settings=settings, size=size, alongside=[other["frames"]])
         if not -len(painter) <= frame < len(painter):
             raise UserError(f"frame {frame} is out of range; the run has frames 0 to {len(painter) - 1}")
-        pictures.append(painter.image(frame % len(painter)))
+        pictures.append(image_of(painter, frame % len(painter)))
     height, width = pictures[0].shape[:2]
     scale = scale_of((width, height))
     panels = [

@@ -120,7 +120,7 @@ def check_scenario(scenario: Scenario) -> None:
     Raises:
         UserError: that names file and key.
     """
-    if (colormap := scenario.render.colormap) is not None:
+    if (colormap := scenario.render.options.get("colormap")) is not None:
         check_colormap(colormap, f"{scenario.file}: render.colormap")
 
 

@@ -128,10 +128,12 @@ class FieldPainter:
                     f"found an array of shape {centers[-1].shape}"
                 )
         values = field_values(clip.runs, settings.quantity)
-        self._scale = color_scale(values, settings.colormap, settings.limits, default="inferno", signed=True)
+        self._scale = color_scale(
+            values, settings.options.get("colormap"), settings.limits, default="inferno", signed=True
+        )
         edges = [cell_edges(line) for line in centers]
         whole = Window(edges[0][0], edges[0][-1], edges[1][0], edges[1][-1])
-        window = whole.cut(settings.window)
+        window = whole.cut(settings.options.get("window", {}))
         self.sheet = Sheet(
             size,
             clip.title,

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from simkit.errors import UserError
+from simkit.render.views import DEFAULT_PIXELS, Size
 
 # Limits of width and height of a page of free aspect ratio, in pixels of the design.
 _NARROWEST, _WIDEST, _MOST_FOR_HEADER = 420, 960, 620
@@ -115,12 +116,9 @@ def tick_locator(length: float) -> MaxNLocator:
     return MaxNLocator(int(np.clip(length / 45, 1, 8)), steps=[1, 2, 5, 10])
 
 
-# Default number of pixels of a picture of free aspect ratio.
-DEFAULT_PIXELS = 640 * 360
 # Reference size of the design; fonts and lines are scaled with the picture.
 _REFERENCE = (640, 360)
 _REFERENCE_DPI = 100.0
-type Size = tuple[int, int] | int
 
 
 def scale_of(size: Size) -> float:

@@ -138,7 +138,9 @@ def particle_colors(clip: Clip) -> ColorScale:
     """
     name, settings = clip.settings.quantity, clip.settings
     values, names = all_values(clip.runs, name, axes=2), [str(n) for n in clip.coordinates.get(f"{name}_names", ())]
-    return color_scale(values, settings.colormap, settings.limits, default="viridis", whole=True, names=names)
+    return color_scale(
+        values, settings.options.get("colormap"), settings.limits, default="viridis", whole=True, names=names
+    )
 
 
 def _in_cell(position: np.ndarray, cell: DrawnCell, steady: bool) -> np.ndarray:

@@ -10,6 +10,7 @@ from simkit.core.expressions.syntax import parse
 from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, about, closest, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
+from simkit.scenario.drawing import UNKNOWN, check_view
 from simkit.scenario.overrides import with_values
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario, declared_in, has_own_parameters, make, merged, refuse_unknown, refused
@@ -204,17 +205,6 @@ def check_validation(scenario: Scenario, index: int) -> None:
             checks.refuse(name, f"{where}.derivative", "is an array; name a parameter that is a single number")
 
 
-# Observed arrays that each view of simkit needs besides the colored one; views of other packages check their own.
-VIEW_ARRAYS = {
-    "field": (),
-    "particles": ("position", "diameter"),
-    "bodies": ("position", "orientation", "radius"),
-    "chart": (),
-}
-# Name in place of a drawn quantity for a simulation made in Python without any.
-NOTHING = "nothing"
-
-
 def build(
     scenario: "str | Path | Scenario",
     *,
@@ -393,9 +383,9 @@ def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistake
             label = f"validation[{index}].quantity = '{{}}'"
             if validation.quantity:  # not for the derivative of an expression
                 refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
-    if scenario.render.quantity not in broken:
+    if scenario.render != UNKNOWN and scenario.render.quantity not in broken:
         with mistakes.kept("render.quantity"):
-            _check_view(scenario, observed, diagnostics)
+            check_view(scenario.render, observed, diagnostics, scenario.simulation, scenario.file)
 
 
 def _follows(expression: str, quantity: str, broken: set[str], *, is_condition: bool = False) -> bool:
@@ -412,30 +402,6 @@ def _follows(expression: str, quantity: str, broken: set[str], *, is_condition: 
     if expression:
         return not broken.isdisjoint(parse(expression, "expression", is_condition=is_condition).names)
     return not quantity or quantity in broken
-
-
-def _check_view(scenario: Scenario, observed: dict[str, Any], diagnostics: dict[str, Any]) -> None:
-    """Refuse a view without its observed arrays, or of a quantity that it cannot draw."""
-    render = scenario.render
-    if scenario.made is not None and (render.view, render.quantity) == ("chart", NOTHING):
-        return  # it can run; drawing is refused later
-    missing = [name for name in VIEW_ARRAYS.get(render.view, ()) if name not in observed]
-    if missing:
-        raise UserError(
-            f"{scenario.file}: render.view = '{render.view}' needs the observed array '{missing[0]}', "
-            f"which {scenario.simulation} does not have; choose another view",
-            key="render.view",
-        )
-    if render.view == "chart":
-        refuse_unknown(scenario, "render.quantity = '{}'", "not a diagnostic of {}", [render.quantity], diagnostics)
-        return
-    drawable = observed if render.view in VIEW_ARRAYS else {**observed, **diagnostics}
-    refuse_unknown(scenario, "render.quantity = '{}'", "not observed by {}", [render.quantity], drawable)
-    if render.view == "field" and observed[render.quantity].ndim != 2:
-        raise UserError(
-            f"{scenario.file}: render.quantity = '{render.quantity}' has {observed[render.quantity].ndim} axes; "
-            "the view 'field' draws arrays with 2"
-        )
 
 
 def _parameters_of_user(scenario: Scenario) -> set[str]:

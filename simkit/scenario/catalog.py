@@ -11,16 +11,13 @@ from simkit.core.paths import below
 from simkit.core.settings import named, read, text
 from simkit.core.settings.records import fields_of, keys_of
 from simkit.errors import Mistakes, Remedy, UserError, closest, likeliest, nearest
-from simkit.scenario import checks
 from simkit.scenario.checks import parse_toml, show
 from simkit.scenario.files import MAX_BYTES as MOST_INLINED
 from simkit.scenario.files import Files, own_part, read_text
 from simkit.scenario.registry import SIMULATIONS
-from simkit.scenario.scenario import RenderSettings, Scenario, file_label
-from simkit.scenario.sections import RENDER
+from simkit.scenario.scenario import Scenario, file_label
 
 MAX_BYTES = 2**20
-RENDER_KEYS = tuple(keys_of(RenderSettings))
 
 
 # Keys and tables at the top of a file.
@@ -111,22 +108,6 @@ def _scenario(entries: Mapping[str, Any], source: Path, text: str) -> Scenario:
     scenario = Scenario(**values, source=source, text=text)
     mistakes.raise_if_any(scenario)
     return scenario
-
-
-def parse_render(settings: Mapping[str, Any], source: str) -> RenderSettings:
-    """Return the settings of ``[render]``, checked as in a scenario file.
-
-    Args:
-        settings: values by key of ``[render]``.
-        source: name of the place in errors.
-
-    Raises:
-        UserError: if one is not allowed.
-    """
-    try:
-        return RENDER.check({key: checks.unwrapped(value) for key, value in settings.items()}, "")
-    except UserError as error:
-        raise error.within("", f"{source}: ") from None
 
 
 _STARTERS = Path(__file__).parent / "starters"

@@ -21,7 +21,7 @@ from simkit.errors import UserError
 from simkit.scenario.build import build
 from simkit.scenario.catalog import FILE
 from simkit.scenario.checks import to_toml
-from simkit.scenario.made_in_python import likely_view
+from simkit.scenario.drawing import Frame, likely_view
 from simkit.scenario.registry import SIMULATIONS, arguments_of, needed_arguments, takes_any, takes_parameters
 from simkit.scenario.scenario import ParameterSettings, RenderSettings, RunSettings, Scenario, make
 
@@ -240,7 +240,7 @@ def _minimal(name: str, scenario: Scenario, contents: Contents, run: RunSettings
         for kind in ("observed", "diagnosed")
     }
     lengths = {axis: (length,) for q in contents.quantities for axis, length in q.dimensions.items()}
-    view, quantity = likely_view(shapes["observed"], shapes["diagnosed"], lengths)
+    view, quantity = likely_view(Frame(shapes["observed"], shapes["diagnosed"], lengths))
     words = name.replace("_", " ").capitalize()
     return to_toml(
         {

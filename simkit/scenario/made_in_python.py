@@ -13,58 +13,16 @@ from simkit.core.parameter import Parameter
 from simkit.core.precision import precision
 from simkit.errors import UserError
 from simkit.scenario import checks
-from simkit.scenario.build import NOTHING, VIEW_ARRAYS, check_record
+from simkit.scenario.build import check_record
 from simkit.scenario.catalog import FILE, find_scenario, parse_scenario
 from simkit.scenario.checks import to_toml
+from simkit.scenario.drawing import CLOCKS, Frame, likely_view
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import IN_PYTHON, Scenario, shortest
 from simkit.scenario.sections import RUN_KEYS
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
-
-
-CLOCKS = ("time", "iteration")
-
-
-def likely_view(
-    observed: Mapping[str, Any],
-    diagnosed: Mapping[str, Any],
-    coordinates: Mapping[str, tuple[int, ...]],
-    view: str | None = None,
-    quantity: str | None = None,
-) -> tuple[str, str]:
-    """Return a view and the quantity that it draws.
-
-    Bodies have positions, orientations and radii, particles positions and diameters; a field has the shape of the cell
-    centers ``x`` and ``y``. The default otherwise is a chart of the first diagnostic.
-
-    Args:
-        observed: arrays, or their shapes, of one frame.
-        diagnosed: of one frame; without scalars the quantity of a chart is `NOTHING`.
-        coordinates: ``{name: shape}``.
-        view: the view, if given.
-        quantity: the drawn quantity, if given.
-    """
-    possible = {each: _drawn(each, observed, diagnosed, coordinates) for each in VIEW_ARRAYS}
-    view = view or next((each for each, names in possible.items() if names), "chart")
-    return view, quantity or next(iter(possible.get(view, ())), NOTHING)
-
-
-def _drawn(
-    view: str, observed: Mapping[str, Any], diagnosed: Mapping[str, Any], coordinates: Mapping[str, tuple[int, ...]]
-) -> list[str]:
-    """Return the names of the quantities that a view could draw, the likeliest first."""
-    if view == "chart":
-        numbers = [name for name, array in diagnosed.items() if array.shape == ()]
-        return sorted(numbers, key=lambda name: name in CLOCKS)
-    if any(name not in observed for name in VIEW_ARRAYS[view]):
-        return []
-    if view == "field":
-        cells = coordinates.get("x", ()) + coordinates.get("y", ())
-        return [name for name, array in observed.items() if len(cells) == 2 and array.shape == cells]
-    count, size = observed["position"].shape[:1], VIEW_ARRAYS[view][-1]
-    return [*(name for name, array in observed.items() if array.shape == count and name != size), size]
 
 
 # Keywords of a run of a simulation besides its parameters.
@@ -77,7 +35,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
     """Return the scenario of a simulation, and the values of its parameters.
 
     Every diagnostic is an objective, its value at the end of the run. Frames are drawn by the view that fits the names
-    of the observed arrays (`simkit.scenario.made_in_python.likely_view`).
+    of the observed arrays (`simkit.scenario.drawing.likely_view`).
 
     Args:
         simulation: any.
@@ -110,7 +68,8 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
         observed, diagnosed = simulation.programs.found(("record", name), lambda: check_record(simulation, name))
         program = fingerprint(simulation)
     lengths = {axis: np.shape(values) for axis, values in simulation.coordinates.items()}
-    view, quantity = likely_view(observed, diagnosed, lengths, settings.get("view"), settings.get("quantity"))
+    frame = Frame(observed, diagnosed, lengths)
+    view, quantity = likely_view(frame, settings.get("view"), settings.get("quantity"))
     declared = simulation.quantities.get(quantity)
     render = {"view": view, "quantity": quantity, "unit": declared.unit if declared else "1"}
     render |= {key: settings[key] for key in ("frames_per_second",) if key in settings}

@@ -35,12 +35,6 @@ FACTORIES = {
     "rigid.system_identification": "simkit.rigid.systems.system_identification:system_identification",
     "rigid.steered_puck": "simkit.rigid.systems.steered_puck:steered_puck",
 }
-PAINTERS = {
-    "field": "simkit.render.field:FieldPainter",
-    "particles": "simkit.render.particles:particle_painter",
-    "bodies": "simkit.render.bodies:body_painter",
-    "chart": "simkit.render.chart:LinePainter",
-}
 _FLOWS = ("cylinder_in_channel", "drag_reduction", "heated_cavity", "lid_driven_cavity", "taylor_green", "womersley")
 REPLACED = {f"flow.{name}": f"'flow.domain', as the scenario {name} does" for name in _FLOWS} | {
     "flow.channel": "'flow.domain', as the scenarios channel_flow and couette_poiseuille do",
@@ -54,7 +48,8 @@ REPLACED = {f"flow.{name}": f"'flow.domain', as the scenario {name} does" for na
 # What to use instead of arguments that no longer exist, by simulation.
 REPLACED_ARGUMENTS = {"flow.domain": {"drive": "config.flow_rate, the mean velocity along x that is held"}}
 SIMULATIONS = Registry("simulation", FACTORIES, replaced=REPLACED)
-VIEWS = Registry("view", PAINTERS)
+# `simkit.render` adds its own.
+VIEWS = Registry("view", {})
 
 # Argument of a factory for parameters that a scenario file declares itself in [params].
 PARAMETERS = "parameters"

@@ -18,6 +18,7 @@ from simkit.core.settings.kinds import shape_of
 from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, closest, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.checks import DOTTED, IDENTIFIED, IDENTIFIER, LONGEST_LABEL, NAME, NO_DOTS, PATH, anything
+from simkit.scenario.drawing import RENDER
 from simkit.scenario.registry import (
     PARAMETERS,
     REPLACED_ARGUMENTS,
@@ -31,7 +32,6 @@ from simkit.scenario.sections import (
     OBJECTIVE,
     PARAMETERS_OF_FILE,
     QUANTITY,
-    RENDER,
     RUN,
     VALIDATION,
     ObjectiveSettings,

@@ -32,8 +32,7 @@ from simkit.core.settings import (
 from simkit.core.settings.records import keys_of
 from simkit.errors import Mistakes, UserError, closest
 from simkit.scenario import checks
-from simkit.scenario.checks import LONGEST_LABEL, STEP, diagnostic, expression, registered
-from simkit.scenario.registry import VIEWS
+from simkit.scenario.checks import LONGEST_LABEL, STEP, diagnostic, expression
 
 # Functions of expressions by name of the reduction.
 _REDUCTIONS = {
@@ -46,7 +45,6 @@ _REDUCTIONS = {
 }
 REDUCTIONS = tuple(_REDUCTIONS)
 PRECISIONS = ("float32", "float64")
-CAMERAS = ("side", "perspective")
 UNCHECKED = Setting("a value", "checked when it is applied", lambda value, where: value)
 
 
@@ -144,26 +142,34 @@ class QuantitySettings:
 
 @dataclasses.dataclass(frozen=True)
 class RenderSettings:
-    """Settings for drawing the stored frames."""
+    """Settings for drawing the stored frames.
 
-    view: str = declared(registered("how frames are drawn", VIEWS), example="chart")
-    quantity: str = declared(line("observed array shown as color; of a chart, the diagnostic", longest=LONGEST_LABEL))
-    label: str = declared(line("text of the color bar; by default the name of the quantity", "", LONGEST_LABEL))
-    unit: str = declared(line("unit of the quantity", "1", LONGEST_LABEL))
-    colormap: str | None = declared(line("name of a color map; by default the renderer chooses", None, LONGEST_LABEL))
-    limits: tuple[float, float] | None = declared(interval("lowest and highest color; by default of the data", None))
-    frames_per_second: float = declared(number("speed of the animation", 20.0, POSITIVE))
-    camera: str | None = declared(word("camera; by default chosen by the motion of the bodies", CAMERAS, None))
-    azimuth: float | None = declared(number("direction to the camera, degrees from x to y", None, (-360.0, 360.0)))
-    elevation: float | None = declared(number("direction above the horizon, degrees", None, (-89.0, 89.0)))
-    turn: float = declared(number("rotation of the camera during the animation, degrees", 0.0, (-3600.0, 3600.0)))
-    window: dict[str, tuple[float, float]] = declared(
-        named("lowest and highest coordinate of the drawn part of a field", interval("coordinates"), "[xy]")
-    )
+    Attributes:
+        view: name of a view.
+        quantity: the observed array shown as color; for a chart, the diagnostic drawn over time.
+        label: text of the color bar; by default the name of the quantity.
+        unit: unit of the quantity; ``"1"`` for a pure number.
+        limits: lowest and highest color value; ``None`` takes them from the data.
+        frames_per_second: speed of the animation.
+        options: values of the keys that the view declares.
+    """
+
+    view: str
+    quantity: str
+    label: str = ""
+    unit: str = "1"
+    limits: tuple[float, float] | None = None
+    frames_per_second: float = 20.0
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Label the color bar with the name of the quantity by default."""
-        object.__setattr__(self, "label", self.label or (self.quantity or "").replace("_", " "))
+        object.__setattr__(self, "label", self.label or self.quantity.replace("_", " "))
+
+    def table(self) -> dict[str, Any]:
+        """Return the table ``[render]`` with these settings."""
+        values = {**vars(self), **self.options}
+        return {key: value for key, value in values.items() if key != "options" and value not in (None, 0.0, {})}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -251,18 +257,6 @@ def _is_branch(table: Mapping[str, Any]) -> bool:
 
 PARAMETERS_OF_FILE = parameters("values of parameters, or their declarations")
 QUANTITY = record("a quantity", QuantitySettings)
-_CAMERA = ("camera", "azimuth", "elevation", "turn")
-RENDER = record(
-    "drawing of the frames",
-    RenderSettings,
-    (
-        *needs(_CAMERA, "view", "bodies"),
-        *needs(_CAMERA[1:], "camera", "perspective"),
-        *excludes("view", ("window",), *(view for view in VIEWS.own if view != "field")),
-        *excludes("view", ("colormap",), "chart"),
-    ),
-    is_required=True,
-)
 OBJECTIVE = record(
     "a scalar of a run", ObjectiveSettings, excludes("expression", ("quantity", "reduce", "square")), "expression"
 )

@@ -153,11 +153,11 @@ MISTAKES = {
     ),
     "learning rate of lbfgs from several starts": (
         ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--starts", "2", "--learning-rate", "0.5"],
-        ["--learning-rate is for adam", "--method adam"],
+        ["learning_rate has no effect on method = 'lbfgs'; leave it out"],
     ),
     "learning rate of lbfgs": (
         ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--learning-rate", "0.5"],
-        ["--learning-rate is for adam", "--method adam"],
+        ["learning_rate has no effect on method = 'lbfgs'; leave it out"],
     ),
     "frame of an animation": (["render", "nowhere", "--frame", "3"], ["--frame", "--format png"]),
     "frames of a picture": (["render", "nowhere", "--format", "png", "--max-frames", "3"], ["--max-frames"]),

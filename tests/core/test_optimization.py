@@ -56,5 +56,5 @@ def test_a_start_near_a_bound_is_kept_and_a_start_at_a_bound_is_moved(value, bou
 
 
 def test_a_learning_rate_without_effect_is_refused():
-    with pytest.raises(UserError, match="learning_rate= is for adam; lbfgs chooses its own steps"):
+    with pytest.raises(UserError, match="learning_rate has no effect on method = 'lbfgs'; leave it out"):
         optimization(rosenbrock, {"x": jnp.float32(0), "y": jnp.float32(0)}, ["x"], BOUNDS, learning_rate=0.1)

@@ -61,7 +61,7 @@ def test_levenberg_marquardt_refuses_what_is_no_sum_of_squares():
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(UserError, match=r"method = 'newton' is unknown; choose one of lbfgs"):
+    with pytest.raises(UserError, match=r"method = 'newton' is unknown; choose one of adam"):
         optimization(lambda params, key: params["x"], start_at(1.0), ["x"], {}, method="newton")
 
 

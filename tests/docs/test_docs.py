@@ -8,19 +8,21 @@ import tomllib
 import pytest
 
 from simkit.cli.main import REGISTERED, VERBS, Parser, verb_of
+from simkit.core.optimizers.methods import OPTIMIZERS
 from simkit.core.settings.records import keys_of
 from simkit.errors import UserError
+from simkit.jobs.executors.choice import EXECUTORS
 from simkit.molecular import parts
 from simkit.plugins import Registry
 from simkit.scenario import catalog
 from simkit.scenario.catalog import list_scenarios
-from simkit.scenario.registry import PAINTERS, SIMULATIONS, VIEWS
+from simkit.scenario.drawing import render_table
+from simkit.scenario.registry import SIMULATIONS, VIEWS
 from simkit.scenario.sections import (
     REDUCTIONS,
     ObjectiveSettings,
     ParameterSettings,
     QuantitySettings,
-    RenderSettings,
     RunSettings,
     Validation,
 )
@@ -28,7 +30,8 @@ from tests.docs.pages import PAGES, QUICK, REPOSITORY, assert_shown, blocks, run
 from tests.tables import every
 
 # Groups of entry points are not Python names.
-GROUPS = {each.group for each in (SIMULATIONS, VIEWS, REGISTERED, *vars(parts).values()) if isinstance(each, Registry)}
+REGISTRIES = (SIMULATIONS, VIEWS, REGISTERED, OPTIMIZERS, EXECUTORS, *vars(parts).values())
+GROUPS = {each.group for each in REGISTRIES if isinstance(each, Registry)}
 every_page = every("page", PAGES, ids=lambda page: page.stem)
 
 
@@ -78,10 +81,10 @@ def test_the_table_of_checked_numbers_equals_the_scenario_files():
 
 def test_every_key_of_a_scenario_file_is_explained():
     text = (REPOSITORY / "docs" / "scenario_files.md").read_text(encoding="utf-8")
-    records = (ParameterSettings, RunSettings, ObjectiveSettings, QuantitySettings, RenderSettings, Validation)
-    keys = {key for record in records for key in keys_of(record)}
+    records = (ParameterSettings, RunSettings, ObjectiveSettings, QuantitySettings, Validation)
+    keys = {key for record in records for key in keys_of(record)} | render_table().every_key().keys()
     keys |= {key for key, setting in catalog.FILE.items() if setting.form == "value"}
-    words = {*REDUCTIONS, "minimize", "maximize", *PAINTERS}
+    words = {*REDUCTIONS, "minimize", "maximize", *VIEWS.own}
     assert not [key for key in keys if f"| `{key}` |" not in text]
     assert not [word for word in words if f'`"{word}"`' not in text]
 

@@ -10,7 +10,8 @@ from simkit.scenario.scenario import RenderSettings
 @pytest.fixture
 def settings():
     def make(view, quantity, label="label", unit="1", colormap=None, limits=None, frames_per_second=20.0):
-        return RenderSettings(view, quantity, label, unit, colormap, limits, frames_per_second)
+        options = {} if colormap is None else {"colormap": colormap}
+        return RenderSettings(view, quantity, label, unit, limits, frames_per_second, options)
 
     return make
 

@@ -208,13 +208,15 @@ def test_every_size_is_met_exactly(field_run, settings, size):
 def test_a_window_shows_its_part_of_the_field(field_run, settings, window_of):
     frames, diagnostics, coordinates = field_run(1)
     walls = coordinates | {"walls": np.array(True)}
-    part = dataclasses.replace(settings("field", "speed", limits=(0.0, 1.2)), window={"x": (1.0, 2.0), "y": (0.0, 1.0)})
+    part = dataclasses.replace(
+        settings("field", "speed", limits=(0.0, 1.2)), options={"window": {"x": (1.0, 2.0), "y": (0.0, 1.0)}}
+    )
     painter = new_painter(frames, diagnostics, walls, "part", part)
     assert tuple(painter.sheet.window) == (1, 2, 0, 1)
     # The same cells alone; only those at the ends of the window have other neighbors.
     alone = {"speed": frames["speed"][:, 32:64, 32:]}
     near = {"x": coordinates["x"][32:64], "y": coordinates["y"][32:]}
-    whole = dataclasses.replace(part, window={})
+    whole = dataclasses.replace(part, options={})
     other = new_painter(
         alone, diagnostics, near | {"sides": ["periodic", "periodic", "periodic", "wall"]}, "part", whole
     )
@@ -237,5 +239,9 @@ def test_a_window_beyond_the_field_is_refused(window, words, field_run, settings
     frames, diagnostics, coordinates = field_run(1)
     with pytest.raises(UserError, match=words):
         new_painter(
-            frames, diagnostics, coordinates, "", dataclasses.replace(settings("field", "speed"), window=window)
+            frames,
+            diagnostics,
+            coordinates,
+            "",
+            dataclasses.replace(settings("field", "speed"), options={"window": window}),
         )

@@ -22,7 +22,9 @@ def disk(orientation=STILL, radius=1.0, half=0.2):
 
 @pytest.fixture
 def perspective(settings):
-    return dataclasses.replace(settings("bodies", "position"), camera="perspective", azimuth=-90.0, elevation=0.0)
+    return dataclasses.replace(
+        settings("bodies", "position"), options={"camera": "perspective", "azimuth": -90.0, "elevation": 0.0}
+    )
 
 
 @every("elevation", [0.0, 35.0, 90.0])
@@ -72,7 +74,7 @@ def test_a_disk_that_spins_about_its_axis_shows_it(perspective):
     angle = np.array([0.0, 0.4])
     turns = np.stack([np.cos(angle), 0 * angle, 0 * angle, np.sin(angle)], axis=-1)[:, None]
     frames = run(np.tile([0.0, 0.0, 2.0], (2, 1, 1)), turns, [[0.5, 0.5, 0.1]], disk=[1.0])
-    chosen = dataclasses.replace(perspective, elevation=50.0)
+    chosen = dataclasses.replace(perspective, options=perspective.options | {"elevation": 50.0})
     painter = new_painter(*frames, "t", chosen, SMALL)
     assert (painter.image(0) != painter.image(1)).sum() > 200
     frames[0]["disk"][:] = 0
@@ -110,7 +112,7 @@ def test_pivots_are_drawn_larger_than_the_rods_they_hold(perspective):
 def test_a_plate_drawn_by_its_orientation_has_two_faces(perspective):
     over = np.array([[[1.0, 0, 0, 0]], [[0, 1.0, 0, 0]]])
     frames = run(np.tile([0.0, 0.0, 2.0], (2, 1, 1)), over, [[1.0, 0.7, 0.1]])
-    above = dataclasses.replace(perspective, elevation=80.0)
+    above = dataclasses.replace(perspective, options=perspective.options | {"elevation": 80.0})
     for quantity, differ in (("orientation", True), ("position", False)):
         painter = new_painter(*frames, "t", dataclasses.replace(above, quantity=quantity), SMALL)
         first, second = (painter.image(k)[90, 100].astype(int) for k in range(2))

@@ -219,7 +219,7 @@ MISTAKES = {
     "view": (
         'view = "field"',
         'view = "particle"',
-        "render.view = 'particle' is unknown; did you mean 'particles'?",
+        "toy.toml: render.view = 'particle' is unknown; did you mean 'particles'?",
     ),
     "view not a string": (
         'view = "field"',
@@ -239,12 +239,12 @@ MISTAKES = {
     "camera of a field": (
         "frames_per_second = 25",
         'camera = "side"',
-        "toy.toml: render.camera has an effect only beside view = 'bodies'; add that, or leave camera out",
+        "toy.toml: render.camera has no effect on view = 'field'; leave it out",
     ),
     "window of disks": (
         'view = "field"',
         'view = "particles"\nwindow = { x = [0, 1] }',
-        "toy.toml: render.window has no effect beside view = 'particles'; leave it out",
+        "toy.toml: render.window has no effect on view = 'particles'; leave it out",
     ),
     "window along z": (
         'view = "field"',
@@ -255,7 +255,7 @@ MISTAKES = {
     "colors of a chart": (
         'view = "field"',
         'view = "chart"',
-        "render.colormap has no effect beside view = 'chart'; leave it out",
+        "render.colormap has no effect on view = 'chart'; leave it out",
     ),
     "camera": (
         'view = "field"',
@@ -265,12 +265,12 @@ MISTAKES = {
     "azimuth from the side": (
         'view = "field"',
         'view = "bodies"\ncamera = "side"\nazimuth = 30',
-        "render.azimuth has an effect only beside camera = 'perspective'; add that, or leave azimuth out",
+        "render.azimuth needs camera = 'perspective' beside it; add that, or remove azimuth",
     ),
     "elevation from straight above": (
         'view = "field"',
         'view = "bodies"\ncamera = "perspective"\nelevation = 90',
-        "render.elevation = 90 is above its upper bound 89; choose a value in [-89, 89]",
+        "render.elevation = 90 is outside [-89, 89]; choose one within",
     ),
     "validation in single brackets": (
         '[[validation]]\nquantity = "amplitude"',

@@ -62,10 +62,9 @@ def test_absent_optional_keys_take_their_documented_defaults():
     assert (scenario.tags, scenario.references, scenario.config, scenario.parameter_settings) == ((), (), {}, {})
     assert (scenario.run.precision, scenario.run.seed) == ("float32", 0)
     assert scenario.render.label == "surface height"
-    assert (scenario.render.unit, scenario.render.colormap, scenario.render.limits) == ("1", None, None)
-    assert scenario.render.frames_per_second == 20.0
     render = scenario.render
-    assert (render.camera, render.azimuth, render.elevation, render.turn) == (None, None, None, 0.0)
+    assert (render.unit, render.limits, render.frames_per_second) == ("1", None, 20.0)
+    assert render.options == {"colormap": None, "window": {}}
     objective = scenario.objectives["amplitude"]
     assert (objective.name, objective.quantity, objective.reduce) == ("amplitude", "amplitude", "final")
     assert (objective.square, objective.goal) == (False, "minimize")
@@ -75,7 +74,8 @@ def test_absent_optional_keys_take_their_documented_defaults():
 def test_keys_of_the_camera_are_read():
     camera = 'view = "bodies"\ncamera = "perspective"\nazimuth = -30\nelevation = 20.5\nturn = 90'
     render = parse_scenario(GOOD.replace('view = "field"', camera), "toy.toml").render
-    assert (render.camera, render.azimuth, render.elevation, render.turn) == ("perspective", -30.0, 20.5, 90.0)
+    camera = {"camera": "perspective", "azimuth": -30.0, "elevation": 20.5, "turn": 90.0}
+    assert render.options == camera | {"colormap": "viridis"}
 
 
 def test_a_derivative_check_takes_the_quantity_of_its_objective():

@@ -135,7 +135,7 @@ class Sweep:
 
         use_compilation_cache()
         output = output_of(arguments, scenario.name)
-        executor = executor_of(arguments.workers, arguments.scheduler, arguments.deadline)
+        executor = executor_of(arguments.workers, arguments.scheduler, arguments.deadline, arguments.executor)
         job = planned(
             scenario,
             over,
@@ -264,7 +264,6 @@ class Optimize:
         parser.add_argument(
             "--method",
             default="lbfgs",
-            choices=METHODS,
             help=f"{', '.join(f'{name} for {use}' for name, use in METHODS.items())} (default: lbfgs)",
         )
         parser.add_argument("--iterations", type=int, default=50, help="maximum number of updates (default: 50)")

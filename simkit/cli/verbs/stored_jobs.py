@@ -85,7 +85,7 @@ class Resume:
         job = kind_of(directory.kind).of(directory)
         check_pictures(job, arguments)
         size = size_of(arguments)
-        job = with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline)
+        job = with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline, arguments.executor)
         if group:
             exclude(arguments, ["steps"], "continues a run in one process", "leave it out, or --processes")
         job = run_of(extended(job, directory, arguments.steps), group)

@@ -5,19 +5,25 @@ import jax.numpy as jnp
 import optax
 
 from simkit.core.bounded import Bounds
+from simkit.core.optimizers.methods import method
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem, gradient_is_zero, gradient_norm
+from simkit.core.parameter import POSITIVE
+from simkit.core.settings import number
 from simkit.core.simulation import Arrays
 
 
-def adam(learning_rate: float, tolerance: float) -> Optimizer:
+@method(keys={"learning_rate": number("step in unbounded coordinates", 0.1, (POSITIVE[0], 10.0))})
+def adam(*, numbers: int, tolerance: float, learning_rate: float) -> Optimizer:
     """Return the method Adam, for noisy derivatives.
 
     Args:
-        learning_rate: step in unbounded coordinates; good values are 0.01 to 0.3.
+        numbers: how many are optimized; of no effect.
         tolerance: of the gradient, see `simkit.core.optimizers.optimizer.gradient_is_zero`.
+        learning_rate: step in unbounded coordinates; good values are 0.01 to 0.3.
 
     Reference: Kingma and Ba, arXiv:1412.6980.
     """
+    del numbers
     rule = optax.adam(learning_rate)
 
     def begin(problem: Problem, position: Arrays) -> Iterate:

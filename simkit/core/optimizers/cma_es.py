@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from simkit.core.bounded import Bounds
+from simkit.core.optimizers.methods import method
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Simulation, State
@@ -35,7 +36,8 @@ class Search:
     width: jax.Array
 
 
-def cma_es(numbers: int, tolerance: float) -> Optimizer:
+@method(evaluates="values")
+def cma_es(*, numbers: int, tolerance: float) -> Optimizer:
     """Return the method CMA-ES, for objectives without useful derivatives: jumps, counts, noise.
 
     An update evaluates 4 + floor(3 ln n) samples of n numbers as one batch; those that are not finite count as the

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from simkit.core.bounded import Bounds
+from simkit.core.optimizers.methods import method
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem, gradient_is_zero, gradient_norm
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays
@@ -32,14 +33,17 @@ class Memory:
     factor: jax.Array
 
 
-def lbfgs(tolerance: float) -> Optimizer:
+@method()
+def lbfgs(*, numbers: int, tolerance: float) -> Optimizer:
     """Return the method L-BFGS, for smooth objectives.
 
     Args:
+        numbers: how many are optimized; of no effect.
         tolerance: of the gradient, see `simkit.core.optimizers.optimizer.gradient_is_zero`.
 
     Reference: Liu and Nocedal, Math. Program. 45, 503 (1989), doi:10.1007/BF01589116.
     """
+    del numbers
     rule: Any = optax.lbfgs()
 
     def begin(problem: Problem, position: Arrays) -> Iterate:

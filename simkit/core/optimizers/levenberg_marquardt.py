@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import solve_triangular
 
 from simkit.core.bounded import Bounds
+from simkit.core.optimizers.methods import method
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem, gradient_is_zero, gradient_norm
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params
@@ -66,7 +67,8 @@ class _Trial:
     growth: jax.Array
 
 
-def levenberg_marquardt(tolerance: float) -> Optimizer:
+@method(evaluates="residuals")
+def levenberg_marquardt(*, numbers: int, tolerance: float) -> Optimizer:
     """Return the Levenberg-Marquardt method, for sums of squares of smooth residuals.
 
         min over d of |r + J d|^2 + lambda |D d|^2,    D_j = largest |J_j| so far
@@ -75,6 +77,7 @@ def levenberg_marquardt(tolerance: float) -> Optimizer:
     J costs one run in forward mode for each number, or one in reverse mode for each residual.
 
     Args:
+        numbers: how many are optimized; of no effect.
         tolerance: of the gradient, see `simkit.core.optimizers.optimizer.gradient_is_zero`.
 
     References: Moré, Lecture Notes in Mathematics 630, 105 (1978), doi:10.1007/BFb0067700 (scales); Nielsen, Damping

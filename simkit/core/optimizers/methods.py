@@ -1,52 +1,109 @@
-"""Names of the methods of optimization, and what each of them accepts."""
+"""Methods of optimization by name: each declares its options and what it evaluates beside its update.
 
-from typing import Literal
+A package adds one by an entry point of the group ``simkit.optimizers``: a function of ``numbers`` (how many are
+optimized), ``tolerance`` and its options that returns a `simkit.core.optimizers.optimizer.Optimizer`::
 
+    @method(keys={"step": number("length of a step", 0.1)}, evaluates="gradient")
+    def fixed_step(*, numbers, tolerance, step): ...
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from simkit.core.parts import Choice, Declaration, PartTable, declaration_of, table_of
+from simkit.core.settings import Setting, Settings
 from simkit.errors import UserError, argument
+from simkit.plugins import Registry
 
-type Method = Literal["lbfgs", "adam", "levenberg_marquardt", "cma_es"]
-
-METHODS: dict[str, str] = {
-    "lbfgs": "smooth objectives",
-    "adam": "noisy derivatives",
-    "levenberg_marquardt": "sums of squares",
-    "cma_es": "objectives without useful derivatives",
+# Each method in one line: what it is for, and its function.
+_OWN = {
+    "lbfgs": ("smooth objectives", "simkit.core.optimizers.lbfgs:lbfgs"),
+    "adam": ("noisy derivatives", "simkit.core.optimizers.adam:adam"),
+    "levenberg_marquardt": ("sums of squares", "simkit.core.optimizers.levenberg_marquardt:levenberg_marquardt"),
+    "cma_es": ("objectives without useful derivatives", "simkit.core.optimizers.cma_es:cma_es"),
 }
+METHODS = {name: use for name, (use, _) in _OWN.items()}
+# Stored with an optimization whose method has none.
 LEARNING_RATE = 0.1
+OPTIMIZERS = Registry("optimizer", {name: target for name, (_, target) in _OWN.items()})
 
 
-def learning_rate_of(method: str, given: float | None) -> float:
-    """Return the learning rate of an optimization; methods other than Adam ignore it.
+@dataclasses.dataclass(frozen=True)
+class MethodDeclaration(Declaration):
+    """What a method of optimization declares besides its options.
+
+    Attributes:
+        evaluates: what it reads of the objective: its gradient, the residuals of a sum of squares, or values alone.
+    """
+
+    evaluates: Literal["gradient", "residuals", "values"] = "gradient"
+
+
+def method[Function: Callable[..., Any]](
+    *, keys: Mapping[str, Setting] | None = None, evaluates: Literal["gradient", "residuals", "values"] = "gradient"
+) -> Callable[[Function], Function]:
+    """Return a decorator that attaches the declaration of a method; arguments as for `MethodDeclaration`."""
+
+    def mark(function: Function) -> Function:
+        function.declaration = MethodDeclaration(keys or {}, evaluates=evaluates)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def chosen(text: str, **options: Any) -> Settings:
+    """Return the name of a method, ``settings["method"]``, and its options.
 
     Args:
-        method: one of `METHODS`.
-        given: the user's learning rate, or ``None`` for 0.1.
+        text: ``"adam"``, or with options ``"adam:learning_rate=0.05"``.
+        **options: further options; ``None`` for those that are not given.
 
     Raises:
-        UserError: if a learning rate is given to a method that chooses its own steps.
+        UserError: if the method is unknown, or an option is not one of it or has a wrong value.
     """
-    if given is not None and method != "adam":
-        raise UserError(
-            f"{argument('learning_rate')} is for adam; {method} chooses its own steps; pass "
-            f"{argument('method', '"adam"')}, or leave it out"
-        )
-    return LEARNING_RATE if given is None else given
+    if not isinstance(text, str):
+        raise UserError(f"method = {text!r:.60} is not the name of a method; choose one of {', '.join(METHODS)}")
+    given = {key: value for key, value in options.items() if value is not None}
+    table = PartTable((Choice(OPTIMIZERS, "method", "method of optimization"),), {})
+    return table.read(table_of(text, "method") | given, "")
 
 
-def check_options(method: str, *, maximize: bool, mode: str) -> None:
+def options_of(settings: Settings) -> dict[str, Any]:
+    """Return the options among the settings of a method, arguments of its function."""
+    return {key: value for key, value in settings.items() if key != "method"}
+
+
+def evaluated(name: str) -> str:
+    """Return what a method evaluates, see `MethodDeclaration`."""
+    return getattr(declaration_of(OPTIMIZERS.resolve(name)), "evaluates", "gradient")
+
+
+def learning_rate_of(text: str, learning_rate: float | None) -> float:
+    """Return the learning rate of an optimization; methods without one ignore it.
+
+    Args:
+        text: method, as for `chosen`.
+        learning_rate: the user's learning rate, or ``None`` for that of the method.
+
+    Raises:
+        UserError: as `chosen`.
+    """
+    return chosen(text, learning_rate=learning_rate).get("learning_rate", LEARNING_RATE)
+
+
+def check_options(name: str, *, maximize: bool, mode: str) -> None:
     """Refuse a goal or a mode of differentiation that a method does not have.
 
     Args:
-        method: one of `METHODS`.
+        name: of the method.
         maximize: whether the objective is to be maximized.
         mode: mode of differentiation; ``"shortest"`` by default.
 
     Raises:
         UserError: if a method of sums of squares is to maximize, or one without derivatives is given a mode.
     """
-    if maximize and method == "levenberg_marquardt":
-        raise UserError(
-            'levenberg_marquardt minimizes sums of squares, and this objective is to be maximized; pass method="lbfgs"'
-        )
-    if mode != "shortest" and method == "cma_es":
-        raise UserError(f"{argument('mode')} is for methods with derivatives; cma_es uses none; leave it out")
+    if maximize and evaluated(name) == "residuals":
+        raise UserError(f'{name} minimizes sums of squares, and this objective is to be maximized; pass method="lbfgs"')
+    if mode != "shortest" and evaluated(name) == "values":
+        raise UserError(f"{argument('mode')} is for methods with derivatives; {name} uses none; leave it out")

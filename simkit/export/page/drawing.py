@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.render.bodies.camera import default_direction
+from simkit.render.bodies.camera import direction_of
 from simkit.render.bodies.ground import nice_length
 from simkit.render.bodies.motion import are_balls_in_plane, body_colors, read_bodies
 from simkit.render.color import ColorScale, color_scale
@@ -75,7 +75,7 @@ def drawing_of_bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     _, scale = body_colors([clip.frames], settings, shape, body_of_shape)
     of_shape = np.arange(shape[1]) if body_of_shape is None else np.unique(body_of_shape, return_inverse=True)[1]
     is_flat = are_balls_in_plane([bodies])
-    kind = "side" if (settings.camera or ("side" if is_flat else "perspective")) == "side" else "bodies"
+    kind = "side" if (settings.options.get("camera") or ("side" if is_flat else "perspective")) == "side" else "bodies"
     if kind == "side" and bodies.half_lengths[bodies.present].any():
         raise UserError('the camera "side" shows balls only; use camera = "perspective" for boxes and capsules')
     floor, (points, radii) = bodies.has_floor(), bodies.outline()
@@ -112,16 +112,15 @@ def _window(low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
 
 
 def _camera(low: np.ndarray, high: np.ndarray, clip: Clip) -> dict[str, Any]:
-    azimuth, elevation = default_direction(low, high)
-    settings = clip.settings
+    azimuth, elevation = direction_of(clip.settings, low, high)
     size = float(np.linalg.norm(high - low)) or 1.0
     if not (high - low).any():
         low, high = low - 0.05 * size, high + 0.05 * size
     return {
         "low": low.tolist(),
         "high": high.tolist(),
-        "azimuth": azimuth if settings.azimuth is None else settings.azimuth,
-        "elevation": elevation if settings.elevation is None else settings.elevation,
+        "azimuth": azimuth,
+        "elevation": elevation,
         "tile": nice_length(size / 6),
     }
 
@@ -158,9 +157,9 @@ def _field(clip: Clip) -> tuple[dict[str, Any], list[str]]:
             raise UserError(f"the field view needs the {cells} cell centers of '{name}' as coordinate '{axis}'")
     edges = [cell_edges(line) for line in centers]
     whole = Window(*(float(edge) for line in edges for edge in (line[0], line[-1])))
-    window = whole.cut(settings.window)
+    window = whole.cut(settings.options.get("window", {}))
     scale = color_scale(
-        field_values(clip.runs, name), settings.colormap, settings.limits, default="inferno", signed=True
+        field_values(clip.runs, name), settings.options.get("colormap"), settings.limits, default="inferno", signed=True
     )
     names = [str(label) for label in np.ravel(coordinates.get("axis_labels", ("x", "y")))]
     units = [clip.units.get(axis, "") for axis in "xy"]

@@ -1,49 +1,43 @@
-"""Choice of the executor from a user's arguments."""
+"""Executors of chunks by name: each declares its keys beside the class that computes.
+
+A package adds one by an entry point of the group ``simkit.executors``: a function of its keys, declared by
+`simkit.core.parts.part`, that returns a `simkit.jobs.executors.executor.Executor`.
+"""
 
 import os
 from typing import Any
 
-from simkit.errors import UserError, argument
-from simkit.jobs.executors.dask_cluster import DaskCluster
+from simkit.core.parts import Choice, PartTable, table_of
 from simkit.jobs.executors.executor import Executor
-from simkit.jobs.executors.in_this_process import IN_THIS_PROCESS
-from simkit.jobs.executors.local_workers import LocalWorkers
+from simkit.plugins import Registry
 from simkit.scenario import checks
 
-# A segment takes seconds, and compilation of a large program minutes.
-DEADLINE = 900.0
-MOST_WORKERS = 1024
+EXECUTORS = Registry(
+    "executor",
+    {
+        "in_this_process": "simkit.jobs.executors.in_this_process:in_this_process",
+        "scheduler": "simkit.jobs.executors.dask_cluster:scheduler",
+        "workers": "simkit.jobs.executors.local_workers:workers",
+    },
+)
+CHOICE = Choice(EXECUTORS, "executor", "what computes the chunks of a sweep", default="in_this_process")
 
 
-def executor_of(workers: Any = None, scheduler: Any = None, deadline: Any = None) -> Executor:
+def executor_of(workers: Any = None, scheduler: Any = None, deadline: Any = None, executor: Any = None) -> Executor:
     """Return the executor of a sweep's chunks, by default this process.
 
     Args:
         workers: number of worker processes on this machine.
         scheduler: address of a Dask scheduler, or path of its file.
         deadline: seconds without progress after which a chunk is given to another worker.
+        executor: name of an executor, with its options after a colon: ``"cluster:queue=short"``.
 
     Raises:
         UserError: if the arguments exclude each other, or the scheduler does not answer.
     """
-    workers, scheduler, deadline = (checks.unwrapped(value) for value in (workers, scheduler, deadline))
-    if workers is not None and scheduler is not None:
-        raise UserError(
-            f"{argument('workers')} are processes of this machine and "
-            f"{argument('scheduler')} is a Dask cluster; give one of them"
-        )
-    if workers is None and scheduler is None:
-        if deadline is not None:
-            raise UserError(
-                f"{argument('deadline')} is for workers; give {argument('workers')} or {argument('scheduler')} as well"
-            )
-        return IN_THIS_PROCESS
-    if deadline is None:
-        deadline = DEADLINE
-    deadline = checks.positive(deadline, "deadline")
-    if workers is None:
-        if not isinstance(scheduler, str | os.PathLike):
-            raise UserError(f"scheduler = {scheduler!r:.60} is not an address; give for example 'tcp://host:8786'")
-        return DaskCluster.at(str(scheduler), deadline)
-    checks.integer(workers, "workers", 1, MOST_WORKERS)
-    return LocalWorkers(workers, deadline)
+    options = {"workers": workers, "scheduler": scheduler, "deadline": deadline}
+    given = {key: checks.unwrapped(value) for key, value in options.items() if value is not None}
+    if isinstance(given.get("scheduler"), os.PathLike):
+        given["scheduler"] = os.fspath(given["scheduler"])
+    table = given | (table_of(str(executor), "executor") if executor is not None else {})
+    return CHOICE.make(PartTable((CHOICE,), {}).read(table, ""))

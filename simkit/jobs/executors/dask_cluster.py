@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from simkit.core.parts import part
+from simkit.core.settings import text
 from simkit.errors import UserError, one_line
-from simkit.jobs.executors.executor import Tally, Tries
+from simkit.jobs.executors.executor import DEADLINE, Tally, Tries
 from simkit.jobs.executors.worker import compute, refuse_other_versions
 from simkit.storage.files import DamagedFileError
 from simkit.storage.manifest import versions
@@ -192,3 +194,9 @@ def _chunk(folder: str, identity: str, index: int, parts: int, theirs: Mapping[s
     except UserError as error:
         return str(error)
     return ""
+
+
+@part(keys={"scheduler": text("address of a Dask scheduler, or path of its file"), "deadline": DEADLINE})
+def scheduler(scheduler: str, deadline: float) -> DaskCluster:
+    """Return the executor on the cluster of a scheduler; arguments and errors as for `DaskCluster.at`."""
+    return DaskCluster.at(scheduler, deadline)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from simkit.core.parameter import POSITIVE
+from simkit.core.settings import number
 from simkit.errors import argument
 from simkit.storage.run_directory import UnfinishedError
 
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 
 # Number of failures after which a chunk is given up.
 MOST_TRIES = 3
+# A segment takes seconds, and compilation of a large program minutes.
+DEADLINE = number(
+    "seconds without progress after which a chunk is given to another worker", 900.0, bounds=(POSITIVE[0], 1e9)
+)
 
 
 class Executor(Protocol):

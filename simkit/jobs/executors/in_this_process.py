@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from simkit.core.parts import part
 from simkit.core.precision import precision
 from simkit.jobs.chunk_size import Sizes, memory_limit
 from simkit.jobs.chunks import cores_for_chunks
@@ -54,6 +55,12 @@ class InThisProcess:
 
 
 IN_THIS_PROCESS = InThisProcess()
+
+
+@part()
+def in_this_process() -> InThisProcess:
+    """Return the executor in the process of the sweep."""
+    return IN_THIS_PROCESS
 
 
 def _one_after_another(

@@ -15,9 +15,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.core.parts import part
+from simkit.core.settings import whole
 from simkit.errors import UserError
 from simkit.jobs.child_processes import ending, last_line, share_cores
-from simkit.jobs.executors.executor import MOST_TRIES, Tally, Tries
+from simkit.jobs.executors.executor import DEADLINE, MOST_TRIES, Tally, Tries
 from simkit.jobs.executors.worker import refuse_other_versions
 from simkit.storage.files import DamagedFileError, remove_leftovers
 from simkit.storage.manifest import versions
@@ -200,3 +202,9 @@ class _Worker:
             with contextlib.suppress(OSError):
                 if file is not None:
                     file.close()
+
+
+@part(keys={"workers": whole("number of processes on this machine", low=1, high=1024), "deadline": DEADLINE})
+def workers(workers: int, deadline: float) -> LocalWorkers:
+    """Return the executor with processes of this machine."""
+    return LocalWorkers(workers, deadline)

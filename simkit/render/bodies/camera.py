@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from simkit.render.figure import Window
+from simkit.scenario.scenario import RenderSettings
 
 # Tangent of half the vertical angle of view, narrow as of a lens of 70 mm: parallel edges stay nearly parallel.
 _HALF_HEIGHT = np.tan(np.radians(13.0))
@@ -73,19 +74,23 @@ class Camera:
         return self.width / 2 + left, self.width / 2 + right, self.height / 2 + top, self.height / 2 + bottom
 
 
-def default_direction(low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
-    """Return the default azimuth and elevation of the camera in degrees.
+def direction_of(settings: RenderSettings, low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
+    """Return azimuth and elevation of the camera in degrees: those of the settings, or else what suits the scene.
 
     A scene that is flat in y is viewed nearly along y, one that is flat in z more from above.
 
     Args:
+        settings: of a view of bodies.
         low: lowest coordinates (3,) of all bodies.
         high: highest coordinates (3,).
     """
     x, y, z = high - low
+    default = (-62.0, 36.0) if z < 0.25 * max(x, y) else (-62.0, 23.0)
     if y < 0.4 * max(x, z):
-        return -76.0, 13.0
-    return (-62.0, 36.0) if z < 0.25 * max(x, y) else (-62.0, 23.0)
+        default = (-76.0, 13.0)
+    chosen = (settings.options.get(key) for key in ("azimuth", "elevation"))
+    azimuth, elevation = (usual if angle is None else angle for angle, usual in zip(chosen, default, strict=True))
+    return azimuth, elevation
 
 
 def fitted(

@@ -199,7 +199,7 @@ def body_colors(
     if magnitudes[0].shape != shape:
         raise UserError(f"'{settings.quantity}' does not hold one number or vector for each of {shape[1]} bodies")
     values = np.concatenate([magnitude.ravel() for magnitude in magnitudes])
-    scale = color_scale(values, settings.colormap, settings.limits, default="viridis")
+    scale = color_scale(values, settings.options.get("colormap"), settings.limits, default="viridis")
     return scale.colors(scale.position(magnitudes[0]))[..., :3] / 255, scale
 
 

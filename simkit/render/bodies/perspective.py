@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.transforms import IdentityTransform
 
-from simkit.render.bodies.camera import Camera, default_direction, fitted, seen_window, turned
+from simkit.render.bodies.camera import Camera, direction_of, fitted, seen_window, turned
 from simkit.render.bodies.ground import Ground, Plane, linear, nice_length
 from simkit.render.bodies.light import lamp, shadow_of
 from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies
@@ -50,7 +50,7 @@ class PerspectivePainter:
         colors, scale = body_colors(clip.runs, clip.settings, self._present.shape, body_of_shape)
         self._colors = linear(colors)
         self._two_faced = clip.settings.quantity == "orientation"
-        self._turn = clip.settings.turn
+        self._turn = clip.settings.options.get("turn", 0.0)
         points, radii, direction = self._measure(runs, clip.settings)
         pivot = self._middle if self._turn else None
         self.sheet = Sheet(
@@ -106,10 +106,7 @@ class PerspectivePainter:
             radii = np.concatenate([radii, np.full(len(mark), _MARK_RADIUS * self._size)])
         if not radii.any():
             radii = radii + 0.05 * self._size
-        default = default_direction(low, high)
-        azimuth = default[0] if settings.azimuth is None else settings.azimuth
-        elevation = default[1] if settings.elevation is None else settings.elevation
-        return points, radii, (azimuth, elevation)
+        return points, radii, direction_of(settings, low, high)
 
     def _chosen_planes(self, floor: bool) -> list[Plane]:
         static = self._bodies.planes[0]

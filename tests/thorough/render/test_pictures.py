@@ -107,7 +107,7 @@ def test_rendering_imports_neither_jax_nor_pyplot():
     code = (
         "import sys, numpy as np, simkit.render.chart, simkit.render.views as views\n"
         "from simkit.scenario.scenario import RenderSettings\n"
-        "settings = RenderSettings('field', 'u', 'u', '1', None, None, 20.0)\n"
+        "settings = RenderSettings('field', 'u', 'u')\n"
         "x = np.arange(4.0)\n"
         "views.new_painter({'u': np.ones((1, 4, 4))}, {'time': [0]}, {'x': x, 'y': x}, 't', settings).image(0)\n"
         "print([name for name in ('jax', 'matplotlib.pyplot', 'xarray', 'scipy') if name in sys.modules])"
