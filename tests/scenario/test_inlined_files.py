@@ -117,7 +117,7 @@ UNREADABLE = {
     "missing": (lambda path: path.unlink(), "'notes.txt' does not exist; check the path"),
     "a directory": (lambda path: (path.unlink(), path.mkdir()), "'notes.txt' is a directory; name a text file"),
     "a pipe": (make_pipe, "'notes.txt' is not a regular file"),
-    "not UTF-8": (lambda path: path.write_bytes(b"abc\xff"), "'notes.txt': byte 3 is not UTF-8 text"),
+    "not UTF-8": (lambda path: path.write_bytes(b"abc\xff"), "'notes.txt' has byte 3, which is not UTF-8 text"),
     "binary": (lambda path: path.write_bytes(b"abc\x00"), "'notes.txt' holds the control character '\\x00'"),
     "too large": (lambda path: path.write_bytes(b"x" * (files.MAX_BYTES + 1)), "'notes.txt' is over 8 MiB"),
 }
