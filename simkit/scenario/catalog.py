@@ -21,8 +21,6 @@ from simkit.scenario.sections import RENDER
 
 MAX_BYTES = 2**20
 RENDER_KEYS = tuple(keys_of(RenderSettings))
-
-
 # Keys and tables at the top of a file.
 FILE = {**keys_of(Scenario), "files": named("texts of files that values name", text("a text"), ".+")}
 

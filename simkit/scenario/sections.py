@@ -251,13 +251,12 @@ def _is_branch(table: Mapping[str, Any]) -> bool:
 
 PARAMETERS_OF_FILE = parameters("values of parameters, or their declarations")
 QUANTITY = record("a quantity", QuantitySettings)
-_CAMERA = ("camera", "azimuth", "elevation", "turn")
 RENDER = record(
     "drawing of the frames",
     RenderSettings,
     (
-        *needs(_CAMERA, "view", "bodies"),
-        *needs(_CAMERA[1:], "camera", "perspective"),
+        *needs(("camera",), "view", "bodies"),
+        *needs(("azimuth", "elevation", "turn"), "camera", "perspective"),
         *excludes("view", ("window",), *(view for view in VIEWS.own if view != "field")),
         *excludes("view", ("colormap",), "chart"),
     ),

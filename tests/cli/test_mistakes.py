@@ -83,7 +83,7 @@ MISTAKES = {
     "sweep twice": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--over", "reynolds=3,4"], ["twice"]),
     "no seeds": (
         ["sweep", "channel_flow", "--over", "reynolds=1,2", "--seeds", "0"],
-        ["seeds = 0 is not an integer of 1 to "],
+        ["seeds = 0 is not an integer"],
     ),
     "memory size": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--memory", "much"], ["much", "8GiB"]),
     "unknown wrt": (["grad", "channel_flow", "--wrt", "reynold"], ["reynold", "did you mean 'reynolds'"]),
