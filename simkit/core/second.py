@@ -20,28 +20,8 @@ from simkit.core.gradient import (
     differentiable,
     with_derivative,
 )
-from simkit.core.simulation import Arrays, Params, Simulation, State
+from simkit.core.simulation import Arrays, Params
 from simkit.errors import UserError
-
-
-def cautioned(step: Callable[[State, Params], State], caution: str) -> Callable[[State, Params], State]:
-    """Mark a step whose second derivatives are not those of the physics.
-
-    Args:
-        step: ``(state, params) -> state``.
-        caution: the reason in one line; empty where second derivatives are as accurate as first ones.
-    """
-    step.caution = caution  # type: ignore[attr-defined]
-    return step
-
-
-def caution_of(simulation: Simulation) -> str:
-    """Return why second derivatives of a simulation are not those of the physics; empty where they are.
-
-    Args:
-        simulation: any, see `cautioned`.
-    """
-    return getattr(getattr(simulation.step, "function", simulation.step), "caution", "")
 
 
 def hessian_vector_product(

@@ -155,6 +155,26 @@ def as_often(
     return status if checks_every_step(simulation) else at_frames(status)
 
 
+def cautioned(step: Callable[[State, Params], State], caution: str) -> Callable[[State, Params], State]:
+    """Mark a step whose second derivatives are not those of the physics.
+
+    Args:
+        step: ``(state, params) -> state``.
+        caution: the reason in one line; empty where second derivatives are as accurate as first ones.
+    """
+    step.caution = caution  # type: ignore[attr-defined]
+    return step
+
+
+def caution_of(simulation: Simulation) -> str:
+    """Return why second derivatives of a simulation are not those of the physics; empty where they are.
+
+    Args:
+        simulation: any, see `cautioned`.
+    """
+    return getattr(getattr(simulation.step, "function", simulation.step), "caution", "")
+
+
 def is_finite(tree: State) -> jax.Array:
     """Return whether every floating-point number in ``tree`` is finite.
 

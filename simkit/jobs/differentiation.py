@@ -11,6 +11,7 @@ import numpy as np
 import xarray
 
 from simkit.core import second
+from simkit.core.status import caution_of
 from simkit.errors import UserError, argument
 from simkit.jobs.derivatives import (
     Mode,
@@ -127,7 +128,7 @@ def curvature(
             near, bounds = function.continuation(params, key), {n: p.bounds for n, p in scenario.parameters.items()}
             difference = second.hessian_differences(lambda params, _: near(params), params, key, names, bounds)
         flat = np.concatenate([np.ravel(derivative[name]) for name in sorted(names)])
-        notes = (status_note(scenario, int(status)), second.caution_of(function.simulation))
+        notes = (status_note(scenario, int(status)), caution_of(function.simulation))
     return Curvature(
         float(value), entries, flat, np.asarray(matrix), difference, int(status), "; ".join(filter(None, notes))
     )

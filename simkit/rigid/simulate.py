@@ -10,9 +10,8 @@ from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once, in_blocks, members_first, members_last
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytrees import pytree
-from simkit.core.second import cautioned
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
-from simkit.core.status import Status, at_frames, failed, is_finite
+from simkit.core.status import Status, at_frames, cautioned, failed, is_finite
 from simkit.errors import UserError
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.bodies.bodies import Bodies, check_bodies

@@ -12,14 +12,11 @@ from simkit.core.settings import named, read, text
 from simkit.core.settings.records import fields_of, keys_of
 from simkit.errors import Mistakes, Remedy, UserError, closest, likeliest, nearest
 from simkit.scenario.checks import parse_toml, show
-from simkit.scenario.files import MAX_BYTES as MOST_INLINED
-from simkit.scenario.files import Files, own_part, read_text
+from simkit.scenario.files import MAX_FILE_BYTES, Files, own_part, read_text
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario, file_label
 
 MAX_BYTES = 2**20
-
-
 # Keys and tables at the top of a file.
 FILE = {**keys_of(Scenario), "files": named("texts of files that values name", text("a text"), ".+")}
 
@@ -35,7 +32,7 @@ def read_scenario(path: Path | str, mistakes: Mistakes | None = None) -> Scenari
         UserError: if it cannot be read, is over 1 MiB (without the files in it), or has a mistake.
     """
     # Escapes may double the text of a file.
-    text = read_text(path, "scenario", MAX_BYTES + 2 * MOST_INLINED)
+    text = read_text(path, "scenario", MAX_BYTES + 2 * MAX_FILE_BYTES)
     if len(own_part(text.encode())) > MAX_BYTES:
         raise UserError(f"{file_label(Path(path))}: the file is over 1 MiB; a scenario is a page, keep data elsewhere")
     return parse_scenario(text, path, mistakes)

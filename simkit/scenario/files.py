@@ -13,13 +13,15 @@ from simkit.core.settings import text
 from simkit.errors import UserError, argument
 from simkit.scenario import checks
 
-MAX_BYTES = 8 * 2**20
+MAX_FILE_BYTES = 8 * 2**20
 HEADER = "[files]"
 # Characters that TOML does not allow in a multi-line string.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
-def read_text(path: Path | str, where: str, largest: int = MAX_BYTES, purpose: str = "to be kept in a scenario") -> str:
+def read_text(
+    path: Path | str, where: str, largest: int = MAX_FILE_BYTES, purpose: str = "to be kept in a scenario"
+) -> str:
     """Return the text of a file, with line feeds as line ends.
 
     Args:
@@ -133,7 +135,7 @@ class Files:
         return path
 
     def _refuse_too_much(self) -> None:
-        if sum(len(text.encode()) for text in self._texts.values()) > MAX_BYTES:
+        if sum(len(text.encode()) for text in self._texts.values()) > MAX_FILE_BYTES:
             raise UserError("its files are over 8 MiB together; give smaller ones")
 
 

@@ -275,7 +275,7 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
     prefix, dot, rest = key.partition(".")
     if dot and prefix in ("config", "params", "run") and (prefix != "run" or rest in RUN_KEYS):
         return prefix, rest
-    sections = {"params": tuple(scenario.declared), "config": tuple(scenario.config), "run": tuple(RUN_KEYS)}
+    sections = {"config": tuple(scenario.config), "params": tuple(scenario.declared), "run": tuple(RUN_KEYS)}
     places = [section for section, names in sections.items() if key in names]
     if not places and paths.is_branch(key, scenario.declared):
         return "params", key

@@ -65,22 +65,22 @@ class Scenario:
     """
 
     name: str = declared(line("name of the scenario", pattern=IDENTIFIER, form=IDENTIFIED), example="my_scenario")
-    simulation: str = declared(line("name of the simulation", pattern=DOTTED, form=NO_DOTS), example="flow.domain")
-    run: RunSettings = declared(RUN)
-    render: RenderSettings = declared(RENDER)
-    source: Path
-    text: str
     title: str = declared(line("a few words", "", 120))
     summary: str = declared(line("one sentence", ""))
+    simulation: str = declared(line("name of the simulation", pattern=DOTTED, form=NO_DOTS), example="flow.domain")
     tags: tuple[str, ...] = declared(several(line("a word", longest=LONGEST_LABEL), "words for searches", default=()))
     references: tuple[str, ...] = declared(several(line("a source", longest=LONGEST_LABEL), "sources", default=()))
     config: dict[str, Any] = declared(named("arguments of the simulation", anything("an argument"), NAME))
     parameter_settings: dict[str, ParameterSettings] = declared(PARAMETERS_OF_FILE, key="params")
+    run: RunSettings = declared(RUN)
     quantities: dict[str, QuantitySettings] = declared(named("further quantities", QUANTITY, PATH))
     objectives: dict[str, ObjectiveSettings] = declared(named("what is differentiated and optimized", OBJECTIVE, PATH))
+    render: RenderSettings = declared(RENDER)
     validations: tuple[Validation, ...] = declared(
         several(VALIDATION, "numbers that it reproduces, written [[validation]]", default=()), key="validation"
     )
+    source: Path
+    text: str
     made: "Simulation | None" = dataclasses.field(default=None, compare=False)
     known_parameters: dict[str, Parameter] | None = dataclasses.field(default=None, compare=False)
     original: "Scenario | None" = dataclasses.field(default=None, compare=False)

@@ -180,7 +180,7 @@ class Validation:
     expected: float = declared(number("the published or analytic value"), example=1.0)
     tolerance: float = declared(number("relative to |expected|; absolute if that is 0", bounds=POSITIVE), example=1.0)
     source: str = declared(line("where the value is from"), example="-")
-    overrides: dict[str, Any] = declared(named("values for this comparison, as for --set", UNCHECKED, ".+"), key="set")
+    overrides: dict[str, Any] = declared(named("values for this comparison, by key", UNCHECKED, ".+"), key="set")
     derivative: str | None = declared(line("parameter by which objective is differentiated", None, LONGEST_LABEL))
     objective: str | None = declared(line("objective whose derivative is compared", None))
     reduce: str = declared(word("reduction of the history of the diagnostic to one number", REDUCTIONS, "final"))

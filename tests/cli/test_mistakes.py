@@ -81,7 +81,10 @@ MISTAKES = {
         ["gives 1 value; give 2 to "],
     ),
     "sweep twice": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--over", "reynolds=3,4"], ["twice"]),
-    "no seeds": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--seeds", "0"], ["seeds = 0", "in [1, "]),
+    "no seeds": (
+        ["sweep", "channel_flow", "--over", "reynolds=1,2", "--seeds", "0"],
+        ["seeds = 0 is not an integer"],
+    ),
     "memory size": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--memory", "much"], ["much", "8GiB"]),
     "unknown wrt": (["grad", "channel_flow", "--wrt", "reynold"], ["reynold", "did you mean 'reynolds'"]),
     "a name of wrt left out": (
@@ -103,8 +106,8 @@ MISTAKES = {
     "validate nothing": (["validate", "chanel_flow"], ["chanel_flow", "channel_flow"]),
     "export format": (["export", "channel_flow", "--to", "onyx"], ["onyx", "stablehlo"]),
     "large seed": (["sweep", "channel_flow", "--seeds", "2", "--seed", "4294967295"], ["smaller seed"]),
-    "negative seed": (["run", "channel_flow", "--seed", "-1"], ["simkit: --seed = -1", "[0, 4294967295]"]),
-    "unknown precision": (["run", "channel_flow", "--precision", "float16"], ["simkit: --precision", "float32"]),
+    "negative seed": (["run", "channel_flow", "--seed", "-1"], ["simkit: --seed = -1", "0 to 4294967295"]),
+    "unknown precision": (["run", "channel_flow", "--precision", "float16"], ["simkit: --precision", "float64"]),
     "a list without its end": (
         ["sweep", "channel_flow", "--over", "config.cells=[16,24"],
         ["config.cells=[16,24 is not a value"],

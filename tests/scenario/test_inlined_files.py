@@ -117,9 +117,9 @@ UNREADABLE = {
     "missing": (lambda path: path.unlink(), "'notes.txt' does not exist; check the path"),
     "a directory": (lambda path: (path.unlink(), path.mkdir()), "'notes.txt' is a directory; name a text file"),
     "a pipe": (make_pipe, "'notes.txt' is not a regular file"),
-    "not UTF-8": (lambda path: path.write_bytes(b"abc\xff"), "'notes.txt': byte 3 is not UTF-8 text"),
+    "not UTF-8": (lambda path: path.write_bytes(b"abc\xff"), "'notes.txt' has byte 3, which is not UTF-8 text"),
     "binary": (lambda path: path.write_bytes(b"abc\x00"), "'notes.txt' holds the control character '\\x00'"),
-    "too large": (lambda path: path.write_bytes(b"x" * (files.MAX_BYTES + 1)), "'notes.txt' is over 8 MiB"),
+    "too large": (lambda path: path.write_bytes(b"x" * (files.MAX_FILE_BYTES + 1)), "'notes.txt' is over 8 MiB"),
 }
 
 
@@ -194,7 +194,7 @@ def test_a_short_scenario_may_contain_a_long_file(folder):
 
 
 def test_all_files_together_are_limited(folder):
-    half = "x" * (files.MAX_BYTES // 2 + 1)
+    half = "x" * (files.MAX_FILE_BYTES // 2 + 1)
     (folder / "notes.txt").write_text(half)
     (folder / "more.txt").write_text(half)
     text = NAMING.replace("width = 2.0", 'width = { file = "more.txt" }')

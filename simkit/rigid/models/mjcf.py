@@ -12,8 +12,8 @@ from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytrees import pytree
-from simkit.core.second import cautioned
 from simkit.core.simulation import Arrays, Params, Simulation, described
+from simkit.core.status import cautioned
 from simkit.errors import UserError
 from simkit.rigid.arguments import check_integer
 from simkit.rigid.models.description import Description, describe, place

@@ -139,8 +139,8 @@ def test_gallery_names_a_scenario_that_fails_and_draws_the_others(files, tmp_pat
     first, second = json.loads(ran.out)["scenarios"]
     assert ran.code == 3
     assert first["scenario"] == "broken" and first["animation"] is None
-    assert "view" in first["status"]
-    assert second["status"].endswith("ran all its steps")
+    assert first["failed"] and "view" in first["message"]
+    assert second["message"].endswith("ran all its steps")
     animation = tmp_path / second["animation"]
     assert animation.read_bytes()[:4] == b"GIF8" and animation.stat().st_size < 2e6
     page = (tmp_path / "pictures/index.html").read_text()

@@ -72,7 +72,7 @@ def test_numpy_and_jax_scalars_are_accepted_as_numbers():
         xarray.testing.assert_identical(plain, simkit.run(toy(), frequency=frequency, steps=steps, every=np.uint8(3)))
     for wrong, message in [
         (np.array([1.0, 2.0]), "does not have the default's shape"),
-        (object(), "is of type object; write a number"),
+        (object(), "is no number; write one"),
         (np.array("a"), "is no number; write one"),
     ]:
         with pytest.raises(simkit.UserError, match=message):
