@@ -20,7 +20,7 @@ from simkit.molecular.structures.extended_xyz import write_extended_xyz
 from simkit.molecular.structures.structures import RESERVED_ARRAYS, RESERVED_INFO, Structure
 from simkit.storage import datasets
 from simkit.storage.datasets import to_netcdf_types
-from simkit.storage.files import make_folder, write_bytes
+from simkit.storage.files import hidden, make_folder, write_bytes
 
 if TYPE_CHECKING:
     import pandas
@@ -138,7 +138,7 @@ def _write_parquet(result: "xarray.Dataset", path: Path) -> None:
 
 def _write_whole(path: Path, write: Callable[[Path], None]) -> None:
     """Write a file or folder under a temporary name and rename it, so that a crash leaves nothing unfinished."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = hidden(path, f"{os.getpid()}.tmp")
     try:
         _remove(temporary)
         write(temporary)

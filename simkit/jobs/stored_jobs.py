@@ -14,10 +14,8 @@ import numpy as np
 from simkit.core.parameter import Numbers
 from simkit.core.simulation import Simulation
 from simkit.errors import UserError, argument, one_line
-from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.job import Job, StoredProgress, enter, proceed, run_to_dataset, stored
 from simkit.jobs.runs import Outcome, Run
-from simkit.jobs.sweeps import SweepJob
 from simkit.scenario.scenario import ParameterSettings, Scenario, declared_in
 from simkit.storage.files import check_regular
 from simkit.storage.kinds import kind_of
@@ -173,12 +171,16 @@ def with_executor(
     """
     if all(each is None for each in (workers, scheduler, deadline, executor)):
         return job
-    if not isinstance(job, SweepJob):
+    if not hasattr(job, "executor"):
         raise UserError(
             f"{argument('workers')} and "
             f"{argument('scheduler')} distribute the members of a sweep; {job.noun} has no members; leave them out"
         )
-    return dataclasses.replace(job, executor=executor_of(workers, scheduler, deadline, executor)).checked()
+    # A run that is resumed loads nothing of sweeps.
+    from simkit.jobs.executors.choice import executor_of
+
+    chosen: Any = {"executor": executor_of(workers, scheduler, deadline, executor)}
+    return dataclasses.replace(job, **chosen).checked()
 
 
 def extended(job: Job[Any], directory: RunDirectory, steps: int | None) -> Job[Any]:

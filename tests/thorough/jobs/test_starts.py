@@ -10,11 +10,11 @@ import xarray
 
 import simkit
 from simkit.cli.main import main
+from simkit.export import pictures
 from simkit.export.pictures import draw_sweep
 from simkit.jobs.job import begin
 from simkit.jobs.optimizations import Starts, best_of
 from simkit.jobs.stored_jobs import progress_of
-from simkit.render import sweep_charts
 from simkit.scenario.made_in_python import scenario_of
 from tests.jobs.test_starts import OPTIONS, valleys
 from tests.stopping import StopAfter, Stopped
@@ -89,7 +89,7 @@ def test_a_start_that_used_its_iterations_did_not_fail(tmp_path):
     assert progress_of(folder).failures == 1
     drawn = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep_charts, "sweep_chart", lambda path, data: drawn.append(data))
+        patch.setattr(pictures, "sweep_chart", lambda path, data: drawn.append(data))
         draw_sweep(found, scenario_of(record, {"steps": 1})[0], tmp_path / "chart.png")
     assert drawn[0].failed.ravel().tolist() == [False, False, True]
 
