@@ -82,13 +82,14 @@ def size_of(arguments: argparse.Namespace) -> "Size | None":
     Raises:
         UserError: if the size is not possible, or an option of pictures is given with ``--no-render``.
     """
-    from simkit.render.animate import parse_size
-
     if arguments.no_render and (given := given_of(arguments, ("format", "size"))):
         raise UserError(f"{given} is for pictures, and --no-render draws none; leave one of them out")
-    size = parse_size(arguments.size)
     arguments.format = getattr(arguments, "format", None) or FORMATS[0]
-    return None if arguments.no_render else size
+    if arguments.no_render:
+        return None
+    from simkit.render.animate import parse_size
+
+    return parse_size(arguments.size)
 
 
 def given_of(arguments: argparse.Namespace, names: "Iterable[str]") -> str:
