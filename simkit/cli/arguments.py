@@ -78,13 +78,14 @@ def add_no_render(parser: argparse.ArgumentParser, meaning: str = "draw nothing"
 
 def size_of(arguments: argparse.Namespace) -> "Size | None":
     """Return the size of pictures, ``None`` if nothing is drawn, and set the default format."""
-    from simkit.render.animate import parse_size
-
     if arguments.no_render:
         exclude(arguments, ("format", "size"), "is for pictures, and --no-render draws none")
-    size = parse_size(arguments.size)
     arguments.format = getattr(arguments, "format", None) or FORMATS[0]
-    return None if arguments.no_render else size
+    if arguments.no_render:
+        return None
+    from simkit.render.animate import parse_size
+
+    return parse_size(arguments.size)
 
 
 def exclude(arguments: argparse.Namespace, names: "Iterable[str]", reason: str, remedy: str = "leave it out") -> None:

@@ -83,6 +83,15 @@ def sizes_of_scan(params: Mapping[str, Any]) -> tuple[int, int]:
     return params["num_consts"], params["num_carry"]
 
 
+def draws(simulation: Simulation) -> bool:
+    """Return whether the initial state of a simulation depends on its random key.
+
+    Args:
+        simulation: simulation of which ``init`` is traced; nothing is computed.
+    """
+    return depends(lambda key: simulation.init(simulation.params, key), jax.eval_shape(jax.random.key, 0))
+
+
 def used_leaves(function: Callable[..., Any], *arguments: Any) -> list[bool]:
     """Return for each leaf of the arguments whether the result depends on it."""
     traced = jax.make_jaxpr(function)(*arguments)

@@ -271,14 +271,13 @@ def recorded(
         raise ValueError(f"steps = {steps} is not a positive multiple of every = {every}")
     if isinstance(memory, str):
         width_for(steps, memory)  # refuses an unknown name here instead of when the run is traced
-    count, status = steps // every, status_of(simulation)
+    count = steps // every
 
     def run(params: Params, key: jax.Array) -> tuple[State, Frames]:
         start = initial(simulation)(params, key)
-        record = frames(simulation, every, count, width=width_of((count, every), size_in_bytes(start), memory))
-        observed, diagnosed = simulation.observe(start, params), simulation.diagnose(start, params)
-        first = Frames(observed=observed, diagnosed=diagnosed, status=status(start, params))
-        state, rest = record(start, params)
+        advance = frames(simulation, every, count, width=width_of((count, every), size_in_bytes(start), memory))
+        first = recorded_frame(simulation)(start, params)
+        state, rest = advance(start, params)
         return state, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, rest)
 
     return compiled(run)
@@ -359,14 +358,30 @@ def frame(
         every: steps before the frame.
         width: as for `segment`.
     """
-    advance, status = segment(simulation, every, width=width), status_of(simulation)
+    advance, record = segment(simulation, every, width=width), recorded_frame(simulation)
 
     def run(state: State, params: Params) -> tuple[State, Frames]:
-        state = advance(state, params)
-        observed, diagnosed = simulation.observe(state, params), simulation.diagnose(state, params)
-        return state, Frames(observed=observed, diagnosed=diagnosed, status=status(state, params))
+        # The host loop has a branch here, beyond which nothing is fused; without the barrier a frame after a single
+        # step would be rounded otherwise than there.
+        state = computed_once(advance(state, params))
+        return state, record(state, params)
 
     return run
+
+
+def recorded_frame(simulation: Simulation) -> Callable[[State, Params], Frames]:
+    """Return ``(state, params) -> Frames``, the frame of a state (a single one, no frame axis).
+
+    Args:
+        simulation: simulation of the state.
+    """
+    status = status_of(simulation)
+
+    def record(state: State, params: Params) -> Frames:
+        observed, diagnosed = simulation.observe(state, params), simulation.diagnose(state, params)
+        return Frames(observed=observed, diagnosed=diagnosed, status=status(state, params))
+
+    return record
 
 
 def _advance(simulation: Simulation) -> Callable[[State, Params], State]:

@@ -312,17 +312,6 @@ def _like(name: str, value: Any, default: Any) -> jax.Array:
     return array
 
 
-def draws(simulation: Simulation) -> bool:
-    """Return whether the initial state of a simulation depends on its random key.
-
-    Args:
-        simulation: simulation of which ``init`` is traced; nothing is computed.
-    """
-    traced = jax.make_jaxpr(lambda key: simulation.init(simulation.params, key))(jax.random.key(0)).jaxpr
-    (key,) = traced.invars
-    return any(used is key for equation in traced.eqns for used in equation.invars) or key in traced.outvars
-
-
 def _parameter(name: str, value: Any) -> Any:
     if isinstance(value, jax.Array | jax.ShapeDtypeStruct) and jnp.issubdtype(value.dtype, jnp.floating):
         return value

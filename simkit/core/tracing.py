@@ -7,13 +7,15 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import jax
+from jax.core import Tracer
 
 from simkit.core.formulation import prefers_whole_arrays
 
 # Programs of one simulation that are kept; those used longest ago are dropped first.
 MOST_PROGRAMS = 32
-# The operations of a function become those of the program that calls it. In JAX 0.12, True leaves that to lowering.
-INLINE: Any = jax.Inline.JAX_EARLY if hasattr(jax, "Inline") else True
+# The operations of a function become those of the program that calls it, when that is lowered: until then a call is one
+# equation, which is not traced again wherever the caller is.
+INLINE: Any = jax.Inline.JAX_LATE if hasattr(jax, "Inline") else True
 
 
 class Traced:
@@ -67,6 +69,29 @@ def _shape(leaf: Any) -> Any:
 def traced_once(function: Callable[..., Any] | None) -> Any:
     """Return a function that is traced once, see `Traced`; ``None`` and one that already is are returned unchanged."""
     return function if function is None or isinstance(function, Traced) else Traced(function)
+
+
+def kernel[**P, R](function: Callable[P, R], static: str = "") -> Callable[P, R]:
+    """Return a function of arrays that is traced and lowered once for all its calls with the same shapes.
+
+    A kernel called at several sites, as the energy by start, steps and diagnostics, costs Python's time once instead of
+    once per site. Its operations become those of the program that calls it, as those of `Traced`. Called with concrete
+    arrays it is the plain function, whose checks then see their values.
+
+    Args:
+        function: of arrays, pure.
+        static: name of an argument that is no array.
+    """
+    program = jax.jit(function, inline=INLINE, static_argnames=static or None)
+
+    @functools.wraps(function, updated=())
+    def call(*arguments: P.args, **keywords: P.kwargs) -> R:
+        leaves = jax.tree.leaves((arguments, keywords))
+        if prefers_whole_arrays() or not any(isinstance(leaf, Tracer) for leaf in leaves):
+            return function(*arguments, **keywords)
+        return program(*arguments, **keywords)
+
+    return call
 
 
 class Programs:

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core import rollout
 from simkit.core.converge import with_room
-from simkit.core.formulation import computed_once
-from simkit.core.rollout import Frames, frame, initial
+from simkit.core.rollout import Frames, initial, recorded_frame
 from simkit.core.simulation import Params, Simulation, State
-from simkit.core.status import Status, status_of, stops
+from simkit.core.status import Status, stops
 from simkit.scenario.scenario import Scenario
 from simkit.storage.store import Store
 
@@ -158,29 +158,45 @@ class Program:
 
     Attributes:
         simulation: the simulation.
-        initialize: jitted ``(params, key) -> (state, first frame)``.
-        advance: jitted ``(state, params) -> (state, Frames)`` of one segment; accepts states of any buffer capacity.
+        start: jitted ``(params, key) -> state``.
+        record: jitted ``(state, params, count) -> (state, Frames)``, that many frames of a segment, or the frame of the
+            state itself if it is 0; accepts states of any buffer capacity. One program for both, since what a frame
+            observes takes as long to compile as a step.
+        count: frames of a segment.
     """
 
     simulation: Simulation
-    initialize: Any
-    advance: Any
+    start: Any
+    record: Any
+    count: int
 
     @classmethod
-    def of(cls, simulation: Simulation, plan: Plan, jit: Callable[..., Any] = jax.jit) -> "Program":
+    def of(cls, simulation: Simulation, plan: Plan, shardings: Any = None) -> "Program":
         """Return the program of a simulation, kept with it; each part is compiled when it is first called.
 
         Args:
             simulation: the simulation to run.
             plan: steps and frames.
-            jit: compiler of a function that returns a state and its frames.
+            shardings: of a state and of its frames; ``None`` on one device.
         """
 
         def made() -> Program:
             alone = simulation.unshared()
-            return cls(alone, jit(_beginning(alone)), jit(_segment_function(alone, plan)))
+            layout = {"out_shardings": shardings[0]} if shardings else {}
+            recorded = {"out_shardings": shardings} if shardings else {}
+            start, record = jax.jit(_beginning(alone), **layout), jax.jit(_segment_function(alone, plan), **recorded)
+            return cls(alone, start, record, plan.frames_per_segment)
 
-        return dataclasses.replace(simulation.programs.found(("run", plan, jit), made), simulation=simulation)
+        return dataclasses.replace(simulation.programs.found(("run", plan, shardings), made), simulation=simulation)
+
+    def initialize(self, params: Params, key: jax.Array) -> tuple[State, Frames]:
+        """Return the initial state, and its frame as the first of the frames of a segment."""
+        state = self.start(params, key)
+        return self.record(state, params, np.int32(0))
+
+    def advance(self, state: State, params: Params) -> tuple[State, Frames]:
+        """Return the state after a segment, and its frames."""
+        return self.record(state, params, np.int32(self.count))
 
     def with_grown_buffers(
         self, call: "Callable[[Program, State], tuple[State, Frames]]", start: State = None
@@ -199,18 +215,20 @@ class Program:
             program = self if simulation is self.simulation else self._of_size(simulation)
             state, recorded = call(program, start)
             status = np.asarray(recorded.status)
-            return state, status[: _kept(status)], (program, state, recorded)
+            kept = 1 if start is None else _kept(status)
+            return state, status[:kept], (program, state, recorded)
 
         program, state, recorded = with_room(self.simulation, attempt, start)
-        return program, state, _arrays(recorded)
+        arrays = _arrays(recorded)
+        return program, state, arrays if start is not None else {name: array[:1] for name, array in arrays.items()}
 
     def with_buffers_of(self, state: State) -> "Program":
         """Return the program whose initial state has buffers as large as those of a state."""
         return self._of_size(self.simulation.with_buffers_of(state))
 
     def _of_size(self, simulation: Simulation) -> "Program":
-        initialize = simulation.programs.found("beginning", lambda: jax.jit(_beginning(simulation.unshared())))
-        return dataclasses.replace(self, simulation=simulation, initialize=initialize)
+        start = simulation.programs.found("start", lambda: jax.jit(_beginning(simulation.unshared())))
+        return dataclasses.replace(self, simulation=simulation, start=start)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,7 +252,7 @@ class Drive:
 
     def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Drive, Segment] | None":
         """Return the last stored segment from which the run can resume, or ``None``."""
-        template = jax.eval_shape(self.program.initialize, self.params, self.key)[0]
+        template = jax.eval_shape(self.program.start, self.params, self.key)
         # Growing buffers have the sizes in the file, provided that a segment can be traced with them.
         growing = self.program.simulation.sized_like is not None
         advance = functools.partial(self.program.advance, params=self.params) if growing else None
@@ -274,36 +292,29 @@ def final_status(simulation: Simulation, status: np.ndarray) -> np.ndarray:
     return np.where(stops(status), status, np.int32(Status.MAX_STEPS))
 
 
-def _segment_function(simulation: Simulation, plan: Plan) -> Callable[[State, Params], tuple[State, Frames]]:
-    record = frame(simulation, plan.every)
+def _segment_function(simulation: Simulation, plan: Plan) -> Callable[[State, Params, jax.Array], tuple[State, Frames]]:
+    step, record = rollout.segment(simulation, plan.every), recorded_frame(simulation)
 
-    def segment(state: State, params: Params) -> tuple[State, Frames]:
+    def segment(state: State, params: Params, count: jax.Array) -> tuple[State, Frames]:
         def body(index: jax.Array, carry: tuple[State, Frames]) -> tuple[State, Frames]:
             state, recorded = carry
-            state, one = record(state, params)
-            return state, jax.tree.map(lambda stack, leaf: stack.at[index].set(leaf), recorded, one)
+            state = jax.lax.cond(count > 0, step, lambda state, _: state, state, params)
+            frame = record(state, params)
+            return state, jax.tree.map(lambda stack, leaf: stack.at[index].set(leaf), recorded, frame)
 
-        count = plan.frames_per_segment
-        shapes = jax.eval_shape(record, state, params)[1]
-        empty = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), shapes)
-        # The loop length must be unknown to the compiler: it unrolls a loop of one iteration, and the recorded values
-        # are then rounded otherwise than in `trajectory`.
-        return jax.lax.fori_loop(0, computed_once(jnp.int32(count)), body, (state, empty))
+        shapes = jax.eval_shape(record, state, params)
+        most = plan.frames_per_segment
+        empty = jax.tree.map(lambda leaf: jnp.zeros((most, *leaf.shape), leaf.dtype), shapes)
+        # The compiler would unroll a loop of one iteration, were its length no argument, and round recorded values
+        # otherwise than in `trajectory`.
+        return jax.lax.fori_loop(0, jnp.maximum(count, 1), body, (state, empty))
 
     return segment
 
 
-def _beginning(simulation: Simulation) -> Callable[[Params, jax.Array], tuple[State, Frames]]:
-    """Return ``(params, key) -> (state, Frames)``: the initial state, and its frame as a stack of length 1."""
-
-    def beginning(params: Params, key: jax.Array) -> tuple[State, Frames]:
-        state = initial(simulation)(params, key)
-        recorded = Frames(
-            observed=simulation.observe(state, params),
-            diagnosed=simulation.diagnose(state, params),
-            status=status_of(simulation)(state, params),
-        )
-        return state, jax.tree.map(lambda leaf: leaf[None], recorded)
+def _beginning(simulation: Simulation) -> Callable[[Params, jax.Array], State]:
+    def beginning(params: Params, key: jax.Array) -> State:
+        return initial(simulation)(params, key)
 
     return beginning
 

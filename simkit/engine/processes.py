@@ -7,7 +7,6 @@ does not depend on the number of processes, and any number of them can resume fr
 
 import contextlib
 import dataclasses
-import functools
 import os
 import signal
 import sys
@@ -207,7 +206,7 @@ class ProcessGroup:
         self.check_buffers(simulation)
         template = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
         layout = self.layout(template)
-        return Program.of(simulation, plan, functools.partial(jax.jit, out_shardings=(layout, self._whole)))
+        return Program.of(simulation, plan, (layout, self._whole))
 
     @staticmethod
     def check_buffers(simulation: Simulation) -> None:

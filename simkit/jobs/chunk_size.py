@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from simkit.core import paths
 from simkit.core.compilation import needed_bytes
@@ -82,7 +83,8 @@ class Sizes:
             began = time.monotonic()
             params, keys = self._shapes(members)
             state = jax.eval_shape(program.simulation.init, params, keys)
-            costs[members] = needed_bytes(program.advance.lower(state, params).compile()), time.monotonic() - began
+            compiled = program.record.lower(state, params, np.int32(program.count)).compile()
+            costs[members] = needed_bytes(compiled), time.monotonic() - began
         return costs[members]
 
     def needed(self, members: int, *, compiled: bool) -> int:

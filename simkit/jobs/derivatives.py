@@ -12,12 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import budget, gradient, paths
-from simkit.core.dependence import in_steps_only
+from simkit.core.dependence import draws, in_steps_only
 from simkit.core.expressions.measures import measure_of
 from simkit.core.expressions.syntax import parse
 from simkit.core.objective import Objective
 from simkit.core.precision import precision
-from simkit.core.simulation import draws
 from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
 from simkit.engine.memory import format_bytes, memory_in_bytes
 from simkit.errors import UserError, argument, closest, nearest

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from simkit.core import paths
-from simkit.core.simulation import draws
+from simkit.core.dependence import draws
 from simkit.engine.driver import Plan, plan_of
 from simkit.errors import UserError, one_line
 from simkit.jobs.sweep_results import POINT, named

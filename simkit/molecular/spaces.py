@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Arrays
+from simkit.core.tracing import kernel
 from simkit.errors import UserError
 
 type Components = tuple[jax.Array, ...]
@@ -229,9 +230,11 @@ def inverse_of(matrix: jax.Array) -> jax.Array:
     Args:
         matrix: (2, 2) or (3, 3).
     """
-    return _cofactors(matrix).T / determinant(matrix)
+    cofactors = _cofactors(matrix)
+    return cofactors.T / jnp.sum(matrix[0] * cofactors[0])
 
 
+@kernel
 def _cofactors(matrix: jax.Array) -> jax.Array:
     if len(matrix) == 2:
         (a, b), (c, d) = matrix

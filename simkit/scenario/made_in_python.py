@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,10 +159,20 @@ def _fingerprint(simulation: "Simulation") -> str:
         traced = jax.make_jaxpr(function)(argument, simulation.params)
         # Functions inside a program are printed with their addresses in memory.
         checksum.update(_ADDRESS.sub("", str(traced.jaxpr)).encode())
-        for constant in traced.consts:
+        for constant in _constants_of(traced):
             if not jax.numpy.issubdtype(constant.dtype, jax.dtypes.extended):
                 checksum.update(np.asarray(constant).tobytes())
     return checksum.hexdigest()[:32]
+
+
+def _constants_of(program: Any) -> Iterator[Any]:
+    """Yield the constants of a traced program, and of the programs of its calls, loops and branches."""
+    yield from getattr(program, "consts", ())
+    for equation in getattr(program, "jaxpr", program).eqns:
+        for value in equation.params.values():
+            for inner in value if isinstance(value, list | tuple) else (value,):
+                if hasattr(getattr(inner, "jaxpr", inner), "eqns"):
+                    yield from _constants_of(inner)
 
 
 def _declared(simulation: "Simulation", name: str, value: Any) -> dict[str, Any]:

@@ -1,9 +1,13 @@
 """Dependence of a function on its arguments."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 
-from simkit.core.dependence import depends, in_steps_only, without_effect
+from simkit.core.dependence import depends, draws, in_steps_only, without_effect
+from simkit.core.tracing import traced_once
+from tests.core.toys import oscillator
 from tests.tables import every
 
 
@@ -95,3 +99,10 @@ def test_a_test_for_finite_numbers_is_no_effect():
     params = {"idle": jnp.float32(1), "used": jnp.float32(2)}
     assert without_effect(checked, params, jnp.float32(1)) == ["idle"]
     assert not in_steps_only(checked, params, jnp.float32(1))
+
+
+def test_a_key_that_is_passed_on_and_not_used_draws_nothing():
+    simulation = oscillator()
+    fixed = traced_once(lambda params, key: simulation.init(params, jax.random.key(0)))
+    assert draws(simulation)
+    assert not draws(dataclasses.replace(simulation, init=lambda params, key: fixed(params, key)))

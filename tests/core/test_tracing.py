@@ -12,7 +12,7 @@ import pytest
 
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Simulation
-from simkit.core.tracing import Programs, Traced, shapes_and_types, traced_once
+from simkit.core.tracing import Programs, Traced, kernel, shapes_and_types, traced_once
 from tests.core.toys import descent, oscillator
 
 FUNCTIONS = ("init", "step", "observe", "diagnose", "status")
@@ -50,9 +50,24 @@ def test_a_function_traced_once_has_the_operations_and_derivatives_of_the_functi
 
     traced, x = traced_once(function), jnp.arange(3.0)
     assert isinstance(traced, Traced) and traced_once(traced) is traced and traced_once(None) is None
-    assert str(jax.make_jaxpr(traced)(x)) == str(jax.make_jaxpr(function)(x))
+    lowered, plain = (jax.jit(lambda x, f=f: f(x)).lower(x).as_text() for f in (traced, function))
+    assert lowered == plain
     np.testing.assert_allclose(jax.jacfwd(traced)(x)["a"], jnp.diag(2 * jnp.cos(x)), rtol=1e-14)
     assert traced.returned == {"a": jax.ShapeDtypeStruct((3,), x.dtype), "b": jax.ShapeDtypeStruct((), x.dtype)}
+
+
+def test_a_kernel_is_traced_once_and_checks_concrete_arrays_as_the_plain_function_does():
+    seen = []
+
+    def function(x):
+        seen.append(isinstance(x, jax.core.Tracer))
+        return jnp.sin(x)
+
+    x, called = jnp.arange(3.0), kernel(function)
+    jax.jit(lambda x: called(called(x)) + called(x)).lower(x)
+    assert seen == [True]
+    np.testing.assert_array_equal(called(x), jnp.sin(x))
+    assert seen == [True, False]
 
 
 def test_each_precision_has_a_trace_and_programs_of_its_own():

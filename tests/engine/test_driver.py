@@ -118,4 +118,4 @@ def test_program_is_reused_for_other_values_and_keys():
         changed = simulation.with_params(frequency=frequency)
         fresh, reused = (segments_of(changed, plan, program=given)[-1] for given in (None, program))
         np.testing.assert_array_equal(fresh.state.position, reused.state.position)
-    assert program.advance._cache_size() == 1
+    assert program.record._cache_size() == 1

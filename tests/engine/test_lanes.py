@@ -54,8 +54,8 @@ def countdown(
     silent = dataclasses.replace(ensemble(member, ["value"]), observe=lambda state, params: {})
     program = Program.of(silent, plan)
     if calls is not None:
-        advance = program.advance
-        program = dataclasses.replace(program, advance=lambda *given: calls.append(1) or advance(*given))
+        record = program.record
+        program = dataclasses.replace(program, record=lambda *given: (given[2] and calls.append(1)) or record(*given))
     queue = Queue(
         program,
         plan,

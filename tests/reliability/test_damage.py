@@ -175,7 +175,7 @@ def test_no_flipped_bit_of_a_checkpoint_gives_a_wrong_state(tmp_path, x64):
     states = {}
     for piece in drive(simulation, simulation.params, key, plan, store=Store(tmp_path), program=program):
         states[piece.index] = piece.state
-    template = jax.eval_shape(program.initialize, simulation.params, key)[0]
+    template = jax.eval_shape(program.start, simulation.params, key)
     whole = {name: (tmp_path / name).read_bytes() for name in CHECKPOINTS}
     segments = {path: path.read_bytes() for path in (tmp_path / "segments").iterdir()}
     moments = random.Random(0)

@@ -29,11 +29,12 @@ def finish(outcome: "Outcome", job: "Run", folder: Path, arguments: argparse.Nam
         size: size of the picture; ``None`` draws none.
     """
     from simkit.core.status import Status
-    from simkit.export.pictures import draw
 
     status = Status(int(outcome.status))
     picture = None
     if size and status is not Status.NON_FINITE:
+        from simkit.export.pictures import draw
+
         file = folder / f"{job.scenario.name}.{arguments.format}"
         with Progress(job.scenario.name, doing="drawing") as progress:
             picture = draw(outcome, file, arguments.format, size, report=lambda done: progress.update(done, "drawing"))

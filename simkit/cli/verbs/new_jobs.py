@@ -55,11 +55,12 @@ class Run:
         group = group_of(arguments)
         from simkit.jobs.job import begin
         from simkit.jobs.runs import Run
-        from simkit.render.color import check_scenario
 
         job = Run(scenario_of(arguments), group)
         size = size_of(arguments)
         if size:
+            from simkit.render.color import check_scenario
+
             check_scenario(job.scenario)
         output = output_of(arguments, job.scenario.name)
         use_compilation_cache()

@@ -4,6 +4,7 @@ import ast
 import copy
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import NoReturn
 
 import jax
@@ -63,13 +64,16 @@ class Moment:
         own = (*self.parameters, *(PARAMETER + name for name in self.parameters))
         return {*self.quantities, *own, *self.coordinates}
 
-    def values(self, state: State, params: Params, names: Collection[str]) -> dict[str, Named]:
+    def values(
+        self, state: State, params: Params, names: Collection[str], known: Mapping[str, Arrays] = MappingProxyType({})
+    ) -> dict[str, Named]:
         """Return the values of names at a state, calling ``observe`` and ``diagnose`` only if needed.
 
         Args:
             state: state of the simulation.
             params: parameters of the simulation.
             names: names to evaluate.
+            known: results of ``observe`` and ``diagnose`` at the state, as ``"observed"`` and ``"diagnosed"``.
         """
         values: dict[str, Named] = dict(self.coordinates)
         numbers = paths.leaves(params)
@@ -77,7 +81,8 @@ class Moment:
             values[name] = values[PARAMETER + name] = Named(numbers[name])
         for kind, function in self._functions.items():
             if any(name in self._shapes[kind] for name in names):
-                arrays, axes = function(state, params), self._axes if kind == "observed" else {}
+                arrays = known[kind] if kind in known else function(state, params)
+                axes = self._axes if kind == "observed" else {}
                 values |= {name: Named(array, axes.get(name, ())) for name, array in arrays.items()}
         return {name: values[name] for name in names if name in values}
 
@@ -159,17 +164,18 @@ def with_expressions(
     if mistakes is None:
         kept.raise_if_any()
 
-    def joined(own: Callable[[State, Params], Arrays], names: list[str]) -> Callable[[State, Params], Arrays]:
+    def joined(kind: str, own: Callable[..., Arrays], names: list[str]) -> Callable[[State, Params], Arrays]:
         def function(state: State, params: Params) -> Arrays:
-            found = _values(names, moment, expressions, state, params)
-            return own(state, params) | {name: jnp.asarray(found[name].array, jnp.result_type(float)) for name in names}
+            arrays = own(state, params)
+            found = _values(names, moment, expressions, state, params, {kind: arrays})
+            return arrays | {name: jnp.asarray(found[name].array, jnp.result_type(float)) for name in names}
 
         return function
 
     return dataclasses.replace(
         simulation,
-        observe=joined(simulation.observe, [name for name in axes if axes[name]]),
-        diagnose=joined(simulation.diagnose, [name for name in axes if not axes[name]]),
+        observe=joined("observed", simulation.observe, [name for name in axes if axes[name]]),
+        diagnose=joined("diagnosed", simulation.diagnose, [name for name in axes if not axes[name]]),
         dimensions={**simulation.dimensions, **{name: of for name, of in axes.items() if of}},
         quantities={**simulation.quantities, **{name: quantities[name].quantity for name in axes}},
     )
@@ -200,7 +206,12 @@ def _axes_of(name: str, moment: Moment, expressions: Mapping[str, Expression]) -
 
 
 def _values(
-    names: list[str], moment: Moment, expressions: Mapping[str, Expression], state: State, params: Params
+    names: list[str],
+    moment: Moment,
+    expressions: Mapping[str, Expression],
+    state: State,
+    params: Params,
+    known: Mapping[str, Arrays] = MappingProxyType({}),
 ) -> dict[str, Named]:
     """Return expressed quantities and all values that they depend on, each evaluated once."""
     needed, pending = dict.fromkeys(names), list(names)
@@ -208,7 +219,7 @@ def _values(
         if (name := pending.pop()) in expressions:
             pending += [each for each in expressions[name].syntax.names if each not in needed]
             needed |= dict.fromkeys(expressions[name].syntax.names)
-    values = moment.values(state, params, [name for name in needed if name not in expressions])
+    values = moment.values(state, params, [name for name in needed if name not in expressions], known)
     for name, formula in expressions.items():
         if name in needed:
             values[name] = formula({each: values[each] for each in formula.syntax.names})

@@ -18,10 +18,11 @@ import numpy as np
 
 from simkit import __version__
 from simkit.core.converge import with_room
+from simkit.core.dependence import draws
 from simkit.core.parameter import POSITIVE
 from simkit.core.precision import precision
 from simkit.core.rollout import recorded
-from simkit.core.simulation import Simulation, draws
+from simkit.core.simulation import Simulation
 from simkit.core.status import MESSAGES, Status, failed, stops
 from simkit.errors import UserError
 from simkit.export.onnx.model import count_of, graphs_of

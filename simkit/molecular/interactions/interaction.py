@@ -1,5 +1,6 @@
 """Interface of interactions: one record of pure functions for relaxations and dynamics; energies given by the user."""
 
+import dataclasses
 import functools
 import operator
 from collections.abc import Callable, Sequence
@@ -10,12 +11,14 @@ import jax.numpy as jnp
 
 from simkit.core.dependence import without_effect
 from simkit.core.simulation import Params
+from simkit.core.tracing import kernel
 from simkit.errors import UserError, listed, nearest
 from simkit.molecular import spaces
 from simkit.molecular.spaces import Cell
 
 
-class Interaction(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Interaction:
     """An interaction of particles, as pure functions of (position, cell, params).
 
     Positions are (N, d); ``cell`` is ``None``, (d,) side lengths or (d, d) lattice vectors as rows. Energy, force and
@@ -46,6 +49,11 @@ class Interaction(NamedTuple):
     sized_like: "Callable[[Any], Interaction] | None" = None
     is_translation_invariant: bool = False
     fits: Callable[[Cell, Params], jax.Array] | None = None
+
+    def __post_init__(self) -> None:
+        """Make kernels of its functions, which every part of a simulation calls."""
+        for name in ("prepare", "refresh", "energy", "force", "stress"):
+            object.__setattr__(self, name, kernel(getattr(self, name)))
 
     def misses_pairs(self, cell: Cell, params: Params, margin: float = 0.0) -> jax.Array:
         """Return whether a cell is too small for the cut-offs, so that energy, force and stress are NaN.

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from simkit.core.formulation import prefers_whole_arrays
+from simkit.core.formulation import computed_once, prefers_whole_arrays
 from simkit.molecular.spaces import Components, Space
 
 # Smallest arrays, in bytes, that are split: waking another core takes as long as computing smaller ones.
@@ -79,7 +80,8 @@ def cell_list(position: Components, space: Space, reach: jax.Array) -> CellList:
         place = tuple((x - x0) / width for x, x0, width in zip(position, low, extent, strict=True))
 
     most = 2 * count + 64
-    shape = _grid_shape(extent, reach, most)
+    # Without the barrier the compiler computes the shape again in every loop that uses it.
+    shape = computed_once(_grid_shape(extent, reach, most))
     bins = tuple(jnp.clip(jnp.floor(s * n).astype(jnp.int32), 0, n - 1) for s, n in zip(place, shape, strict=True))
     number = bins[-1]
     for axis in range(dimension - 2, -1, -1):
@@ -95,11 +97,8 @@ def cell_list(position: Components, space: Space, reach: jax.Array) -> CellList:
         rest = rest // shape[axis]
     # Bins per reach on the grid as built, which may be coarser than `FINENESS`.
     span = jnp.ceil(reach * shape[0] / extent[0]).astype(jnp.int32)
-    runs = [
-        _run(start, x, across, shape, span, offsets, space.is_periodic)
-        for offsets in itertools.product((0, -1, 1), repeat=dimension - 1)
-    ]
-    return CellList(order, *(jnp.stack(field) for field in zip(*runs, strict=True)))
+    offsets = np.array(list(itertools.product((0, -1, 1), repeat=dimension - 1)), np.int32)
+    return CellList(order, *_runs(start, x, across, shape, span, offsets, space.is_periodic))
 
 
 def _grid_shape(extent: tuple[jax.Array, ...], reach: jax.Array, most: int) -> tuple[jax.Array, ...]:
@@ -121,32 +120,34 @@ def _grid_shape(extent: tuple[jax.Array, ...], reach: jax.Array, most: int) -> t
     return tuple(reversed(shape))
 
 
-def _run(
+def _runs(
     start: jax.Array,
     x: jax.Array,
     across: list[jax.Array],
     shape: tuple[jax.Array, ...],
     span: jax.Array,
-    offsets: tuple[int, ...],
+    offsets: np.ndarray,
     is_periodic: bool,
 ) -> tuple[jax.Array, ...]:
-    """Return (first, length, row_end, row_length) of the run in the row of bins at ``offsets`` from each particle."""
+    """Return (first, length, row_end, row_length), (R, N) each, of the rows of bins at ``offsets``, (R, d - 1)."""
     row, exists = jnp.zeros_like(x), jnp.bool_(True)
-    for place, n, offset in reversed(list(zip(across, shape[1:], offsets, strict=True))):
-        moved = place + offset
+    for axis in reversed(range(len(across))):
+        n, offset = shape[axis + 1], offsets[:, axis, None]
+        moved = across[axis] + offset
         if is_periodic:
             # With two periodic bins the neighbors on both sides are the same bin; with one bin there are none.
-            exists = exists & (n > {0: 0, 1: 1, -1: 2}[offset])
+            exists = exists & (n > np.select([offset == 0, offset == 1], [0, 1], 2))
             moved = moved % n
         else:
             exists = exists & (moved >= 0) & (moved < n)
             moved = jnp.clip(moved, 0, n - 1)
         row = row * n + moved
+    row = jnp.broadcast_to(row, (len(offsets), len(x)))
 
     def first_slot(bin_in_row: jax.Array) -> jax.Array:
         return start.at[row * shape[0] + bin_in_row].get(mode="promise_in_bounds")
 
-    row_first, row_end = first_slot(jnp.zeros_like(x)), first_slot(jnp.broadcast_to(shape[0], x.shape))
+    row_first, row_end = first_slot(jnp.int32(0)), first_slot(shape[0])
     row_length = row_end - row_first
     if is_periodic:
         low, high = (x - span) % shape[0], (x + span) % shape[0]

@@ -1,6 +1,7 @@
 """Verlet neighbor lists, built and refreshed inside compiled code."""
 
 import dataclasses
+import functools
 from typing import Any, Self
 
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 
 from simkit.core.buffers import Buffer, larger_capacity
 from simkit.core.pytrees import pytree
+from simkit.core.tracing import kernel
 from simkit.molecular import spaces
 from simkit.molecular.neighbors.cell_list import (
     WORTH_SPLITTING,
@@ -189,6 +191,7 @@ def _all_batched(axis_size: int, in_batched: Any, arguments: Any) -> Any:
     return jax.tree.map(batch, arguments, tuple(in_batched))
 
 
+@functools.partial(kernel, static="capacity")
 def _build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> NeighborList:
     count, dimension = position.shape
     space = spaces.of_cell(cell, dimension)

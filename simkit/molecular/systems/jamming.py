@@ -345,8 +345,8 @@ def _with_constant_box(interaction: Interaction) -> Interaction:
         return jnp.where(params["held"] > 0, -params["pressure"] * jnp.eye(len(own), dtype=own.dtype), own)
 
     sized_like = interaction.sized_like
-    return interaction._replace(
-        stress=stress, sized_like=sized_like and (lambda lists: _with_constant_box(sized_like(lists)))
+    return dataclasses.replace(
+        interaction, stress=stress, sized_like=sized_like and (lambda lists: _with_constant_box(sized_like(lists)))
     )
 
 
