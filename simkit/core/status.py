@@ -34,6 +34,8 @@ class Status(enum.IntEnum):
     CELL_TOO_SMALL = 15
     VISCOSITY_OUT_OF_RANGE = 16
     OUTLINE_TOO_COARSE = 17
+    SWEEPS_TOO_FEW = 20
+    STEP_TOO_LONG = 21
 
 
 MESSAGES = {
@@ -51,6 +53,10 @@ MESSAGES = {
     Status.STEPPED_IMPACT: "ran all its steps; its bodies hit each other or a plane at whole steps, so derivatives are "
     "those of the steps and, through these impacts, not those of the physics; take dynamics = Events for spheres and "
     "disks, or Compliant",
+    Status.SWEEPS_TOO_FEW: "ran all its steps, but the sweeps of Impulses left contacts unsolved, as of a heavy body "
+    "on a light one, so that stacks sink and collapse; give it more sweeps, or bodies of less different mass",
+    Status.STEP_TOO_LONG: "ran all its steps, but a body moved by more than its thickness in the step of an impact, "
+    "which Impulses applies up to a step early; reduce the time step, or take dynamics = Events for spheres and disks",
     Status.BOXES_MET: "ran all its steps, but boxes touched boxes, where the force of Compliant jumps from corner to "
     "corner: energy is not kept, and derivatives are not those of the physics; take dynamics = Impulses there",
     Status.STOPPED: "stopped where its condition held",
@@ -84,7 +90,14 @@ FAILURES = (
     Status.OUTLINE_TOO_COARSE,
 )
 # Statuses that do not stop a run, whose result or derivatives may deviate from the physics.
-CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET, Status.UNRESOLVED)
+CAUTIONS = (
+    Status.BRIEF_CONTACT,
+    Status.STEPPED_IMPACT,
+    Status.BOXES_MET,
+    Status.UNRESOLVED,
+    Status.SWEEPS_TOO_FEW,
+    Status.STEP_TOO_LONG,
+)
 # Cautions about derivatives only: the run itself is as accurate as without them.
 ONLY_DERIVATIVES = (Status.STEPPED_IMPACT,)
 

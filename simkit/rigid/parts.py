@@ -188,11 +188,11 @@ def is_concrete(tree: object) -> bool:
     return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
-def _refusal(dynamics: Dynamics, others: Sequence[Dynamics], part: str, found: str) -> UserError:
+def _refusal(dynamics: Dynamics, others: Sequence[Dynamics], part: str, cause: str) -> UserError:
     supporting = [type(other).__name__ for other in others if part in other.supports]
     name = type(dynamics).__name__
     # A method may support a part with other settings only; its settings are then shown.
     name = repr(dynamics) if name in supporting else name
     *first, last = supporting
     either = f"{', '.join(first)} or {last}" if first else last
-    return UserError(f"{found}; {name} does not support {part}: choose dynamics = {either}, or leave {part} out")
+    return UserError(f"{cause}; {name} does not support {part}: choose dynamics = {either}, or leave {part} out")

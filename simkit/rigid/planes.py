@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
+from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.scene import Planes
 
@@ -22,8 +23,17 @@ def plane(
         offset: d in m.
         friction: coefficient of Coulomb friction; a contact uses the larger of the plane's and the body's.
         restitution: coefficient of restitution; likewise.
+
+    Raises:
+        UserError: for an offset or a coefficient that is not one number.
     """
     x, y, z = (jnp.asarray(component, dtype=float) for component in normal)
+    for name, value in (("offset", offset), ("friction", friction), ("restitution", restitution)):
+        if jnp.ndim(value):
+            raise UserError(
+                f"plane: {name} has shape {jnp.shape(value)}, but is one number of one plane; join several planes with "
+                "`gather_planes`"
+            )
     numbers = [jnp.asarray(number, dtype=float) for number in (offset, friction, restitution)]
     single = Planes(normal=Vector(x, y, z), offset=numbers[0], friction=numbers[1], restitution=numbers[2])
     return each(lambda value: value[None], single)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
 
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
@@ -47,21 +48,28 @@ class Load:
     energy: Callable[[Motion, Bodies, Params], jax.Array] | None = None
 
 
-def parameter_of_load(name: str, params: Params) -> jax.Array:
-    """Return the parameter that a load reads by its name.
+def parameter_of_load(name: str, params: Params, reader: str = "a load") -> jax.Array:
+    """Return the parameter that a load reads by its name, one number.
 
     Args:
         name: name of the parameter.
-        params: of the scene.
+        params: of one scene.
+        reader: who reads it, for errors.
 
     Raises:
-        UserError: if the scene has no such parameter.
+        UserError: if the scene has no such parameter, or it is an array.
     """
     if name not in params:
         raise UserError(
-            f"a load reads the parameter '{name}', which the scene does not have{nearest(name, list(params))}"
+            f"{reader} reads the parameter '{name}', which the scene does not have{nearest(name, list(params))}"
         )
-    return params[name]
+    value = params[name]
+    if jnp.ndim(value):
+        raise UserError(
+            f"{reader} reads one number, but the parameter '{name}' has shape {jnp.shape(value)}; give one, such as "
+            "9.81 for gravity along -z, and write other forces as a load of your own with `applied`"
+        )
+    return value
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,7 +40,7 @@ from simkit.rigid.parts import (
     is_concrete,
 )
 from simkit.rigid.planes import no_planes
-from simkit.rigid.scene import Dynamics, Memory, Planes, Scene, Setting
+from simkit.rigid.scene import Dynamics, Memory, Planes, Scene, Setting, parameter_of_load
 
 # Every method; an error about an unsupported part names those that support it.
 METHODS: tuple[Dynamics, ...] = (Free(), Events(), Impulses(), Compliant(), Jointed())
@@ -111,6 +111,7 @@ def simulate(scene: Scene) -> Simulation:
     def init(params: Params, key: jax.Array) -> World:
         setting = setting_at(params)
         motion = scene.start(params, setting.bodies, key)
+        motion = dataclasses.replace(motion, orientation=quaternion.on_sphere(motion.orientation))
         time = jnp.zeros_like(params["time_step"])
         memory = scene.dynamics.start(motion, setting)
         failure = jnp.full_like(time, Status.OK, dtype=jnp.int32)
@@ -207,6 +208,8 @@ def _check_parts(scene: Scene, parts_of: Callable[[Params], tuple[Bodies, Planes
     if "time_step" not in scene.params:
         raise UserError("the scene has no parameter 'time_step'; add it to its params, in s")
     params = as_arrays(scene.params)
+    for name in ("time_step", *getattr(scene.dynamics, "reads", ())):
+        parameter_of_load(name, params, type(scene.dynamics).__name__)
     bodies, planes, joints = jax.eval_shape(parts_of, params)
     check_structure(scene.dynamics, METHODS, bodies, planes, joints)
     # Concrete numbers, also where the scene is made inside a traced function.

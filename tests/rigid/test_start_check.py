@@ -4,18 +4,22 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import simkit
 from simkit.core.estimation import beside_recording
 from simkit.core.simulation import draws
 from simkit.errors import UserError
+from simkit.rigid.algebra import vector
 from simkit.rigid.algebra.quaternion import quaternion
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import box, repeat, sphere
-from simkit.rigid.bodies.motion import motion_of
+from simkit.rigid.bodies.motion import angular_velocity, motion_of
+from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
+from simkit.rigid.loads import gravity
 from simkit.rigid.planes import plane
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
@@ -131,3 +135,69 @@ def turned(parts):
 def test_an_orientation_that_is_no_unit_quaternion_is_refused(parts, length):
     with pytest.raises(UserError, match=f"body 1 has an orientation of length {length} at the start; divide it by"):
         simkit.run(turned(parts), steps=2)
+
+
+def test_derivatives_by_the_entries_of_a_quaternion_are_those_on_the_sphere(x64):
+    """Of the angular velocity that follows from an orientation, given through `motion_of` or as part of a `Motion`."""
+    q = np.array([0.5, -0.1, 0.7, np.sqrt(0.25)])
+    q /= np.linalg.norm(q)
+
+    def start(params, bodies, key):
+        zero = Vector(*jnp.zeros((3, 1)))
+        turned = quaternion(params["q"][None])
+        spun = motion_of(bodies, zero, turned, angular_velocity=Vector(*jnp.ones((3, 1))))
+        return dataclasses.replace(spun, orientation=turned)
+
+    simulation = simulate(
+        Scene(
+            params={"q": jnp.asarray(q), "time_step": jnp.asarray(0.01)},
+            bodies=lambda params: repeat(box(1.0, (0.2, 0.3, 0.4)), 1),
+            start=start,
+            dynamics=Free(),
+        )
+    )
+
+    def end(q):
+        state = simulation.init(simulation.params | {"q": q}, jax.random.key(0))
+        return vector.stacked(state.motion.angular_momentum)[0], vector.stacked(
+            angular_velocity(dataclasses.replace(state.motion, angular_momentum=Vector(*jnp.ones((3, 1)))), box_of_one)
+        )[0]
+
+    box_of_one = repeat(box(1.0, (0.2, 0.3, 0.4)), 1)
+    step, slopes = 1e-6, jax.jacfwd(end)(jnp.asarray(q))
+    for place, slope in enumerate(slopes):
+        np.testing.assert_allclose(slope @ q, 0, atol=1e-12)
+        for entry in range(4):
+            ends = [
+                end(jnp.asarray(p / np.linalg.norm(p)))[place]
+                for p in (q + step * np.eye(4)[entry], q - step * np.eye(4)[entry])
+            ]
+            np.testing.assert_allclose(slope[:, entry], (ends[0] - ends[1]) / (2 * step), atol=1e-7)
+
+
+def test_a_parameter_that_stands_for_one_number_is_not_an_array():
+    for count in (1, 3):
+        simulation = simulate(
+            Scene(
+                params={"gravity": [0.0, 0.0, 9.81], "time_step": 0.1},
+                bodies=lambda params, count=count: repeat(sphere(1.0, 0.1), count),
+                start=lambda params, bodies, key, count=count: motion_of(bodies, Vector(*jnp.zeros((3, count)))),
+                dynamics=Free(),
+                loads=(gravity(),),
+            )
+        )
+        with pytest.raises(UserError, match=r"one number, but the parameter 'gravity' has shape \(3,\)"):
+            simkit.run(simulation, steps=1)
+    with pytest.raises(UserError, match=r"Compliant reads one number, but the parameter 'stiffness' has shape \(2,\)"):
+        simulate(
+            dataclasses.replace(
+                _bare(),
+                params={"stiffness": [1e4, 2e4], "dissipation": 0.0, "time_step": 0.01},
+                dynamics=Compliant(),
+            )
+        )
+    for make in (sphere, lambda *size, **rough: box(1.0, (0.1, 0.1, 0.1), **rough)):
+        with pytest.raises(UserError, match=r"friction has shape \(3,\), but is one number of one body"):
+            make(1.0, 0.1, friction=jnp.ones(3))
+    with pytest.raises(UserError, match=r"plane: friction has shape \(2,\)"):
+        plane((0, 0, 1), friction=[0.1, 0.2])

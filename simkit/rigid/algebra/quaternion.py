@@ -106,6 +106,15 @@ def unit(q: Quaternion) -> Quaternion:
     return Quaternion(scale * q.w, scale * q.v)
 
 
+def on_sphere(q: Quaternion) -> Quaternion:
+    """Return the same unit quaternion with the derivatives of ``q / |q|``: none along q, which is no rotation."""
+    squared = q.w * q.w + dot(q.v, q.v)
+    length = jnp.sqrt(jnp.where(squared > 0, squared, 1))
+    # The quotient is 1 to the last bit: a quaternion of another length keeps it, and is refused by `check_motion`.
+    scale = staged(jax.lax.stop_gradient(length) / length)
+    return Quaternion(scale * q.w, scale * q.v)
+
+
 def turn(q: Quaternion, rotation_vector: Vector) -> Quaternion:
     """Return an orientation after a further rotation, ``exp(u/2) q`` scaled to unit length.
 

@@ -192,6 +192,13 @@ def _body(
     friction: Number,
     restitution: Number,
 ) -> Bodies:
+    numbers = {"mass": mass, "radius": radius, "friction": friction, "restitution": restitution}
+    for name, value in numbers.items():
+        if jnp.ndim(value):
+            raise UserError(
+                f"{kind}: {name} has shape {jnp.shape(value)}, but is one number of one body; make bodies that differ "
+                "one by one and join them with `gather`; a contact has the larger value of its two bodies"
+            )
     x, y, z = (jnp.asarray(moment, dtype=float) for moment in moments)
     a, b, c = (jnp.asarray(length, dtype=float) for length in half_lengths)
     return Bodies(

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytrees import pytree
-from simkit.rigid.algebra.quaternion import Quaternion, identity, rotate, unrotate
+from simkit.rigid.algebra.quaternion import Quaternion, identity, on_sphere, rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, times, total, zeros
 from simkit.rigid.bodies.bodies import Bodies
 
@@ -63,7 +63,7 @@ def motion_of(
     """
     # Adding zeros broadcasts to one number per body, in the precision of the bodies.
     zero = zeros(bodies.mass)
-    orientation = identity(bodies.mass) if orientation is None else orientation
+    orientation = identity(bodies.mass) if orientation is None else on_sphere(orientation)
     angular_velocity = zero if angular_velocity is None else zero + angular_velocity
     return Motion(
         position=zero + position,

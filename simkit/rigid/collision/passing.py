@@ -72,14 +72,14 @@ def passing(
         return test(jnp.arange(flat.size), flat).reshape(candidates.shape)
 
     def test_batch(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        untested, found = carry
+        untested, passed = carry
         is_candidate, chosen = jax.lax.top_k(untested.astype(jnp.float32), max(BATCH, flat.size // BATCH))
         separated = test(chosen, is_candidate > 0)
-        return untested.at[chosen].set(False), found.at[chosen].set(found[chosen] | separated)
+        return untested.at[chosen].set(False), passed.at[chosen].set(passed[chosen] | separated)
 
     # Few pairs are candidates: a loop over all pairs would take most of a step.
-    found = jax.lax.while_loop(lambda carry: jnp.any(carry[0]), test_batch, (flat, jnp.zeros_like(flat)))[1]
-    return found.reshape(candidates.shape)
+    passed = jax.lax.while_loop(lambda carry: jnp.any(carry[0]), test_batch, (flat, jnp.zeros_like(flat)))[1]
+    return passed.reshape(candidates.shape)
 
 
 def _farther(center: Vector, sides: Vector, limit: jax.Array, candidates: jax.Array) -> jax.Array:

@@ -88,6 +88,11 @@ class Compliant:
         """Return every shape, planes and friction; restitution follows from the dissipation."""
         return SHAPES | {PLANES, FRICTION, UNEVEN_SPHERES, TILTED_DISKS}
 
+    @property
+    def reads(self) -> tuple[str, str]:
+        """Return the parameters of the scene that it reads, one number each."""
+        return self.stiffness, self.dissipation
+
     def start(self, motion: Motion, setting: Setting) -> Durations:
         """Return durations of zero: no contact has lasted yet."""
         like = motion.position.x[0]
@@ -147,7 +152,7 @@ class Compliant:
         if have_sides(bodies.kinds, first, second).any():
             of_points = dataclasses.replace(between, gap=_without_sides(bodies, between.gap))
             pushing = [(first, second, of_points, None)]
-            pushing += [(one, other, found.points, found.strength) for one, other, found in pushes(bodies, motion)]
+            pushing += [(one, other, side.points, side.strength) for one, other, side in pushes(bodies, motion)]
         for first, second, points, strength in pushing:
             a, b = _rows(all_bodies, first), _rows(all_bodies, second)
             rough, velocity = jnp.maximum(a.friction, b.friction), a.at(points) - b.at(points)

@@ -182,11 +182,11 @@ class Events:
         support = jnp.where(stand.held, standing.support, -1)
 
         path = computed_once(path_under(setting.load, motion, balls, stand, now, time_step))
-        found, exact, rates = times(path, balls, planes, support, stand, left)
-        index, earliest = jnp.argmin(found, axis=0).astype(jnp.int32), jnp.min(found, axis=0)
+        arrivals, exact, rates = times(path, balls, planes, support, stand, left)
+        index, earliest = jnp.argmin(arrivals, axis=0).astype(jnp.int32), jnp.min(arrivals, axis=0)
         occurs = earliest <= left
         applies = occurs & ~last
-        chosen = index_axis(len(rows.kind), found) == index
+        chosen = index_axis(len(rows.kind), arrivals) == index
         # Bodies advance to an event whose time has not converged to round-off, but it is not applied yet.
         event = event_of(rows, index, applies & jnp.any(chosen & exact, axis=0), balls)
         reached = jnp.where(applies, earliest, 0)
@@ -197,15 +197,15 @@ class Events:
         until = jnp.where(applies, reached, left)
         arrived = computed_once(path.shifted(until))
 
-        def residual(correction: jax.Array, given: tuple) -> jax.Array:
-            path, arrived, until, event, others = given
+        def residual(correction: jax.Array, constants: tuple) -> jax.Array:
+            path, arrived, until, event, others = constants
             return residual_of(
                 event, path.arrival(arrived, until, correction), path.pressing(until + correction), *others
             )
 
         # The value is zero; its derivatives are those of the time of the event.
-        given = (path, arrived, until, event, (balls, planes, stand))
-        correction = root_change(residual, jnp.where(rate < 0, rate, 0), given)
+        constants = (path, arrived, until, event, (balls, planes, stand))
+        correction = root_change(residual, jnp.where(rate < 0, rate, 0), constants)
         correction = computed_once(jnp.where(applies, correction, 0))
         motion, support, rolling = after_event(
             event,

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.formulation import computed_once
-from simkit.rigid.algebra.vector import dot
+from simkit.rigid.algebra.vector import Vector, dot, each
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.passing import passing
 from simkit.rigid.contact.sweeping.arrangement import apart, of_pairs
 from simkit.rigid.contact.sweeping.impacts import approaching, strike
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
-from simkit.rigid.contact.sweeping.sweeps import Touches, relative, sweep
+from simkit.rigid.contact.sweeping.sweeps import Sides, Touches, relative, sweep
 from simkit.rigid.contact.sweeping.touching import Push, Touch
 from simkit.rigid.scene import Setting
 
@@ -23,7 +23,8 @@ RESTING_STEPS = 2.0
 
 
 def strike_all(
-    before: Velocities,
+    start: Velocities,
+    shift: Vector,
     mobility: Mobility,
     motion: Motion,
     setting: Setting,
@@ -32,10 +33,12 @@ def strike_all(
     time_step: jax.Array,
     passes: int,
 ) -> tuple[Velocities, jax.Array, Touches]:
-    """Return the velocities after the impacts, whether there was one, and the contacts without pairs that pass by.
+    """Return the changes of velocity by impacts, whether there was one, and the contacts without pairs that pass by.
 
     Args:
-        before: velocities of the bodies.
+        start: velocities of the bodies at the positions, which the impacts change.
+        shift: change of the linear velocities expected up to the middle of the step, in m/s: by those velocities bodies
+            meet or do not.
         mobility: mobility of the bodies.
         motion: positions and momenta of the bodies.
         setting: bodies, planes and loads.
@@ -44,55 +47,79 @@ def strike_all(
         time_step: in s.
         passes: number of passes over all contacts; with 0, only impacts with friction are reported.
     """
-    planes = _with_rest_speed(touches.planes, last.planes)
-    hits = approaching(relative((before,), planes), planes, time_step)
+    planes, hits = _meeting(touches.planes, last.planes, (start,), shift, time_step)
     if touches.pairs is None:
-        contacts = Touches(planes=planes, pairs=None)
-        return *_strike(before, mobility, contacts, [hits], time_step, passes), touches
-    pairs, hits_of_pairs, passing_by = _impacts_of_pairs(before, motion, setting, touches.pairs, last.pairs, time_step)
+        change, impact = _strike(start, mobility, Touches(planes=planes, pairs=None), [hits], time_step, passes)
+        return change, impact, touches
+    pairs, hits_of_pairs, passing_by = _impacts_of_pairs(
+        start, shift, motion, setting, touches.pairs, last.pairs, time_step
+    )
     contacts = Touches(planes=planes, pairs=pairs)
-    after, impact = _strike(before, mobility, contacts, [hits, hits_of_pairs], time_step, passes)
-    pairs = _without_passing(touches.pairs, passing_by, after - before, len(setting.bodies.kinds))
-    return after, impact, dataclasses.replace(touches, pairs=pairs)
+    change, impact = _strike(start, mobility, contacts, [hits, hits_of_pairs], time_step, passes)
+    pairs = _without_passing(touches.pairs, passing_by, change, len(setting.bodies.kinds))
+    return change, impact, dataclasses.replace(touches, pairs=pairs)
 
 
 def _strike(
-    before: Velocities,
+    start: Velocities,
     mobility: Mobility,
     contacts: Touches,
     hits: list[jax.Array],
     time_step: jax.Array,
     passes: int,
 ) -> tuple[Velocities, jax.Array]:
-    """Return the velocities after passes over all contacts, and whether there was an impact."""
+    """Return the changes of velocity by passes over all contacts, and whether there was an impact."""
     hits = computed_once(hits)
     if passes == 0:
         # Resting impulses end an approach exactly when the gap closes; only friction depends on the step of impact.
         with_friction = [touch.friction > 0 for touch in (contacts.planes, contacts.pairs) if touch is not None]
         hits = [hit & has_friction for hit, has_friction in zip(hits, with_friction, strict=True)]
     impact = functools.reduce(jnp.logical_or, (jnp.any(hit, axis=(0, 1, 2)) for hit in hits))
+    unchanged = each(jnp.zeros_like, start)
     if passes == 0:
-        return before, impact
+        return unchanged, impact
     visit = functools.partial(strike, time_step=time_step)
 
     def one_pass(velocities: Velocities, _: None) -> tuple[Velocities, None]:
         return sweep(velocities, mobility, contacts, Touches(planes=None, pairs=None), visit)[0], None
 
     def all_passes(velocities: Velocities) -> Velocities:
-        return jax.lax.scan(one_pass, velocities, None, length=passes)[0]
+        return jax.lax.scan(one_pass, velocities, None, length=passes)[0] - velocities
 
-    return jax.lax.cond(jnp.any(impact), all_passes, lambda same: same, before), impact
+    return jax.lax.cond(jnp.any(impact), all_passes, lambda _: unchanged, start), impact
 
 
-def _with_rest_speed(touch: Touch, push: Push) -> Touch:
-    """Return contacts with `rest_speed` raised to `RESTING_STEPS` times the change of velocity by the last impulse."""
-    # A contact that rested under an impulse transmitted by other bodies then keeps resting.
-    speed = RESTING_STEPS * push.along / touch.normal_mass
-    return dataclasses.replace(touch, rest_speed=computed_once(jnp.maximum(touch.rest_speed, speed)))
+def _meeting(touch: Touch, push: Push, start: Sides, shift: Vector, time_step: jax.Array) -> tuple[Touch, jax.Array]:
+    """Return contacts as impacts need them, and which have an impact.
+
+    Impacts act on the velocities at the positions, but bodies meet by those in the middle of the step: the change of
+    the normal velocity in between is added to gap and rest speed. `rest_speed` is at least `RESTING_STEPS` times the
+    change of velocity by the last impulse, so that a contact under an impulse transmitted by other bodies keeps
+    resting.
+
+    Args:
+        touch: the contacts.
+        push: their impulses of the last step.
+        start: velocities of the sides at the positions.
+        shift: change of the velocity of the first side relative to the second up to the middle of the step.
+        time_step: in s.
+    """
+    change = computed_once(dot(shift, touch.normal))
+    rest_speed = jnp.maximum(touch.rest_speed, RESTING_STEPS * push.along / touch.normal_mass)
+    seen = dataclasses.replace(
+        touch,
+        gap=touch.gap + time_step * change,
+        rest_speed=rest_speed + change,
+        # At an acceleration of 2 change / dt along the normal.
+        gain=-4 * change * jnp.maximum(touch.gap, 0) / time_step,
+    )
+    seen = computed_once(seen)
+    return seen, approaching(relative(start, seen), seen, time_step)
 
 
 def _impacts_of_pairs(
-    before: Velocities,
+    start: Velocities,
+    shift: Vector,
     motion: Motion,
     setting: Setting,
     pairs: Touch,
@@ -100,16 +127,16 @@ def _impacts_of_pairs(
     time_step: jax.Array,
 ) -> tuple[Touch, jax.Array, jax.Array]:
     """Return the contacts of pairs without those that pass by, where there are impacts, and which pairs pass by."""
-    resting = _with_rest_speed(pairs, last)
-    hits = approaching(relative(of_pairs(before, len(setting.bodies.kinds)), resting), resting, time_step)
-    hits = computed_once(hits)
-    candidates = jnp.any(hits, axis=1) & (jnp.min(resting.gap, axis=1) > 0)
+    count = len(setting.bodies.kinds)
+    first, second = of_pairs((start, shift), count)
+    seen, hits = _meeting(pairs, last, (first[0], second[0]), first[1] - second[1], time_step)
+    candidates = jnp.any(hits, axis=1) & (jnp.min(pairs.gap, axis=1) > 0)
 
     def pass_by(candidates: jax.Array) -> jax.Array:
-        return passing(setting.bodies, motion, before.linear, before.angular, candidates, time_step)
+        return passing(setting.bodies, motion, start.linear + shift, start.angular, candidates, time_step)
 
     passing_by = jax.lax.cond(jnp.any(candidates), pass_by, jnp.zeros_like, candidates)
-    return apart(resting, passing_by), hits & ~passing_by[:, None], passing_by
+    return apart(seen, passing_by), hits & ~passing_by[:, None], passing_by
 
 
 def _without_passing(pairs: Touch, passing_by: jax.Array, change: Velocities, count: int) -> Touch:

@@ -85,7 +85,7 @@ def pushes(bodies: Bodies, motion: Motion) -> list[tuple[np.ndarray, np.ndarray,
     kinds, all_shapes = np.array(bodies.kinds), placed(bodies, motion)
     capsules, boxes = np.flatnonzero(kinds == "capsule"), np.flatnonzero(kinds == "box")
     one, other = np.triu_indices(len(capsules), 1)
-    found = []
+    groups = []
     for first, second, pushes_of in (
         (capsules[one], capsules[other], _of_capsules),
         (np.repeat(capsules, len(boxes)), np.tile(boxes, len(capsules)), _on_boxes),
@@ -95,8 +95,8 @@ def pushes(bodies: Bodies, motion: Motion) -> list[tuple[np.ndarray, np.ndarray,
                 each(lambda values, index=index: jnp.take(values, index, axis=0), all_shapes)
                 for index in (first, second)
             )
-            found.append((first, second, pushes_of(a, b)))
-    return found
+            groups.append((first, second, pushes_of(a, b)))
+    return groups
 
 
 def _of_capsules(a: Placed, b: Placed) -> Pushes:
@@ -120,15 +120,15 @@ def _pushes_on(a: Placed, b: Placed, boxes: bool) -> Pushes:
         boxes: whether they are boxes.
     """
     _, _, axis = axes_of(a.orientation)
-    found = _side(a, axis, b, boxes)
+    contact = _side(a, axis, b, boxes)
     for end in (-1, 1):
         ball = dataclasses.replace(a, position=a.position + end * a.half_lengths.z * axis)
         points = (sphere_box if boxes else sphere_capsule)(ball, b)
         overlap = jnp.maximum(-points.gap, 0)
         # The root has no derivative at zero overlap, where the force is zero anyway.
         strength = overlap * jnp.sqrt(jnp.where(overlap > 0, overlap, 1))
-        found = _concatenated(found, staged(computed_once(Pushes(points=points, strength=strength))))
-    return found
+        contact = _concatenated(contact, staged(computed_once(Pushes(points=points, strength=strength))))
+    return contact
 
 
 def _side(a: Placed, axis: Vector, b: Placed, boxes: bool) -> Pushes:
@@ -173,11 +173,11 @@ def _side(a: Placed, axis: Vector, b: Placed, boxes: bool) -> Pushes:
     depth = jnp.maximum(radius**2 - dot(apart, apart), 0) / (2 * radius)
     gap = distance - radius
     position = b.position + rotate(b.orientation, midway(point - a.radius * normal, normal, gap))
-    found = Pushes(
+    contact = Pushes(
         points=Points(position=position, normal=rotate(b.orientation, normal), gap=gap),
         strength=3 / 4 / jnp.sqrt(2 * radius) * weight * depth * distance / radius,
     )
-    return staged(computed_once(found))
+    return staged(computed_once(contact))
 
 
 def _sorted(values: list[jax.Array]) -> list[jax.Array]:

@@ -8,8 +8,7 @@ from simkit.errors import UserError, nearest
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
 from simkit.rigid.integrators.runge_kutta import runge_kutta
-from simkit.rigid.integrators.semi_implicit_euler import semi_implicit_euler
-from simkit.rigid.integrators.velocity_verlet import velocity_verlet
+from simkit.rigid.integrators.splitting import semi_implicit_euler, velocity_verlet
 
 type Loading = Callable[[Motion, jax.Array], Wrench]
 type Integrator = Callable[[Motion, Bodies, Loading, jax.Array, jax.Array], Motion]

@@ -10,7 +10,7 @@ from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, cross, each, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
-from simkit.rigid.integrators.kick import kick
+from simkit.rigid.integrators.splitting import kick
 
 # Velocity, rate of rotation and wrench.
 type Rates = tuple[Vector, Vector, Wrench]

@@ -216,9 +216,9 @@ def _take[T](tree: T, indices: Sequence[int] | np.ndarray) -> T:
     """Return the rows at static indices, by slices, whose derivatives need no scatter."""
     indices = [int(index) for index in indices]
 
-    def taken(values: jax.Array) -> jax.Array:
+    def gathered(values: jax.Array) -> jax.Array:
         if indices == list(range(values.shape[0])):
             return values
         return jnp.concatenate([values[index : index + 1] for index in indices])
 
-    return each(taken, tree)
+    return each(gathered, tree)

@@ -201,8 +201,8 @@ def _on(body: int, value: Vector, bodies: Bodies) -> Vector:
 
     def padded(component: jax.Array) -> jax.Array:
         zero = jnp.zeros_like(bodies.mass)
-        own = jnp.broadcast_to(component, zero.shape[1:])[None]
-        return jnp.concatenate([zero[:body], own, zero[body + 1 :]])
+        entry = jnp.broadcast_to(component, zero.shape[1:])[None]
+        return jnp.concatenate([zero[:body], entry, zero[body + 1 :]])
 
     return each(padded, value)
 

@@ -13,8 +13,7 @@ from simkit.rigid.algebra.vector import norm
 from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
-from simkit.rigid.integrators.kick import kick
-from simkit.rigid.integrators.velocity_verlet import move_freely
+from simkit.rigid.integrators.splitting import kick, move_freely
 from simkit.rigid.joints.checks import check_indices, check_joints
 from simkit.rigid.joints.constraints import (
     Jacobian,

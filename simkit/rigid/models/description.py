@@ -127,8 +127,9 @@ def place(shapes: Shapes, position: jax.Array, orientation: jax.Array) -> tuple[
     at = vector.vector(jnp.concatenate([world[0], position])[shapes.body])
     turned = quaternion.quaternion(jnp.concatenate([world[1], orientation])[shapes.body])
     offset = vector.vector(jnp.asarray(shapes.position, dtype))
-    own = quaternion.quaternion(jnp.asarray(shapes.orientation, dtype))
-    return vector.stacked(at + quaternion.rotate(turned, offset)), quaternion.stacked(quaternion.multiply(turned, own))
+    in_body = quaternion.quaternion(jnp.asarray(shapes.orientation, dtype))
+    orientations = quaternion.multiply(turned, in_body)
+    return vector.stacked(at + quaternion.rotate(turned, offset)), quaternion.stacked(orientations)
 
 
 def subtree_matrix(model: Any) -> np.ndarray:

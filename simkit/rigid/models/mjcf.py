@@ -20,7 +20,7 @@ from simkit.rigid.models.description import Description, describe, place
 from simkit.rigid.models.engine import Engine, Memory
 from simkit.rigid.models.engines import by_name
 from simkit.rigid.models.measures import measures
-from simkit.rigid.models.source import compiled, read_spec
+from simkit.rigid.models.source import compiled, read_spec, without_reports
 from simkit.rigid.models.watch import silent, watched
 from simkit.rigid.quantities import RIGID
 
@@ -105,7 +105,7 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
     check_integer("solver_iterations", solver_iterations, 0, None, 0)
     if solver_iterations:
         spec.option.iterations = solver_iterations
-    description = describe(compiled(spec))
+    description = describe(compiled(without_reports(spec)))
     engine = by_name(name, spec, description)
     actuators = description.mujoco.nu
 
@@ -120,7 +120,8 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
     def init(params: Params, key: jax.Array) -> Articulated:
         scatter = params["velocity_scatter"]
         change = scatter * jax.random.normal(key, params["initial_velocity"].shape, scatter.dtype)
-        memory = engine.start(params, params["initial_position"], params["initial_velocity"] + change)
+        position = _with_unit_quaternions(description, params["initial_position"])
+        memory = engine.start(params, position, params["initial_velocity"] + change)
         start = jnp.zeros_like(params["time_step"])
         return Articulated(memory=memory, time=start, excess=start)
 
@@ -210,17 +211,29 @@ def _check(engine: Engine, description: Description, params: Params) -> None:
     engine.check(params)
 
 
+def _quaternions(description: Description) -> list[int]:
+    """Return where the quaternions of free and ball joints begin among the coordinates."""
+    joints = zip(description.mujoco.jnt_type, description.mujoco.jnt_qposadr, strict=True)
+    return [int(first + (3 if kind == 0 else 0)) for kind, first in joints if kind < 2]
+
+
+def _with_unit_quaternions(description: Description, position: jax.Array) -> jax.Array:
+    """Return coordinates with quaternions of length 1, so that derivatives by their entries are those of rotations."""
+    for begin in _quaternions(description):
+        entries = position[begin : begin + 4]
+        position = position.at[begin : begin + 4].set(entries / jnp.linalg.norm(entries))
+    return position
+
+
 def _check_quaternions(description: Description, params: Params) -> None:
     """Refuse a free or ball joint that starts without an orientation."""
-    for kind, first in zip(description.mujoco.jnt_type, description.mujoco.jnt_qposadr, strict=True):
-        if kind < 2:
-            begin = first + (3 if kind == 0 else 0)
-            length = float(jnp.linalg.norm(params["initial_position"][begin : begin + 4]))
-            if not abs(length - 1) < 1e-3:
-                raise UserError(
-                    f"initial_position[{begin}:{begin + 4}] is a quaternion of length {length:g}; give a unit "
-                    "quaternion (w, x, y, z), such as (1, 0, 0, 0)"
-                )
+    for begin in _quaternions(description):
+        length = float(jnp.linalg.norm(params["initial_position"][begin : begin + 4]))
+        if not abs(length - 1) < 1e-3:
+            raise UserError(
+                f"initial_position[{begin}:{begin + 4}] is a quaternion of length {length:g}; give a unit "
+                "quaternion (w, x, y, z), such as (1, 0, 0, 0)"
+            )
 
 
 def _warning(name: str) -> Any:

@@ -86,10 +86,10 @@ def mjx_engine(description: Description) -> Engine:
 
         def step(memory: MjxMemory, control: jax.Array) -> tuple[MjxMemory, None]:
             after = mjx.step(system_now, data(system_now, memory).replace(ctrl=control))
-            found = MjxMemory(
+            reached = MjxMemory(
                 position=after.qpos, velocity=after.qvel, activation=after.act, warm_start=after.qacc_warmstart
             )
-            return like(found, memory), None
+            return like(reached, memory), None
 
         return watched(jax.lax.scan(step, memory, controls)[0], on_reverse=on_reverse)
 
@@ -110,8 +110,8 @@ def mjx_engine(description: Description) -> Engine:
         if not touches:
             return jnp.int32(0), jnp.zeros_like(params["time_step"])
         system_now = model(params)
-        found = mjx.collision(system_now, mjx.kinematics(system_now, data(system_now, memory)))._impl.contact.dist
-        return jnp.sum(found < 0, dtype=jnp.int32), jnp.maximum(-jnp.min(found), 0)
+        distance = mjx.collision(system_now, mjx.kinematics(system_now, data(system_now, memory)))._impl.contact.dist
+        return jnp.sum(distance < 0, dtype=jnp.int32), jnp.maximum(-jnp.min(distance), 0)
 
     return Engine(
         start=start,

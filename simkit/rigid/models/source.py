@@ -86,6 +86,21 @@ def compiled(spec: Any) -> Any:
     return model
 
 
+def without_reports(spec: Any) -> Any:
+    """Return a specification without what only reports, which `mjx` and brax refuse and simkit does not read.
+
+    These are its sensors, and the flags that make MuJoCo compute energies and compare forward with inverse dynamics.
+
+    Args:
+        spec: a `mujoco.MjSpec`, changed in place.
+    """
+    kinds = library("mujoco").mjtEnableBit
+    spec.option.enableflags &= ~(int(kinds.mjENBL_ENERGY) | int(kinds.mjENBL_FWDINV))
+    for sensor in list(spec.sensors):
+        spec.delete(sensor)
+    return spec
+
+
 def refusal(error: Exception) -> UserError:
     """Return the error of MuJoCo about a model as one line."""
     return UserError(f"the model is refused by MuJoCo: {one_line(error)}; {REMEDY}")
@@ -93,16 +108,16 @@ def refusal(error: Exception) -> UserError:
 
 def _parsed(parse: Callable[[str], Any], text: str) -> Any:
     """Return the result of a parser of MuJoCo; its only warning, of a number that is NaN, is an error."""
-    mujoco, found = library("mujoco"), list[str]()
+    mujoco, messages = library("mujoco"), list[str]()
     # By default MuJoCo prints its warnings, and writes them to a file in the working directory.
     before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(found.append)
+    mujoco.set_mju_user_warning(messages.append)
     try:
         spec = parse(text)
     finally:
         mujoco.set_mju_user_warning(before)
-    if found:
-        raise ValueError(found[0])
+    if messages:
+        raise ValueError(messages[0])
     return spec
 
 
@@ -127,10 +142,10 @@ def _existing(text: str) -> Path:
 
 
 def _in_package(name: str) -> Path:
-    found = importlib.util.find_spec("brax")
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec("brax")
+    if package is None or not package.submodule_search_locations:
         raise UserError(f"model = 'brax:{name}' needs the package brax; install it with: pip install brax")
-    folder = Path(found.submodule_search_locations[0]) / "envs" / "assets"
+    folder = Path(package.submodule_search_locations[0]) / "envs" / "assets"
     if not re.fullmatch(r"\w+\.xml", name) or not (folder / name).is_file():
         known = sorted(path.name for path in folder.glob("*.xml"))
         raise UserError(f"brax has no model {shown(name)}{nearest(name, known)}")

@@ -24,6 +24,14 @@ def test_a_body_is_fused_with_bodies_welded_to_it():
     assert body[0] == body[1] != body[2]
 
 
+def test_parts_of_a_model_that_only_report_do_not_exclude_an_engine():
+    """Flags that print energies, as in most models of dm_control, and sensors that MJX does not compute."""
+    option = '<option><flag energy="enable" fwdinv="enable"/></option>'
+    text = model(option=option, after='<sensor><contact body1="a"/><user dim="3"/></sensor>')
+    for engine in ("mujoco", "mjx", "brax-generalized"):
+        assert mjcf(text, engine=engine).params["mass"].shape == (1,)
+
+
 def refusal(function, *arguments, **keywords):
     with pytest.raises(UserError) as caught:
         function(*arguments, **keywords)

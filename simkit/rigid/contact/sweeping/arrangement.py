@@ -134,6 +134,7 @@ def _touch(
         friction=friction + zero,
         restitution=restitution + zero,
         rest_speed=rest_speed + zero,
+        gain=zero,
     )
 
 

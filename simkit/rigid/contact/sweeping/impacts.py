@@ -60,10 +60,28 @@ def strike(sides: Sides, mobilities: Mobilities, touch: Touch, carried: Any, tim
 
 
 def _single(sides: Sides, mobilities: Mobilities, touch: Touch, velocity: Vector, speed: jax.Array) -> Sides:
-    along = staged(-(1 + touch.restitution) * speed * touch.normal_mass)
+    along = staged(-(1 + _rebound(touch, speed)) * speed * touch.normal_mass)
     slip = staged(velocity - staged(dot(velocity, touch.normal)) * touch.normal + along * touch.response)
     impulse = along * touch.normal + shortened(-touch.slip_mass * slip, touch.friction * along)
     return all_pushed(sides, mobilities, touch, impulse)
+
+
+def _rebound(touch: Touch, speed: jax.Array) -> jax.Array:
+    """Return the ratio of normal speeds across an impact that acts a gap before the surfaces meet.
+
+    With the speed u of approach and the gain G of its square while the gap closes, bodies meet at ``sqrt(u^2 + G)``,
+    and separate to the same gap at ``sqrt(e^2 (u^2 + G) - G)``: the energy after the impact is that of an impact at
+    contact.
+
+    Args:
+        touch: the points.
+        speed: u, of either sign, in m/s.
+    """
+    e, squared = touch.restitution, speed * speed
+    ratio = e * e - (1 - e * e) * _ratio(touch.gain, squared)
+    # Without a gain the root is e, with its derivative also at e = 0.
+    root = jnp.sqrt(jnp.where(ratio > 0, jnp.minimum(ratio, 1), 1))
+    return jnp.where(touch.gain == 0, e, jnp.where(ratio > 0, root, 0))
 
 
 def _first_to_meet(speed: jax.Array, met: jax.Array, gap: jax.Array, time_step: jax.Array) -> jax.Array:
@@ -77,8 +95,10 @@ def _first_to_meet(speed: jax.Array, met: jax.Array, gap: jax.Array, time_step: 
 
 def _together(sides: Sides, mobilities: Mobilities, touch: Touch, meets: jax.Array, speed: jax.Array) -> Sides:
     before = jnp.where(meets, speed, 0)
-    along, opposed, taken = _plastic(*computed_once((_delassus_matrix(mobilities, touch), before, meets)))
-    along = along * ((1 + touch.restitution) * _ratio(opposed, taken))
+    along, approach, response = _plastic(*computed_once((_delassus_matrix(mobilities, touch), before, meets)))
+    # One number for all points of a pair, without which the loss of energy would not be that of Moreau's law.
+    rebound = jnp.min(jnp.where(meets, _rebound(touch, before), 1), axis=0)
+    along = along * ((1 + rebound) * _ratio(approach, response))
     sides = computed_once(all_pushed(sides, mobilities, touch, along * touch.normal))
     return _with_friction(sides, mobilities, touch, along)
 

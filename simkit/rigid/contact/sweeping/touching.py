@@ -25,6 +25,7 @@ class Touch:
         friction: coefficient.
         restitution: coefficient.
         rest_speed: speed of approach in m/s below which the two bodies rest instead of having an impact.
+        gain: of the squared speed of approach by the loads while the gap closes, in m^2/s^2.
     """
 
     normal: Vector
@@ -37,6 +38,7 @@ class Touch:
     friction: jax.Array
     restitution: jax.Array
     rest_speed: jax.Array
+    gain: jax.Array
 
 
 @pytree

@@ -97,13 +97,13 @@ def times(
         converged to round-off, bool; and the rate of the gap, slip or pressure that then reaches zero.
     """
     path, balls, planes, stand, horizon = jax.lax.stop_gradient((path, balls, planes, stand, horizon))
-    count, found = balls.radius.shape[0], []
+    count, groups = balls.radius.shape[0], []
     if count > 1:
-        found.append(_of_pairs(path, balls, horizon))
+        groups.append(_of_pairs(path, balls, horizon))
     if _may_rest(count, planes.offset.shape[0]):
-        found.append(_of_polynomials(path, balls, planes, support, stand, horizon))
+        groups.append(_of_polynomials(path, balls, planes, support, stand, horizon))
     # Two loops: one loop for both kinds writes and reads all gaps in each iteration, which is slower.
-    when, exact, rates = (jnp.concatenate(parts) for parts in zip(*found, strict=True))
+    when, exact, rates = (jnp.concatenate(parts) for parts in zip(*groups, strict=True))
     return computed_once((when, exact, rates))
 
 

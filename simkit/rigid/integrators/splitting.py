@@ -1,5 +1,6 @@
-"""Velocity Verlet method for rigid bodies, with the free rotation split into exactly solvable rotations."""
+"""Splittings into kicks and free motion, whose rotation is split again: velocity Verlet and semi-implicit Euler."""
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -10,7 +11,6 @@ from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, dot
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
-from simkit.rigid.integrators.kick import kick
 
 
 def velocity_verlet(
@@ -29,6 +29,40 @@ def velocity_verlet(
     """
     motion = move_freely(kick(motion, bodies, load(motion, time), time_step / 2), bodies, time_step)
     return kick(motion, bodies, load(motion, time + time_step), time_step / 2)
+
+
+def semi_implicit_euler(
+    motion: Motion, bodies: Bodies, load: Callable[[Motion, jax.Array], Wrench], time: jax.Array, time_step: jax.Array
+) -> Motion:
+    """Return the state one step later, ``p' = p + F dt``, ``x' = x + p'/m dt``, and a free rotation with the new L.
+
+    A rotation at the angular velocity of the start of the step would not be symplectic: the energy of a body that
+    spins about its stable axis grows, until it spins about another.
+
+    Args:
+        motion: state of the bodies.
+        bodies: constants of the bodies.
+        load: ``(motion, time) -> wrench``, the total load.
+        time: in s.
+        time_step: dt in s.
+    """
+    return move_freely(kick(motion, bodies, load(motion, time), time_step), bodies, time_step)
+
+
+def kick(motion: Motion, bodies: Bodies, wrench: Wrench, duration: jax.Array) -> Motion:
+    """Return the motion after a wrench has acted for a time, ``v' = v + F t / m``, ``L' = L + N t``.
+
+    Args:
+        motion: state of the bodies.
+        bodies: constants of the bodies.
+        wrench: constant forces F and torques N.
+        duration: t in s.
+    """
+    return dataclasses.replace(
+        motion,
+        velocity=motion.velocity + wrench.force * (duration / bodies.mass),
+        angular_momentum=motion.angular_momentum + wrench.torque * duration,
+    )
 
 
 def move_freely(motion: Motion, bodies: Bodies, time_step: jax.Array) -> Motion:
