@@ -311,7 +311,7 @@ def per_axis(entry: Setting, doc: str, *, is_required: bool = True) -> PerAxis:
         is_required: whether it must be given.
     """
     several_of = several(entry, doc, AXES, None)
-    values = {field.name: getattr(several_of, field.name) for field in dataclasses.fields(Setting)}
+    values: dict[str, Any] = {field.name: getattr(several_of, field.name) for field in dataclasses.fields(Setting)}
     return PerAxis(**values | {"is_required": is_required}, entry=entry)
 
 

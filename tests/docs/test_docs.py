@@ -9,6 +9,7 @@ import pytest
 
 from simkit.cli.main import REGISTERED, VERBS, Parser
 from simkit.errors import UserError
+from simkit.flow import parts as flow_parts
 from simkit.molecular import parts
 from simkit.plugins import Registry
 from simkit.scenario import catalog
@@ -19,6 +20,7 @@ from tests.tables import every
 
 # Groups of entry points are not Python names.
 GROUPS = {each.group for each in (SIMULATIONS, VIEWS, REGISTERED, *vars(parts).values()) if isinstance(each, Registry)}
+GROUPS |= {each.group for each in vars(flow_parts).values() if isinstance(each, Registry)}
 every_page = every("page", PAGES, ids=lambda page: page.stem)
 
 

@@ -138,18 +138,17 @@ def domain(
 def _check_passage(built: Domain) -> None:
     """Refuse sides of which what passes through them does not follow: in without a way out, or two ways out."""
     entrances, exits, opens = built.entrances(), built.exits(), built.open_sides()
-    problem = ""
-    if both := [side for side in opens if side in entrances or side in exits]:
-        which, problem = both[0], "gives both the pressure and the velocity through it; choose one"
-    elif exits and opens:
-        which = exits[0]
-        problem = "is beside one that gives the pressure: how much leaves through each is not said; give it on both"
-    elif entrances and not exits and not opens:
-        which, problem = entrances[0], "lets the flow in, and nothing lets it out; make another side an 'outflow'"
+    both = "gives both the pressure and the velocity through it; choose one"
+    problems = [(side, both) for side in opens if side in entrances or side in exits]
+    if exits and opens:
+        shared = "is beside one that gives the pressure: how much leaves through each is not said; give it on both"
+        problems.append((exits[0], shared))
+    elif entrances and not (exits or opens):
+        problems.append((entrances[0], "lets the flow in, and nothing lets it out; make another side an 'outflow'"))
     elif exits and not entrances:
-        which, problem = exits[0], "lets the flow out, and nothing lets it in; make another side an 'inflow'"
-    if problem:
-        axis, side = which
+        problems.append((exits[0], "lets the flow out, and nothing lets it in; make another side an 'inflow'"))
+    if problems:
+        (axis, side), problem = problems[0]
         key = f"axes.{'xyz'[axis]}.{('lower', 'upper')[side]}"
         what = f"{built.place(axis, side).name}, of kind '{built.side(axis, side).kind}',"
         raise UserError(f"{what} {problem}", key=key)
