@@ -312,7 +312,8 @@ def per_axis(entry: Setting, doc: str, *, is_required: bool = True) -> PerAxis:
     """
     several_of = several(entry, doc, AXES, None)
     values: dict[str, Any] = {field.name: getattr(several_of, field.name) for field in dataclasses.fields(Setting)}
-    return PerAxis(**values | {"is_required": is_required}, entry=entry)
+    values["is_required"] = is_required
+    return PerAxis(**values, entry=entry)
 
 
 def _merged(by_part: Mapping[str, Mapping[str, Setting]]) -> dict[str, Setting]:

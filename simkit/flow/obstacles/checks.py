@@ -166,10 +166,6 @@ def check_scalar(equations: "Equations", known: Mapping[str, tuple[str | None, .
         UserError: names the body.
     """
     scalar = equations.scalar
-    if scalar is not None and not isinstance(scalar, TransportedScalar | TransportedScalars):
-        raise UserError(
-            "a body acts on a TransportedScalar or on TransportedScalars only; remove the body or this scalar"
-        )
     names = tuple(sorted(scalar.scalars)) if isinstance(scalar, TransportedScalars) else ()
     wanted: tuple[str | None, ...] = names or ((None,) if scalar is not None else ())
     surface = "ScalarSurface(value = ...) or ScalarSurface(flux = ...), 0 for an insulated one"
@@ -181,5 +177,9 @@ def check_scalar(equations: "Equations", known: Mapping[str, tuple[str | None, .
                 f"the flow carries {carries}, and body '{name}' has conditions of others; give it "
                 f"{each if wanted else 'none'}"
             )
+    if scalar is not None and not isinstance(scalar, TransportedScalar | TransportedScalars):
+        raise UserError(
+            "a body acts on a TransportedScalar or on TransportedScalars only; remove the body or this scalar"
+        )
     if scalar is not None and swells:
         raise UserError("a body that changes its size in time does not support scalars; give its motion no size")
