@@ -21,6 +21,7 @@ class Registry:
         own: simkit's own parts, ``{name: "module:attribute"}`` or ``{name: "module"}``.
         needed: attributes that a part must have; empty for parts that are functions.
         replaced: what to use instead of names that no longer exist.
+        aliases: what to write instead of names that others use for a part.
     """
 
     def __init__(
@@ -29,9 +30,10 @@ class Registry:
         own: Mapping[str, str],
         needed: tuple[str, ...] = (),
         replaced: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
         self.kind, self.group, self.own, self.needed = kind, f"simkit.{kind}s", own, needed
-        self.replaced = replaced or {}
+        self.replaced, self.aliases = replaced or {}, aliases or {}
 
     def add(self, parts: Mapping[str, str]) -> None:
         """Add parts of simkit that belong to a higher layer.
@@ -106,7 +108,7 @@ class Registry:
             return []
         # Reading all packages takes 20 ms, and every table of a file asks several times.
         folders = tuple((folder, os.stat(folder).st_mtime_ns) for folder in sys.path if os.path.isdir(folder))
-        return list(_installed(folders).select(group=self.group))
+        return list(_of_group(folders, self.group))
 
 
 @functools.lru_cache(maxsize=4)
@@ -116,6 +118,12 @@ def _installed(folders: tuple[tuple[str, int], ...]) -> Any:
 
     del folders
     return importlib.metadata.entry_points()
+
+
+@functools.lru_cache(maxsize=128)
+def _of_group(folders: tuple[tuple[str, int], ...], group: str) -> tuple[Any, ...]:
+    """Return the entry points of a group: the check of one table asks for them some hundred times."""
+    return tuple(_installed(folders).select(group=group))
 
 
 def _load(target: str) -> Any:

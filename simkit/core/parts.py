@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from simkit.core.paths import below
-from simkit.core.settings.kinds import word
+from simkit.core.settings.kinds import AXES, several, word
 from simkit.core.settings.setting import FormulaText, Setting, Settings, read, schema_of, shown
 from simkit.errors import Mistakes, Remedy, UserError
 
@@ -39,12 +39,16 @@ class Declaration:
         excludes: keys of the table that have no effect on it, each with the reason: ``"which ends by itself"``. The key
             of a later choice of the table stands for all keys of its parts.
         needs: keys that have an effect only beside a value of another key: ``{"azimuth": ("camera", "perspective")}``.
+        aliases: names that others use for its keys, each with the key to write.
+        dimensions: numbers of axes of space that it serves; empty for any.
     """
 
     keys: Mapping[str, Setting] = dataclasses.field(default_factory=dict)
     values: Mapping[str, Setting] = dataclasses.field(default_factory=dict)
     excludes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     needs: Mapping[str, tuple[str, Any]] = dataclasses.field(default_factory=dict)
+    aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    dimensions: tuple[int, ...] = ()
 
 
 def part[Function: Callable[..., Any]](
@@ -52,11 +56,14 @@ def part[Function: Callable[..., Any]](
     keys: Mapping[str, Setting] | None = None,
     values: Mapping[str, Setting] | None = None,
     excludes: Mapping[str, str] | None = None,
+    aliases: Mapping[str, str] | None = None,
+    dimensions: tuple[int, ...] = (),
 ) -> Callable[[Function], Function]:
     """Return a decorator that attaches the declaration of a part to its function; arguments as for `Declaration`."""
+    declared = Declaration(keys or {}, values or {}, excludes or {}, aliases or {}, dimensions)
 
     def mark(function: Function) -> Function:
-        function.declaration = Declaration(keys or {}, values or {}, excludes or {})  # type: ignore[attr-defined]
+        function.declaration = declared  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -71,6 +78,7 @@ class Parts(Protocol):
     """A registry of parts of one kind, see `simkit.plugins.Registry`."""
 
     kind: str
+    aliases: Mapping[str, str]
 
     def names(self) -> list[str]:
         """Return every name, sorted."""
@@ -96,6 +104,10 @@ class Choice:
         is_optional: whether there is no part unless the table has one of its keys.
         values: name and setting of the inner table for the values of a part; ``None`` if these are keys of the table,
             too.
+        declared: ``part -> `` its declaration at this place; by default that which the part has anywhere.
+        unfit: ``part -> `` why it does not serve at this place, such as ``"takes a whole side"``; ``None`` if it does.
+        dimension: number of axes of space: parts that serve other numbers are refused, and lists of `per_axis` have as
+            many entries; ``None`` where it is not known.
     """
 
     parts: Parts
@@ -104,6 +116,9 @@ class Choice:
     default: str | None = None
     is_optional: bool = False
     values: tuple[str, Setting] | None = None
+    declared: Callable[[Any], Declaration] = declaration_of
+    unfit: Callable[[Any], str | None] = lambda part: None
+    dimension: int | None = None
 
     def part(self, settings: Settings) -> Any:
         """Return the part that a table chooses."""
@@ -116,12 +131,12 @@ class Choice:
 
     def name(self, entries: Mapping[str, Any]) -> str | None:
         """Return the name of the part that a table chooses; ``None`` for an unknown name, or without any."""
-        known = self.parts.names()
+        fitting = self.fitting()
         if self.key in entries:
             name = entries[self.key]
-            return name if isinstance(name, str) and name in known else None
+            return name if isinstance(name, str) and name in fitting else None
         for key in entries:
-            if key in known and key in declaration_of(self.parts.resolve(key)).keys:
+            if key in fitting and key in self._own(key):
                 return str(key)
         is_used = not self.is_optional or (self.default and not self._own(self.default).keys().isdisjoint(entries))
         return self.default if is_used else None
@@ -129,16 +144,38 @@ class Choice:
     def keys_of(self, name: str | None) -> dict[str, Setting]:
         """Return the keys of a part, and the one that names it; ``None`` for no part."""
         default = None if self.is_optional else self.default
-        selector = word(self.doc, tuple(self.parts.names()), default)
-        if default is None:
-            selector = dataclasses.replace(selector, is_required=False)
+        selector = word(self.doc, tuple(self.fitting()), default)
+        selector = dataclasses.replace(selector, check=self.checked_name, is_required=False)
         return {self.key: selector} | ({} if name is None else self._own(name))
 
-    def every_key(self) -> dict[str, Setting]:
-        """Return the keys of all parts, each with the names of the parts that take it."""
-        declared = {name: declaration_of(self.parts.resolve(name)) for name in self.loadable()}
-        keys = _merged({name: each.keys for name, each in declared.items()})
-        values = _merged({name: each.values for name, each in declared.items()})
+    def checked_name(self, value: Any, where: str) -> str:
+        """Return the name of a part that serves at this place.
+
+        Raises:
+            UserError: if it is unknown, with the name to write where others call the part so, or does not serve.
+        """
+        names = self.fitting()
+        if isinstance(value, str) and value in self.parts.names():
+            reason = self._reason(self.parts.resolve(value))
+            if reason is not None:
+                problem = f"{where} = '{value}' {reason}; choose one of {', '.join(names)}"
+                raise UserError(problem, key=where, allowed=names)
+        elif isinstance(value, str) and value in self.parts.aliases:
+            meant = self.parts.aliases[value]
+            problem = f"{where} = '{value}' is unknown; write '{meant}'"
+            raise UserError(problem, key=where, allowed=names, remedy=Remedy("replace", meant))
+        return word(self.doc, tuple(names)).check(value, where)
+
+    def every_key(self, unfit: str = "") -> dict[str, Setting]:
+        """Return the keys of all parts, each with the names of the parts that take it.
+
+        Args:
+            unfit: name of a part that does not serve here, but whose keys are wanted, too.
+        """
+        names = [*self.fitting(), *([unfit] if unfit in self.parts.names() else [])]
+        declared = {name: self.declared(self.parts.resolve(name)) for name in names}
+        keys = _merged({name: self._in_space(each.keys) for name, each in declared.items()})
+        values = _merged({name: self._in_space(each.values) for name, each in declared.items()})
         return self.keys_of(None) | keys | self._settings_of(values)
 
     def excluded(self, name: str, groups: Mapping[str, Mapping[str, Setting]]) -> dict[str, str]:
@@ -148,7 +185,7 @@ class Choice:
             name: name of the part.
             groups: keys for which the key of a later choice stands.
         """
-        declared = declaration_of(self.parts.resolve(name)).excludes
+        declared = self.declared(self.parts.resolve(name)).excludes
         return {each: reason for key, reason in declared.items() for each in groups.get(key, (key,))}
 
     def refusals(
@@ -157,24 +194,32 @@ class Choice:
         entries: Mapping[str, Any],
         common: Mapping[str, Setting],
         groups: Mapping[str, Mapping[str, Setting]],
-    ) -> dict[str, str]:
-        """Return the keys of a table that have no effect on a part, each with a message; not those that nobody knows.
+        where: str,
+    ) -> dict[str, UserError]:
+        """Return the refusals of keys of a table that have no effect on a part; not of those that nobody knows.
 
         Args:
             name: name of the part.
             entries: the table.
             common: keys of the table whatever part it chooses.
             groups: as for `excluded`.
+            where: path of the table.
         """
-        excluded = self.excluded(name, groups)
-        doubtful = [key for key in entries if key not in self.keys_of(name) and key not in common]
+        excluded, aliases = self.excluded(name, groups), self.declared(self.parts.resolve(name)).aliases
+        own = self.keys_of(name)
+        doubtful = [key for key in entries if key not in own and key not in common]
         of_others = self.every_key().keys() & doubtful if doubtful else set()
-        reasons = {key: f", {excluded[key]}" for key in entries if key in excluded} | dict.fromkeys(of_others, "")
-        return {
-            key: f"has no effect on {self.key} = '{name}'{reasons[key]}; leave it out"
-            for key in entries
-            if key in reasons
-        }
+        reasons = dict.fromkeys(of_others, "") | {key: f", {excluded[key]}" for key in entries if key in excluded}
+        refused = {}
+        for key in entries:
+            path = below(where, key)
+            if key in doubtful and key in aliases:
+                problem = f"{path} is no key of {self.key} = '{name}'; write {aliases[key]}"
+                refused[key] = UserError(problem, key=path, remedy=Remedy("rename", aliases[key]))
+            elif key in reasons:
+                problem = f"{path} has no effect on {self.key} = '{name}'{reasons[key]}; leave it out"
+                refused[key] = UserError(problem, key=path, remedy=Remedy("remove"))
+        return refused
 
     def refuse_alone(self, settings: Settings) -> None:
         """Refuse keys that need a value of another key beside them.
@@ -187,26 +232,26 @@ class Choice:
         """
         if settings[self.key] is None:
             return
-        for key, (other, value) in declaration_of(self.part(settings)).needs.items():
+        for key, (other, value) in self.declared(self.part(settings)).needs.items():
             if key in settings.given and settings[other] != value:
                 raise settings.refuse(key, f"needs {other} = {shown(value)} beside it; add that, or remove {key}")
 
     def missing(self, where: str) -> str:
         """Return the message for a table that chooses no part, but must."""
-        ways = [self.key, *(name for name in self.loadable() if name in self._own(name))]
+        ways = [self.key, *(name for name in self.fitting() if name in self._own(name))]
         if len(ways) == 1:
             return f"{below(where, self.key)} is missing; choose one of {', '.join(self.parts.names())}"
-        return f"{where} chooses no {self.parts.kind}; give one of {', '.join(ways)}"
+        return f"{where} chooses no {self.parts.kind.replace('_', ' ')}; give one of {', '.join(ways)}"
 
     def conditions(self, groups: Mapping[str, Mapping[str, Setting]]) -> list[dict[str, Any]]:
         """Return the JSON Schema of what each part needs and excludes."""
-        loadable = self.loadable()
-        markers = [name for name in loadable if name in self._own(name)]
+        fitting = self.fitting()
+        markers = [name for name in fitting if name in self._own(name)]
         special = set(self.every_key()) - {self.key}
         rules = []
         if self.default is None and not self.is_optional:
             rules.append({"anyOf": [{"required": [key]} for key in (self.key, *markers)]})
-        for name in loadable:
+        for name in fitting:
             own, excluded = self._own(name), self.excluded(name, groups)
             needed = [key for key, setting in own.items() if setting.is_required]
             ways: list[dict[str, Any]] = [{"properties": {self.key: {"const": name}}, "required": [self.key]}]
@@ -220,18 +265,32 @@ class Choice:
             rules.append({"if": {"anyOf": ways}, "then": {"properties": idle, "required": needed}})
         return rules
 
-    def loadable(self) -> list[str]:
-        """Return the names of all parts, without those of other packages that cannot be imported."""
+    def fitting(self) -> list[str]:
+        """Return the names of the parts that serve here, without those of other packages that cannot be imported."""
         names = []
         for name in self.parts.names():
             with contextlib.suppress(UserError):
-                self.parts.resolve(name)
-                names.append(name)
+                if self._reason(self.parts.resolve(name)) is None:
+                    names.append(name)
         return names
 
     def _own(self, name: str) -> dict[str, Setting]:
-        declaration = declaration_of(self.parts.resolve(name))
-        return {**declaration.keys, **self._settings_of(declaration.values)}
+        declaration = self.declared(self.parts.resolve(name))
+        return {**self._in_space(declaration.keys), **self._settings_of(self._in_space(declaration.values))}
+
+    def _reason(self, part: Any) -> str | None:
+        """Return why a part does not serve here; ``None`` if it does."""
+        served = self.declared(part).dimensions
+        if self.dimension is not None and served and self.dimension not in served:
+            return f"is for {' or '.join(map(str, served))} axes, and there are {self.dimension}"
+        return self.unfit(part)
+
+    def _in_space(self, settings: Mapping[str, Setting]) -> dict[str, Setting]:
+        """Return settings whose lists with an entry for each axis have as many as there are axes."""
+        return {
+            key: setting.of_axes(self.dimension) if isinstance(setting, PerAxis) and self.dimension else setting
+            for key, setting in settings.items()
+        }
 
     def _settings_of(self, values: Mapping[str, Setting]) -> dict[str, Setting]:
         """Return the keys for the values of a part: themselves, or those of an inner table, which takes others too."""
@@ -254,6 +313,37 @@ class Choice:
             return {**setting.schema, "properties": kept}
 
         return {key: dataclasses.replace(setting, inner=lambda: values, describe=describe, form="table")}
+
+
+@dataclasses.dataclass(frozen=True)
+class PerAxis(Setting):
+    """A setting that is a list with an entry for each axis of space.
+
+    Attributes:
+        entry: setting of an entry.
+    """
+
+    entry: Setting | None = None
+
+    def of_axes(self, count: int) -> Setting:
+        """Return the setting of a list for a number of axes."""
+        assert self.entry is not None, "made by per_axis"
+        several_of = several(self.entry, self.doc, (count,), self.default)
+        return dataclasses.replace(several_of, is_required=self.is_required)
+
+
+def per_axis(entry: Setting, doc: str, *, is_required: bool = True) -> PerAxis:
+    """Return a setting that is a list with an entry for each axis: as many as the space of its table has.
+
+    Args:
+        entry: setting of an entry.
+        doc: its meaning.
+        is_required: whether it must be given.
+    """
+    several_of = several(entry, doc, AXES, None)
+    values: dict[str, Any] = {field.name: getattr(several_of, field.name) for field in dataclasses.fields(Setting)}
+    values["is_required"] = is_required
+    return PerAxis(**values, entry=entry)
 
 
 def _merged(by_part: Mapping[str, Mapping[str, Setting]]) -> dict[str, Setting]:
@@ -293,6 +383,34 @@ class PartTable:
         """Return the setting of such a table; ``None`` where it is absent and has no default."""
         return Setting("a table", doc, self.read, default, self.every_key, False, self.schema, "table")
 
+    def by_name(self, doc: str, value_of: str = "") -> Setting:
+        """Return the setting of such a table of which only the name of its first part is written, or one value.
+
+        Args:
+            doc: its meaning.
+            value_of: name of the part of which anything but a name is the value of its own key; empty for none.
+        """
+        choice = self.choices[0]
+
+        def own(name: str) -> dict[str, Setting]:
+            return choice.keys_of(name) | dict(self.common)
+
+        def check(value: Any, where: str) -> Settings:
+            is_name = isinstance(value, str) and (value in choice.parts.names() or value in choice.parts.aliases)
+            is_value = bool(value_of) and not is_name
+            name = value_of if is_value else choice.checked_name(value, where)
+            checked: dict[str, Any] = {value_of: own(name)[value_of].check(value, where)} if is_value else {}
+            return Settings(dict(self.read({choice.key: name}, where, checked)), where, frozenset(checked))
+
+        def schema() -> dict[str, Any]:
+            needing = {name: [key for key, each in own(name).items() if each.is_required] for name in choice.fitting()}
+            names = {"enum": [name for name, keys in needing.items() if not keys]}
+            return {"anyOf": [names, dict(own(value_of)[value_of].schema)]} if value_of else names
+
+        # The names themselves are told by the key that chooses one: they are those of packages installed later, too.
+        kind = f"{'a value, or ' if value_of else ''}the name of a {choice.parts.kind.replace('_', ' ')}"
+        return Setting(kind, doc, check, None, dict, False, schema, "value")
+
     def every_key(self) -> dict[str, Setting]:
         """Return the keys of the table and of all parts."""
         return {key: s for choice in self.choices for key, s in choice.every_key().items()} | dict(self.common)
@@ -302,8 +420,13 @@ class PartTable:
         conditions = [each for i, choice in enumerate(self.choices) for each in choice.conditions(self._groups(i))]
         return schema_of(self.every_key()) | {"allOf": conditions}
 
-    def read(self, entries: Any, where: str) -> Settings:
+    def read(self, entries: Any, where: str, checked: Mapping[str, Any] | None = None) -> Settings:
         """Return a table with every key checked; it has the keys of the chosen parts and the common ones.
+
+        Args:
+            entries: the table as written.
+            where: path of the table.
+            checked: values of further keys that are checked already.
 
         Raises:
             UserError: if it chooses no part, or a key is unknown, has no effect on a part, or has a wrong value; lists
@@ -319,18 +442,26 @@ class PartTable:
                 raise UserError(choice.missing(where))
             if name is None and choice.key in rest:
                 # An unknown name: other mistakes are told, too, as far as they do not depend on it.
-                keys |= choice.every_key()
+                wrong = rest.pop(choice.key)
+                with mistakes.kept(below(where, choice.key)):
+                    choice.checked_name(wrong, below(where, choice.key))
+                keys |= choice.every_key(str(wrong))
                 continue
             keys |= choice.keys_of(name)
             if name is not None:
-                for key, problem in choice.refusals(name, rest, self.common, self._groups(index)).items():
-                    path = below(where, key)
-                    mistakes.found.append(UserError(f"{path} {problem}", key=path, remedy=Remedy("remove")))
-                    del rest[key]
+                refused = choice.refusals(name, rest, self.common, self._groups(index), where)
+                mistakes.found += refused.values()
+                for key, error in refused.items():
+                    value = rest.pop(key)
+                    # What is written under another name needs not be told as missing.
+                    if error.remedy is not None and error.remedy.action == "rename":
+                        rest.setdefault(error.remedy.value, value)
                 rest[choice.key] = name
         settings = Settings({}, where, frozenset())
         with mistakes.kept():
-            settings = read(rest, keys | dict(self.common), where)
+            unchecked = (keys | dict(self.common)).items()
+            settings = read(rest, {key: each for key, each in unchecked if key not in (checked or {})}, where)
+            settings = Settings({**settings, **(checked or {})}, where, settings.given)
             for choice in self.choices:
                 choice.refuse_alone(settings)
         mistakes.raise_if_any()

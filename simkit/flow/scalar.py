@@ -12,7 +12,7 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.flow.boundary.domain import Domain, known_sides, same
 from simkit.flow.boundary.ghost_layers import Share
-from simkit.flow.boundary.scalar_sides import SIDES, ScalarSide
+from simkit.flow.boundary.scalar_sides import ScalarSide
 from simkit.flow.boundary.side_data import SideValues, on_side, values_on, with_values
 from simkit.flow.grid import Grid, Velocity, like
 from simkit.flow.operators.differences import (
@@ -25,6 +25,7 @@ from simkit.flow.operators.differences import (
     total,
     with_ends,
 )
+from simkit.flow.parts import SCALAR_SIDES
 from simkit.flow.solvers.diffusion import solver_between_sides
 
 SCHEMES = ("central", "bounded")
@@ -47,7 +48,7 @@ class TransportedScalar:
     On an open side of the flow, where the pressure is given, a value is that of the fluid outside: inflow carries it,
     outflow carries the value in the nearest cells, and nothing diffuses.
 
-    These kinds are known by name; others are objects, see `simkit.flow.boundary.scalar_sides.side.ScalarSide`.
+    These kinds are known by name; others are objects, see `simkit.flow.boundary.scalar_sides.ScalarSide`.
 
     Diffusion is implicit along the same axes as friction, see `simkit.flow.equations.Equations`; along the others it
     limits the time step, see `simkit.flow.stepping.time_step.check_time_step`.
@@ -101,7 +102,7 @@ class TransportedScalar:
     def known(self) -> tuple[tuple[ScalarSide, ScalarSide] | None, ...]:
         """For each axis its lower and upper side as objects, None where it is periodic."""
         return tuple(
-            None if pair is None else known_sides(pair, i, " of the scalar", SIDES, ScalarSide)
+            None if pair is None else known_sides(pair, i, " of the scalar", SCALAR_SIDES, ScalarSide)
             for i, pair in enumerate(self.sides)
         )
 

@@ -11,6 +11,7 @@ from simkit.cli.main import REGISTERED, VERBS, Parser, verb_of
 from simkit.core.optimizers.methods import OPTIMIZERS
 from simkit.core.settings.records import keys_of
 from simkit.errors import UserError
+from simkit.flow import parts as flow_parts
 from simkit.jobs.executors.choice import EXECUTORS
 from simkit.molecular import parts
 from simkit.plugins import Registry
@@ -30,7 +31,7 @@ from tests.docs.pages import PAGES, QUICK, REPOSITORY, assert_shown, blocks, run
 from tests.tables import every
 
 # Groups of entry points are not Python names.
-REGISTRIES = (SIMULATIONS, VIEWS, REGISTERED, OPTIMIZERS, EXECUTORS, *vars(parts).values())
+REGISTRIES = (SIMULATIONS, VIEWS, REGISTERED, OPTIMIZERS, EXECUTORS, *vars(parts).values(), *vars(flow_parts).values())
 GROUPS = {each.group for each in REGISTRIES if isinstance(each, Registry)}
 every_page = every("page", PAGES, ids=lambda page: page.stem)
 

@@ -32,9 +32,13 @@ def disk(surface, method, moving):
 
 @over(
     [
-        ({"heat": VALUE}, True, "the flow carries the scalars heat, salt, and body 'disk' does not say of just these"),
-        (VALUE, True, "the flow carries the scalars heat, salt, and body 'disk' does not say of just these"),
-        ({"heat": VALUE}, False, "the flow carries one scalar, and body 'disk' gives surfaces by name"),
+        (
+            {"heat": VALUE},
+            True,
+            "the flow carries the scalars heat, salt, and body 'disk' has conditions of others; give",
+        ),
+        (VALUE, True, "the flow carries the scalars heat, salt, and body 'disk' has conditions of others; give"),
+        ({"heat": VALUE}, False, "the flow carries one scalar, and body 'disk' has conditions of others; give"),
     ]
 )
 def test_surfaces_that_are_not_of_the_scalars_of_a_flow_are_refused_by_name(surface, several, message):
@@ -47,8 +51,12 @@ def test_surfaces_that_are_not_of_the_scalars_of_a_flow_are_refused_by_name(surf
 
 @over(
     [
-        (None, True, "the flow carries a scalar, but body 'disk' has no condition for it; give it scalar = "),
-        (VALUE, False, "body 'disk' acts on a scalar, but the flow carries none"),
+        (
+            None,
+            True,
+            "the flow carries one scalar, and body 'disk' has conditions of others; give it scalar = ",
+        ),
+        (VALUE, False, "the flow carries no scalar, and body 'disk' has conditions of others; give it none"),
         (VALUE, "other", "a body acts on a TransportedScalar or on TransportedScalars only"),
     ]
 )

@@ -109,7 +109,7 @@ def test_own_sides_are_drawn_as_declared():
 
 def test_unsupported_sides_are_refused_by_name():
     axes = periodic_axis(4, 1.0), bounded_axis(6, 2.0, -1.0)
-    with pytest.raises(UserError, match="side 'pressure_outlet' of axis y gives both the pressure and the velocity"):
+    with pytest.raises(UserError, match="axis y, of kind 'pressure_outlet', gives both the pressure and the velocity"):
         domain(axes, (None, ("wall", PressureOutlet())))
     place = domain(axes, (None, (SLIP, SLIP)))
     with pytest.raises(UserError, match="side 'unfinished' has the share None and no slope of its own; define either"):

@@ -75,7 +75,7 @@ DUCT = duct()
     [
         (
             lambda: duct(sides=(("inflow", "pressure"), ("outflow", "wall"))),
-            "the lower side of axis y is of kind 'outflow', beside a side that gives the pressure",
+            "the lower side of axis y, of kind 'outflow', is beside one that gives the pressure",
         ),
         (
             lambda: Equations(duct(sides=(WALLS, WALLS)), 1.0, fixed_time_step, side_pressure=driven),

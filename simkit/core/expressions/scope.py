@@ -12,6 +12,7 @@ import numpy as np
 from simkit.core import paths
 from simkit.core.expressions.evaluation import Expression, Named, aligned, expression
 from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, dotted, parse, refuse
+from simkit.core.parameter import UNBOUNDED, out_of_bounds
 from simkit.core.settings import FormulaText
 from simkit.core.simulation import Params
 from simkit.errors import Mistakes, UserError, one_line
@@ -26,19 +27,20 @@ class Scope:
         lists: paths of the other parameters, which are lists of numbers.
         derived: derived values by name, each a formula of parameters, of derived values before it, and of names that
             are available to some formulas only, such as the time.
+        local: names that are available to some formulas only.
     """
 
     parameters: tuple[str, ...]
     lists: tuple[str, ...] = ()
     derived: Mapping[str, "Formula"] = dataclasses.field(default_factory=dict)
+    local: tuple[str, ...] = ()
 
-    def refuse_unknown(self, settings: Any, names_at: Callable[[str], Collection[str]]) -> None:
+    def refuse_unknown(self, settings: Any, names_at: Callable[[FormulaText], Collection[str]]) -> None:
         """Refuse unknown names in any of the formulas of a system, all of them in one error.
 
         Args:
             settings: a tree of tables and lists with formulas.
-            names_at: function from the path of a key to the names that its formula may contain besides parameters and
-                derived values.
+            names_at: function from a formula to the names that it may contain besides parameters and derived values.
 
         Raises:
             UserError: that marks the first; `UserError.others` has the rest.
@@ -53,7 +55,7 @@ class Scope:
                     visit(inner)
             elif isinstance(value, FormulaText):
                 with mistakes.kept(value.where):
-                    self._refuse_names(value, names_at(value.where))
+                    self._refuse_names(value, names_at(value))
 
         visit(settings)
         mistakes.raise_if_any()
@@ -84,7 +86,7 @@ class Scope:
                 taken[name] = None
                 continue
             taken |= dict.fromkeys(self.derived[name].taken)
-        return Formula(found, self, tuple(taken))
+        return Formula(found, self, tuple(taken), written.bounds)
 
     def _refuse_names(self, written: FormulaText, names: Collection[str]) -> None:
         """Refuse unknown names in a formula or condition; other mistakes are found where it is used."""
@@ -103,7 +105,13 @@ class Scope:
         """
         known = {*self.parameters, *names}
         missing = {name: [o for o in found.taken if o not in known] for name, found in self.derived.items()}
-        for name in parse(written.text, written.where, is_condition=is_condition).names:
+        syntax = parse(written.text, written.where, is_condition=is_condition)
+        for node in ast.walk(syntax.tree):
+            # The nearest known name would mislead: ``time`` is no misspelt ``time_step``.
+            if isinstance(node, ast.Name) and node.id in self.local and node.id not in known:
+                names_here = f"known names: {', '.join(sorted(known))}" if known else "write a plain number"
+                refuse(written.text, written.where, node, f"is not known here, but in other formulas; {names_here}")
+        for name in syntax.names:
             if name in self.lists and name not in known:
                 raise UserError(
                     f"{written.where}: the parameter '{name}' is a list, and a formula takes single numbers here; "
@@ -125,11 +133,13 @@ class Formula:
         expression: the checked expression.
         scope: names available to all formulas of the system.
         taken: parameters and local names that it depends on, directly or through derived values.
+        bounds: lowest and highest value that it may have.
     """
 
     expression: Expression
     scope: Scope
     taken: tuple[str, ...]
+    bounds: tuple[float, float] = UNBOUNDED
 
     def takes(self, *names: str) -> bool:
         """Return whether it depends on any of the names."""
@@ -176,6 +186,10 @@ class Formula:
             raise UserError(f"{self.where}: must be one number, and is one for each {' and '.join(value.axes)}")
         return jnp.asarray(value.array, precision_of(params))
 
+    def of_time(self, params: Params, time: Any) -> jax.Array:
+        """Return its value at a time as one number."""
+        return self.number(params, time=time)
+
     def on(self, axes: tuple[str, ...], params: Params, **given: Named | jax.Array | float) -> jax.Array:
         """Return its value as an array with the given axes, of length 1 where it does not depend on one.
 
@@ -217,11 +231,12 @@ def scope(
             what = "a function" if name in FUNCTIONS else "a constant" if name in CONSTANTS else "another value"
             raise UserError(f"parameter '{name}' has the name of {what} of formulas; choose another name")
     lists = tuple(name for name in paths.leaves(parameters) if name not in single)
-    found = Scope(single, lists)
+    found = Scope(single, lists, local=tuple(names))
     for name, written in (derived or {}).items():
         if name in found.parameters or name in FUNCTIONS or name in CONSTANTS or name in names:
             raise UserError(f"{written.where}: the name '{name}' is taken; choose another")
-        found = Scope(single, lists, {**found.derived, name: found.formula(written, names, arrays)})
+        formula = found.formula(written, names, arrays)
+        found = dataclasses.replace(found, derived={**found.derived, name: formula})
     return found
 
 
@@ -245,22 +260,25 @@ def refuse_non_finite(formula: Formula, value: jax.Array | Named) -> None:
         )
 
 
-def refuse_negative(formula: Formula, value: jax.Array | Named) -> None:
-    """Refuse a formula whose value at the start of a run is not finite or negative anywhere.
+def refuse_out_of_bounds(formula: Formula, value: jax.Array | Named) -> None:
+    """Refuse a formula whose value at the start of a run is not finite, or anywhere outside the bounds of its setting.
 
     Args:
         formula: the formula, for the message.
         value: its value, not traced.
 
     Raises:
-        UserError: if a number is not finite or negative.
+        UserError: if a number is not finite or out of bounds.
     """
     refuse_non_finite(formula, value)
-    smallest = float(np.min(np.asarray(value.array if isinstance(value, Named) else value), initial=0.0))
-    if smallest < 0:
+    array = np.asarray(value.array if isinstance(value, Named) else value).ravel()
+    outside = array[(array < formula.bounds[0]) | (array > formula.bounds[1])]
+    if len(outside):
+        worst = outside.min() if outside.min() < formula.bounds[0] else outside.max()
         raise UserError(
-            f"{formula.where}: '{one_line(formula.expression.syntax.text, 80)}' is {smallest:g} at the start; choose "
-            "one that is nowhere negative"
+            f"{formula.where}: '{one_line(formula.expression.syntax.text, 80)}' = {worst:g} at the start "
+            f"{out_of_bounds(formula.bounds)}",
+            allowed=formula.bounds,
         )
 
 

@@ -207,8 +207,14 @@ def formula(
     return dataclasses.replace(setting, unit=unit, bounds=bounds)
 
 
-def condition(doc: str, default: Any = _REQUIRED) -> Setting:
-    """Return a setting that is a condition, an expression with the value true or false, kept as `FormulaText`."""
+def condition(doc: str, default: Any = _REQUIRED, *, takes: tuple[str, ...] = ()) -> Setting:
+    """Return a setting that is a condition, an expression with the value true or false, kept as `FormulaText`.
+
+    Args:
+        doc: its meaning.
+        default: default as written in a file.
+        takes: names that it may take besides parameters.
+    """
 
     def check(value: Any, where: str) -> FormulaText:
         if not isinstance(value, str):
@@ -216,7 +222,7 @@ def condition(doc: str, default: Any = _REQUIRED) -> Setting:
                 f'{where} = {shown(value)} is no condition; write a comparison in quotes, such as "y < 0.5"'
             )
         parse(value, where, is_condition=True, of_frames=False)
-        return FormulaText(value, where)
+        return FormulaText(value, where, takes=takes)
 
     return _setting("a condition", doc, check, default, {"type": "string"})
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal
@@ -230,13 +232,24 @@ def unknown_key(key: str, keys: Mapping[str, Setting], where: str) -> UserError:
 def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callable[[Factory], Factory]:
     """Return a decorator that attaches the declarations of a factory's arguments, for its schema and documentation.
 
+    The factory then refuses other arguments as a file would.
+
     Args:
         keys: settings by name of argument.
     """
 
     def mark(factory: Factory) -> Factory:
-        factory.settings = keys  # type: ignore[attr-defined]
-        return factory
+        arguments = inspect.signature(factory).parameters
+
+        @functools.wraps(factory)
+        def checked(*positional: Any, **options: Any) -> Any:
+            for key in options:
+                if key not in arguments:
+                    raise unknown_key(key, {name: keys[name] for name in arguments if name in keys}, "")
+            return factory(*positional, **options)
+
+        checked.settings = keys  # type: ignore[attr-defined]
+        return checked  # type: ignore[return-value]
 
     return mark
 

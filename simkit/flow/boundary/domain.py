@@ -1,7 +1,7 @@
 """Domain of a flow: a grid, the kind of each of its sides, and the velocities and pressures given on them."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -12,8 +12,10 @@ from jax.core import Tracer
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.flow.boundary.side_data import Boundary, BoundaryVelocity, Place, on_side, with_values
-from simkit.flow.boundary.sides import SIDES, Side
+from simkit.flow.boundary.sides import Side
 from simkit.flow.grid import Axis, Grid, Velocity, end, like, with_end
+from simkit.flow.parts import SIDES
+from simkit.plugins import Registry
 
 type Sides = tuple[Side, Side]
 WALL_SLOPES = ("parabola", "symmetric")
@@ -34,7 +36,7 @@ class Domain:
     pressure    from the equations, with the given pressure    no change across the side
     ==========  =============================================  ==================================
 
-    These kinds are known by name; others are objects, see `simkit.flow.boundary.sides.side.Side`.
+    These kinds are known by name; others are objects, see `simkit.flow.boundary.sides.Side`.
 
     Velocities on the sides are traced: ``boundary[axis] = (lower, upper)``, each a tuple of one number or array for
     every component; arrays have one entry along the axis. A periodic axis has ``None``.
@@ -114,9 +116,7 @@ def domain(
         wall_slope: "parabola" or "symmetric", see `Domain`.
 
     Raises:
-        UserError: if a side or slope is unknown, if a periodic axis has sides or a bounded one has none, if a side
-            gives both pressure and velocity, if there is an outflow beside a side that gives the pressure, or if what
-            flows in cannot flow out.
+        UserError: if sides do not fit the axes or each other, or a name is unknown.
     """
     if len(axes) not in (2, 3) or len(sides) != len(axes):
         raise UserError(f"{len(axes)} axes and {len(sides)} pairs of sides; give two or three axes, and sides for each")
@@ -131,36 +131,31 @@ def domain(
         )
     pairs = tuple(None if pair is None else known_sides(pair, i, "", SIDES, Side) for i, pair in enumerate(sides))
     built = Domain(Grid(tuple(axes)), pairs, wall_slope)
-    if built.open_sides():
-        _check_open_sides(built)
-        return built
-    ways = bool(built.entrances()), bool(built.exits())
-    if ways == (True, False):
-        raise UserError("inflow without outflow: what flows in cannot leave; make one side an outflow")
-    if ways == (False, True):
-        raise UserError("outflow without inflow: nothing can leave; make one side an inflow")
+    _check_passage(built)
     return built
 
 
-def _check_open_sides(built: Domain) -> None:
-    for axis, side in built.open_sides():
-        what = built.side(axis, side)
-        if what.enters or what.leaves:
-            raise UserError(
-                f"side '{what.kind}' of axis {'xyz'[axis]} gives both the pressure and the velocity through it; "
-                "choose one"
-            )
-    for axis, side in built.exits():
-        raise UserError(
-            f"{built.place(axis, side).name} is of kind '{built.side(axis, side).kind}', beside a side that gives the "
-            "pressure, and how much leaves through each is then not said; make it a 'pressure' side too"
-        )
+def _check_passage(built: Domain) -> None:
+    """Refuse sides of which what passes through them does not follow: in without a way out, or two ways out."""
+    entrances, exits, opens = built.entrances(), built.exits(), built.open_sides()
+    both = "gives both the pressure and the velocity through it; choose one"
+    problems = [(side, both) for side in opens if side in entrances or side in exits]
+    if exits and opens:
+        shared = "is beside one that gives the pressure: how much leaves through each is not said; give it on both"
+        problems.append((exits[0], shared))
+    elif entrances and not (exits or opens):
+        problems.append((entrances[0], "lets the flow in, and nothing lets it out; make another side an 'outflow'"))
+    elif exits and not entrances:
+        problems.append((exits[0], "lets the flow out, and nothing lets it in; make another side an 'inflow'"))
+    if problems:
+        (axis, side), problem = problems[0]
+        key = f"axes.{'xyz'[axis]}.{('lower', 'upper')[side]}"
+        what = f"{built.place(axis, side).name}, of kind '{built.side(axis, side).kind}',"
+        raise UserError(f"{what} {problem}", key=key)
 
 
-def known_sides[T](
-    pair: tuple[str | T, str | T], axis: int, of: str, known: Mapping[str, T], kind: type[T]
-) -> tuple[T, T]:
-    """Return the sides of a bounded axis, those that are named looked up.
+def known_sides[T](pair: tuple[str | T, str | T], axis: int, of: str, known: Registry, kind: type[T]) -> tuple[T, T]:
+    """Return the sides of a bounded axis, those that are named made of their parts.
 
     Args:
         pair: the lower and the upper side, names or objects.
@@ -172,18 +167,15 @@ def known_sides[T](
     Raises:
         UserError: if there are not two, or one is unknown.
     """
-    name = "xyz"[axis]
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise UserError(f"sides[{axis}] = {pair!r}{of}; axis {name} has a lower and an upper side, give both")
-    found = []
-    for side in pair:
-        if isinstance(side, str) and side in known:
-            side = known[side]
-        elif not isinstance(side, kind):
-            where = f"{of} on axis {name}" if of else f" of axis {name}"
-            raise UserError(f"side '{side}'{where} is unknown{nearest(str(side), list(known))}")
-        found.append(side)
-    return found[0], found[1]
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        names = known.names()
+        made = tuple(known.resolve(side)() if isinstance(side, str) and side in names else side for side in pair)
+        wrong = [side for side in made if not isinstance(side, kind)]
+        if not wrong:
+            return made  # type: ignore[return-value]
+        where = f"{of} on axis" if of else " of axis"
+        raise UserError(f"side '{wrong[0]}'{where} {'xyz'[axis]} is unknown{nearest(str(wrong[0]), names)}")
+    raise UserError(f"sides[{axis}] = {pair!r}{of}; axis {'xyz'[axis]} has a lower and an upper side, give both")
 
 
 def same(one: Domain, other: Domain) -> bool:
@@ -252,7 +244,7 @@ def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelo
     """Return the velocity on the sides, after checking that each given number is used by its side.
 
     A wall uses the tangential velocity, an inflow the whole velocity; a free-slip side and an outflow use none, see
-    `simkit.flow.boundary.sides.side.Side`. A component that a side does not use must be the Python number 0, not a
+    `simkit.flow.boundary.sides.Side`. A component that a side does not use must be the Python number 0, not a
     traced array.
 
     Args:
@@ -264,31 +256,42 @@ def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelo
         UserError: if an entry is missing, superfluous or unused; names the side.
     """
     dimension = domain.grid.dimension
-    if not isinstance(boundary, tuple | list) or len(boundary) != dimension:
-        raise UserError(
-            f"boundary gives {entries_of(boundary)}; give one pair of sides for each of the {dimension} axes"
-        )
-    for axis, pair in enumerate(boundary):
-        name = "xyz"[axis]
-        if domain.sides[axis] is None:
-            if pair is not None:
-                raise UserError(f"boundary[{axis}] is given, but axis {name} is periodic and has no sides; give None")
-            continue
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise UserError(f"boundary[{axis}] gives {entries_of(pair)}; axis {name} has a lower and an upper side")
-        for side, given in enumerate(pair):
-            what = domain.side(axis, side)
-            here = f"{domain.place(axis, side).name}, which is of kind '{what.kind}',"
-            if not isinstance(given, tuple | list) or len(given) != dimension:
-                raise UserError(f"boundary gives {entries_of(given)} for {here} and not {dimension} components")
-            for component, value in enumerate(given):
-                used = what.enters if component == axis else what.takes_along
-                if not used and not _is_zero(value):
-                    raise UserError(
-                        f"boundary gives {here} a velocity along {'xyz'[component]}, which it does not use; give the "
-                        f"number 0{', or make the side an inflow' if component == axis else ''}"
-                    )
+    for axis, side, given in entries_on_sides("boundary", boundary, domain):
+        what = domain.side(axis, side)
+        here = f"{domain.place(axis, side).name}, which is of kind '{what.kind}',"
+        if not isinstance(given, tuple | list) or len(given) != dimension:
+            raise UserError(f"boundary gives {entries_of(given)} for {here} and not {dimension} components")
+        for component, value in enumerate(given):
+            used = what.enters if component == axis else what.takes_along
+            if not used and not _is_zero(value):
+                raise UserError(
+                    f"boundary gives {here} a velocity along {'xyz'[component]}, which it does not use; give the "
+                    f"number 0{', or make the side an inflow' if component == axis else ''}"
+                )
     return boundary
+
+
+def entries_on_sides(name: str, given: Any, domain: Domain) -> Iterator[tuple[int, int, Any]]:
+    """Yield (axis, 0 or 1, entry) of data on the sides, which is a pair for each bounded axis and None for the others.
+
+    Args:
+        name: of the data, for messages.
+        given: the data.
+        domain: the domain.
+
+    Raises:
+        UserError: if a pair is missing or superfluous.
+    """
+    if not isinstance(given, tuple | list) or len(given) != domain.grid.dimension:
+        count = domain.grid.dimension
+        raise UserError(f"{name} gives {entries_of(given)}; give one pair of sides for each of the {count} axes")
+    for axis, pair in enumerate(given):
+        is_periodic = domain.sides[axis] is None
+        if not (pair is None if is_periodic else isinstance(pair, tuple | list) and len(pair) == 2):
+            what = "is periodic and has no sides; give None" if is_periodic else "has a lower and an upper side"
+            raise UserError(f"{name}[{axis}] gives {entries_of(pair)}; axis {'xyz'[axis]} {what}")
+        for side, entry in enumerate(pair or ()):
+            yield axis, side, entry
 
 
 def entries_of(value: object) -> str:
@@ -319,28 +322,14 @@ def pressure_on_sides(given: SidePressure | None, domain: Domain, params: Params
     """
     if given is None:
         return tuple(None if pair is None else (0.0, 0.0) for pair in domain.sides)
-    found = given(params, time)
-    dimension = domain.grid.dimension
-    if not isinstance(found, tuple | list) or len(found) != dimension:
-        raise UserError(
-            f"side_pressure gives {entries_of(found)}; give one pair of sides for each of the {dimension} axes"
-        )
-    for axis, pair in enumerate(found):
-        if domain.sides[axis] is None:
-            if pair is not None:
-                raise UserError(f"side_pressure[{axis}] is given, but axis {'xyz'[axis]} is periodic; give None")
-            continue
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
+    pressure = given(params, time)
+    for axis, side, value in entries_on_sides("side_pressure", pressure, domain):
+        if not domain.side(axis, side).gives_pressure and not _is_zero(value):
             raise UserError(
-                f"side_pressure[{axis}] gives {entries_of(pair)}; axis {'xyz'[axis]} has a lower and an upper side"
+                f"side_pressure is given on {domain.place(axis, side).name}, which is of kind "
+                f"'{domain.side(axis, side).kind}'; give the number 0, or make the side a 'pressure' side"
             )
-        for side, value in enumerate(pair):
-            if not domain.side(axis, side).gives_pressure and (isinstance(value, Tracer) or np.any(np.asarray(value))):
-                raise UserError(
-                    f"side_pressure is given on {domain.place(axis, side).name}, which is of kind "
-                    f"'{domain.side(axis, side).kind}'; give the number 0, or make the side a 'pressure' side"
-                )
-    return found
+    return pressure
 
 
 def pushed(acceleration: Velocity, pressure: PressureOnSides, domain: Domain) -> Velocity:

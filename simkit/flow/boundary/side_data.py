@@ -13,9 +13,12 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.grid import Grid, end, like
 
+# Names that formulas of data on sides take besides parameters.
+ON_SIDE = ("x", "y", "z", "time")
+
 
 class Given(NamedTuple):
-    """Boundary data of a side that holds values of its own, see `simkit.flow.boundary.sides.side.Side.values`.
+    """Boundary data of a side that holds values of its own, see `simkit.flow.boundary.sides.Side.values`.
 
     Attributes:
         given: the velocity on the side, one number or array per component; or the number given for a scalar's side.

@@ -6,19 +6,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.expressions.scope import precision_of, refuse_negative, refuse_non_finite
+from simkit.core.expressions.scope import precision_of, refuse_non_finite, refuse_out_of_bounds
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import velocity_on_sides
 from simkit.flow.description.equations import ComposedFlow
 from simkit.flow.description.measurements import check_surface
-from simkit.flow.description.obstacles import refuse_sizes
 from simkit.flow.description.sides import check_parts
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Velocity
 from simkit.flow.stepping.stepper import FlowState
 from simkit.flow.stepping.time_step import CARRY_LIMIT, check_time_step, diffusion_limit
-from simkit.flow.viscosity import field_at_centers, uniform
+from simkit.flow.viscosity import field_at_centers
 
 # Sides and obstacles are checked at time 0 and at this many times, the first time step times powers of two.
 LOOKS = 7
@@ -49,18 +48,14 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
         refuse_non_finite(start.eddies, start.eddies.number(params))
     scalars: Any = {}
     for name, one in flow.scalars.items():
-        refuse_negative(one.diffusivity, one.diffusivity.number(params))
+        refuse_out_of_bounds(one.diffusivity, one.diffusivity.number(params))
         scalars[name] = one.start(places, params)
         refuse_non_finite(one.initial, scalars[name])
-        for axis, pair in enumerate(one.ends):
-            for side, end in enumerate(pair or ()):
-                if end[1] is not None:
-                    given = places.on_side(axis, side, None, params)
-                    refuse_non_finite(end[1], end[1].on(places.axes, params, **given, time=zero))
-    check_parts(dict(flow.conditions), places, params, zero)
-    for (axis, side), formula in flow.pressures.items():
-        given = places.on_side(axis, side, None, params)
-        refuse_non_finite(formula, formula.on(places.axes, params, **given, time=zero))
+    check_parts(flow.sides, places, params, zero)
+    pressures = [(formula, places.of_side(formula, *which)) for which, formula in flow.sides.pressures.items()]
+    on_scalars = [each for scalar in flow.scalars.values() for each in scalar.on_sides]
+    for formula, value in (*pressures, *flow.sides.data, *on_scalars):
+        refuse_out_of_bounds(formula, value(params, zero))
     velocity = start.compiled(params, key, equations.boundary)
     length = _first_step(flow, velocity, scalars, params)
     times = [0.0, *(length * 2.0**k for k in range(LOOKS))]
@@ -77,11 +72,9 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
         return velocity_on_sides(equations.boundary, places.domain, params, zero)
 
     viscosity = places.at_centers(flow.viscosity, velocity, scalars, params, zero, boundary)
-    refuse_negative(flow.viscosity, viscosity)
-    if equations.implicit_viscosity is not None:
-        part = float(uniform(equations.implicit_viscosity, params))
-        if not part >= 0:
-            raise UserError(f"implicit_viscosity: is {part:g} at the start; choose one that is not negative")
+    refuse_out_of_bounds(flow.viscosity, viscosity)
+    if flow.implicit_viscosity is not None:
+        refuse_out_of_bounds(flow.implicit_viscosity, flow.implicit_viscosity.number(params))
     for one in flow.scalars.values():
         if one.source is not None:
             refuse_non_finite(one.source, places.at_centers(one.source, velocity, scalars, params, zero))
@@ -107,15 +100,11 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
 
 def _largest_speed(flow: ComposedFlow, params: Params) -> float | tuple[float, ...]:
     """Return the largest speed expected, or the largest size of each component, after checking that it is one."""
-    found, is_one = [], len(flow.largest_speed) == 1
+    sizes = []
     for formula in flow.largest_speed:
-        size = formula.number(params)
-        refuse_non_finite(formula, size)
-        found.append(float(size))
-        if found[-1] < 0 or (is_one and found[-1] == 0):
-            allowed = "a speed above 0, or leave it out" if is_one else "a size that is not negative"
-            raise UserError(f"{formula.where}: is {found[-1]:g} at the start; choose {allowed}")
-    return found[0] if is_one else tuple(found)
+        sizes.append(float(formula.number(params)))
+        refuse_out_of_bounds(formula, formula.number(params))
+    return sizes[0] if len(sizes) == 1 else tuple(sizes)
 
 
 def _first_step(flow: ComposedFlow, velocity: Velocity, scalars: Any, params: Params) -> float:
@@ -140,10 +129,8 @@ def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float])
     bodies = flow.equations.obstacle
     for one in flow.obstacles.values():
         for formula in one.formulas:
-            refuse_non_finite(formula, formula.number(params, time=0.0))
-        refuse_sizes(one.numbers, params)
-        if one.size is not None and not float(one.size.number(params, time=0.0)) > 0:
-            raise UserError(f"{one.size.where}: is not above 0 at the start; choose another factor")
+            refuse_out_of_bounds(formula, formula.number(params, time=0.0))
+        one.check_shape(params)
     moves = bodies.moves  # type: ignore[union-attr]
     for name, one in flow.obstacles.items():
         check_surface(name, one, flow, params)
@@ -159,10 +146,10 @@ def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float])
 def _speeds_on_sides(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:
     """Return the largest absolute value of each component of the velocity on the sides, at the given times."""
     found = np.zeros(len(flow.places.axes))
-    for (axis, side, component), formula in flow.on_sides.items():
-        given = flow.places.on_side(axis, side, component, params)
+    for (axis, side, component), formula in flow.sides.velocities.items():
+        of_time = flow.places.of_side(formula, axis, side, component)
         for time in times if formula.takes("time") else times[:1]:
-            value = formula.on(flow.places.axes, params, **given, time=jnp.asarray(time, precision_of(params)))
+            value = of_time(params, jnp.asarray(time, precision_of(params)))
             if time == 0:
                 refuse_non_finite(formula, value)
             found[component] = max(found[component], float(jnp.nanmax(jnp.abs(value))))

@@ -1,7 +1,6 @@
 """Equations of a flow described as data: names in formulas, viscosity, forces, initial velocity."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,65 +8,26 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.expressions.evaluation import Named
-from simkit.core.expressions.scope import Formula, Scope, precision_of, scope
+from simkit.core.expressions.scope import Formula, precision_of, scope
 from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS
 from simkit.core.settings import Settings
 from simkit.core.simulation import TAKEN as OF_DATA_SETS
 from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import prescribe, velocity_on_sides
-from simkit.flow.description.formulas import AXES, COMPONENTS, SHEAR_RATE, TIME, Places
-from simkit.flow.description.obstacles import FORCED, IMMERSED, ObstacleFormulas, obstacles_of
-from simkit.flow.description.scalars import INSULATED, ScalarFormulas, carried_scalar
-from simkit.flow.description.sides import (
-    ENDS,
-    OnSides,
-    boundary_of,
-    built_domain,
-    conditions_on_sides,
-    pressures_on_sides,
-    side_pressure_of,
-    velocities_on_sides,
-)
+from simkit.flow.description.formulas import AXES, COMPONENTS, EVERY_FIELD, SHEAR_RATE, TIME, Names, Places, expanded
+from simkit.flow.description.obstacles import ObstacleFormulas, obstacles_of
+from simkit.flow.description.scalars import ScalarFormulas, carried_scalar
+from simkit.flow.description.sides import ENDS, Sides, boundary_of, side_pressure_of, sides_of
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Velocity, end, with_end
+from simkit.flow.obstacles.methods import FORCED, IMMERSED
 from simkit.flow.operators.differences import curl, divergence, gradient
 from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 from simkit.flow.viscosity import Viscosity
-
-
-def names_at(where: str, axes: tuple[str, ...], fields: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names that a formula may contain besides parameters and derived values.
-
-    Args:
-        where: path of its key.
-        axes: names of the axes.
-        fields: coordinates, time, components of the velocity, names of scalars, and the speed.
-    """
-    match where.partition("[")[0].split("."):
-        case ["viscosity" | "derived", *_]:
-            return (*fields, SHEAR_RATE)
-        case ["scalars", _, "source"]:
-            return fields
-        case ["force", _]:
-            return fields[:-1]
-        case (
-            ["initial", "u" | "v" | "w" | "stream_function"] | ["scalars", _, "initial"] | ["obstacles", _, "distance"]
-        ):
-            return axes
-        case ["scalars", _, "sides", _, _]:
-            return (*axes, TIME, INSULATED)
-        case ["axes", *_] | ["scalars", _, "sides", *_]:
-            return (*axes, TIME)
-        case ["obstacles", _, "scalars", _]:
-            return (TIME, INSULATED)
-        case ["flow_rate"] | ["obstacles", _, "position" | "angle" | "size" | "pressure_at" | "scalars", *_]:
-            return (TIME,)
-    return ()
-
 
 type Force = Callable[[Velocity, Any, Params, jax.Array], tuple]
 
@@ -134,42 +94,26 @@ class InitialVelocity:
         eddies: formula of the speed of random eddies; or None.
     """
 
-    def __init__(self, settings: Settings, scope: Scope, places: Places) -> None:
+    def __init__(self, settings: Settings, names: Names, places: Places) -> None:
         """Check the settings.
 
         Args:
             settings: settings of the start.
-            scope: of formulas.
+            names: names that formulas may use.
             places: of the domain.
 
         Raises:
             UserError: if settings contradict each other; names the key.
         """
         self._places = places
-        dimension = len(places.axes)
-        self.components: dict[int, Formula] = {}
-        for i, name in enumerate(COMPONENTS):
-            if settings[name] is None:
-                continue
-            if i >= dimension:
-                raise settings.refuse(name, "is a velocity along z, and the flow is plane; remove it, or give axes.z")
-            self.components[i] = scope.formula(settings[name], places.axes)
-        self.stream: Formula | None = None
-        if settings["stream_function"] is not None:
-            if dimension == 3 or self.components:
-                raise settings.refuse(
-                    "stream_function",
-                    "is given in space; give the components"
-                    if dimension == 3
-                    else "is given beside components; give one",
-                )
-            self.stream = scope.formula(settings["stream_function"], places.axes)
-        self.eddies: Formula | None = None
-        if settings["eddies"] is not None:
-            kinds = places.domain.sides
-            if dimension == 3 or kinds[0] is not None or kinds[1] is None:
-                raise settings.refuse("eddies", "need a plane flow, periodic along x and bounded along y; remove them")
-            self.eddies = scope.formula(settings["eddies"])
+        given = {key: names.formula(text) for key, text in settings.items() if text is not None}
+        self.components = {i: given[name] for i, name in enumerate(COMPONENTS) if name in given}
+        self.stream, self.eddies = given.get("stream_function"), given.get("eddies")
+        if self.stream is not None and self.components:
+            raise settings.refuse("stream_function", "is given beside components; give one")
+        kinds = places.domain.sides
+        if self.eddies is not None and (len(kinds) == 3 or kinds[0] is not None or kinds[1] is None):
+            raise settings.refuse("eddies", "need a plane flow, periodic along x and bounded along y; remove them")
         open_sides = places.domain.open_sides()
         self._solve = pressure_solver(places.domain.grid, open_sides=open_sides) if self.needs_projection else None
         # For checks before a run: a hundred single operations take longer.
@@ -260,9 +204,7 @@ class ComposedFlow:
         settings: checked settings of the flow.
         parameters: default values, or `simkit.core.parameter.Parameter`, by name.
         places: points of the grid at which formulas are evaluated.
-        on_sides: formulas of the velocity on the sides.
-        conditions: formulas that say where the parts of a side are, for sides of several parts, by (axis, side).
-        pressures: formulas of the pressure on open sides, by (axis, side).
+        sides: the sides, with the formulas of what is given on them.
         force: formulas of the forces, by component.
         flow_rate: formula of the prescribed flow rate; or None.
         viscosity: formula of the viscosity.
@@ -270,6 +212,7 @@ class ComposedFlow:
         scalars: formulas of the scalars, by name.
         obstacles: formulas of the obstacles, by name.
         carried: the scalars as the equations take them, by name.
+        implicit_viscosity: formula of the part of a viscosity field that is implicit; or None.
         courant_number: formula of the Courant number that sets the time step; None for a fixed one.
         largest_speed: formula of the largest speed expected, or one for each component; empty where none is given.
         equations: the equations made of all of these.
@@ -278,9 +221,7 @@ class ComposedFlow:
     settings: Settings
     parameters: Mapping[str, Any]
     places: Places
-    on_sides: OnSides
-    conditions: Mapping[tuple[int, int], list[Formula]]
-    pressures: Mapping[tuple[int, int], Formula]
+    sides: Sides
     force: Mapping[int, Formula]
     flow_rate: Formula | None
     viscosity: Formula
@@ -288,6 +229,7 @@ class ComposedFlow:
     scalars: Mapping[str, ScalarFormulas]
     carried: Mapping[str, TransportedScalar]
     obstacles: Mapping[str, ObstacleFormulas]
+    implicit_viscosity: Formula | None
     courant_number: Formula | None
     largest_speed: tuple[Formula, ...]
     equations: Equations
@@ -303,69 +245,58 @@ class ComposedFlow:
         Raises:
             UserError: if settings contradict each other; names the key.
         """
-        domain = built_domain(settings["axes"], settings["wall_slope"])
-        places = Places(domain)
-        dimension = len(places.axes)
+        dimension = sum(axis is not None for axis in settings["axes"].values())
         names = tuple(settings["scalars"])
-        moving = (*places.axes, TIME, *places.components, *names)
-        fields = (*moving, "speed", SHEAR_RATE)
+        fields = expanded(EVERY_FIELD, dimension, names)
         defaults = as_arrays(dict(parameters))
-        known = _scope(settings, defaults, fields)
-        known.refuse_unknown(settings, functools.partial(names_at, axes=places.axes, fields=(*moving, "speed")))
-        formulas = {
-            i: known.formula(settings["force"][name], moving)
-            for i, name in enumerate(AXES[:dimension])
-            if settings["force"][name] is not None
-        }
-        if dimension == 2 and settings["force"]["z"] is not None:
-            raise settings["force"].refuse("z", "is given, and the flow is plane; remove it, or give axes.z")
-        on_sides = velocities_on_sides(settings["axes"], known, dimension)
-        boundary = boundary_of(on_sides, places)
-        pressures = pressures_on_sides(settings["axes"], known, dimension)
-        scalars = {
-            name: ScalarFormulas(one, known, places, (*moving, "speed")) for name, one in settings["scalars"].items()
-        }
-        carried = {name: carried_scalar(name, one, places) for name, one in scalars.items()}
-        viscosity = known.formula(settings["viscosity"], fields)
-        flow_rate = None if settings["flow_rate"] is None else known.formula(settings["flow_rate"], (TIME,))
+        known = _names(settings, defaults, fields, dimension)
+        known.scope.refuse_unknown(settings, known.at)
+        sides = sides_of(settings["axes"], settings["wall_slope"], known)
+        places = Places(sides.domain)
+        boundary = boundary_of(sides.velocities, places)
+
+        def maybe(key: str) -> Formula | None:
+            return None if settings[key] is None else known.formula(settings[key])
+
+        force = settings["force"]
+        formulas = {i: known.formula(force[name]) for i, name in enumerate(AXES) if force[name] is not None}
+        scalars = {name: ScalarFormulas(each, known, places) for name, each in settings["scalars"].items()}
+        carried = {name: carried_scalar(name, each, places) for name, each in scalars.items()}
+        viscosity, flow_rate = known.formula(settings["viscosity"]), maybe("flow_rate")
         nu = viscosity_of(viscosity, boundary, places, fields)
-        part = settings["implicit_viscosity"]
-        inner = None if part is None else known.formula(part)
+        implicit_viscosity = maybe("implicit_viscosity")
         varies = viscosity.takes(*fields)
-        obstacles = {
-            name: ObstacleFormulas(one, known, dimension, names) for name, one in settings["obstacles"].items()
-        }
-        said = settings["courant_number"]
-        courant_number = None if said is None else known.formula(said)
-        if courant_number is not None and settings["largest_speed"] is not None:
-            raise settings.refuse("largest_speed", "has no effect beside courant_number; leave it out")
+        obstacles = {name: ObstacleFormulas(each, known) for name, each in settings["obstacles"].items()}
+        courant_number = maybe("courant_number")
+        for key, is_idle, why in (
+            ("largest_speed", courant_number is not None, "beside courant_number"),
+            ("obstacle_method", not obstacles, "without obstacles"),
+        ):
+            if is_idle and settings[key] is not None:
+                raise settings.refuse(key, f"has no effect {why}; leave it out")
         plain = not varies and flow_rate is None and courant_number is None
         immersed = dimension == 2 and plain and not settings["implicit"]
-        if settings["obstacle_method"] is not None and not obstacles:
-            raise settings.refuse("obstacle_method", "has no effect without obstacles; leave it out")
         way = settings["obstacle_method"] or (IMMERSED if immersed else FORCED)
         equations = Equations(
-            domain=domain,
+            domain=sides.domain,
             viscosity=nu,
             time_step=fixed_time_step if courant_number is None else adaptive_time_step(courant_number.number),
             boundary=boundary,
-            side_pressure=side_pressure_of(pressures, places),
+            side_pressure=side_pressure_of(sides.pressures, places),
             force=force_of(formulas, places),
             flow_rate=flow_rate_of(flow_rate),
             scalar=TransportedScalars(carried) if carried else None,
-            obstacle=obstacles_of(obstacles, way, domain, nu, defaults),
+            obstacle=obstacles_of(obstacles, way, sides.domain, nu, defaults),
             method=settings["method"],
             implicit=_implicit(settings, places, varies),
-            implicit_viscosity=None if inner is None else lambda params: inner.number(params),
+            implicit_viscosity=None if implicit_viscosity is None else implicit_viscosity.number,
             scheme=settings["scheme"],
         )
         return cls(
             settings=settings,
             parameters=parameters,
             places=places,
-            on_sides=on_sides,
-            conditions=conditions_on_sides(settings["axes"], known, dimension),
-            pressures=pressures,
+            sides=sides,
             force=formulas,
             flow_rate=flow_rate,
             viscosity=viscosity,
@@ -373,13 +304,14 @@ class ComposedFlow:
             scalars=scalars,
             carried=carried,
             obstacles=obstacles,
+            implicit_viscosity=implicit_viscosity,
             courant_number=courant_number,
-            largest_speed=_largest_speed(settings, known, dimension),
+            largest_speed=_largest_speed(settings, known),
             equations=equations,
         )
 
 
-def _scope(settings: Settings, params: Params, fields: tuple[str, ...]) -> Scope:
+def _names(settings: Settings, params: Params, fields: tuple[str, ...], dimension: int) -> Names:
     """Return the names that formulas may use, after checking that no name has two meanings."""
     reserved = {*AXES, *COMPONENTS, TIME, SHEAR_RATE, *TAKEN, *FUNCTIONS, *CONSTANTS, *params}
     walls = (f"{axis}_{end}" for axis in AXES for end in ENDS)
@@ -387,28 +319,19 @@ def _scope(settings: Settings, params: Params, fields: tuple[str, ...]) -> Scope
         for name in settings[table]:
             if name in taken:
                 raise UserError(f"{table}.{name}: the name '{name}' is taken; choose another")
-    return scope(params, settings["derived"], fields)
+    return Names(scope(params, settings["derived"], fields), dimension, tuple(settings["scalars"]))
 
 
-def _largest_speed(settings: Settings, known: Scope, dimension: int) -> tuple[Formula, ...]:
+def _largest_speed(settings: Settings, names: Names) -> tuple[Formula, ...]:
     """Return the formula of the largest speed expected, or one for each component of the velocity; empty without."""
-    said = settings["largest_speed"]
-    if not isinstance(said, tuple):
-        return () if said is None else (known.formula(said),)
-    if len(said) != dimension:
-        raise settings.refuse(
-            "largest_speed", f"has {len(said)} components, and the flow {dimension}; give one for each, or one speed"
-        )
-    return tuple(map(known.formula, said))
+    texts = settings["largest_speed"]
+    return () if texts is None else tuple(map(names.formula, texts if isinstance(texts, tuple) else (texts,)))
 
 
 def _implicit(settings: Settings, places: Places, varies: bool) -> tuple[int, ...]:
     """Return the axes of implicit friction: those in the settings, by default those with a wall."""
     domain, said = places.domain, settings["implicit"]
     if said is not None:
-        for name in said:
-            if name not in places.axes:
-                raise settings.refuse("implicit", f"names '{name}', and the flow is plane; remove it")
         return tuple(AXES.index(name) for name in dict.fromkeys(said))
     if settings["obstacles"] or (varies and settings["implicit_viscosity"] is None):
         return ()

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.functions import UNARY
-from simkit.core.expressions.scope import Formula, precision_of
+from simkit.core.expressions.scope import Formula, Scope, precision_of
+from simkit.core.settings import FormulaText, Setting, Settings
 from simkit.core.simulation import Params
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.diagnosis.measures import magnitude
@@ -21,7 +22,62 @@ from simkit.flow.operators.diffusion import squared_shear_rate
 AXES = "xyz"
 COMPONENTS = "uvw"
 SHEAR_RATE, TIME = "shear_rate", "time"
+# Stands for the names of all scalars among the names that a formula takes.
+SCALARS = "scalars"
+# Names that formulas take besides parameters: on faces that move, at the cell centers, and of a viscosity there.
+MOVING = (*AXES, TIME, *COMPONENTS, SCALARS)
+ANYWHERE = (*MOVING, "speed")
+EVERY_FIELD = (*ANYWHERE, SHEAR_RATE)
 type Given = dict[str, Named | jax.Array | float]
+type OfTime = Callable[[Params, Any], jax.Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """Names that the formulas of a flow may use; which of them each formula takes is declared with its setting.
+
+    Attributes:
+        scope: parameters and derived values.
+        dimension: number of axes.
+        scalars: names of the scalars that the flow carries.
+    """
+
+    scope: Scope
+    dimension: int
+    scalars: tuple[str, ...]
+
+    def at(self, text: FormulaText) -> tuple[str, ...]:
+        """Return the names that a formula may contain besides parameters and derived values."""
+        return expanded(text.takes, self.dimension, self.scalars)
+
+    def formula(self, text: FormulaText) -> Formula:
+        """Return the formula of a text.
+
+        Raises:
+            UserError: if it takes a name that it may not take.
+        """
+        return self.scope.formula(text, self.at(text))
+
+
+def expanded(takes: tuple[str, ...], dimension: int, scalars: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names that formulas take in a flow of a number of axes, with those of its scalars."""
+    absent = (*AXES[dimension:], *COMPONENTS[dimension:], SCALARS)
+    return (*(name for name in takes if name not in absent), *(scalars if SCALARS in takes else ()))
+
+
+def arguments_of(
+    settings: Settings, keys: Mapping[str, Setting], values: Mapping[str, Setting], made: Callable[[FormulaText], Any]
+) -> dict[str, Any]:
+    """Return the arguments of a part: options as they are, and values by a function of their text where they are given.
+
+    Args:
+        settings: the table of the part.
+        keys: options that it declares.
+        values: values that it declares.
+        made: what the part gets of a value.
+    """
+    texts = {name: settings[name] for name in values if settings[name] is not None}
+    return {key: settings[key] for key in keys} | {name: made(text) for name, text in texts.items()}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,6 +129,17 @@ class Places:
         found = self.coordinates(None if component == axis else component, params)
         face = self.domain.grid.axes[axis].faces[-1 if side else 0]
         return {**found, self.axes[axis]: jnp.asarray(face, precision_of(params))}
+
+    def of_side(self, formula: Formula, axis: int, side: int, component: int | None = None) -> OfTime:
+        """Return the values of a formula on a side, ``(params, time) -> `` one layer; see `on_side`."""
+        return lambda params, time: formula.on(
+            self.axes, params, **self.on_side(axis, side, component, params), time=time
+        )
+
+    def data_of_side(self, formula: Formula, axis: int, side: int) -> OfTime:
+        """Return the values of a formula that a side holds: one number, or one layer if it takes coordinates."""
+        # A number serves more solvers than a layer does.
+        return self.of_side(formula, axis, side) if formula.takes(*AXES) else formula.of_time
 
     def at_faces(self, formula: Formula, i: int, velocity: Velocity, scalars: Any, params: Params, time: Any) -> Any:
         """Return the values of a formula on the faces where a component of the velocity is an unknown.

@@ -14,7 +14,7 @@ from simkit.errors import UserError, closest
 from simkit.flow.boundary.side_data import on_side
 from simkit.flow.description.formulas import AXES
 from simkit.flow.description.obstacles import ObstacleFormulas
-from simkit.flow.description.sides import ENDS, drawn_sides, parts_of
+from simkit.flow.description.sides import ENDS, drawn_sides
 from simkit.flow.diagnosis.measures import (
     courant_number,
     flow_quantities,
@@ -76,7 +76,8 @@ def walls_of(flow: "ComposedFlow") -> Iterator[tuple[int, int, str]]:
     domain = flow.places.domain
     for axis in domain.bounded():
         for side, which in enumerate(ENDS):
-            if domain.side(axis, side).drawn_as == "wall" or "wall" in _kinds(flow, axis, side):
+            parts = flow.sides.parts.get((axis, side), ())
+            if domain.side(axis, side).is_wall() or any(part.is_wall() for part, _ in parts):
                 yield axis, side, f"{AXES[axis]}_{which}"
 
 
@@ -110,24 +111,16 @@ def shear_on_walls(flow: "ComposedFlow", state: FlowState, params: Params) -> Ar
     return found
 
 
-def _kinds(flow: "ComposedFlow", axis: int, side: int) -> list[str]:
-    """Return the kinds of the parts of a side; empty for a side that is one."""
-    if (axis, side) not in flow.conditions:
-        return []
-    settings, which = flow.settings["axes"][AXES[axis]], ENDS[side]
-    return [kind for kind, *_ in parts_of(settings[which], settings.path(which))]
-
-
 def _share_of_walls(flow: "ComposedFlow", axis: int, side: int, params: Params, time: jax.Array) -> jax.Array:
     """Return one layer at the centers of the faces of a side, 1 where it is a wall and 0 elsewhere."""
-    rest, *parts = _kinds(flow, axis, side) or ["wall"]
-    share = jnp.full(
-        [1 if k == axis else n for k, n in enumerate(flow.places.domain.grid.cells)], float(rest == "wall")
-    )
-    given = flow.places.on_side(axis, side, None, params)
-    for kind, condition in zip(parts, flow.conditions.get((axis, side), ()), strict=True):
-        holds = condition.on(flow.places.axes, params, **given, time=time) > 0.5
-        share = jnp.where(holds, like(share, kind == "wall"), share)
+    shape = [1 if k == axis else n for k, n in enumerate(flow.places.domain.grid.cells)]
+    share = jnp.full(shape, 1.0)
+    for part, condition in flow.sides.parts.get((axis, side), ()):
+        if condition is None:
+            share = jnp.full(shape, float(part.is_wall()))
+            continue
+        holds = flow.places.of_side(condition, axis, side)(params, time) > 0.5
+        share = jnp.where(holds, like(share, part.is_wall()), share)
     return share
 
 
@@ -203,6 +196,8 @@ def check_surface(name: str, one: ObstacleFormulas, flow: "ComposedFlow", params
         ) from None
 
 
+# Loads whose coefficients have a reference.
+COEFFICIENTS = ("drag", "lift")
 LOADS = {
     2: ("drag", "lift", "torque"),
     3: ("drag", "lift", "side_force", "torque_x", "torque_y", "torque"),
@@ -269,8 +264,8 @@ class Measurements:
     @property
     def _domain_moves(self) -> bool:
         """Whether pictures show sides that move along themselves."""
-        kinds = ((axis, side, i) for axis, side, i in self._flow.on_sides if i != axis and axis < 2 and i < 2)
-        return any(self._domain.side(axis, side).drawn_as == "wall" for axis, side, _ in kinds)
+        kinds = ((axis, side, i) for axis, side, i in self._flow.sides.velocities if i != axis and axis < 2 and i < 2)
+        return any(self._domain.side(axis, side).is_wall() for axis, side, _ in kinds)
 
     @property
     def _is_driven(self) -> bool:
@@ -281,8 +276,6 @@ class Measurements:
         """Return the index of the layer of cells below the plane of pictures, and the weight of the layer above it."""
         place = self._flow.settings["plane"]
         if self._is_plane:
-            if place is not None:
-                raise self._flow.settings.refuse("plane", "is given, and the flow is plane; remove it, or give axes.z")
             return 0, 0.0
         centers = self._grid.axes[2].centers
         faces = self._grid.axes[2].faces
@@ -395,7 +388,7 @@ class Measurements:
         found = []
         for axis in (0, 1):
             for side in (0, 1):
-                moves = self._domain.sides[axis] is not None and self._domain.side(axis, side).drawn_as == "wall"
+                moves = self._domain.sides[axis] is not None and self._domain.side(axis, side).is_wall()
                 along = on_side(given, axis, side)[1 - axis] if moves else 0.0
                 found.append(jnp.mean(like(state.time, along)))
         return jnp.stack(found)
@@ -412,6 +405,11 @@ class Measurements:
         for name, one in self._flow.obstacles.items():
             load = self._flow.equations.obstacle.load_on(name, state.load)  # type: ignore[union-attr]
             found |= {f"{name}.{what}": load[k] for k, what in enumerate(names)}
+            if one.reference:
+                # A dynamic pressure times the projected area; in the plane, times the length.
+                speed, size = (formula.number(params) for formula in one.reference.values())
+                scale = speed**2 / 2 * size
+                found |= {f"{name}.{what}_coefficient": found[f"{name}.{what}"] / scale for what in COEFFICIENTS}
             for scalar in self._flow.scalars:
                 found[f"{name}.{scalar}_given"] = self._flow.equations.obstacle.heat_of(name, state.load, scalar)  # type: ignore[union-attr]
             if one.moves:
@@ -441,7 +439,7 @@ class Measurements:
             found[f"{name}.variance"] = scalar_variance(c, self._grid, fluid)
             for axis, pair in enumerate(formulas.ends):
                 for side, (kind, _) in enumerate(pair or ()):
-                    if kind == "value":
+                    if kind.is_given:
                         flux = self._flow.carried[name].side_flux(c, params, state.time[0], axis, side)
                         found[f"{name}.flux_{AXES[axis]}_{ENDS[side]}"] = self._mean_on_side(flux, axis)
         return found
@@ -469,7 +467,7 @@ class Measurements:
             table[f"mean_{name}"] = Quantity(velocity, f"mean of {name} over the domain{inside}")
             table[f"{name}_face"] = Quantity(velocity, f"{table[name].doc}, on the faces of cells across it")
         for across, side, name in walls_of(self._flow):
-            is_one = self._domain.side(across, side).drawn_as == "wall"
+            is_one = self._domain.side(across, side).is_wall()
             where = f"{'the wall' if is_one else 'the walls of'} {name.replace('_', ' ')}"
             for axis in AXES:
                 doc = f"mean shear stress over density of the flow on {where}, along {axis}"
@@ -497,6 +495,8 @@ class Measurements:
                 unit = times(square, raised(length, power + what.startswith("torque")))
                 doc = f"{doc} on {name} over density{', per length' if power == 1 else ''}"
                 table[f"{name}.{what}"] = Quantity(unit, doc)
+            for what in COEFFICIENTS if self._flow.obstacles[name].reference else ():
+                table[f"{name}.{what}_coefficient"] = Quantity("1", f"{what} coefficient of {name}")
             for scalar, one in self._flow.scalars.items():
                 unit = one.settings["unit"]
                 flux = velocity if unit == "1" else f"{unit} {velocity}"

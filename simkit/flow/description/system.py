@@ -16,7 +16,7 @@ from simkit.errors import UserError
 from simkit.flow.description.checks import check_start, viscosity_in_range
 from simkit.flow.description.equations import ComposedFlow
 from simkit.flow.description.measurements import Measurements, unit_of_time
-from simkit.flow.description.settings import SETTINGS
+from simkit.flow.description.settings import SETTINGS, settings_of
 from simkit.flow.obstacles.bodies import Bodies, are_clear
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
 from simkit.flow.stepping.stepper import FlowState, stepper
@@ -91,7 +91,9 @@ def system(
     """
     given = dict(locals())
     own = given.pop("parameters")
-    settings = read({key: value for key, value in given.items() if value is not None}, SETTINGS)
+    dimension = 3 if isinstance(axes, Mapping) and axes.get("z") is not None else 2
+    carried = tuple(map(str, scalars)) if isinstance(scalars, Mapping) else ()
+    settings = read({key: value for key, value in given.items() if value is not None}, settings_of(dimension, carried))
     adapts = settings["courant_number"] is not None
     if adapts and "time_step" not in (own or {}):
         raise settings.refuse(

@@ -55,39 +55,22 @@ def check_obstacle(
         sides += [(i, face, width) for face, width in ends]
     on_sides = [[jnp.full_like(p, face) if k == i else p for k, p in enumerate(centers)] for i, face, _ in sides]
     distance, *beside = distances_at(shape, centers, *on_sides)
+    problem = ""
     if not np.isfinite(distance).all():
-        raise UserError(f"the shape of {what} is not a number somewhere in the domain; correct its parameters")
-    if distance.min() >= 0 and position is not None:
-        _refuse_position_outside(position, domain, what)
-    if distance.min() >= 0:
-        raise UserError(
-            f"{what} is outside the domain, or between its points, or its size is not above zero, or its distance is "
-            "negative nowhere; move it inside, enlarge it, or correct the distance"
+        problem = "has a shape that is not a number somewhere in the domain; correct its parameters"
+    elif distance.min() >= 0:
+        problem = _outside(position, domain) or (
+            "is outside the domain, or between its points, or its distance is negative nowhere; move it inside, "
+            "enlarge it, or correct the distance"
         )
-    if distance.max() <= 0:
-        raise UserError(f"{what} fills the domain; make it smaller")
+    elif distance.max() <= 0:
+        problem = "fills the domain; make it smaller"
     for (i, face, width), along in zip(sides, beside, strict=True):
-        gap, periodic = float(along.min()), grid.axes[i].periodic
-        if gap < CLEAR * width:
-            if across is not None and periodic:
-                raise UserError(
-                    f"{what} comes within {2 * gap:.3g} of its image along the periodic axis "
-                    f"{'xyz'[i]}; leave at least two cells, {4 * width:.3g}"
-                )
-            if periodic:
-                raise UserError(
-                    f"{what} rests within two cells of the end {'xyz'[i]} = {face:g} of a periodic axis, or over "
-                    "it; shift the axis, or let the body move there: write its position as a formula of time"
-                )
-            if gap < 0:
-                raise UserError(
-                    f"{what} extends {-gap:.3g} beyond the side {'xyz'[i]} = {face:g}; leave at least two cells, "
-                    f"{CLEAR * width:.3g}, between them; a distance of its own is negative inside"
-                )
-            raise UserError(
-                f"{what} comes within {gap:.3g} of the side {'xyz'[i]} = {face:g}; "
-                f"leave at least two cells, {CLEAR * width:.3g}"
-            )
+        gap = float(along.min())
+        if not problem and gap < CLEAR * width:
+            problem = _too_near(gap, face, width, i, grid.axes[i].periodic, across is not None)
+    if problem:
+        raise UserError(f"{what} {problem}")
     deepest = tuple(int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
     narrow = min(float(axis.widths[k]) for axis, k in zip(grid.axes, deepest, strict=True))
     # The deepest point of the body lies between those of the grid: it is looked for around the deepest of them.
@@ -104,15 +87,31 @@ def check_obstacle(
         )
 
 
-def _refuse_position_outside(position: Sequence[jax.Array | float], domain: Domain, what: str) -> None:
-    """Raise if a position is outside the domain along a bounded axis."""
-    for axis, x, label in zip(domain.grid.axes, map(float, position), "xyz", strict=False):
+def _outside(position: Sequence[jax.Array | float] | None, domain: Domain) -> str:
+    """Return what is wrong with a position outside the domain along a bounded axis; empty for any other."""
+    for axis, x, label in zip(domain.grid.axes, map(float, position or ()), "xyz", strict=False):
         low, high = float(axis.faces[0]), float(axis.faces[-1])
         if not axis.periodic and not low <= x <= high:
-            raise UserError(
-                f"{what} is outside the domain: its position has {label} = {x:g}, and the domain is from {low:g} to "
-                f"{high:g}; move it inside"
-            )
+            where = f"its position has {label} = {x:g}, and the domain is from {low:g} to {high:g}"
+            return f"is outside the domain: {where}; move it inside"
+    return ""
+
+
+def _too_near(gap: float, face: float, width: float, axis: int, periodic: bool, moves: bool) -> str:
+    """Return what is wrong with a body that is nearer to an end of an axis than two cells."""
+    end, cells = f"{'xyz'[axis]} = {face:g}", f"leave at least two cells, {CLEAR * width:.3g}"
+    if periodic and moves:
+        cells = f"leave at least two cells, {4 * width:.3g}"
+        return f"comes within {2 * gap:.3g} of its image along the periodic axis {'xyz'[axis]}; {cells}"
+    if periodic:
+        return (
+            f"rests within two cells of the end {end} of a periodic axis, or over it; shift the axis, or let the body "
+            "move there: write its position as a formula of time"
+        )
+    if gap < 0:
+        hint = "a distance of its own is negative inside"
+        return f"extends {-gap:.3g} beyond the side {end}; {cells}, between them; {hint}"
+    return f"comes within {gap:.3g} of the side {end}; {cells}"
 
 
 def distances_at(shape: Shape, *places: Sequence[jax.Array]) -> list[np.ndarray]:
@@ -167,29 +166,20 @@ def check_scalar(equations: "Equations", known: Mapping[str, tuple[str | None, .
         UserError: names the body.
     """
     scalar = equations.scalar
+    names = tuple(sorted(scalar.scalars)) if isinstance(scalar, TransportedScalars) else ()
+    wanted: tuple[str | None, ...] = names or ((None,) if scalar is not None else ())
     surface = "ScalarSurface(value = ...) or ScalarSurface(flux = ...), 0 for an insulated one"
     for name, given in known.items():
-        if scalar is not None and not given:
+        if given != wanted:
+            carries = f"the scalars {', '.join(names)}" if names else "one scalar" if wanted else "no scalar"
+            each = f"scalar = {{name: surface, ...}}, each {surface}" if names else f"scalar = {surface}"
             raise UserError(
-                f"the flow carries a scalar, but body '{name}' has no condition for it; give it scalar = {surface}"
+                f"the flow carries {carries}, and body '{name}' has conditions of others; give it "
+                f"{each if wanted else 'none'}"
             )
-        if scalar is None and given:
-            raise UserError(f"body '{name}' acts on a scalar, but the flow carries none; remove its scalar")
     if scalar is not None and not isinstance(scalar, TransportedScalar | TransportedScalars):
         raise UserError(
             "a body acts on a TransportedScalar or on TransportedScalars only; remove the body or this scalar"
         )
-    wanted = tuple(sorted(scalar.scalars)) if isinstance(scalar, TransportedScalars) else (None,)
-    for name, given in known.items():
-        if scalar is None or given == wanted:
-            continue
-        if isinstance(scalar, TransportedScalar):
-            raise UserError(
-                f"the flow carries one scalar, and body '{name}' gives surfaces by name; give one ScalarSurface"
-            )
-        raise UserError(
-            f"the flow carries the scalars {', '.join(map(str, wanted))}, and body '{name}' does not say of just these "
-            f"what it does to them; give the body scalar = {{name: surface, ...}}, each {surface}"
-        )
     if scalar is not None and swells:
-        raise UserError("a body that changes its size does not support scalars; give its motion no size")
+        raise UserError("a body that changes its size in time does not support scalars; give its motion no size")

@@ -9,7 +9,7 @@ from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
 from simkit.flow.viscosity import Uniform
 
-METHODS = ("immersed_boundary", "direct_forcing")
+METHODS = IMMERSED, FORCED = ("immersed_boundary", "direct_forcing")
 
 
 def bodies_in(
@@ -27,8 +27,8 @@ def bodies_in(
     Raises:
         UserError: if the method is unknown, or a body lacks what it needs.
     """
-    if method == "immersed_boundary":
+    if method == IMMERSED:
         return ImmersedBoundary(domain, bodies, viscosity)
-    if method == "direct_forcing":
+    if method == FORCED:
         return DirectForcing(domain, bodies)
     raise UserError(f"method '{method}' is unknown{nearest(method, list(METHODS))}")

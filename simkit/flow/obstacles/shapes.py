@@ -5,10 +5,15 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
+from simkit.core.parts import part, per_axis
+from simkit.core.settings import formula, several, text
 from simkit.errors import UserError
 from simkit.flow.grid import like
 
+PLANE, SPACE = (2,), (3,)
 # (x, y) or (x, y, z), arrays that broadcast against each other, to an array of distances.
 type Shape = Callable[..., jax.Array]
 type Point = tuple[jax.Array | float, ...]
@@ -26,19 +31,24 @@ def ball(center: Point, radius: jax.Array | float) -> Shape:
     return lambda *x: length([a - c for a, c in zip(x, center, strict=False)]) - radius
 
 
-def box(center: Point, half_widths: Point, rounding: jax.Array | float = 0.0) -> Shape:
+def box(center: Point, half_lengths: Point, rounding: jax.Array | float = 0.0) -> Shape:
     """Return a rectangle, or a block in three dimensions, with rounded edges.
 
-        q = |x - center| - half_widths + rounding,   distance = |max(q, 0)| + min(max_i q_i, 0) - rounding
+        q = |x - center| - half_lengths + rounding,   distance = |max(q, 0)| + min(max_i q_i, 0) - rounding
 
     Args:
         center: one number for each axis.
-        half_widths: from the center to each side.
-        rounding: radius of the edges, at most the smallest half width.
+        half_lengths: from the center to each side.
+        rounding: radius of the edges, at most the smallest half length.
+
+    Raises:
+        UserError: if the radius of the edges, where it is not traced, is larger.
     """
+    if not any(isinstance(size, Tracer) for size in (*half_lengths, rounding)) and rounding > min(half_lengths):
+        raise UserError(f"rounding = {rounding:g}; choose 0 to {min(half_lengths):g}, the least half length")
 
     def distance(*x: jax.Array) -> jax.Array:
-        q = [jnp.abs(a - c) - (b - rounding) for a, c, b in zip(x, center, half_widths, strict=True)]
+        q = [jnp.abs(a - c) - (b - rounding) for a, c, b in zip(x, center, half_lengths, strict=True)]
         nearest_side = q[0]
         for other in q[1:]:
             nearest_side = jnp.maximum(nearest_side, other)
@@ -286,3 +296,114 @@ def airfoil(
     lower = jnp.stack([s + half * jnp.sin(slope), height - half * jnp.cos(slope)], axis=1)
     # From the tail over the upper side to the nose and back below; nose and tail are one point each.
     return polygon(chord * jnp.concatenate([upper[::-1], lower[1:-1]]))
+
+
+RADIUS = formula("radius", unit="length", bounds=POSITIVE)
+HALF_AXES = per_axis(formula("a length", unit="length", bounds=POSITIVE), "from the center along each axis")
+# The surface of a body that is not round does not move along itself.
+NOT_ROUND = {"spin": "which is not round; give an angle that depends on the time"}
+
+
+@part(values={"radius": RADIUS}, dimensions=PLANE)
+def circle(*, radius: jax.Array | float) -> Shape:
+    """Return a circle around the origin."""
+    return ball((0.0, 0.0), radius)
+
+
+@part(values={"radius": RADIUS}, dimensions=SPACE)
+def sphere(*, radius: jax.Array | float) -> Shape:
+    """Return a sphere around the origin."""
+    return ball((0.0, 0.0, 0.0), radius)
+
+
+@part(
+    values={
+        "radius": RADIUS,
+        "half_length": formula("from the center to each end; endless without it", None, unit="length", bounds=POSITIVE),
+    },
+    dimensions=SPACE,
+)
+def centered_cylinder(*, radius: jax.Array | float, half_length: jax.Array | float | None = None) -> Shape:
+    """Return a cylinder along z around the origin."""
+    return ball((0.0, 0.0), radius) if half_length is None else cylinder((0.0, 0.0, 0.0), radius, half_length)
+
+
+@part(
+    values={
+        "radius": RADIUS,
+        "half_length": formula("from the center to those of both ends", unit="length", bounds=POSITIVE),
+    },
+    excludes=NOT_ROUND,
+)
+def centered_capsule(*, radius: jax.Array | float, half_length: jax.Array | float) -> Shape:
+    """Return a capsule along x around the origin."""
+    ends = [way * half_length for way in (-1, 1)]
+
+    def distance(*x: jax.Array) -> jax.Array:
+        start, end = ((place, *(0.0 for _ in x[1:])) for place in ends)
+        return capsule(start, end, radius)(*x)
+
+    return distance
+
+
+@part(
+    values={
+        "half_lengths": HALF_AXES,
+        "rounding": formula("radius of the edges, at most the least half length", None, bounds=NOT_NEGATIVE),
+    },
+    excludes=NOT_ROUND,
+    aliases={"half_widths": "half_lengths", "half_length": "half_lengths", "half_axes": "half_lengths"},
+)
+def centered_box(*, half_lengths: Point, rounding: jax.Array | float = 0.0) -> Shape:
+    """Return a box around the origin."""
+    return box((0.0,) * len(half_lengths), half_lengths, rounding)
+
+
+@part(values={"half_axes": HALF_AXES}, excludes=NOT_ROUND, dimensions=PLANE)
+def ellipse(*, half_axes: Point) -> Shape:
+    """Return an ellipse around the origin."""
+    return superellipse((0.0, 0.0), half_axes)
+
+
+@part(values={"half_axes": HALF_AXES}, dimensions=SPACE)
+def ellipsoid(*, half_axes: Point) -> Shape:
+    """Return an ellipsoid around the origin."""
+    return superellipse((0.0, 0.0, 0.0), half_axes)
+
+
+@part(
+    values={
+        "corners": several(
+            several(formula("a coordinate", unit="length"), "a point", (2,)), "in order around it, from its position"
+        )
+    },
+    excludes=NOT_ROUND,
+    dimensions=PLANE,
+)
+def centered_polygon(*, corners: tuple[Point, ...]) -> Shape:
+    """Return a polygon."""
+    return polygon(jnp.stack([x for corner in corners for x in corner]).reshape(-1, 2))
+
+
+@part(
+    keys={"digits": text('four of them, such as "2412"')},
+    values={"chord": formula("its length; its position is a quarter of it behind the nose", bounds=POSITIVE)},
+    excludes=NOT_ROUND,
+    dimensions=PLANE,
+)
+def centered_airfoil(*, digits: str, chord: jax.Array | float) -> Shape:
+    """Return an airfoil of the four-digit family of NACA, its quarter chord at the origin."""
+    return translate(airfoil(digits, chord), (-chord / 4, 0.0))
+
+
+@part(
+    values={
+        "distance": formula(
+            "in place of a shape, negative inside: by x, y and z from the position, along axes that turn with it",
+            takes=("x", "y", "z"),
+        )
+    }
+)
+def by_distance(*, distance: Shape) -> Shape:
+    """Return the shape that is where a function of the coordinates is negative."""
+    return distance

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parts import part
+from simkit.core.settings import formula
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain
@@ -176,3 +178,24 @@ class ScalarSurface:
         assert self.flux is not None, "one of both is given"
         target = with_slope(s, -self.flux(params, time) / diffusivity * neighbors.spacing, first, second)
         return slope_weight(s) * (target - scalar)
+
+
+type OfTime = Callable[[Params, jax.Array], jax.Array | float]
+
+
+@part(values={"value": formula("of the scalar there", takes=("time",))})
+def value_on_surface(value: OfTime) -> ScalarSurface:
+    """Return the surface of a body that has a given value."""
+    return ScalarSurface(value=value)
+
+
+@part(values={"flux": formula("flux from the obstacle into the fluid, per area and time", takes=("time",))})
+def flux_from_surface(flux: OfTime) -> ScalarSurface:
+    """Return the surface of a body that gives an amount per area and time to the fluid."""
+    return ScalarSurface(flux=flux)
+
+
+@part()
+def insulated() -> ScalarSurface:
+    """Return the surface of a body that gives nothing."""
+    return ScalarSurface(flux=lambda params, time: 0.0)

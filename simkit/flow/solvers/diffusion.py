@@ -135,10 +135,11 @@ def solver_between_sides(domain: Domain, axes: tuple[int, ...]) -> Callable[[jax
 def _known(domain: Domain, axis: int, shares: tuple[Share, Share]) -> Known:
     """Return the shares of both sides of an axis, None for traced ones."""
     for side, share in enumerate(shares):
-        if share is None:
+        if share is None or np.ndim(share):
+            what = "is not linear" if share is None else "varies along the side"
             raise UserError(
-                f"{domain.place(axis, side).name} has a slope that is not linear, which implicit friction and "
-                f"diffusion do not support; leave {axis} out of implicit"
+                f"{domain.place(axis, side).name} has a slope that {what}, which implicit friction and diffusion do "
+                f"not support; leave {'xyz'[axis]} out of implicit"
             )
     lower, upper = (float(share) if isinstance(share, int | float) else None for share in shares)
     return lower, upper

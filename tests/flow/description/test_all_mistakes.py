@@ -1,13 +1,9 @@
 """Mistakes in keys, values and formulas of a flow are reported together."""
 
-import contextlib
-
 import pytest
 
 from simkit import flow
-from simkit.core.expressions.scope import Scope
 from simkit.errors import UserError
-from simkit.flow.description.equations import names_at
 from simkit.scenario.build import build
 from simkit.scenario.catalog import parse_scenario
 
@@ -87,37 +83,9 @@ def test_names_offered_at_a_place_are_those_of_the_place():
     assert len(offered) == 23
     assert offered["scalars.dye.diffusivity"] == "nu, time_step, twice"
     assert offered["scalars.dye.source"] == "dye, nu, speed, time, time_step, twice, u, v, x, y"
-    assert offered["scalars.dye.sides.x.lower"] == "insulated, nu, time, time_step, twice, x, y"
+    assert offered["scalars.dye.sides.x.lower"] == "nu, time, time_step, twice, x, y"
     assert offered["obstacles.post.scalars.dye.value"] == "nu, time, time_step, twice"
     assert offered["viscosity"] == "dye, nu, shear_rate, speed, thick, time, time_step, twice, u, v, x, y"
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        full(),
-        full(obstacles={}, courant_number="1", initial={"stream_function": "y"}),
-        full(obstacles={}, largest_speed="1", axes=AXES | {"x": {"cells": 8, "length": 2, "periodic": True}})
-        | {"flow_rate": "1", "initial": {"u": "y", "eddies": "1"}, "scalars": {}, "implicit_viscosity": None},
-    ],
-    ids=["bodies", "courant_number", "flow_rate"],
-)
-def test_offered_names_are_those_that_each_formula_takes(settings, monkeypatch):
-    taken, own = {}, Scope.formula
-
-    def recorded(scope, written, names=()):
-        taken[written.where] = set(names)
-        return own(scope, written, names)
-
-    monkeypatch.setattr(Scope, "formula", recorded)
-    settings["axes"] = settings["axes"] | {"y": settings["axes"]["y"] | {"upper": "wall"}}
-    # Ones for all formulas make no flow that can be run.
-    with contextlib.suppress(UserError):
-        flow.system(**settings)
-    assert len(taken) >= 6
-    for where, names in taken.items():
-        offered = names_at(where, ("x", "y"), ("x", "y", "time", "u", "v", *settings["scalars"], "speed"))
-        assert set(offered) - {"insulated"} == names, where
 
 
 def test_an_unknown_argument_and_other_mistakes_are_reported_together():

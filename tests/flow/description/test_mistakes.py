@@ -37,6 +37,55 @@ def changed(path, value):
 
 
 MISTAKES = {
+    "a wall by its name elsewhere": ("axes.y.lower", "no_slip", "axes.y.lower = 'no_slip' is unknown; write 'wall'"),
+    "a table of it": ("axes.y.lower", {"kind": "no_slip"}, "axes.y.lower.kind = 'no_slip' is unknown; write 'wall'"),
+    "an insulated side by its name elsewhere": (
+        "scalars.dye.sides.y.lower",
+        "adiabatic",
+        "scalars.dye.sides.y.lower = 'adiabatic' is unknown; write 'insulated'",
+    ),
+    "widths of a box": (
+        "obstacles.rod",
+        {"shape": "box", "half_widths": [0.2, 0.2], "position": [0, 0]},
+        "obstacles.rod.half_widths is no key of shape = 'box'; write half_lengths",
+    ),
+    "one length of a box": (
+        "obstacles.rod",
+        {"shape": "box", "half_length": 0.2, "position": [0, 0]},
+        "obstacles.rod.half_length is no key of shape = 'box'; write half_lengths",
+    ),
+    "a box in space": (
+        "obstacles.rod",
+        {"shape": "box", "half_lengths": [0.2, 0.2, 0.2], "position": [0, 0]},
+        "obstacles.rod.half_lengths has 3 entries; write 2",
+    ),
+    "a spin of a box": (
+        "obstacles.rod",
+        {"shape": "box", "half_lengths": [0.2, 0.2], "position": [0, 0], "spin": 1},
+        "obstacles.rod.spin has no effect on shape = 'box', which is not round; give an angle that depends on the time",
+    ),
+    "a distance beside a shape": (
+        "obstacles.rod",
+        {"shape": "circle", "radius": 1, "distance": "x", "position": [0, 0]},
+        "obstacles.rod.distance has no effect on shape = 'circle'; leave it out",
+    ),
+    "no shape": ("obstacles.rod", {"position": [0, 0]}, "obstacles.rod chooses no shape; give one of shape, distance"),
+    "an unknown scalar of an obstacle": (
+        "obstacles.rod",
+        {"shape": "circle", "radius": 1, "position": [0, 0], "scalars": {"dyee": 1}},
+        "obstacles.rod.scalars.dyee is not a known key; did you mean 'dye'?",
+    ),
+    "a time where there is none": (
+        "scalars.dye.initial",
+        "time",
+        "'time' is not known here, but in other formulas; known names: nu, time_step, x, y",
+    ),
+    "an abbreviated time where there is none": ("initial.u", "t", "'t' is not known here; known names: nu, time_step"),
+    "a velocity along z": (
+        "axes.y.upper",
+        {"kind": "wall", "w": 1},
+        "axes.y.upper.w has no effect on kind = 'wall', a velocity along z, and the flow is plane; give axes.z",
+    ),
     "an unknown name": (
         "force.x",
         "nu*dyr",
@@ -73,47 +122,47 @@ MISTAKES = {
     "a pressure on a wall": (
         "axes.y.lower",
         {"kind": "wall", "pressure": 1},
-        "axes.y.lower.pressure is given, and a side of kind 'wall' does not take it; remove it, or make the side a "
-        "'pressure' side",
+        "axes.y.lower.pressure has no effect on kind = 'wall'; leave it out",
     ),
     "a velocity on a pressure side": (
         "axes.y.lower",
         {"kind": "pressure", "v": 1},
-        "axes.y.lower.v is given, and a side of kind 'pressure' does not take it",
+        "axes.y.lower.v has no effect on kind = 'pressure', through which no given velocity passes (an 'inflow' takes "
+        "one); leave it out",
     ),
     "several kinds": (
         "axes.y.lower",
         ["wall", "inflow"],
-        "axes.y.lower[1].where is missing; the first of the list is the rest of the side",
+        "axes.y.lower[1].where is missing; give a condition: where on the side it is",
     ),
-    "a side that is missing": ("axes.y.lower", None, "axes.y.lower is missing; give one of wall, free_slip"),
-    "a periodic axis with a side": ("axes.x.lower", "wall", "axes.x.lower is given, and the axis is periodic"),
+    "a side that is missing": ("axes.y.lower", None, "axes.y.lower is missing; give one of free_slip, inflow"),
+    "a periodic axis with a side": ("axes.x.lower", "wall", "axes.x.lower has no effect beside periodic; leave one"),
     "an inflow without velocity": (
         "axes.y",
         {**WALLS, "lower": "inflow", "upper": "outflow"},
-        "axes.y.lower.v is missing; give the velocity with which the flow comes in there",
+        "axes.y.lower.v is missing; give a number or an expression: velocity along y, through the side",
     ),
     "an inflow alone": (
         "axes.y",
         {**WALLS, "lower": {"kind": "inflow", "v": 1}},
-        "axes.y.lower is an inflow, and there is no outflow",
+        "the lower side of axis y, of kind 'inflow', lets the flow in, and nothing lets it out; make another side an",
     ),
     "a velocity through a wall": (
         "axes.y.upper",
         {"kind": "wall", "v": 1},
-        "axes.y.upper.v is given, and a side of kind 'wall' does not take it; remove it or make the side an 'inflow'",
+        "axes.y.upper.v has no effect on kind = 'wall', through which no given velocity passes (an 'inflow' takes one)",
     ),
     "a velocity along a free side": (
         "axes.y.upper",
         {"kind": "free_slip", "u": 1},
-        "axes.y.upper.u is given, and a side of kind 'free_slip' does not take it; remove it",
+        "axes.y.upper.u has no effect on kind = 'free_slip'; leave it out",
     ),
     "a free side drawn as a wall": (
         "axes.y.upper",
         {"kind": "free_slip", "drawn": "hot"},
-        "axes.y.upper.drawn is given, and a side of kind 'free_slip' is no wall; remove it",
+        "axes.y.upper.drawn has no effect on kind = 'free_slip'; leave it out",
     ),
-    "a third component": ("force.z", 1, "force.z is given, and the flow is plane"),
+    "a third component": ("force.z", 1, "force.z is along z, and the flow is plane; remove it, or give axes.z"),
     "two ends": ("axes.x.to", 2, "axes.x: give either where the axis ends, 'to', or its 'length'"),
     "no cells": ("axes.x.cells", None, "axes.x: nothing says its cells; give one of cells, refined and faces"),
     "faces that fall": (
@@ -146,7 +195,7 @@ MISTAKES = {
     "a value and a flux": (
         "scalars.dye.sides.y.upper",
         {"value": 1, "flux": 1},
-        "scalars.dye.sides.y.upper gives both a value and a flux",
+        "scalars.dye.sides.y.upper.flux has no effect on kind = 'value'; leave it out",
     ),
     "a diffusivity in space": (
         "scalars.dye.diffusivity",
@@ -156,17 +205,17 @@ MISTAKES = {
     "an obstacle without its radius": (
         "obstacles.rod",
         {"shape": "circle", "position": [0, 0]},
-        "obstacles.rod.radius is missing; a shape 'circle' needs it",
+        "obstacles.rod.radius is missing; give a number or an expression: radius",
     ),
     "an obstacle for space": (
         "obstacles.rod",
         {"shape": "sphere", "radius": 1, "position": [0, 0]},
-        "obstacles.rod.shape = 'sphere' is not for a flow of 2 axes; choose one of circle",
+        "obstacles.rod.shape = 'sphere' is for 3 axes, and there are 2; choose one of airfoil, box, capsule, circle",
     ),
     "an obstacle in three numbers": (
         "obstacles.rod",
         {"shape": "circle", "radius": 1, "position": [0, 0, 0]},
-        "obstacles.rod.position has 3 entries; write 2, one for each axis",
+        "obstacles.rod.position has 3 entries; write 2",
     ),
     "an obstacle with the name of a scalar": (
         "obstacles.dye",
@@ -189,11 +238,11 @@ MISTAKES = {
         ["body_distance"],
         "observed[0] = 'body_distance' is of flows with obstacles, and this one has none; choose from",
     ),
-    "a plane of a plane flow": ("plane", 0.5, "plane is given, and the flow is plane"),
+    "a plane of a plane flow": ("plane", 0.5, "plane is along z, and the flow is plane; remove it"),
     "a size too many": (
         "largest_speed",
         [1, 0, 0],
-        "largest_speed has 3 components, and the flow 2; give one for each, or one speed",
+        "largest_speed has 3 entries; write 2",
     ),
     "several time steps": ("parameters.time_step", [0.01, 0.02], "parameter 'time_step' is a table or an array"),
     "no time step": ("parameters.time_step", [], "parameter 'time_step' is a table or an array; give one number"),
@@ -228,15 +277,23 @@ def test_all_mistakes_of_the_settings_are_reported():
         ("initial.stream_function", "log(x - 1)", "initial.stream_function: 'log(x - 1)' is"),
         ("force.x", "1/(u - u)", "force.x: '1/(u - u)' is inf"),
         ("viscosity", "nu + 0/x0", "viscosity: 'nu + 0/x0' is nan"),
-        ("viscosity", "x - 0.5", "viscosity: 'x - 0.5' is -0.4375 at the start; choose one that is nowhere negative"),
-        ("scalars.dye.diffusivity", "-nu", "scalars.dye.diffusivity: '-nu' is -0.1 at the start"),
+        ("viscosity", "x - 0.5", "viscosity: 'x - 0.5' = -0.4375 at the start is negative; choose 0 or a value above"),
+        ("scalars.dye.diffusivity", "-nu", "scalars.dye.diffusivity: '-nu' = -0.1 at the start is negative"),
         ("scalars.dye.source", "sqrt(-1 - dye)", "scalars.dye.source: 'sqrt(-1 - dye)' is nan"),
         ("scalars.dye.initial", "log(-x)", "scalars.dye.initial: 'log(-x)' is nan"),
         ("scalars.dye.sides.y.lower", "1/time", "scalars.dye.sides.y.lower: '1/time' is inf"),
         ("axes.y.lower", {"kind": "wall", "u": "x/time"}, "axes.y.lower.u: 'x/time' is inf"),
         ("flow_rate", "1/x0", "flow_rate: '1/x0' is inf at the start"),
-        ("largest_speed", "nu - 0.1", "largest_speed: is 0 at the start; choose a speed above 0, or leave it out"),
-        ("largest_speed", ["nu", "x0 - nu"], "largest_speed[1]: is -0.1 at the start; choose a size that is not neg"),
+        (
+            "largest_speed",
+            "nu - 0.1",
+            "largest_speed: 'nu - 0.1' = 0 at the start is not positive; choose",
+        ),
+        (
+            "largest_speed",
+            ["nu", "x0 - nu"],
+            "largest_speed[1]: 'x0 - nu' = -0.1 at the start is negative; choose",
+        ),
         ("largest_speed", [0, "x0 + 400"], "above the stability limit of advection on this grid, 0.000541;"),
         ("axes.y.upper", {"kind": "wall", "u": "400*sin(time)"}, "above the stability limit of advection"),
     ]
@@ -249,14 +306,17 @@ def test_formulas_that_are_not_finite_at_the_start_are_refused(path, value, mess
 
 
 SIZES = [
-    ({"shape": "circle", "radius": "size"}, "obstacles.rod.radius: is -0.5 at the start; choose a length above 0"),
-    ({"shape": "box", "half_widths": ["size", 0.5]}, "obstacles.rod.half_widths[0]: is -0.5 at the start"),
-    ({"shape": "box", "half_widths": [0.5, 0.4], "rounding": "size"}, "rounding: is -0.5 at the start; choose 0 to"),
-    ({"shape": "box", "half_widths": [0.5, 0.4], "rounding": 0.45}, "choose 0 to 0.4, the least half width"),
-    ({"shape": "capsule", "radius": 0.4, "half_length": "size"}, "obstacles.rod.half_length: is -0.5"),
-    ({"shape": "ellipse", "half_axes": [0.4, "size"]}, "obstacles.rod.half_axes[1]: is -0.5"),
-    ({"shape": "airfoil", "digits": "2412", "chord": "size"}, "obstacles.rod.chord: is -0.5"),
-    ({"shape": "circle", "radius": 0.5, "size": "size"}, "obstacles.rod.size: is not above 0 at the start"),
+    ({"shape": "circle", "radius": "size"}, "rod.radius: 'size' = -0.5 at the start is not positive; choose a value"),
+    ({"shape": "box", "half_lengths": ["size", 0.5]}, "obstacles.rod.half_lengths[0]: 'size' = -0.5 at the start"),
+    ({"shape": "box", "half_lengths": [0.5, 0.4], "rounding": "size"}, "rounding: 'size' = -0.5 at the start is neg"),
+    (
+        {"shape": "box", "half_lengths": [0.5, 0.4], "rounding": 0.45},
+        "obstacles.rod: rounding = 0.45; choose 0 to 0.4, the least half length",
+    ),
+    ({"shape": "capsule", "radius": 0.4, "half_length": "size"}, "obstacles.rod.half_length: 'size' = -0.5"),
+    ({"shape": "ellipse", "half_axes": [0.4, "size"]}, "obstacles.rod.half_axes[1]: 'size' = -0.5"),
+    ({"shape": "airfoil", "digits": "2412", "chord": "size"}, "obstacles.rod.chord: 'size' = -0.5"),
+    ({"shape": "circle", "radius": 0.5, "size": "size"}, "obstacles.rod.size: 'size' = -0.5 at the start is not"),
 ]
 
 
@@ -275,6 +335,11 @@ def test_sizes_of_bodies_that_are_not_above_zero_are_refused(method, body, messa
         simulation.check_values(simulation.params, jax.random.key(0))
 
     return lacking(refusal(UserError, made), message)
+
+
+def test_an_unknown_argument_is_named():
+    with pytest.raises(UserError, match="viscocity is not a known key; did you mean 'viscosity'"):
+        flow.system(viscocity=0.1, **GOOD)
 
 
 def test_a_list_in_a_formula_is_named():

@@ -33,7 +33,7 @@ def test_diagnostics_that_a_wrong_key_takes_away_are_no_mistakes(tmp_path, capsy
     path.write_text(find_scenario("heated_cavity").text.replace("sides.x", "sides.z"))
     assert main(["check", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "scalars.temperature.sides.z is given, and the flow is plane" in line
+    assert "scalars.temperature.sides.z is along z, and the flow is plane" in line
 
 
 def test_a_mistake_with_a_remedy_hides_no_other(tmp_path, capsys):

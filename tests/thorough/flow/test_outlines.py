@@ -71,7 +71,7 @@ def test_a_flow_around_a_polygon_is_that_around_the_same_box_in_single_precision
 
     # The normal of a point at a corner is that of one of its sides.
     square = drag({"shape": "polygon", "corners": SQUARE.tolist()})
-    assert square == pytest.approx(drag({"shape": "box", "half_widths": [0.5, 0.5]}), rel=0.02)
+    assert square == pytest.approx(drag({"shape": "box", "half_lengths": [0.5, 0.5]}), rel=0.02)
 
 
 def test_a_distance_without_slope_on_the_surface_is_refused_by_name():

@@ -65,7 +65,7 @@ BODIES = {
         0.5 / (3 * math.sin(1) / 0.25),
     ),
     "spinning": ({"shape": "circle", "radius": 0.55, "position": [0, 0], "spin": 2.0}, None),
-    "turning": ({"shape": "box", "half_widths": [0.55, 0.4], "position": [0, 0], "angle": "2*time"}, None),
+    "turning": ({"shape": "box", "half_lengths": [0.55, 0.4], "position": [0, 0], "angle": "2*time"}, None),
     "at rest": ({"shape": "circle", "radius": 0.5, "position": [0, 0]}, 0.1),
 }
 

@@ -196,7 +196,7 @@ def test_obstacles_in_space(position):
 SHAPES = {
     "circle": ({"radius": "size"}, np.pi * 0.25),
     "ellipse": ({"half_axes": ["size", 0.4]}, np.pi * 0.2),
-    "box": ({"half_widths": ["size", 0.4], "rounding": 0.1}, 0.8 - (4 - np.pi) * 0.01),
+    "box": ({"half_lengths": ["size", 0.4], "rounding": 0.1}, 0.8 - (4 - np.pi) * 0.01),
     "capsule": ({"radius": 0.4, "half_length": "size - 0.1"}, 0.64 + np.pi * 0.16),
     "polygon": ({"corners": [["-size", -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, "size"]]}, 1.0),
     "airfoil": ({"digits": "0040", "chord": "4*size"}, 1.1),

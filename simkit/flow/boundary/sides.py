@@ -1,11 +1,14 @@
-"""Interface of a kind of side of a domain."""
+"""Sides of a domain: walls, planes of symmetry, inflow, outflow and given pressure, and their interface."""
 
+import dataclasses
 from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 
 from simkit.flow.boundary.side_data import OwnValues, Place, known_share
 from simkit.flow.grid import Velocity
+from simkit.flow.operators.differences import difference_at_centers
 
 
 class Side(OwnValues):
@@ -13,7 +16,9 @@ class Side(OwnValues):
 
     To add a kind, derive a frozen dataclass from this class or a similar one; its objects are given to
     `simkit.flow.domain` in place of names of kinds. Data that it holds (numbers, or functions of the parameters and
-    the time) is returned by `values` and passed to every other method.
+    the time) is returned by `values` and passed to every other method. For scenario files the class declares its data
+    by `simkit.core.part` and is registered, see `simkit.flow.parts`; the keys of the velocity, the pressure and the
+    color in pictures follow from the attributes below.
 
     Except on sides that give the pressure, the normal velocity is known before the pressure is solved for, so that
     the pressure has zero slope there. The tangential velocity f_0 follows from the slope into the domain, given by
@@ -38,6 +43,16 @@ class Side(OwnValues):
     enters: ClassVar[bool] = False
     leaves: ClassVar[bool] = False
     gives_pressure: ClassVar[bool] = False
+
+    @classmethod
+    def is_wall(cls) -> bool:
+        """Return whether it is a wall: pictures draw a band there, and diagnostics have the shear stress on it."""
+        return cls.drawn_as == Wall.drawn_as
+
+    @classmethod
+    def prescribes_velocity(cls) -> bool:
+        """Return whether its velocity is the given one alone: such sides together are one profile of the velocity."""
+        return cls.sticks and not (cls.leaves or cls.gives_pressure or cls.values is not OwnValues.values)
 
     def share(self, component: int, place: Place, values: Any) -> jax.Array | float | None:
         """Return the slope of a tangential velocity at the side, relative to the slope at a wall.
@@ -75,3 +90,63 @@ class Side(OwnValues):
     def acceleration(self, velocity: Velocity, place: Place) -> jax.Array | None:
         """Return the acceleration of the normal velocity, as one layer; None for zero."""
         return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Wall(Side):
+    """A wall: the normal velocity is zero, and the tangential velocity is that of the wall."""
+
+    kind = "wall"
+    drawn_as = "wall"
+    takes_along = True
+    sticks = True
+
+    def share(self, component: int, place: Place, values: Any) -> float:
+        """Return 1."""
+        return 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Inflow(Wall):
+    """A side on which all components of the velocity are given, tangential and normal."""
+
+    kind = "inflow"
+    drawn_as = "inflow"
+    enters = True
+
+
+@dataclasses.dataclass(frozen=True)
+class FreeSlip(Side):
+    """A free-slip side or plane of symmetry: zero normal velocity and zero shear."""
+
+    kind = "free_slip"
+    drawn_as = "free_slip"
+
+
+@dataclasses.dataclass(frozen=True)
+class Outflow(Side):
+    """A side through which the flow leaves: the mean outflow velocity advects the velocity field out of the domain.
+
+    Reference: Orlanski, J. Comput. Phys. 21, 251 (1976), doi:10.1016/0021-9991(76)90023-1.
+    """
+
+    kind = "outflow"
+    drawn_as = "outflow"
+    leaves = True
+
+    def acceleration(self, velocity: Velocity, place: Place) -> jax.Array:
+        """Return ``-c df/dn`` with the mean outward velocity c, not negative."""
+        slope = place.nearest(difference_at_centers(velocity[place.axis], place.axis, place.grid)) * place.outward
+        return -jnp.maximum(place.flux(velocity) / place.area, 0) * slope
+
+
+@dataclasses.dataclass(frozen=True)
+class GivenPressure(Side):
+    """An open side on which the pressure is given, see `simkit.flow.equations.Equations`.
+
+    The normal velocity follows from the equations, inward or outward. No velocity component has a slope normal to it.
+    """
+
+    kind = "pressure"
+    drawn_as = "pressure"
+    gives_pressure = True

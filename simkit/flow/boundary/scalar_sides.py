@@ -1,18 +1,23 @@
-"""Interface of a kind of side of a transported scalar."""
+"""Sides of a transported scalar: given values and fluxes, insulation, and their interface."""
 
+import dataclasses
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from simkit.flow.boundary.side_data import OwnValues, Place, known_share
+from simkit.core.parts import part
+from simkit.core.settings import formula
+from simkit.flow.boundary.side_data import ON_SIDE, OwnValues, Place, known_share
 
 
 class ScalarSide(OwnValues):
     """A kind of side of a scalar; this base class is an insulated side, and subclasses override what differs.
 
     To add a kind, derive a frozen dataclass from this class; its objects are given to `simkit.flow.TransportedScalar`
-    in place of names of kinds. Data that it holds is returned by `values`.
+    in place of names of kinds. Data that it holds is returned by `values`. For scenario files the class declares its
+    values by `simkit.core.part` and is registered, see `simkit.flow.parts`; the given number is the value with the name
+    of the part, and the others are arguments of the class.
 
     Attributes:
         kind: name in messages.
@@ -52,3 +57,43 @@ class ScalarSide(OwnValues):
     def carried(self, scalar: jax.Array, given: jax.Array, place: Place) -> jax.Array:
         """Return the scalar that a flow through the side carries, as one layer: that of the nearest cells."""
         return place.nearest(scalar)
+
+
+@part(values={"value": formula("its value there", takes=ON_SIDE)})
+@dataclasses.dataclass(frozen=True)
+class GivenValue(ScalarSide):
+    """A side that has the given value, which a flow through it carries."""
+
+    kind = "value"
+    takes = True
+    is_given = True
+
+    def share(self, place: Place, values: Any) -> float:
+        """Return 1."""
+        return 1.0
+
+    def carried(self, scalar: jax.Array, given: jax.Array, place: Place) -> jax.Array:
+        """Return the given value."""
+        return given
+
+
+@part(values={"flux": formula("flux into the fluid, per area and time", takes=ON_SIDE)})
+@dataclasses.dataclass(frozen=True)
+class GivenFlux(ScalarSide):
+    """A side through which the given amount per area and time diffuses into the fluid."""
+
+    kind = "flux"
+    takes = True
+
+    def entering(
+        self, scalar: jax.Array, given: jax.Array, diffusivity: jax.Array, place: Place, values: Any
+    ) -> jax.Array:
+        """Return the given amount."""
+        return given
+
+
+@dataclasses.dataclass(frozen=True)
+class Insulated(ScalarSide):
+    """A side without diffusive flux; a flow through it carries the value in the nearest cells."""
+
+    kind = "insulated"
