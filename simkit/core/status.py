@@ -34,6 +34,9 @@ class Status(enum.IntEnum):
     CELL_TOO_SMALL = 15
     VISCOSITY_OUT_OF_RANGE = 16
     OUTLINE_TOO_COARSE = 17
+    COURANT_ABOVE_LIMIT = 18
+    BACKFLOW = 19
+    UNBALANCED = 20
 
 
 MESSAGES = {
@@ -41,7 +44,7 @@ MESSAGES = {
     Status.CONVERGED: "converged",
     Status.MAX_STEPS: "did not converge within its steps; give it more steps or loosen its tolerance",
     Status.NON_FINITE: "turned non-finite; bring the parameters nearer to their defaults, or reduce the time "
-    "step where there is one",
+    "step where there is one; a flow may need more cells or scheme = 'upwind'",
     Status.STALLED: "got no further; loosen its tolerance, use float64 if it is float32, or take another minimizer",
     Status.BUFFER_OVERFLOW: "ran out of room in a buffer, such as a list of neighbors, so forces may be missing; raise "
     "its capacity",
@@ -65,6 +68,12 @@ MESSAGES = {
     "friction; change its formula, or reduce the time step",
     Status.OUTLINE_TOO_COARSE: "has a body whose outline became too long for its points, so that fluid leaks through; "
     "give the obstacle more points",
+    Status.COURANT_ABOVE_LIMIT: "ran all its steps, but the flow crosses more cells in a step than the method carries "
+    "stably; reduce the time step, give courant_number, or resolve the flow with more cells or scheme = 'upwind'",
+    Status.BACKFLOW: "ran all its steps, but an outflow side took in fluid, of which nothing says what it carries: the "
+    "other sides draw out more than they let in; make that side a 'pressure' side or an inflow",
+    Status.UNBALANCED: "ran all its steps, but the flows given on its sides do not balance, so that what leaves was "
+    "scaled to what enters; correct them, or make one side an outflow",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
     "another axis, or take dynamics = Free, Compliant or Jointed",
@@ -84,7 +93,15 @@ FAILURES = (
     Status.OUTLINE_TOO_COARSE,
 )
 # Statuses that do not stop a run, whose result or derivatives may deviate from the physics.
-CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET, Status.UNRESOLVED)
+CAUTIONS = (
+    Status.BRIEF_CONTACT,
+    Status.STEPPED_IMPACT,
+    Status.BOXES_MET,
+    Status.UNRESOLVED,
+    Status.COURANT_ABOVE_LIMIT,
+    Status.BACKFLOW,
+    Status.UNBALANCED,
+)
 # Cautions about derivatives only: the run itself is as accurate as without them.
 ONLY_DERIVATIVES = (Status.STEPPED_IMPACT,)
 

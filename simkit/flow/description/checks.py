@@ -1,4 +1,4 @@
-"""Checks of a flow described as data: finite formulas, a stable time step, the range of a viscosity field."""
+"""Checks of a flow described as data: finite formulas and a stable time step."""
 
 from typing import Any
 
@@ -9,16 +9,15 @@ import numpy as np
 from simkit.core.expressions.scope import precision_of, refuse_negative, refuse_non_finite
 from simkit.core.simulation import Params
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import velocity_on_sides
+from simkit.flow.boundary.domain import passing, velocity_on_sides
 from simkit.flow.description.equations import ComposedFlow
 from simkit.flow.description.measurements import check_surface
 from simkit.flow.description.obstacles import refuse_sizes
 from simkit.flow.description.sides import check_parts
-from simkit.flow.equations import Equations
+from simkit.flow.diagnosis.status import is_balanced
 from simkit.flow.grid import Velocity
-from simkit.flow.stepping.stepper import FlowState
-from simkit.flow.stepping.time_step import CARRY_LIMIT, check_time_step, diffusion_limit
-from simkit.flow.viscosity import field_at_centers, uniform
+from simkit.flow.stepping.time_step import CARRY_LIMIT, check_time_step
+from simkit.flow.viscosity import uniform
 
 # Sides and obstacles are checked at time 0 and at this many times, the first time step times powers of two.
 LOOKS = 7
@@ -58,6 +57,13 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
                     given = places.on_side(axis, side, None, params)
                     refuse_non_finite(end[1], end[1].on(places.axes, params, **given, time=zero))
     check_parts(dict(flow.conditions), places, params, zero)
+    if places.domain.entrances() and not (places.domain.exits() or places.domain.open_sides()):
+        entering, leaving = map(float, passing(equations.on_sides(params, zero), places.domain, zero.dtype))
+        if not is_balanced(equations, params, zero):
+            raise UserError(
+                f"the velocity is given on all sides through which fluid passes, and {entering:.4g} enters while "
+                f"{leaving:.4g} leaves, per time; let both be equal, or make one side an outflow"
+            )
     for (axis, side), formula in flow.pressures.items():
         given = places.on_side(axis, side, None, params)
         refuse_non_finite(formula, formula.on(places.axes, params, **given, time=zero))
@@ -167,25 +173,3 @@ def _speeds_on_sides(flow: ComposedFlow, params: Params, times: list[float]) -> 
                 refuse_non_finite(formula, value)
             found[component] = max(found[component], float(jnp.nanmax(jnp.abs(value))))
     return tuple(found)
-
-
-# The check of the start refuses a time step above the limit itself; rounding between the two must not stop a run.
-ROUNDING = 1 + 1e-5
-
-
-def viscosity_in_range(equations: Equations, state: FlowState, params: Params) -> jax.Array:
-    """Return whether the viscosity field of a state is stable, a boolean scalar.
-
-    A field may follow time, velocity and scalars out of the range that was checked at the start.
-
-    Args:
-        equations: equations whose viscosity is a field.
-        state: state of the flow.
-        params: parameters.
-    """
-    domain = equations.domain
-    carried = state.scalar, state.time[0]
-    viscosity = field_at_centers(equations.viscosity, state.velocity, params, domain.grid.cells, carried)
-    length = equations.step_length(state.velocity, state.scalar, params, state.time[0])
-    limit = diffusion_limit(domain, equations.method, equations.explicit)
-    return (jnp.min(viscosity) >= 0) & (jnp.max(viscosity) * length <= ROUNDING * limit)

@@ -26,8 +26,8 @@ from simkit.flow.diagnosis.measures import (
 )
 from simkit.flow.grid import coordinates_along, end, like, points_along
 from simkit.flow.obstacles.bodies import Bodies
-from simkit.flow.obstacles.distance import distance_and_normal, surface_pressure
 from simkit.flow.obstacles.outline import check_outline, farthest_corner, on_rays
+from simkit.flow.obstacles.surface_pressure import surface_pressure
 from simkit.flow.operators.differences import at_centers, divergence, joined
 from simkit.flow.operators.diffusion import shear
 from simkit.flow.scalar import mean_scalar, scalar_variance
@@ -151,7 +151,7 @@ def surface_pressures(
         name: of the obstacle.
         one: its formulas.
         flow: the flow.
-        cell: width of the cells there, see `simkit.flow.obstacles.distance.surface_pressure`.
+        cell: width of the cells there, see `simkit.flow.obstacles.surface_pressure.surface_pressure`.
         state: of the flow.
         params: parameters.
     """
@@ -163,18 +163,8 @@ def surface_pressures(
     shape = body.shape_at(params, now, domain)
     angles = jnp.stack([formula.number(params, time=time) for formula in one.pressures.values()])
     points = on_rays(shape, now.position, angles, farthest_corner(now.position, domain))
-    normals = distance_and_normal(shape, points)[1]
-    return {
-        where: surface_pressure(
-            state.pressure,
-            tuple(x[k] for x in points),
-            tuple(n[k] for n in normals),
-            cell,
-            domain.grid,
-            bodies.reach,  # type: ignore[union-attr]
-        )
-        for k, where in enumerate(one.pressures)
-    }
+    found = surface_pressure(name, points, cell, flow.equations, state, params)
+    return {where: found[k] for k, where in enumerate(one.pressures)}
 
 
 def check_surface(name: str, one: ObstacleFormulas, flow: "ComposedFlow", params: Params) -> None:
@@ -351,7 +341,6 @@ class Measurements:
         speed, excess = magnitude(centered), divergence(velocity, grid)
         if isinstance(bodies, Bodies):
             fluid = functools.cache(lambda i: bodies.fluid(i, params, state.time[0]))
-            speed = jnp.where(fluid(None) >= 1 / 2, speed, 0)
             # The velocity inside a body that changes its size has a divergence, which fills it.
             filling = bodies.source(params, state.time[0])
             excess = excess if filling is None else excess - filling
@@ -457,7 +446,7 @@ class Measurements:
         table[STREAM_FUNCTION] = Quantity(times(velocity, length), "stream function")
         if self._flow.obstacles:
             table["kinetic_energy"] = Quantity(square, "mean kinetic energy per unit mass, outside obstacles")
-            table["largest_velocity"] = Quantity(velocity, "largest speed outside obstacles")
+            table["largest_velocity"] = Quantity(velocity, "largest speed, the inside of obstacles included")
         table["pressure"] = Quantity(square, "pressure over density")
         table["last_time_step"] = Quantity(time, "length of the last time step; at the start, of the first")
         acceleration = over(velocity, time) if settings["time"] else over(square, length)

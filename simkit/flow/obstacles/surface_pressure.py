@@ -1,0 +1,155 @@
+"""The pressure on the surface of a body, from the flow outside and the balance of momentum at the wall."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.simulation import Params
+from simkit.flow.grid import Velocity, like
+from simkit.flow.obstacles.bodies import Bodies
+from simkit.flow.obstacles.body import Body
+from simkit.flow.obstacles.distance import distance_and_normal
+from simkit.flow.operators.advection import moving, on_all_faces
+from simkit.flow.operators.differences import at_centers
+from simkit.flow.viscosity import uniform
+
+if TYPE_CHECKING:
+    from simkit.flow.equations import Equations
+    from simkit.flow.stepping.stepper import FlowState
+
+
+def surface_pressure(
+    name: str, points: Sequence[jax.Array], cell: float, equations: "Equations", state: "FlowState", params: Params
+) -> jax.Array:
+    """Return the pressure of a plane flow at points on the surface of a body.
+
+    Beside a wall the pressure changes along the normal n within the boundary layer, of which the method disturbs the
+    nearest cells. It is that of the polynomial ``p + slope y + b y^2 + c y^3`` through three points outside, at
+    distances y, with the slope from the balance of momentum at the wall, where the fluid moves with the body::
+
+        slope = f_n - a_n + viscosity d2(v_n)/dn2
+
+    f is the force per unit mass, a the acceleration of the surface, v the velocity relative to the body, whose normal
+    component is ``-g y + A y^2 + B y^3 + C y^4`` through three points outside, with g twice the rate of growth of the
+    body. Extrapolated without the slope, the pressure at the front of a cylinder at a Reynolds number of 20 is 3 % too
+    small with 24 cells across it, and with 16.
+
+    Where the viscosity varies the slope is not known, and the parabola through the three points is taken.
+
+    Args:
+        name: of the body.
+        points: coordinates x and y, (n,) each, not near the ends of periodic axes.
+        cell: width of the cells there.
+        equations: of the flow.
+        state: of the flow.
+        params: parameters.
+    """
+    bodies, grid, time = equations.obstacle, equations.domain.grid, state.time[0]
+    assert isinstance(bodies, Bodies), "there is a body of that name"
+    body = bodies.bodies[name]
+    now = body.now(params, time)
+    normals = distance_and_normal(body.shape_at(params, now, equations.domain), points)[1]
+    centers = [axis.centers for axis in grid.axes]
+
+    def beyond(distance: float) -> list[jax.Array]:
+        return [x + distance * n for x, n in zip(points, normals, strict=True)]
+
+    places = cell * (bodies.reach + np.arange(3))
+    pressures = jnp.stack([interpolate(state.pressure, beyond(d), centers) for d in places])
+    if equations.varies:
+        return like(pressures, _coefficients(places, (0, 1, 2))[0]) @ pressures
+    # Half a cell further, since the kernel reaches that far into the second difference.
+    seen = places + cell / 2
+    growth = 0.0 if now.growth is None else 2 * now.growth
+    relative = jnp.stack([_normal_velocity(beyond(d), normals, body, equations, state, params) for d in seen])
+    bend = like(pressures, _coefficients(seen, (2, 3, 4))[0]) @ (relative + growth * like(pressures, seen)[:, None])
+    forces = _forces(equations, state, params)
+    pushed = jnp.stack([_along(normals, [interpolate(f, beyond(d), centers) for f in forces]) for d in places])
+    force = like(pressures, _coefficients(places, (0, 1, 2))[0]) @ pushed
+    acceleration = _along(normals, _acceleration(body, points, equations, params, time))
+    slope = force - acceleration + 2 * uniform(equations.viscosity, params) * bend
+    known = pressures - slope * like(pressures, places)[:, None]
+    return like(pressures, _coefficients(places, (0, 2, 3))[0]) @ known
+
+
+def _coefficients(places: np.ndarray, powers: tuple[int, ...]) -> np.ndarray:
+    """Return the matrix from values at some distances to the coefficients of the polynomial of given powers."""
+    return np.linalg.inv(places[:, None] ** np.array(powers))
+
+
+def _along(normals: Sequence[jax.Array], vector: Sequence[jax.Array]) -> jax.Array:
+    return normals[0] * vector[0] + normals[1] * vector[1]
+
+
+def _normal_velocity(
+    points: list[jax.Array],
+    normals: Sequence[jax.Array],
+    body: Body,
+    equations: "Equations",
+    state: "FlowState",
+    params: Params,
+) -> jax.Array:
+    """Return the normal component of the velocity relative to that of a body, at points (n,)."""
+    grid, now = equations.domain.grid, body.now(params, state.time[0])
+    arm = body.arm(points, now, equations.domain)
+    relative = []
+    for i, f in enumerate(state.velocity):
+        places = [axis.points if k == i else axis.centers for k, axis in enumerate(grid.axes)]
+        relative.append(interpolate(f, points, places) - now.component(i, arm))
+    return _along(normals, relative)
+
+
+def _acceleration(
+    body: Body, points: Sequence[jax.Array], equations: "Equations", params: Params, time: jax.Array
+) -> list[jax.Array]:
+    """Return the acceleration of points (n,) that move with a body."""
+
+    def velocity(time: jax.Array, *x: jax.Array) -> list[jax.Array]:
+        now = body.now(params, time)
+        arm = body.arm(x, now, equations.domain)
+        return [jnp.broadcast_to(jnp.asarray(now.component(i, arm), x[i].dtype), x[i].shape) for i in range(2)]
+
+    moved = velocity(time, *points)
+    return jax.jvp(velocity, (time, *points), (jnp.ones_like(time), *moved))[1]
+
+
+def _forces(equations: "Equations", state: "FlowState", params: Params) -> Velocity:
+    """Return the components of the force per unit mass at the cell centers, with what holds the flow rate."""
+    domain = equations.domain
+    drive = (state.drive, jnp.zeros_like(state.drive))
+    if equations.force is None:
+        return tuple(jnp.broadcast_to(f, domain.grid.cells) for f in drive)
+    given = equations.force(state.velocity, state.scalar, params, state.time[0])
+    forces = []
+    for i, (f, uniform_part) in enumerate(zip(given, drive, strict=True)):
+        moves = moving(state.velocity[i], i, domain)
+        forces.append(on_all_faces(jnp.broadcast_to(f + uniform_part, moves.shape), i, domain))
+    return at_centers(tuple(forces), domain.grid)
+
+
+def interpolate(f: jax.Array, point: Sequence[jax.Array], places: Sequence[np.ndarray]) -> jax.Array:
+    """Return an array interpolated at traced points, by the cubic through four values along each axis.
+
+    Args:
+        f: values at the products of the places.
+        point: coordinates x and y, (n,) each.
+        places: of the values along each axis, increasing.
+    """
+
+    def at(x: jax.Array, y: jax.Array) -> jax.Array:
+        found = f
+        for coordinate, values in ((y, places[1]), (x, places[0])):
+            nodes = like(f, values)
+            first = jnp.clip(jnp.searchsorted(nodes, coordinate) - 2, 0, len(values) - 4)
+            four = jax.lax.dynamic_slice_in_dim(nodes, first, 4)
+            weights = jnp.stack(
+                [math.prod((coordinate - four[j]) / (four[i] - four[j]) for j in range(4) if j != i) for i in range(4)]
+            )
+            found = jax.lax.dynamic_slice_in_dim(found, first, 4, axis=-1) @ weights
+        return found
+
+    return jax.vmap(at)(*point)
