@@ -78,18 +78,6 @@ def test_bodies_that_fit_are_accepted():
     check_obstacle(union(ball((0.3, 0.5), 0.15), ball((0.7, 0.5), 0.15)), place)
 
 
-def test_bodies_may_span_a_periodic_axis_and_lie_across_its_ends_but_not_meet_their_images():
-    span = domain((bounded_axis(12, 1.0), *(periodic_axis(12, 1.0),) * 2), (("wall", "wall"), None, None))
-
-    def bodies(shape, *pivot):
-        return DirectForcing(span, {"body": Body(lambda p: shape, lambda p: pivot)})
-
-    bodies(ball((0.5, 0.1), 0.2), 0.5, 0.1, 0.3).check({})
-    bodies(ball((0.5, 0.1, 0.9), 0.2), 0.5, 0.1, 0.9).check({})
-    with pytest.raises(UserError, match="of its image along the periodic axis y"):
-        bodies(ball((0.5, 0.1), 0.45), 0.5, 0.1, 0.3).check({})
-
-
 @over([0.4741])
 def test_the_thickness_of_a_body_does_not_depend_on_its_place_on_the_grid(center):
     """3.2 and 2.8 cells across, of which 3 are wanted."""

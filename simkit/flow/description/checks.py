@@ -10,12 +10,14 @@ from simkit.core.expressions.scope import precision_of, refuse_negative, refuse_
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import passing, velocity_on_sides
+from simkit.flow.boundary.side_data import on_side
 from simkit.flow.description.equations import ComposedFlow
 from simkit.flow.description.measurements import check_surface
 from simkit.flow.description.obstacles import refuse_sizes
 from simkit.flow.description.sides import check_parts
 from simkit.flow.diagnosis.status import is_balanced
-from simkit.flow.grid import Velocity
+from simkit.flow.grid import Velocity, like
+from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.stepping.time_step import CARRY_LIMIT, check_time_step
 from simkit.flow.viscosity import uniform
 
@@ -154,12 +156,30 @@ def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float])
     for name, one in flow.obstacles.items():
         check_surface(name, one, flow, params)
     bodies.check(params, times if moves else times[:1])  # type: ignore[union-attr]
+    _check_covered_sides(flow, params)
     found = np.zeros(len(flow.places.axes))
     for body in bodies.bodies.values():  # type: ignore[union-attr]
         for time in times if body.motion is not None else ():
             speeds = [abs(float(v)) for v in body.now(params, jnp.asarray(time, precision_of(params))).velocity]
             found = np.maximum(found, speeds)
     return tuple(found)
+
+
+def _check_covered_sides(flow: ComposedFlow, params: Params) -> None:
+    """Refuse fluid that is given to enter or leave where an obstacle covers a side."""
+    equations, domain, zero = flow.equations, flow.places.domain, jnp.zeros((), precision_of(params))
+    centers = [like(zero, p) for p in positions(None, domain.grid)]
+    shapes = equations.obstacle.shapes(params, zero)  # type: ignore[union-attr]
+    for axis, side in domain.entrances() if any(one.attached for one in flow.obstacles.values()) else ():
+        place, given = domain.place(axis, side), on_side(equations.on_sides(params, zero), axis, side)[axis]
+        face = domain.grid.axes[axis].faces[-1 if side else 0]
+        points = [jnp.full_like(p, face) if k == axis else p for k, p in enumerate(centers)]
+        for name, shape in shapes.items():
+            if jnp.any((distance_and_normal(shape, points)[0] < 0) & (jnp.abs(given) > 0)):
+                raise UserError(
+                    f"obstacle '{name}' covers a part of {place.name} through which fluid is given to flow; let the "
+                    "velocity be 0 there"
+                )
 
 
 def _speeds_on_sides(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:

@@ -343,6 +343,7 @@ class ComposedFlow:
         immersed = dimension == 2 and plain and not settings["implicit"]
         if settings["obstacle_method"] is not None and not obstacles:
             raise settings.refuse("obstacle_method", "has no effect without obstacles; leave it out")
+        immersed = immersed and not any(one.attached for one in obstacles.values())
         way = settings["obstacle_method"] or (IMMERSED if immersed else FORCED)
         equations = Equations(
             domain=domain,

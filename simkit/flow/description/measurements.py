@@ -400,8 +400,9 @@ class Measurements:
         names = LOADS[self._grid.dimension]
         for name, one in self._flow.obstacles.items():
             load = self._flow.equations.obstacle.load_on(name, state.load)  # type: ignore[union-attr]
-            found |= {f"{name}.{what}": load[k] for k, what in enumerate(names)}
-            for scalar in self._flow.scalars:
+            # What the fluid inside an attached body exerts on the sides is part of the load, and not known.
+            found |= {} if one.attached else {f"{name}.{what}": load[k] for k, what in enumerate(names)}
+            for scalar in () if one.attached else self._flow.scalars:
                 found[f"{name}.{scalar}_given"] = self._flow.equations.obstacle.heat_of(name, state.load, scalar)  # type: ignore[union-attr]
             if one.moves:
                 place = one.at(params, state.time[0])

@@ -177,6 +177,7 @@ class ObstacleFormulas:
         moves: whether any of these formulas depends on time.
         conditions: boundary condition of each scalar on its surface, by name.
         points: number of points on the outline; None derives it from the cell width.
+        attached: whether it may touch sides.
         pressures: angles of the points of the surface where the pressure is diagnosed, by name.
     """
 
@@ -204,7 +205,7 @@ class ObstacleFormulas:
             return None if settings[key] is None else scope.formula(settings[key], names)
 
         self.angle, self.size, self.spin = maybe("angle", (TIME,)), maybe("size", (TIME,)), maybe("spin")
-        self.points = settings["points"]
+        self.points, self.attached = settings["points"], settings["attached"]
         if settings["pressure_at"] and dimension == 3:
             raise settings.refuse("pressure_at", "is given, which is for plane flows; remove it")
         self.pressures = {name: scope.formula(one, (TIME,)) for name, one in settings["pressure_at"].items()}
@@ -254,6 +255,7 @@ class ObstacleFormulas:
                 None,
                 self._count(self._placed, domain, params),
                 surfaces,
+                self.attached,
             )
         motion = Motion(
             self.at,
@@ -261,7 +263,8 @@ class ObstacleFormulas:
             None if size is None else (lambda params, time: size.number(params, time=time)),
         )
         origin = (0.0,) * len(self.position)
-        return Body(self.shape, lambda params: origin, turns, motion, self._count(self.shape, domain, params), surfaces)
+        count = self._count(self.shape, domain, params)
+        return Body(self.shape, lambda params: origin, turns, motion, count, surfaces, self.attached)
 
     def cell(self, domain: Domain, params: Params) -> float:
         """Return the least width of the cells around its place at the start.

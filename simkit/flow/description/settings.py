@@ -154,6 +154,9 @@ OBSTACLE = {
         formula("angle of the ray, counterclockwise from the x axis, by parameters and time"),
     ),
     "scalars": named("boundary conditions of scalars on its surface, by name; insulated by default", SURFACE),
+    "attached": flag(
+        "whether it may touch walls and inflows and reach through them; its load is then not diagnosed", False
+    ),
     "points": whole("on the outline of an immersed boundary; by default as many as the cells there ask for", None, 8),
 }
 UNITS = {

@@ -302,7 +302,7 @@ class Bodies:
         shapes = self.shapes(params, time)
         for name, body in self.bodies.items():
             position = body.now(params, time).position
-            check_obstacle(shapes[name], self.domain, position, name, position)
+            check_obstacle(shapes[name], self.domain, position, name, position, body.attached)
         check_apart(shapes, self.domain)
 
     def check_equations(self, equations: "Equations") -> None:
@@ -520,7 +520,8 @@ def are_clear(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
     """
     grid, shapes = bodies.domain.grid, bodies.shapes(params, time)
     centers = [like(time, p) for p in positions(None, grid)]
-    places = [body.now(params, time).position for body in bodies.bodies.values() if body.motion is not None]
+    moving = [body for body in bodies.bodies.values() if body.motion is not None and not body.attached]
+    places = [body.now(params, time).position for body in moving]
     spare = [jnp.asarray(jnp.inf, time.dtype)]
     for i, side in itertools.product(bodies.domain.bounded(), (0, -1)):
         axis = grid.axes[i]
@@ -529,7 +530,9 @@ def are_clear(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
             for k, p in enumerate(centers)
         ]
         spare += [
-            jnp.min(distance_and_normal(shape, points)[0]) - CLEAR * axis.widths[side] for shape in shapes.values()
+            jnp.min(distance_and_normal(shape, points)[0]) - CLEAR * axis.widths[side]
+            for name, shape in shapes.items()
+            if not bodies.bodies[name].attached
         ]
         # A body outside the domain has a large distance from the side too, hence the second condition.
         spare += [(place[i] - axis.faces[side]) * (1 if side == 0 else -1) for place in places]

@@ -161,6 +161,8 @@ class Body:
         points: number of points on its outline, for an immersed boundary alone, see
             `simkit.flow.obstacles.immersed_boundary.points_around`.
         scalar: boundary condition of the scalar that the flow carries, or of several by name; None without scalars.
+        attached: whether it may touch sides of the domain and reach through them, for direct forcing alone. Its load is
+            then not that of the flow around it: the fluid inside presses on the sides too.
     """
 
     shape: Callable[[Params], Shape]
@@ -169,6 +171,7 @@ class Body:
     motion: Motion | None = None
     points: int | None = None
     scalar: ScalarSurface | Mapping[str, ScalarSurface] | None = None
+    attached: bool = False
 
     @property
     def surfaces(self) -> Mapping[str | None, ScalarSurface]:

@@ -33,6 +33,7 @@ def check_obstacle(
     across: Point | None = None,
     name: str = "obstacle",
     position: Sequence[jax.Array | float] | None = None,
+    attached: bool = False,
 ) -> None:
     """Refuse a body that is outside the domain, fills it, touches one of its sides, or is too small for its cells.
 
@@ -43,6 +44,7 @@ def check_obstacle(
             same everywhere along an axis: an endless one.
         name: name of the body in messages.
         position: of the body, for messages.
+        attached: whether it may touch sides whose velocity is given, and reach through them.
 
     Raises:
         UserError: names the body and the violated condition.
@@ -58,7 +60,8 @@ def check_obstacle(
             # One cell must be free up to the midpoint to its image, so that two are free between them.
             half = axis.length / 2 * (1 - ROUNDING)
             ends = [(float(across[i]) + way * half, ends[0][1] / 2) for way in (-1, 1)]
-        sides += [(i, face, width) for face, width in ends]
+        free = [attached and not axis.periodic and _is_given(domain, i, side) for side in (0, 1)]
+        sides += [(i, face, width) for (face, width), is_free in zip(ends, free, strict=True) if not is_free]
     on_sides = [[jnp.full_like(p, face) if k == i else p for k, p in enumerate(centers)] for i, face, _ in sides]
     distance, *beside = distances_at(shape, centers, *on_sides)
     if not np.isfinite(distance).all():
@@ -119,6 +122,12 @@ def _refuse_position_outside(position: Sequence[jax.Array | float], domain: Doma
                 f"{what} is outside the domain: its position has {label} = {x:g}, and the domain is from {low:g} to "
                 f"{high:g}; move it inside"
             )
+
+
+def _is_given(domain: Domain, axis: int, side: int) -> bool:
+    """Return whether the velocity through a side of a bounded axis is given: 0 for a wall."""
+    what = domain.side(axis, side)
+    return not (what.leaves or what.gives_pressure)
 
 
 def _is_endless(shape: Shape, domain: Domain, pivot: Point, axis: int) -> bool:

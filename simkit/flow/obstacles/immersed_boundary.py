@@ -163,6 +163,11 @@ class ImmersedBoundary(Bodies):
         """Refuse bodies without points."""
         super().__post_init__()
         for name, body in self.bodies.items():
+            if body.attached:
+                raise UserError(
+                    f"body '{name}' is attached to sides, which an immersed boundary does not support; choose method "
+                    "direct_forcing"
+                )
             if not isinstance(body.points, int) or body.points < 8:
                 raise UserError(
                     f"points = {body.points!r} of body '{name}'; an immersed boundary needs a number of points of at "

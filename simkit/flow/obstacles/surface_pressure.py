@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
-from simkit.flow.grid import Velocity, like
+from simkit.flow.grid import Grid, Velocity, like
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.distance import distance_and_normal
-from simkit.flow.operators.advection import moving, on_all_faces
+from simkit.flow.operators.advection import moving
 from simkit.flow.operators.differences import at_centers
 from simkit.flow.viscosity import uniform
 
@@ -42,7 +42,7 @@ def surface_pressure(
 
     Args:
         name: of the body.
-        points: coordinates x and y, (n,) each, not near the ends of periodic axes.
+        points: coordinates x and y, (n,) each.
         cell: width of the cells there.
         equations: of the flow.
         state: of the flow.
@@ -53,13 +53,12 @@ def surface_pressure(
     body = bodies.bodies[name]
     now = body.now(params, time)
     normals = distance_and_normal(body.shape_at(params, now, equations.domain), points)[1]
-    centers = [axis.centers for axis in grid.axes]
 
     def beyond(distance: float) -> list[jax.Array]:
         return [x + distance * n for x, n in zip(points, normals, strict=True)]
 
     places = cell * (bodies.reach + np.arange(3))
-    pressures = jnp.stack([interpolate(state.pressure, beyond(d), centers) for d in places])
+    pressures = jnp.stack([interpolate(state.pressure, beyond(d), None, grid) for d in places])
     if equations.varies:
         return like(pressures, _coefficients(places, (0, 1, 2))[0]) @ pressures
     # Half a cell further, since the kernel reaches that far into the second difference.
@@ -68,7 +67,7 @@ def surface_pressure(
     relative = jnp.stack([_normal_velocity(beyond(d), normals, body, equations, state, params) for d in seen])
     bend = like(pressures, _coefficients(seen, (2, 3, 4))[0]) @ (relative + growth * like(pressures, seen)[:, None])
     forces = _forces(equations, state, params)
-    pushed = jnp.stack([_along(normals, [interpolate(f, beyond(d), centers) for f in forces]) for d in places])
+    pushed = jnp.stack([_along(normals, [interpolate(f, beyond(d), None, grid) for f in forces]) for d in places])
     force = like(pressures, _coefficients(places, (0, 1, 2))[0]) @ pushed
     acceleration = _along(normals, _acceleration(body, points, equations, params, time))
     slope = force - acceleration + 2 * uniform(equations.viscosity, params) * bend
@@ -98,8 +97,7 @@ def _normal_velocity(
     arm = body.arm(points, now, equations.domain)
     relative = []
     for i, f in enumerate(state.velocity):
-        places = [axis.points if k == i else axis.centers for k, axis in enumerate(grid.axes)]
-        relative.append(interpolate(f, points, places) - now.component(i, arm))
+        relative.append(interpolate(f, points, i, grid) - now.component(i, arm))
     return _along(normals, relative)
 
 
@@ -126,30 +124,40 @@ def _forces(equations: "Equations", state: "FlowState", params: Params) -> Veloc
     given = equations.force(state.velocity, state.scalar, params, state.time[0])
     forces = []
     for i, (f, uniform_part) in enumerate(zip(given, drive, strict=True)):
-        moves = moving(state.velocity[i], i, domain)
-        forces.append(on_all_faces(jnp.broadcast_to(f + uniform_part, moves.shape), i, domain))
+        inner = jnp.broadcast_to(f + uniform_part, moving(state.velocity[i], i, domain).shape)
+        closed = [0 if domain.sides[i] is None or is_open else 1 for is_open in domain.is_open(i)]
+        forces.append(jnp.pad(inner, [tuple(closed) if k == i else (0, 0) for k in range(2)], mode="edge"))
     return at_centers(tuple(forces), domain.grid)
 
 
-def interpolate(f: jax.Array, point: Sequence[jax.Array], places: Sequence[np.ndarray]) -> jax.Array:
+def interpolate(f: jax.Array, point: Sequence[jax.Array], component: int | None, grid: Grid) -> jax.Array:
     """Return an array interpolated at traced points, by the cubic through four values along each axis.
 
     Args:
-        f: values at the products of the places.
+        f: a component of the velocity, or values at the cell centers.
         point: coordinates x and y, (n,) each.
-        places: of the values along each axis, increasing.
+        component: of the velocity; None for values at the cell centers.
+        grid: the grid, of two axes.
     """
+    nodes, places = [], []
+    for k, (axis, x) in enumerate(zip(grid.axes, point, strict=True)):
+        values = axis.points if k == component else axis.centers
+        if axis.periodic:
+            f = jnp.pad(f, [(2, 2) if i == k else (0, 0) for i in range(2)], mode="wrap")
+            x = values[0] + jnp.mod(x - values[0], axis.length)
+            values = np.concatenate([values[-2:] - axis.length, values, values[:2] + axis.length])
+        nodes.append(like(f, values))
+        places.append(x)
 
     def at(x: jax.Array, y: jax.Array) -> jax.Array:
         found = f
-        for coordinate, values in ((y, places[1]), (x, places[0])):
-            nodes = like(f, values)
-            first = jnp.clip(jnp.searchsorted(nodes, coordinate) - 2, 0, len(values) - 4)
-            four = jax.lax.dynamic_slice_in_dim(nodes, first, 4)
+        for coordinate, values in ((y, nodes[1]), (x, nodes[0])):
+            first = jnp.clip(jnp.searchsorted(values, coordinate) - 2, 0, len(values) - 4)
+            four = jax.lax.dynamic_slice_in_dim(values, first, 4)
             weights = jnp.stack(
                 [math.prod((coordinate - four[j]) / (four[i] - four[j]) for j in range(4) if j != i) for i in range(4)]
             )
             found = jax.lax.dynamic_slice_in_dim(found, first, 4, axis=-1) @ weights
         return found
 
-    return jax.vmap(at)(*point)
+    return jax.vmap(at)(*places)
