@@ -14,7 +14,7 @@ from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.distance import distance_and_normal
 from simkit.flow.operators.advection import moving
-from simkit.flow.operators.differences import at_centers
+from simkit.flow.operators.differences import at_centers, total
 from simkit.flow.viscosity import uniform
 
 if TYPE_CHECKING:
@@ -54,25 +54,33 @@ def surface_pressure(
     now = body.now(params, time)
     normals = distance_and_normal(body.shape_at(params, now, equations.domain), points)[1]
 
-    def beyond(distance: float) -> list[jax.Array]:
-        return [x + distance * n for x, n in zip(points, normals, strict=True)]
+    def beyond(distances: np.ndarray) -> list[jax.Array]:
+        """Return the points at some distances from all points of the surface, (3 n,)."""
+        away = like(time, distances)[:, None]
+        return [(x + away * n).ravel() for x, n in zip(points, normals, strict=True)]
+
+    def along(vector: Sequence[jax.Array]) -> jax.Array:
+        """Return the normal component, (3, n)."""
+        return total(n * f.reshape(-1, n.size) for n, f in zip(normals, vector, strict=True))
 
     places = cell * (bodies.reach + np.arange(3))
-    pressures = jnp.stack([interpolate(state.pressure, beyond(d), None, grid) for d in places])
+    outside = beyond(places)
+    pressures = interpolate(state.pressure, outside, None, grid).reshape(len(places), -1)
+    extrapolated = like(time, _coefficients(places, (0, 1, 2))[0])
     if equations.varies:
-        return like(pressures, _coefficients(places, (0, 1, 2))[0]) @ pressures
+        return extrapolated @ pressures
     # Half a cell further, since the kernel reaches that far into the second difference.
     seen = places + cell / 2
     growth = 0.0 if now.growth is None else 2 * now.growth
-    relative = jnp.stack([_normal_velocity(beyond(d), normals, body, equations, state, params) for d in seen])
-    bend = like(pressures, _coefficients(seen, (2, 3, 4))[0]) @ (relative + growth * like(pressures, seen)[:, None])
-    forces = _forces(equations, state, params)
-    pushed = jnp.stack([_along(normals, [interpolate(f, beyond(d), None, grid) for f in forces]) for d in places])
-    force = like(pressures, _coefficients(places, (0, 1, 2))[0]) @ pushed
-    acceleration = _along(normals, _acceleration(body, points, equations, params, time))
-    slope = force - acceleration + 2 * uniform(equations.viscosity, params) * bend
-    known = pressures - slope * like(pressures, places)[:, None]
-    return like(pressures, _coefficients(places, (0, 2, 3))[0]) @ known
+    relative = along(_relative_velocity(beyond(seen), body, equations, state, params))
+    bend = like(time, _coefficients(seen, (2, 3, 4))[0]) @ (relative + growth * like(time, seen)[:, None])
+    slope = 2 * uniform(equations.viscosity, params) * bend
+    slope = slope - along(_acceleration(body, points, equations, params, time))[0]
+    if equations.force is not None or equations.flow_rate is not None:
+        forces = _forces(equations, state, params)
+        slope = slope + extrapolated @ along([interpolate(f, outside, None, grid) for f in forces])
+    known = pressures - slope * like(time, places)[:, None]
+    return like(time, _coefficients(places, (0, 2, 3))[0]) @ known
 
 
 def _coefficients(places: np.ndarray, powers: tuple[int, ...]) -> np.ndarray:
@@ -80,25 +88,13 @@ def _coefficients(places: np.ndarray, powers: tuple[int, ...]) -> np.ndarray:
     return np.linalg.inv(places[:, None] ** np.array(powers))
 
 
-def _along(normals: Sequence[jax.Array], vector: Sequence[jax.Array]) -> jax.Array:
-    return normals[0] * vector[0] + normals[1] * vector[1]
-
-
-def _normal_velocity(
-    points: list[jax.Array],
-    normals: Sequence[jax.Array],
-    body: Body,
-    equations: "Equations",
-    state: "FlowState",
-    params: Params,
-) -> jax.Array:
-    """Return the normal component of the velocity relative to that of a body, at points (n,)."""
+def _relative_velocity(
+    points: list[jax.Array], body: Body, equations: "Equations", state: "FlowState", params: Params
+) -> list[jax.Array]:
+    """Return the components of the velocity relative to that of a body, at points (n,)."""
     grid, now = equations.domain.grid, body.now(params, state.time[0])
     arm = body.arm(points, now, equations.domain)
-    relative = []
-    for i, f in enumerate(state.velocity):
-        relative.append(interpolate(f, points, i, grid) - now.component(i, arm))
-    return _along(normals, relative)
+    return [interpolate(f, points, i, grid) - now.component(i, arm) for i, f in enumerate(state.velocity)]
 
 
 def _acceleration(
