@@ -222,9 +222,8 @@ def prescribe(
     components = list(velocity)
     outflows, entrances = domain.exits(), domain.entrances()
     is_given = bool(entrances) and not outflows and not domain.open_sides()
-    if is_given:
-        entering, leaving = passing(boundary, domain, velocity[0].dtype)
-        factor = entering / jnp.where(leaving > 0, leaving, 1)
+    entering, leaving = passing(boundary, domain, velocity[0].dtype)
+    factor = entering / jnp.where(leaving > 0, leaving, 1)
     for axis, side in entrances:
         face = _given_face(boundary, domain, axis, side, velocity[axis].dtype)
         if is_given:

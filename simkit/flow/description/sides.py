@@ -335,7 +335,8 @@ def _check_passage(pairs: list[Any], axes: Settings) -> None:
             )
         return
     for kind, other in (("inflow", "outflow"), ("outflow", "inflow")):
-        if by_kind[kind] and not by_kind[other]:
+        # Of several inflows some may lead out.
+        if by_kind[kind] and not by_kind[other] and (kind == "outflow" or len(by_kind[kind]) == 1):
             raise UserError(
                 f"{by_kind[kind][0]} is an {kind}, and there is no {other}; make another side an "
                 f"'{other}' or a 'pressure' side"

@@ -225,6 +225,11 @@ class Bodies:
         return any(body.motion is not None and body.motion.size is not None for body in self.bodies.values())
 
     @property
+    def reach(self) -> float:
+        """Distance from the surface, in spacings, within which the method disturbs the pressure."""
+        return 0.0
+
+    @property
     def averages_pressure(self) -> bool:
         """Whether the pressure of a state is the mean over a step instead of that of its last stage."""
         return False

@@ -1,16 +1,13 @@
 """The interface between the time step of a flow and the bodies in it, and the empty one of a flow without bodies."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.flow.grid import Velocity
-
-if TYPE_CHECKING:
-    from simkit.flow.equations import Equations, Scalar
 
 # ``(velocity, part, divergence=None) -> velocity, pressure``: the velocity projected onto a given divergence, zero for
 # None, and the pressure that makes it so in that time.
@@ -79,14 +76,14 @@ class BodiesInStep(Protocol):
         """
         ...
 
-    def impose_scalar(self, scalar: Any, before: Any, carried: "Scalar", time: jax.Array) -> tuple[Any, jax.Array]:
+    def impose_scalar(self, scalar: Any, before: Any, carried: Any, time: jax.Array) -> tuple[Any, jax.Array]:
         """Return the scalar (or scalars) at the end of a stage with the bodies' conditions imposed, and what they gave.
 
         ``before`` is the scalar at the start of the stage, ``time`` that of its end.
         """
         ...
 
-    def received(self, impulse: jax.Array, before: Moment, after: Moment, carried: "Scalar | None") -> jax.Array:
+    def received(self, impulse: jax.Array, before: Moment, after: Moment, carried: Any) -> jax.Array:
         """Return the impulse and the amounts of scalars without what the fluid inside the bodies needed for itself.
 
         ``impulse`` is the sum over the stages, ``before`` and ``after`` are the start and the end of the step.
@@ -107,7 +104,7 @@ class Obstacle(Protocol):
         """Whether the pressure of a state is the mean over a step instead of that of its last stage."""
         ...
 
-    def check_equations(self, equations: "Equations") -> None:
+    def check_equations(self, equations: Any) -> None:
         """Refuse equations that the method does not support."""
         ...
 
@@ -130,7 +127,7 @@ class NoObstacle:
     loads = 0
     averages_pressure = False
 
-    def check_equations(self, equations: "Equations") -> None:
+    def check_equations(self, equations: Any) -> None:
         """Accept all equations."""
 
     def crossing_rate(self, params: Params, time: jax.Array) -> None:
@@ -148,7 +145,7 @@ class NoObstacle:
         """Return the velocity, and no load."""
         return velocity, jnp.zeros(0, time.dtype)
 
-    def inertia(self, *_: Any) -> None:
+    def inertia(self, time: jax.Array) -> None:
         """Return None: advection carries all of the velocity."""
 
     def source(self, time: jax.Array) -> None:
