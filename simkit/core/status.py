@@ -34,8 +34,11 @@ class Status(enum.IntEnum):
     CELL_TOO_SMALL = 15
     VISCOSITY_OUT_OF_RANGE = 16
     OUTLINE_TOO_COARSE = 17
-    SWEEPS_TOO_FEW = 20
-    STEP_TOO_LONG = 21
+    COURANT_ABOVE_LIMIT = 18
+    BACKFLOW = 19
+    UNBALANCED = 20
+    SWEEPS_TOO_FEW = 21
+    STEP_TOO_LONG = 22
 
 
 MESSAGES = {
@@ -43,7 +46,7 @@ MESSAGES = {
     Status.CONVERGED: "converged",
     Status.MAX_STEPS: "did not converge within its steps; give it more steps or loosen its tolerance",
     Status.NON_FINITE: "turned non-finite; bring the parameters nearer to their defaults, or reduce the time "
-    "step where there is one",
+    "step where there is one; a flow may need more cells or scheme = 'upwind'",
     Status.STALLED: "got no further; loosen its tolerance, use float64 if it is float32, or take another minimizer",
     Status.BUFFER_OVERFLOW: "ran out of room in a buffer, such as a list of neighbors, so forces may be missing; raise "
     "its capacity",
@@ -71,6 +74,12 @@ MESSAGES = {
     "friction; change its formula, or reduce the time step",
     Status.OUTLINE_TOO_COARSE: "has a body whose outline became too long for its points, so that fluid leaks through; "
     "give the obstacle more points",
+    Status.COURANT_ABOVE_LIMIT: "ran all its steps, but the flow crosses more cells in a step than the method carries "
+    "stably; reduce the time step, give courant_number, or resolve the flow with more cells or scheme = 'upwind'",
+    Status.BACKFLOW: "ran all its steps, but an outflow side took in fluid, of which nothing says what it carries: the "
+    "other sides draw out more than they let in; make that side a 'pressure' side or an inflow",
+    Status.UNBALANCED: "ran all its steps, but the flows given on its sides do not balance, so that what leaves was "
+    "scaled to what enters; correct them, or make one side an outflow",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
     "another axis, or take dynamics = Free, Compliant or Jointed",
@@ -95,6 +104,9 @@ CAUTIONS = (
     Status.STEPPED_IMPACT,
     Status.BOXES_MET,
     Status.UNRESOLVED,
+    Status.COURANT_ABOVE_LIMIT,
+    Status.BACKFLOW,
+    Status.UNBALANCED,
     Status.SWEEPS_TOO_FEW,
     Status.STEP_TOO_LONG,
 )

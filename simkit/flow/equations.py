@@ -23,7 +23,7 @@ from simkit.flow.boundary.domain import (
 from simkit.flow.boundary.ghost_layers import surround
 from simkit.flow.boundary.side_data import BoundaryVelocity
 from simkit.flow.grid import Velocity, end
-from simkit.flow.obstacles.stage import Inertia, Stage
+from simkit.flow.obstacles.stage import Inertia, Obstacle
 from simkit.flow.operators.advection import LAYERS, advection, on_all_faces
 from simkit.flow.operators.differences import with_ends
 from simkit.flow.operators.diffusion import divergence_of_stress, laplacian
@@ -58,88 +58,6 @@ class Scalar(Protocol):
 
         ``solve(change, scalar, params, time, part, share)`` returns the change over the time ``part`` from ``time``,
         see `simkit.flow.stepping.implicit.friction_solver`.
-        """
-        ...
-
-
-class Obstacle(Protocol):
-    """A body in the flow, or several."""
-
-    @property
-    def loads(self) -> int:
-        """Length of the vector of forces that `hold` returns."""
-        ...
-
-    @property
-    def moves(self) -> bool:
-        """Whether its position depends on time."""
-        ...
-
-    @property
-    def averages_pressure(self) -> bool:
-        """Whether the pressure of a state is the mean over a step instead of that of its last stage."""
-        ...
-
-    def check_equations(self, equations: "Equations") -> None:
-        """Refuse equations that the method does not support."""
-        ...
-
-    def prepare(self, params: Params, parts: jax.Array, project: Callable) -> Any:
-        """Return the input of `at`, computed once per run; ``parts``: lengths of time of the stages."""
-        ...
-
-    def at(self, params: Params, hold: Any) -> Any:
-        """Return the input ``held`` of `hold` for the parameters of a step, from the result of `prepare`."""
-        ...
-
-    def inertia(self, params: Params, time: jax.Array) -> Inertia | None:
-        """Return the velocity that advection carries at a time; None for all of it."""
-        ...
-
-    def crossing_rate(self, params: Params, time: jax.Array) -> jax.Array | None:
-        """Return the largest number of cells per time that its points cross at a time; None for a body at rest."""
-        ...
-
-    def source(self, params: Params, time: jax.Array) -> jax.Array | None:
-        """Return the divergence of the velocity at the cell centers; None for zero."""
-        ...
-
-    def hold(
-        self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, held: Any, stage: Stage
-    ) -> tuple[Velocity, jax.Array, jax.Array]:
-        """Return the solenoidal velocity with the body's condition imposed, the pressure, and the momentum removed.
-
-        ``velocity`` is the velocity at the end of the stage before projection, ``before`` and ``pressure`` are those at
-        its start, ``held`` is the result of `at`; momentum is force times time.
-        """
-        ...
-
-    def hold_scalar(
-        self, scalar: Any, before: Any, diffusivity: Any, params: Params, time: jax.Array
-    ) -> tuple[Any, jax.Array]:
-        """Return the scalar (or scalars) at the end of a stage with the body's condition imposed, and what it added."""
-        ...
-
-    def kept(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array:
-        """Return the part of each scalar's amount added in a step that stays in the fluid inside the body.
-
-        ``before`` and ``after``: time and scalar, or several by name, at the start and the end of a step.
-        """
-        ...
-
-    def produced(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array | None:
-        """Return the amount of each scalar that its source produces in a step inside the body; None without sources.
-
-        ``before`` and ``after``: time and `Scalar.production` at the start and the end of a step.
-        """
-        ...
-
-    def gained(
-        self, params: Params, before: tuple[jax.Array, Velocity], after: tuple[jax.Array, Velocity]
-    ) -> jax.Array | None:
-        """Return the part of the momentum removed by `hold` that came from fluid inside the body; None for zero.
-
-        ``before`` and ``after``: time and velocity at the start and the end of a step.
         """
         ...
 
@@ -296,7 +214,7 @@ def explicit_terms(
         equations: of the flow.
         params: parameters.
         time: time.
-        inertia: the velocity that advection carries, see `Obstacle.inertia`; None for all of it.
+        inertia: the velocity that advection carries, see `simkit.flow.obstacles.stage.Inertia`; None for all of it.
     """
     domain, boundary = equations.domain, equations.on_sides(params, time)
     around = surround(velocity, boundary, domain, LAYERS[equations.scheme])

@@ -150,11 +150,12 @@ class Outcome:
         return ending | {"diagnostics": self.diagnostics}
 
     def _when(self) -> str:
-        """Return the steps between which the run failed, and its ``largest_...`` diagnostics at the first of them."""
+        """Return the steps between which the run failed, and what tells of it at the first of them."""
         if len(self.arrays["status"]) < 2:
             return "at the start"
         diagnostics = datasets.split(self.arrays)[1].items()
-        largest = [f"{name} = {values[-2]:.3g}" for name, values in diagnostics if name.startswith("largest_")]
+        telling = ("largest_", "courant_number")
+        largest = [f"{name} = {values[-2]:.3g}" for name, values in diagnostics if name.startswith(telling)]
         where = f", where {', '.join(largest)}," if largest else ""
         return f"between {self._step(-2)}{where} and {self._step(-1)}"
 

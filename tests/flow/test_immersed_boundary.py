@@ -12,7 +12,7 @@ from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary, points_aro
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, kernel, smearing
 from simkit.flow.obstacles.methods import bodies_in
 from simkit.flow.obstacles.outline import check_outline, outline
-from simkit.flow.obstacles.shapes import ball, rotate, superellipse, union
+from simkit.flow.obstacles.shapes import ball, box, rotate, superellipse, union
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 from tests.flow.flows import over
@@ -85,6 +85,13 @@ def test_points_lie_on_the_outline_at_equal_distances():
     gaps = np.hypot(*(points - np.roll(points, 1, axis=1)))
     # Chords of the tip, with a radius of 0.048, are shorter than the arc of 0.034: by 2 %.
     assert np.max(np.abs(gaps / spacing - 1)) < 0.03
+
+
+def test_points_around_a_body_with_corners_have_the_symmetry_of_the_body():
+    """Of 20 points around a square one is at each corner, where the shape has two normals."""
+    found = jax.jit(lambda: outline(box((0.0, 0.0), (0.5, 0.5)), (0.0, 0.0), 20, 1.0))()
+    for place in (found.points, found.normals):
+        np.testing.assert_allclose(place[:, ::-1] * np.array([[1.0], [-1.0]]), place, atol=1e-12)
 
 
 @over(

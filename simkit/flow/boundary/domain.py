@@ -143,7 +143,8 @@ def _check_passage(built: Domain) -> None:
     if exits and opens:
         shared = "is beside one that gives the pressure: how much leaves through each is not said; give it on both"
         problems.append((exits[0], shared))
-    elif entrances and not (exits or opens):
+    elif len(entrances) == 1 and not (exits or opens):
+        # Of several inflows some may lead out.
         problems.append((entrances[0], "lets the flow in, and nothing lets it out; make another side an 'outflow'"))
     elif exits and not entrances:
         problems.append((exits[0], "lets the flow out, and nothing lets it in; make another side an 'inflow'"))
@@ -199,6 +200,9 @@ def prescribe(
 ) -> Velocity:
     """Return the velocity with its prescribed values on the sides, and with the outflow balancing the inflow.
 
+    Where the velocity through all sides is given, that of the fluid that leaves is scaled by one factor, which is 1 to
+    round-off if the given flows balance, see `passing`.
+
     Args:
         velocity: any velocity; its values on outflow sides are shifted by one constant.
         boundary: velocity on the sides.
@@ -206,11 +210,16 @@ def prescribe(
         made: volume per time that sources add inside.
     """
     components = list(velocity)
-    for axis, side in domain.entrances():
-        entering = on_side(boundary, axis, side)[axis]
-        face = jnp.broadcast_to(like(velocity[axis], entering), _face_shape(domain, axis))
+    outflows, entrances = domain.exits(), domain.entrances()
+    is_given = bool(entrances) and not outflows and not domain.open_sides()
+    entering, leaving = passing(boundary, domain, velocity[0].dtype)
+    factor = entering / jnp.where(leaving > 0, leaving, 1)
+    for axis, side in entrances:
+        face = _given_face(boundary, domain, axis, side, velocity[axis].dtype)
+        if is_given:
+            leaves = domain.place(axis, side).outward * face > 0
+            face = jnp.where(leaves, face * factor, face)
         components[axis] = with_end(components[axis], face, axis, side)
-    outflows = domain.exits()
     if outflows:
         surplus = sum(domain.place(axis, side).flux(components) for axis in domain.bounded() for side in (0, 1)) - made
         area = sum(domain.place(*which).area for which in outflows)
@@ -218,6 +227,30 @@ def prescribe(
             face = end(components[axis], axis, side) - domain.place(axis, side).outward * surplus / area
             components[axis] = with_end(components[axis], face, axis, side)
     return tuple(components)
+
+
+def passing(boundary: BoundaryVelocity, domain: Domain, dtype) -> tuple[jax.Array, jax.Array]:
+    """Return the volumes per time that enter and leave through all sides on which the velocity is given.
+
+    Args:
+        boundary: velocity on the sides.
+        domain: the domain.
+        dtype: of the result.
+    """
+    entering, leaving = jnp.zeros((), dtype), jnp.zeros((), dtype)
+    for axis, side in domain.entrances():
+        place = domain.place(axis, side)
+        outward = place.outward * _given_face(boundary, domain, axis, side, dtype)
+        both = (jnp.maximum(-outward, 0), jnp.maximum(outward, 0))
+        inward, out = (place.outward * place.flux([part] * domain.grid.dimension) for part in both)
+        entering, leaving = entering + inward, leaving + out
+    return entering, leaving
+
+
+def _given_face(boundary: BoundaryVelocity, domain: Domain, axis: int, side: int, dtype) -> jax.Array:
+    """Return the given velocity through a side, as one layer."""
+    entering = jnp.asarray(on_side(boundary, axis, side)[axis], dtype)
+    return jnp.broadcast_to(entering, _face_shape(domain, axis))
 
 
 def _face_shape(domain: Domain, axis: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Checks of a flow described as data: finite formulas, a stable time step, the range of a viscosity field."""
+"""Checks of a flow described as data: finite formulas and a stable time step."""
 
 from typing import Any
 
@@ -9,15 +9,15 @@ import numpy as np
 from simkit.core.expressions.scope import precision_of, refuse_non_finite, refuse_out_of_bounds
 from simkit.core.simulation import Params
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import velocity_on_sides
+from simkit.flow.boundary.domain import passing, velocity_on_sides
+from simkit.flow.boundary.side_data import on_side
 from simkit.flow.description.equations import ComposedFlow
 from simkit.flow.description.measurements import check_surface
 from simkit.flow.description.sides import check_parts
-from simkit.flow.equations import Equations
-from simkit.flow.grid import Velocity
-from simkit.flow.stepping.stepper import FlowState
-from simkit.flow.stepping.time_step import CARRY_LIMIT, check_time_step, diffusion_limit
-from simkit.flow.viscosity import field_at_centers
+from simkit.flow.diagnosis.status import is_balanced
+from simkit.flow.grid import Velocity, like
+from simkit.flow.obstacles.distance import distance_and_normal, positions
+from simkit.flow.stepping.time_step import CARRY_LIMIT, check_time_step
 
 # Sides and obstacles are checked at time 0 and at this many times, the first time step times powers of two.
 LOOKS = 7
@@ -52,6 +52,13 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
         scalars[name] = one.start(places, params)
         refuse_non_finite(one.initial, scalars[name])
     check_parts(flow.sides, places, params, zero)
+    if places.domain.entrances() and not (places.domain.exits() or places.domain.open_sides()):
+        entering, leaving = map(float, passing(equations.on_sides(params, zero), places.domain, zero.dtype))
+        if not is_balanced(equations, params, zero):
+            raise UserError(
+                f"the velocity is given on all sides through which fluid passes, and {entering:.4g} enters while "
+                f"{leaving:.4g} leaves, per time; let both be equal, or make one side an outflow"
+            )
     pressures = [(formula, places.of_side(formula, *which)) for which, formula in flow.sides.pressures.items()]
     on_scalars = [each for scalar in flow.scalars.values() for each in scalar.on_sides]
     for formula, value in (*pressures, *flow.sides.data, *on_scalars):
@@ -135,12 +142,30 @@ def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float])
     for name, one in flow.obstacles.items():
         check_surface(name, one, flow, params)
     bodies.check(params, times if moves else times[:1])  # type: ignore[union-attr]
+    _check_covered_sides(flow, params)
     found = np.zeros(len(flow.places.axes))
     for body in bodies.bodies.values():  # type: ignore[union-attr]
         for time in times if body.motion is not None else ():
             speeds = [abs(float(v)) for v in body.now(params, jnp.asarray(time, precision_of(params))).velocity]
             found = np.maximum(found, speeds)
     return tuple(found)
+
+
+def _check_covered_sides(flow: ComposedFlow, params: Params) -> None:
+    """Refuse fluid that is given to enter or leave where an obstacle covers a side."""
+    equations, domain, zero = flow.equations, flow.places.domain, jnp.zeros((), precision_of(params))
+    centers = [like(zero, p) for p in positions(None, domain.grid)]
+    shapes = equations.obstacle.shapes(params, zero)  # type: ignore[union-attr]
+    for axis, side in domain.entrances() if any(one.attached for one in flow.obstacles.values()) else ():
+        place, given = domain.place(axis, side), on_side(equations.on_sides(params, zero), axis, side)[axis]
+        face = domain.grid.axes[axis].faces[-1 if side else 0]
+        points = [jnp.full_like(p, face) if k == axis else p for k, p in enumerate(centers)]
+        for name, shape in shapes.items():
+            if jnp.any((distance_and_normal(shape, points)[0] < 0) & (jnp.abs(given) > 0)):
+                raise UserError(
+                    f"obstacle '{name}' covers a part of {place.name} through which fluid is given to flow; let the "
+                    "velocity be 0 there"
+                )
 
 
 def _speeds_on_sides(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:
@@ -154,25 +179,3 @@ def _speeds_on_sides(flow: ComposedFlow, params: Params, times: list[float]) -> 
                 refuse_non_finite(formula, value)
             found[component] = max(found[component], float(jnp.nanmax(jnp.abs(value))))
     return tuple(found)
-
-
-# The check of the start refuses a time step above the limit itself; rounding between the two must not stop a run.
-ROUNDING = 1 + 1e-5
-
-
-def viscosity_in_range(equations: Equations, state: FlowState, params: Params) -> jax.Array:
-    """Return whether the viscosity field of a state is stable, a boolean scalar.
-
-    A field may follow time, velocity and scalars out of the range that was checked at the start.
-
-    Args:
-        equations: equations whose viscosity is a field.
-        state: state of the flow.
-        params: parameters.
-    """
-    domain = equations.domain
-    carried = state.scalar, state.time[0]
-    viscosity = field_at_centers(equations.viscosity, state.velocity, params, domain.grid.cells, carried)
-    length = equations.step_length(state.velocity, state.scalar, params, state.time[0])
-    limit = diffusion_limit(domain, equations.method, equations.explicit)
-    return (jnp.min(viscosity) >= 0) & (jnp.max(viscosity) * length <= ROUNDING * limit)

@@ -276,6 +276,7 @@ class ComposedFlow:
                 raise settings.refuse(key, f"has no effect {why}; leave it out")
         plain = not varies and flow_rate is None and courant_number is None
         immersed = dimension == 2 and plain and not settings["implicit"]
+        immersed = immersed and not any(one.attached for one in obstacles.values())
         way = settings["obstacle_method"] or (IMMERSED if immersed else FORCED)
         equations = Equations(
             domain=sides.domain,

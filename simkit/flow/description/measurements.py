@@ -26,8 +26,8 @@ from simkit.flow.diagnosis.measures import (
 )
 from simkit.flow.grid import coordinates_along, end, like, points_along
 from simkit.flow.obstacles.bodies import Bodies
-from simkit.flow.obstacles.distance import distance_and_normal, surface_pressure
 from simkit.flow.obstacles.outline import check_outline, farthest_corner, on_rays
+from simkit.flow.obstacles.surface_pressure import surface_pressure
 from simkit.flow.operators.differences import at_centers, divergence, joined
 from simkit.flow.operators.diffusion import shear
 from simkit.flow.scalar import mean_scalar, scalar_variance
@@ -144,7 +144,7 @@ def surface_pressures(
         name: of the obstacle.
         one: its formulas.
         flow: the flow.
-        cell: width of the cells there, see `simkit.flow.obstacles.distance.surface_pressure`.
+        cell: width of the cells there, see `simkit.flow.obstacles.surface_pressure.surface_pressure`.
         state: of the flow.
         params: parameters.
     """
@@ -156,18 +156,8 @@ def surface_pressures(
     shape = body.shape_at(params, now, domain)
     angles = jnp.stack([formula.number(params, time=time) for formula in one.pressures.values()])
     points = on_rays(shape, now.position, angles, farthest_corner(now.position, domain))
-    normals = distance_and_normal(shape, points)[1]
-    return {
-        where: surface_pressure(
-            state.pressure,
-            tuple(x[k] for x in points),
-            tuple(n[k] for n in normals),
-            cell,
-            domain.grid,
-            bodies.reach,  # type: ignore[union-attr]
-        )
-        for k, where in enumerate(one.pressures)
-    }
+    found = surface_pressure(name, points, cell, flow.equations, state, params)
+    return {where: found[k] for k, where in enumerate(one.pressures)}
 
 
 def check_surface(name: str, one: ObstacleFormulas, flow: "ComposedFlow", params: Params) -> None:
@@ -344,7 +334,6 @@ class Measurements:
         speed, excess = magnitude(centered), divergence(velocity, grid)
         if isinstance(bodies, Bodies):
             fluid = functools.cache(lambda i: bodies.fluid(i, params, state.time[0]))
-            speed = jnp.where(fluid(None) >= 1 / 2, speed, 0)
             # The velocity inside a body that changes its size has a divergence, which fills it.
             filling = bodies.source(params, state.time[0])
             excess = excess if filling is None else excess - filling
@@ -404,13 +393,14 @@ class Measurements:
         names = LOADS[self._grid.dimension]
         for name, one in self._flow.obstacles.items():
             load = self._flow.equations.obstacle.load_on(name, state.load)  # type: ignore[union-attr]
-            found |= {f"{name}.{what}": load[k] for k, what in enumerate(names)}
-            if one.reference:
+            # What the fluid inside an attached body exerts on the sides is part of the load, and not known.
+            found |= {} if one.attached else {f"{name}.{what}": load[k] for k, what in enumerate(names)}
+            if one.reference and not one.attached:
                 # A dynamic pressure times the projected area; in the plane, times the length.
                 speed, size = (formula.number(params) for formula in one.reference.values())
                 scale = speed**2 / 2 * size
                 found |= {f"{name}.{what}_coefficient": found[f"{name}.{what}"] / scale for what in COEFFICIENTS}
-            for scalar in self._flow.scalars:
+            for scalar in () if one.attached else self._flow.scalars:
                 found[f"{name}.{scalar}_given"] = self._flow.equations.obstacle.heat_of(name, state.load, scalar)  # type: ignore[union-attr]
             if one.moves:
                 place = one.at(params, state.time[0])
@@ -455,7 +445,7 @@ class Measurements:
         table[STREAM_FUNCTION] = Quantity(times(velocity, length), "stream function")
         if self._flow.obstacles:
             table["kinetic_energy"] = Quantity(square, "mean kinetic energy per unit mass, outside obstacles")
-            table["largest_velocity"] = Quantity(velocity, "largest speed outside obstacles")
+            table["largest_velocity"] = Quantity(velocity, "largest speed, the inside of obstacles included")
         table["pressure"] = Quantity(square, "pressure over density")
         table["last_time_step"] = Quantity(time, "length of the last time step; at the start, of the first")
         acceleration = over(velocity, time) if settings["time"] else over(square, length)

@@ -91,6 +91,7 @@ class ObstacleFormulas:
         moves: whether any of these formulas depends on time.
         surfaces: boundary condition of each scalar on its surface, by name.
         points: number of points on the outline; None derives it from the cell width.
+        attached: whether it may touch sides.
         pressures: angles of the points of the surface where the pressure is diagnosed, by name.
     """
 
@@ -112,7 +113,7 @@ class ObstacleFormulas:
         )
         reference = settings["reference"] or {}
         self.reference = {key: names.formula(text) for key, text in reference.items() if text is not None}
-        self.points = settings["points"]
+        self.points, self.attached = settings["points"], settings["attached"]
         pressures = settings["pressure_at"] or {}
         self.pressures = {name: names.formula(text) for name, text in pressures.items()}
         places = (*self.position, *(each for each in (self.angle, self.size) if each is not None))
@@ -174,6 +175,7 @@ class ObstacleFormulas:
                 None,
                 self._count(self._placed, domain, params),
                 surfaces,
+                self.attached,
             )
         motion = Motion(
             self.at,
@@ -181,7 +183,8 @@ class ObstacleFormulas:
             None if size is None else (lambda params, time: size.number(params, time=time)),
         )
         origin = (0.0,) * len(self.position)
-        return Body(self.shape, lambda params: origin, turns, motion, self._count(self.shape, domain, params), surfaces)
+        count = self._count(self.shape, domain, params)
+        return Body(self.shape, lambda params: origin, turns, motion, count, surfaces, self.attached)
 
     def cell(self, domain: Domain, params: Params) -> float:
         """Return the least width of the cells around its place at the start.

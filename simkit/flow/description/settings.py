@@ -217,6 +217,9 @@ def _obstacle(dimension: int | None, scalars: tuple[str, ...] | None) -> Setting
             dimension == 3,
         ),
         "scalars": named(doc, surface) if scalars is None else table(doc, dict.fromkeys(scalars, surface), {}),
+        "attached": flag(
+            "whether it may touch walls and inflows and reach through them; its load is then not diagnosed"
+        ),
         "points": whole(
             "on the outline of an immersed boundary; by default as many as the cells there ask for", None, 8
         ),

@@ -5,20 +5,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Parameter
 from simkit.core.settings import declares, read
 from simkit.core.simulation import Params, Simulation
-from simkit.core.status import Status, at_frames, is_finite
+from simkit.core.status import at_frames
 from simkit.errors import UserError
-from simkit.flow.description.checks import check_start, viscosity_in_range
+from simkit.flow.description.checks import check_start
 from simkit.flow.description.equations import ComposedFlow
 from simkit.flow.description.measurements import Measurements, unit_of_time
 from simkit.flow.description.settings import SETTINGS, settings_of
-from simkit.flow.obstacles.bodies import Bodies, are_clear
-from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
+from simkit.flow.diagnosis.status import flow_status
 from simkit.flow.stepping.stepper import FlowState, stepper
 
 _LIMIT = "keep courant_number below 1.7 (runge_kutta), 0.5 (adams_bashforth)"
@@ -108,30 +106,13 @@ def system(
         scalars = {name: one.start(flow.places, params) for name, one in flow.scalars.items()}
         return start(velocity, params, scalars or ())
 
-    bodies = flow.equations.obstacle
-
-    moves, varies = isinstance(bodies, Bodies) and bodies.moves, flow.equations.varies
-
-    def status(state: FlowState, params: Params) -> jax.Array:
-        code = jnp.int32(Status.OK)
-        if varies:
-            stable = viscosity_in_range(flow.equations, state, params)
-            code = jnp.where(stable, code, jnp.int32(Status.VISCOSITY_OUT_OF_RANGE))
-        if moves:
-            fits = are_clear(bodies, params, state.time[0])  # type: ignore[arg-type]
-            code = jnp.where(fits, code, jnp.int32(Status.BODY_TOO_NEAR))
-        if isinstance(bodies, ImmersedBoundary):
-            resolved = bodies.are_resolved(params, state.time[0])
-            code = jnp.where(resolved, code, jnp.int32(Status.OUTLINE_TOO_COARSE))
-        return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
-
     return Simulation(
         init=init,
         step=step,
         observe=seen.observe,
         diagnose=seen.diagnose,
         params=flow.parameters,
-        status=at_frames(status) if moves or varies or isinstance(bodies, ImmersedBoundary) else None,
+        status=at_frames(flow_status(flow.equations)),
         check=functools.partial(check_start, flow),
         dimensions=seen.dimensions,
         coordinates=seen.coordinates,

@@ -19,10 +19,11 @@ from simkit.flow.obstacles.body import Body, Kinematics, turned
 from simkit.flow.obstacles.checks import CLEAR, check_apart, check_obstacle, check_scalar
 from simkit.flow.obstacles.distance import distance_and_normal, indicator, positions
 from simkit.flow.obstacles.shapes import Shape
+from simkit.flow.obstacles.stage import Inertia, Moment, Project, Stage
 from simkit.flow.operators.differences import inside, total
 
 if TYPE_CHECKING:
-    from simkit.flow.equations import Equations
+    from simkit.flow.equations import Equations, Scalar
 
 
 class Moments(NamedTuple):
@@ -224,6 +225,11 @@ class Bodies:
         return any(body.motion is not None and body.motion.size is not None for body in self.bodies.values())
 
     @property
+    def reach(self) -> float:
+        """Distance from the surface, in spacings, within which the method disturbs the pressure."""
+        return 0.0
+
+    @property
     def averages_pressure(self) -> bool:
         """Whether the pressure of a state is the mean over a step instead of that of its last stage."""
         return False
@@ -300,8 +306,8 @@ class Bodies:
         """Refuse bodies that do not fit at a time."""
         shapes = self.shapes(params, time)
         for name, body in self.bodies.items():
-            across = None if body.motion is None else body.now(params, time).position
-            check_obstacle(shapes[name], self.domain, across, name, body.now(params, time).position)
+            position = body.now(params, time).position
+            check_obstacle(shapes[name], self.domain, position, name, position, body.attached)
         check_apart(shapes, self.domain)
 
     def check_equations(self, equations: "Equations") -> None:
@@ -351,90 +357,157 @@ class Bodies:
             fields.append(grid.dimension * now.growth * indicator(shape, None, grid, jnp.asarray(time).dtype))
         return total(fields)
 
-    def hold_scalar(
-        self, scalar: Any, before: Any, diffusivity: Any, params: Params, time: jax.Array
-    ) -> tuple[Any, jax.Array]:
+    def prepare(self, params: Params, parts: jax.Array, project: Project) -> Any:
+        """Return data for the whole run; by default none."""
+        return ()
+
+    def during(self, params: Params, hold: Any, time: jax.Array) -> "MethodInStep":
+        """Return the bodies during the step that begins at a time, from the result of `prepare`."""
+        return MethodInStep(self, params, self.at(params, hold, time))
+
+    def at(self, params: Params, hold: Any, time: jax.Array) -> Any:
+        """Return data for the step that begins at a time, from the result of `prepare`; by default the same."""
+        return hold
+
+    def inertia(self, params: Params, held: Any, time: jax.Array) -> Inertia | None:
+        """Return the velocity that advection carries at a time of a step; by default None: all of it, inside too."""
+        return None
+
+    def begin(
+        self, velocity: Velocity, params: Params, held: Any, time: jax.Array, length: jax.Array
+    ) -> tuple[Velocity, jax.Array]:
+        """Return the velocity after what the bodies do to it once a step, by default nothing, and the momentum removed.
+
+        Args:
+            velocity: at the start of the step.
+            params: parameters.
+            held: the result of `at`.
+            time: at the start of the step.
+            length: of the step.
+        """
+        return velocity, jnp.zeros(self.turns * len(self.bodies), velocity[0].dtype)
+
+    def impose(
+        self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, held: Any, stage: Stage
+    ) -> tuple[Velocity, jax.Array, jax.Array]:
+        """Return the solenoidal velocity with the bodies' conditions imposed, the pressure, and the momentum removed.
+
+        Args:
+            velocity: at the end of the stage, before projection.
+            before: at its start.
+            pressure: at its start; zero if its gradient is already in the velocity.
+            params: parameters.
+            held: the result of `at`.
+            stage: of the time step.
+        """
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MethodInStep:
+    """Bodies during one time step, a `simkit.flow.obstacles.stage.BodiesInStep`.
+
+    Attributes:
+        bodies: the bodies, with the method that imposes their conditions.
+        params: parameters.
+        held: the method's data for the step.
+    """
+
+    bodies: Bodies
+    params: Params
+    held: Any
+
+    def begin(self, velocity: Velocity, time: jax.Array, length: jax.Array) -> tuple[Velocity, jax.Array]:
+        """Return the velocity at the start of the step after what the bodies do to it, and the loads of that."""
+        velocity, momentum = self.bodies.begin(velocity, self.params, self.held, time, length)
+        return velocity, jnp.pad(momentum, (0, self.bodies.loads - len(momentum)))
+
+    def inertia(self, time: jax.Array) -> Inertia | None:
+        """Return the velocity that advection carries at a time; None for all of it."""
+        return self.bodies.inertia(self.params, self.held, time)
+
+    def source(self, time: jax.Array) -> jax.Array | None:
+        """Return the divergence that fills the insides of bodies that change their size; None where none does."""
+        return self.bodies.source(self.params, time)
+
+    def project(
+        self, velocity: Velocity, before: Velocity, pressure: jax.Array, stage: Stage
+    ) -> tuple[Velocity, jax.Array, jax.Array]:
+        """Return the solenoidal velocity that meets the bodies' conditions, the pressure, and the momentum removed."""
+        return self.bodies.impose(velocity, before, pressure, self.params, self.held, stage)
+
+    def impose_scalar(self, scalar: Any, before: Any, carried: "Scalar", time: jax.Array) -> tuple[Any, jax.Array]:
         """Return a scalar (or several by name) with the bodies' conditions imposed, and the amount added by each body.
 
         Args:
-            scalar: at the cell centers.
+            scalar: at the cell centers, at the end of the stage.
             before: that at the start of the stage.
-            diffusivity: of the scalar; of several by name.
-            params: parameters.
+            carried: the scalar as the equations have it.
             time: at the end of the stage.
         """
+        spreads, domain = carried.diffusivity(self.params), self.bodies.domain
         added, held = [], scalar
-        for name in self.scalars:
-            now, at_start, spreads = (of_name(every, name) for every in (scalar, before, diffusivity))
+        for name in self.bodies.scalars:
+            now, at_start, diffusivity = (of_name(every, name) for every in (scalar, before, spreads))
             changed = now
-            for body in self.bodies.values():
-                shape = body.shape_at(params, body.now(params, time), self.domain)
+            for body in self.bodies.bodies.values():
+                shape = body.shape_at(self.params, body.now(self.params, time), domain)
                 surface = body.surfaces[name]
-                change = surface.force(now, at_start, shape, self.domain, spreads, params, time)
+                change = surface.force(now, at_start, shape, domain, diffusivity, self.params, time)
                 changed = changed + change
-                added.append(integral(change, self.domain.grid))
+                added.append(integral(change, domain.grid))
             held = changed if name is None else {**held, name: changed}
         return held, jnp.stack(added)
 
-    def kept(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array:
-        """Return the increase of the amount of each scalar in the fluid inside each body.
+    def received(self, impulse: jax.Array, before: Moment, after: Moment, carried: "Scalar | None") -> jax.Array:
+        """Return the impulse on each body and the amounts that it gave, without what the fluid inside it took.
 
         Args:
-            params: parameters.
-            before: a time, and the scalar at that time, or several by name.
-            after: a later time, likewise.
+            impulse: momentum removed from the flow in the step, and amounts of scalars added to it.
+            before: time, velocity and scalar at the start of the step.
+            after: those at its end.
+            carried: the scalar as the equations have it; None without one.
         """
-        (start, first), (end, last) = before, after
-        return jnp.stack(
-            [
-                kept_inside(body, self.domain, params, (start, of_name(first, name)), (end, of_name(last, name)))
-                for name in self.scalars
-                for body in self.bodies.values()
+        bodies, params = self.bodies.bodies.values(), self.params
+        if self.bodies.moves:
+            nothing = jnp.zeros(self.bodies.turns, impulse.dtype)
+            gained = [
+                nothing
+                if body.motion is None
+                else gained_inside(body, self.bodies.domain, params, before[:2], after[:2])
+                for body in bodies
             ]
-        )
+            impulse = impulse.at[: self.bodies.turns * len(bodies)].add(jnp.concatenate(gained))
+        if carried is None:
+            return impulse
+        kept = [self._kept(body, name, before, after) for name in self.bodies.scalars for body in bodies]
+        given, made = -jnp.stack(kept), self._produced(before, after, carried)
+        return impulse.at[-len(kept) :].add(given if made is None else given + made)
 
-    def produced(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array | None:
+    def _kept(self, body: Body, name: str | None, before: Moment, after: Moment) -> jax.Array:
+        """Return the increase of the amount of a scalar in the fluid inside a body."""
+        (start, _, first), (end, _, last) = before, after
+        times = (start, of_name(first, name)), (end, of_name(last, name))
+        return kept_inside(body, self.bodies.domain, self.params, *times)
+
+    def _produced(self, before: Moment, after: Moment, carried: "Scalar") -> jax.Array | None:
         """Return the amount of each scalar that its source produces inside each body; None if no scalar has a source.
 
         It is integrated over the step by the trapezoidal rule.
-
-        Args:
-            params: parameters.
-            before: a time, and the source of the scalar at that time, None without one, or of several by name.
-            after: a later time, likewise.
         """
-        (start, first), (end, last) = before, after
-        sources = {name: (of_name(first, name), of_name(last, name)) for name in self.scalars}
-        if all(early is None for early, _ in sources.values()):
+        early, late = (carried.production(c, velocity, self.params, time) for time, velocity, c in (before, after))
+        sources = {name: (of_name(early, name), of_name(late, name)) for name in self.bodies.scalars}
+        if all(rate is None for rate, _ in sources.values()):
             return None
 
         def made(body: Body, early: Any, late: Any) -> jax.Array:
             if early is None:
-                return jnp.zeros_like(end)
-            rates = [rate_inside(body, self.domain, params, *at) for at in ((start, early), (end, late))]
-            return (rates[0] + rates[1]) / 2 * (end - start)
+                return jnp.zeros_like(after[0])
+            at = (before[0], early), (after[0], late)
+            rates = [rate_inside(body, self.bodies.domain, self.params, *moment) for moment in at]
+            return (rates[0] + rates[1]) / 2 * (after[0] - before[0])
 
-        return jnp.stack([made(body, *both) for both in sources.values() for body in self.bodies.values()])
-
-    def gained(
-        self, params: Params, before: tuple[jax.Array, Velocity], after: tuple[jax.Array, Velocity]
-    ) -> jax.Array | None:
-        """Return the increase of momentum and angular momentum inside each body; None if no body moves.
-
-        Args:
-            params: parameters.
-            before: a time, and the velocity of the flow at that time.
-            after: a later time, likewise.
-        """
-        if not self.moves:
-            return None
-        nothing = like(after[1][0], jnp.zeros(self.turns))
-        return jnp.concatenate(
-            [
-                nothing if body.motion is None else gained_inside(body, self.domain, params, before, after)
-                for body in self.bodies.values()
-            ]
-        )
+        return jnp.stack([made(body, *both) for both in sources.values() for body in self.bodies.bodies.values()])
 
 
 def of_name(scalars: Any, name: str | None) -> Any:
@@ -452,7 +525,8 @@ def are_clear(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
     """
     grid, shapes = bodies.domain.grid, bodies.shapes(params, time)
     centers = [like(time, p) for p in positions(None, grid)]
-    places = [body.now(params, time).position for body in bodies.bodies.values() if body.motion is not None]
+    moving = [body for body in bodies.bodies.values() if body.motion is not None and not body.attached]
+    places = [body.now(params, time).position for body in moving]
     spare = [jnp.asarray(jnp.inf, time.dtype)]
     for i, side in itertools.product(bodies.domain.bounded(), (0, -1)):
         axis = grid.axes[i]
@@ -461,7 +535,9 @@ def are_clear(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
             for k, p in enumerate(centers)
         ]
         spare += [
-            jnp.min(distance_and_normal(shape, points)[0]) - CLEAR * axis.widths[side] for shape in shapes.values()
+            jnp.min(distance_and_normal(shape, points)[0]) - CLEAR * axis.widths[side]
+            for name, shape in shapes.items()
+            if not bodies.bodies[name].attached
         ]
         # A body outside the domain has a large distance from the side too, hence the second condition.
         spare += [(place[i] - axis.faces[side]) * (1 if side == 0 else -1) for place in places]

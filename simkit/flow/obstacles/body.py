@@ -161,6 +161,8 @@ class Body:
         points: number of points on its outline, for an immersed boundary alone, see
             `simkit.flow.obstacles.immersed_boundary.points_around`.
         scalar: boundary condition of the scalar that the flow carries, or of several by name; None without scalars.
+        attached: whether it may touch sides of the domain and reach through them, for direct forcing alone. Its load is
+            then not that of the flow around it: the fluid inside presses on the sides too.
     """
 
     shape: Callable[[Params], Shape]
@@ -169,6 +171,7 @@ class Body:
     motion: Motion | None = None
     points: int | None = None
     scalar: ScalarSurface | Mapping[str, ScalarSurface] | None = None
+    attached: bool = False
 
     @property
     def surfaces(self) -> Mapping[str | None, ScalarSurface]:
@@ -185,7 +188,7 @@ class Body:
         return kinematics(self.motion, self.pivot(params), self.spin, params, jnp.asarray(time))
 
     def shape_at(self, params: Params, now: Kinematics, domain: Domain) -> Shape:
-        """Return the shape at the body's position; if it moves, periodic images of a point are the same point.
+        """Return the shape at the body's position; periodic images of a point are the same point.
 
         Args:
             params: parameters.
@@ -194,22 +197,23 @@ class Body:
         """
         shape = self.shape(params)
         if self.motion is None:
-            return shape
+            return lambda *x: shape(*self._nearest(x, now, domain))
         moved = carried_shape(shape, self.pivot(params), now)
         return lambda *x: moved(*(p + a for p, a in zip(now.position, self.arm(x, now, domain), strict=True)))
 
     def arm(self, points: Sequence[jax.Array], now: Kinematics, domain: Domain) -> list[jax.Array]:
-        """Return the vector from the pivot to points; if the body moves, to their image that is nearest to it.
+        """Return the vector from the pivot to points, to their image that is nearest to it.
 
         Args:
             points: coordinates.
             now: position and velocity, see `now`.
             domain: the domain.
         """
-        arm = [x - p for x, p in zip(points, now.position, strict=True)]
-        if self.motion is None:
-            return arm
+        return [x - p for x, p in zip(self._nearest(points, now, domain), now.position, strict=True)]
+
+    def _nearest(self, points: Sequence[jax.Array], now: Kinematics, domain: Domain) -> list[jax.Array]:
+        """Return the images of points that are nearest to the pivot."""
         return [
-            a - axis.length * jax.lax.stop_gradient(jnp.round(a / axis.length)) if axis.periodic else a
-            for a, axis in zip(arm, domain.grid.axes, strict=True)
+            x - axis.length * jax.lax.stop_gradient(jnp.round((x - p) / axis.length)) if axis.periodic else x
+            for x, p, axis in zip(points, now.position, domain.grid.axes, strict=True)
         ]

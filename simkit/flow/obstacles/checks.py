@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 CLEAR = 2
 # Points along each axis, two cells, among which the deepest point of a body is found to an eighth of a cell.
 LOOKS = 17
+# Keeps the midpoint between two images on one side of the jump from the one to the other.
+ROUNDING = 1e-6
 # Least thickness of a body in cells: the forced shells on both sides, one spacing each, and one spacing between.
 NARROWEST = 3
 
@@ -31,15 +33,18 @@ def check_obstacle(
     across: Point | None = None,
     name: str = "obstacle",
     position: Sequence[jax.Array | float] | None = None,
+    attached: bool = False,
 ) -> None:
     """Refuse a body that is outside the domain, fills it, touches one of its sides, or is too small for its cells.
 
     Args:
         shape: the body, with the values it would run with.
         domain: the domain.
-        across: pivot of a moving body, which may cross the ends of periodic axes but not meet its own images.
+        across: pivot of a body that may cross the ends of periodic axes but not meet its own images, unless it is the
+            same everywhere along an axis: an endless one.
         name: name of the body in messages.
         position: of the body, for messages.
+        attached: whether it may touch sides whose velocity is given, and reach through them.
 
     Raises:
         UserError: names the body and the violated condition.
@@ -50,9 +55,13 @@ def check_obstacle(
     for i, axis in enumerate(grid.axes):
         ends = [(face, float(axis.widths[k])) for face, k in ((axis.faces[0], 0), (axis.faces[-1], -1))]
         if across is not None and axis.periodic:
+            if _is_endless(shape, domain, across, i):
+                continue
             # One cell must be free up to the midpoint to its image, so that two are free between them.
-            ends = [(float(across[i]) + axis.length / 2, ends[0][1] / 2)]
-        sides += [(i, face, width) for face, width in ends]
+            half = axis.length / 2 * (1 - ROUNDING)
+            ends = [(float(across[i]) + way * half, ends[0][1] / 2) for way in (-1, 1)]
+        free = [attached and not axis.periodic and _is_given(domain, i, side) for side in (0, 1)]
+        sides += [(i, face, width) for (face, width), is_free in zip(ends, free, strict=True) if not is_free]
     on_sides = [[jnp.full_like(p, face) if k == i else p for k, p in enumerate(centers)] for i, face, _ in sides]
     distance, *beside = distances_at(shape, centers, *on_sides)
     problem = ""
@@ -112,6 +121,24 @@ def _too_near(gap: float, face: float, width: float, axis: int, periodic: bool, 
         hint = "a distance of its own is negative inside"
         return f"extends {-gap:.3g} beyond the side {end}; {cells}, between them; {hint}"
     return f"comes within {gap:.3g} of the side {end}; {cells}"
+
+
+def _is_given(domain: Domain, axis: int, side: int) -> bool:
+    """Return whether the velocity through a side of a bounded axis is given: 0 for a wall."""
+    what = domain.side(axis, side)
+    return not (what.leaves or what.gives_pressure)
+
+
+def _is_endless(shape: Shape, domain: Domain, pivot: Point, axis: int) -> bool:
+    """Return whether a body is the same everywhere along a periodic axis."""
+    grid = domain.grid
+    places = [float(pivot[axis]) + share * grid.axes[axis].length for share in (0, 0.2, 0.49)]
+    planes = [
+        [jnp.full_like(p, place) if k == axis else p for k, p in enumerate(map(jnp.asarray, positions(None, grid)))]
+        for place in places
+    ]
+    middle, *others = distances_at(shape, *planes)
+    return all(np.allclose(other, middle, rtol=0, atol=1e-5 * grid.axes[axis].length) for other in others)
 
 
 def distances_at(shape: Shape, *places: Sequence[jax.Array]) -> list[np.ndarray]:

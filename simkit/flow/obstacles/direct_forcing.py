@@ -1,7 +1,6 @@
 """Direct forcing: the velocity in thin shells around bodies is replaced so that it matches theirs at the surface."""
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +14,6 @@ from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.stage import Stage
 from simkit.flow.obstacles.surface_conditions import Neighbors, shell_weight, with_value
 from simkit.flow.operators.differences import gradient, inside
-
-if TYPE_CHECKING:
-    from simkit.flow.stepping.stepper import Project
 
 # Fraction of the old pressure used in forcing. With all of it the pressure would slowly grow in cells almost all of
 # would slowly grow if all of it were kept.
@@ -65,19 +61,7 @@ class DirectForcing(Bodies):
         """Distance from the surface, in spacings, within which the pressure is disturbed by forcing."""
         return 1.5
 
-    def prepare(self, params: Params, parts: jax.Array, project: "Project") -> tuple:
-        """Return an empty tuple: this method has no data for the whole run."""
-        return ()
-
-    def at(self, params: Params, hold: tuple) -> tuple:
-        """Return an empty tuple: this method has no data for a step."""
-        return hold
-
-    def inertia(self, params: Params, time: jax.Array) -> None:
-        """Return None: advection acts on all of the velocity, inside the bodies too."""
-        return None
-
-    def hold(
+    def impose(
         self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, held: tuple, stage: Stage
     ) -> tuple[Velocity, jax.Array, jax.Array]:
         """Return the solenoidal velocity with the bodies' conditions imposed, the pressure, and the momentum removed.

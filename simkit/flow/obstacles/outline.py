@@ -11,7 +11,6 @@ from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.grid import like
 from simkit.flow.obstacles.body import Kinematics, carried, turned
-from simkit.flow.obstacles.distance import distance_and_normal
 from simkit.flow.obstacles.shapes import Point, Shape
 
 
@@ -46,7 +45,7 @@ class Outline:
 
     Attributes:
         points: ``(2, n)`` coordinates.
-        normals: ``(2, n)`` unit vectors out of the body.
+        normals: ``(2, n)`` unit vectors out of the body, each the mean along its piece of the outline.
         spacing: (n,) length of the outline for each point.
     """
 
@@ -57,6 +56,9 @@ class Outline:
 
 def outline(shape: Shape, pivot: Point, count: int, reach: jax.Array | float) -> Outline:
     """Return points at equal distances along the outline; differentiable in the parameters of the shape.
+
+    Each point is the middle of a piece of the outline, and its normal that of the chord of its piece: at a corner the
+    shape has two, and to choose one would break the symmetry of the body.
 
     Every ray from the pivot must meet the outline once, see `check_outline`.
 
@@ -73,10 +75,13 @@ def outline(shape: Shape, pivot: Point, count: int, reach: jax.Array | float) ->
     pivot, angles = computed_once((pivot, like(pivot[0], 2 * np.pi * np.arange(rays + 1) / rays)))
     x, y = on_rays(shape, pivot, angles, reach)
     passed = jnp.pad(jnp.cumsum(jnp.hypot(jnp.diff(x), jnp.diff(y))), (1, 0))
-    wanted = passed[-1] * like(passed, (np.arange(count) + 0.5) / count)
-    points = on_rays(shape, pivot, interpolated(wanted, passed, angles), reach)
-    normals = distance_and_normal(shape, points)[1]
-    return Outline(points=jnp.stack(points), normals=jnp.stack(normals), spacing=jnp.full(count, passed[-1] / count))
+    # The ends of the pieces, and between them the points.
+    halves = passed[-1] * like(passed, np.arange(2 * count) / (2 * count))
+    x, y = on_rays(shape, pivot, interpolated(halves, passed, angles), reach)
+    ends = jnp.stack([x[::2], y[::2]])
+    along = jnp.roll(ends, -1, axis=1) - ends
+    normals = jnp.stack([along[1], -along[0]]) / jnp.hypot(*along)
+    return Outline(points=jnp.stack([x[1::2], y[1::2]]), normals=normals, spacing=jnp.full(count, passed[-1] / count))
 
 
 def moved_outline(around: Outline, pivot: Point, now: Kinematics) -> Outline:

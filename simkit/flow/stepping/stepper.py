@@ -1,7 +1,7 @@
 """One time step of a flow: Runge-Kutta or Adams-Bashforth stages, each followed by a projection."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +15,8 @@ from simkit.flow.boundary.domain import prescribe, pushed
 from simkit.flow.diagnosis.measures import integral, mean_velocity
 from simkit.flow.equations import Equations, explicit_terms, implicit_friction
 from simkit.flow.grid import Velocity, like
-from simkit.flow.obstacles.stage import Stage
+from simkit.flow.obstacles.stage import NO_OBSTACLE, BodiesInStep, Stage
 from simkit.flow.operators.differences import divergence, gradient
-from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.implicit import friction_solver, lifting
 
@@ -61,9 +60,50 @@ class FlowState:
 
 type Start = Callable[..., FlowState]
 type Step = Callable[[FlowState, Params], FlowState]
-# ``(velocity, part, divergence=None) -> velocity, pressure``: the velocity projected onto a given divergence (zero by
-# pressure that makes it so in that time.
-type Project = Callable[..., tuple[Velocity, jax.Array]]
+
+
+class During(NamedTuple):
+    """What all stages of one step share.
+
+    Attributes:
+        params: parameters.
+        start: time at the start of the step.
+        length: of the step.
+        share: weight of the end of a stage in implicit friction: 1/2 for Crank-Nicolson, 1 in the first step of
+            Adams-Bashforth.
+        bodies: the bodies during the step.
+    """
+
+    params: Params
+    start: jax.Array
+    length: jax.Array
+    share: jax.Array | float
+    bodies: BodiesInStep
+
+
+class Between(NamedTuple):
+    """The flow between two stages.
+
+    Attributes:
+        velocity: components on their faces.
+        pressure: of the last stage.
+        scalar: the scalars.
+        explicit: explicit terms of the last stage.
+        drive: acceleration that keeps the flow rate.
+        driven: its integral over the stages so far.
+        impulse: momentum and amounts of scalars that the bodies received and gave so far.
+        mean_pressure: integral of the pressure over the stages so far, over the length of the step; ``()`` where the
+            state holds that of the last stage.
+    """
+
+    velocity: Velocity
+    pressure: jax.Array
+    scalar: Any
+    explicit: tuple[jax.Array, ...]
+    drive: jax.Array
+    driven: jax.Array
+    impulse: jax.Array
+    mean_pressure: Any
 
 
 def stepper(equations: Equations) -> tuple[Start, Step]:
@@ -97,40 +137,78 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
     doi:10.1016/0021-9991(91)90238-G; the increment of the pressure, van Kan, SIAM J. Sci. Stat. Comput. 7, 870 (1986),
     doi:10.1137/0907059, and Brown, Cortez and Minion, J. Comput. Phys. 168, 464 (2001), doi:10.1006/jcph.2001.6715.
     """
-    domain, obstacle = equations.domain, equations.obstacle
-    grid = domain.grid
-    several = equations.method == "runge_kutta"
-    if obstacle is not None:
-        obstacle.check_equations(equations)
-    averages = several and obstacle is not None and obstacle.averages_pressure
-    open_sides = domain.open_sides()
-    solve_pressure = pressure_solver(grid, open_sides=open_sides)
-    solve_friction = friction_solver(equations) if equations.implicit else None
-    lift = lifting(equations, solve_pressure) if equations.implicit and equations.side_pressure else None
-    solve_diffusion = equations.scalar.implicit_diffusion(equations.implicit) if equations.scalar else None
+    made = Stepper(equations)
+    return made.start, made.step
 
-    def project(velocity: Velocity, part: jax.Array, source: jax.Array | None = None) -> tuple[Velocity, jax.Array]:
-        # The whole velocity is projected, not only its change: this removes rounding errors of earlier steps.
+
+class Stepper:
+    """The stages of a step as methods, see `stepper`; what does not depend on the parameters is made once."""
+
+    def __init__(self, equations: Equations) -> None:
+        """Make the solvers of the implicit terms and of the pressure."""
+        self.equations = equations
+        self.domain, self.grid = equations.domain, equations.domain.grid
+        self.open_sides = self.domain.open_sides()
+        self.obstacle = equations.obstacle or NO_OBSTACLE
+        self.obstacle.check_equations(equations)
+        self.has_stages = equations.method == "runge_kutta"
+        self.averages_pressure = self.has_stages and self.obstacle.averages_pressure
+        self.solve_pressure = pressure_solver(self.grid, open_sides=self.open_sides)
+        self.add_friction = friction_solver(equations) if equations.implicit else None
+        lifts = bool(equations.implicit) and equations.side_pressure is not None
+        self.lift = lifting(equations, self.solve_pressure) if lifts else None
+        self.add_diffusion = equations.scalar.implicit_diffusion(equations.implicit) if equations.scalar else None
+
+    def project(
+        self, velocity: Velocity, part: jax.Array, source: jax.Array | None = None
+    ) -> tuple[Velocity, jax.Array]:
+        """Return the velocity projected onto a given divergence, zero for None, and the pressure that makes it so.
+
+        The whole velocity is projected, not only its change: this removes rounding errors of earlier steps.
+
+        Args:
+            velocity: any, with its values on the sides.
+            part: length of time in which the pressure acts.
+            source: the divergence at the cell centers.
+        """
         with jax.named_scope("projection"):
-            missing = divergence(velocity, grid) if source is None else divergence(velocity, grid) - source
-            increment = solve_pressure(missing / part)
-            return jax.tree.map(
-                lambda u, slope: u - part * slope, velocity, gradient(increment, grid, open_sides)
-            ), increment
+            missing = divergence(velocity, self.grid) if source is None else divergence(velocity, self.grid) - source
+            pressure = self.solve_pressure(missing / part)
+            slopes = gradient(pressure, self.grid, self.open_sides)
+            return jax.tree.map(lambda u, slope: u - part * slope, velocity, slopes), pressure
 
-    def start(velocity: Velocity, params: Params, scalar: Any = ()) -> FlowState:
-        zero = jnp.zeros((), velocity[0].dtype)
+    def start(self, velocity: Velocity, params: Params, scalar: Any = ()) -> FlowState:
+        """Return the state at time zero."""
+        equations, zero = self.equations, jnp.zeros((), velocity[0].dtype)
         if equations.flow_rate is not None:
             # A jump of the flow rate within the first step would leave an error of first order in its length.
-            missing = equations.flow_rate(params, zero) - mean_velocity(velocity, 0, grid)
+            missing = equations.flow_rate(params, zero) - mean_velocity(velocity, 0, self.grid)
             velocity = (velocity[0] + missing, *velocity[1:])
-        inertia = obstacle.inertia(params, zero) if obstacle else None
+        length = like(zero, equations.step_length(velocity, scalar, params, zero))
+        parts = length * like(zero, STAGES[:, :2].sum(1) if self.has_stages else np.ones(1))
+        hold = self.obstacle.prepare(params, parts, self.project)
+        inertia = self.obstacle.during(params, hold, zero).inertia(zero)
         terms = explicit_terms(velocity, scalar, equations, params, zero, inertia)
-        acceleration = terms[: grid.dimension]
+        return FlowState(
+            velocity=velocity,
+            pressure=self._first_pressure(velocity, terms[: self.grid.dimension], params, zero),
+            scalar=scalar,
+            explicit=() if self.has_stages else terms,
+            drive=zero,
+            load=jnp.zeros(self.obstacle.loads, zero.dtype),
+            hold=hold,
+            time=jnp.zeros(2, zero.dtype),
+            time_step=length,
+            iteration=jnp.zeros((), jnp.int32),
+        )
+
+    def _first_pressure(self, velocity: Velocity, acceleration: Velocity, params: Params, zero: jax.Array) -> jax.Array:
+        """Return the pressure that keeps the velocity solenoidal at time zero, under an explicit acceleration."""
+        equations, domain = self.equations, self.domain
         if equations.implicit:
             friction = implicit_friction(velocity, equations.on_sides(params, zero), equations, params)
             acceleration = jax.tree.map(jnp.add, acceleration, friction)
-            if open_sides:
+            if self.open_sides:
                 acceleration = pushed(acceleration, equations.pressure_on_sides(params, zero), domain)
         if equations.boundary is not None:
             # On inflow, outflow and open sides it is the rate of change of the normal velocity there.
@@ -139,139 +217,130 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 return prescribe(later, equations.on_sides(params, time), domain)
 
             acceleration = jax.jvp(moved, (zero,), (jnp.ones_like(zero),))[1]
-        length = like(zero, equations.step_length(velocity, scalar, params, zero))
-        parts = length * like(zero, STAGES[:, :2].sum(1) if several else np.ones(1))
-        return FlowState(
-            velocity=velocity,
-            pressure=solve_pressure(divergence(acceleration, grid)),
-            scalar=scalar,
-            explicit=() if several else terms,
-            drive=zero,
-            load=jnp.zeros(obstacle.loads if obstacle else 0, zero.dtype),
-            hold=obstacle.prepare(params, parts, project) if obstacle else (),
-            time=jnp.zeros(2, zero.dtype),
-            time_step=length,
-            iteration=jnp.zeros((), jnp.int32),
-        )
+        return self.solve_pressure(divergence(acceleration, self.grid))
 
-    def fits(state: FlowState, length: jax.Array) -> tuple[jax.Array, ...]:
-        """Return the time to which the pressure at the start of each stage belongs; empty without open sides."""
-        if lift is None:
-            return ()
-        # The middle of the previous stage, or of the step of a mean; for the first step, the start.
-        last = like(length, (1 - STAGES[-1, 2]) / 2 if several and not averages else 0.5)
-        now = state.time[0]
-        before = jnp.where(state.iteration == 0, now, now - last * state.time_step)
-        if not several:
-            return (before,)
-        middles = now + length * like(length, STAGES[:-1, 2] + np.diff(STAGES[:, 2]) / 2)
-        return (jnp.concatenate([before[None], middles]),)
-
-    def step(state: FlowState, params: Params) -> FlowState:
-        length = like(state.time, equations.step_length(state.velocity, state.scalar, params, state.time[0]))
+    def step(self, state: FlowState, params: Params) -> FlowState:
+        """Return the state one time step later."""
+        length = like(state.time, self.equations.step_length(state.velocity, state.scalar, params, state.time[0]))
         first = state.iteration == 0
-        # For bodies at rest it is the same in all stages.
-        resting = obstacle.inertia(params, state.time[0]) if obstacle and not obstacle.moves else None
-        body = obstacle.at(params, state.hold) if obstacle else ()
-
-        def stage(carry, weights_and_index):
-            velocity, pressure, scalar, before, drive, pushed, impulse, mean_pressure = carry
-            (new, old, passed), index, *fitted = weights_and_index
-            # The barrier keeps scalars from being recomputed for each point, which would prevent vectorization.
-            gain, loss, part = computed_once((new * length, old * length, (new + old) * length))
-            time = state.time[0] + passed * length
-            with jax.named_scope("explicit"):
-                # The old terms are consumed before the new ones are computed, so that their memory is reused. One long
-                # loop is faster than nested loops.
-                kept = jax.tree.map(lambda o: loss * o.ravel(), before)
-                kept, velocity, scalar = computed_once((kept, velocity, scalar))
-                inertia = obstacle.inertia(params, time) if obstacle and obstacle.moves else resting
-                now = explicit_terms(velocity, scalar, equations, params, time, inertia)
-                changes = jax.tree.map(lambda n, o: gain * n + o.reshape(n.shape), now, kept)
-                change = changes[: grid.dimension]
-                if equations.flow_rate is not None:
-                    change = (change[0] + part * drive, *change[1:])
-            correction, share = None, 0.5 if several else like(state.time, jnp.where(first, 1.0, 0.5))
-            if equations.scalar is not None:
-                spread = changes[-1]
-                if solve_diffusion is not None:
-                    spread = solve_diffusion(spread, scalar, params, time, part, share)
-                at_start, scalar = scalar, jax.tree.map(jnp.add, scalar, spread)
-                if obstacle is not None:
-                    assert isinstance(equations.scalar, TransportedScalar | TransportedScalars), (
-                        "checked by the obstacle"
-                    )
-                    diffusivity = equations.scalar.diffusivity(params)
-                    scalar, added = obstacle.hold_scalar(scalar, at_start, diffusivity, params, time + part)
-                    impulse = impulse.at[-len(added) :].add(added)
-            if solve_friction is not None:
-                with jax.named_scope("implicit"):
-                    if lift is not None:
-                        pressure = lift(pressure, params, *fitted, time + part / 2)
-                    change, correction = solve_friction(change, velocity, pressure, params, time, part, share)
-            started, velocity = velocity, jax.tree.map(jnp.add, velocity, change)
-            source = obstacle.source(params, time + part) if obstacle else None
-            if equations.boundary is not None:
-                made = 0.0 if source is None else integral(source, grid)
-                velocity = prescribe(velocity, equations.on_sides(params, time + part), domain, made)
-            if obstacle is None:
-                velocity, increment = project(velocity, part)
-            else:
-                # Implicit friction has already added the old pressure gradient.
-                left = pressure if correction is None else jnp.zeros_like(pressure)
-                now_at = Stage(index, part, time + part, project, source)
-                velocity, increment, momentum = obstacle.hold(velocity, started, left, params, body, now_at)
-                impulse = impulse.at[: len(momentum)].add(momentum)
-            pressure = increment if correction is None else pressure + increment - correction(increment)
-            if equations.flow_rate is not None:
-                missing = equations.flow_rate(params, time + part) - mean_velocity(velocity, 0, grid)
-                velocity = (velocity[0] + missing, *velocity[1:])
-                drive = drive + missing / part
-                pushed = pushed + part * drive
-            mean_pressure = jax.tree.map(lambda p: p + part / length * pressure, mean_pressure)
-            return (velocity, pressure, scalar, now, drive, pushed, impulse, mean_pressure), None
-
+        now = During(
+            params=params,
+            start=state.time[0],
+            length=length,
+            share=0.5 if self.has_stages else like(state.time, jnp.where(first, 1.0, 0.5)),
+            bodies=self.obstacle.during(params, state.hold, state.time[0]),
+        )
         before = state.explicit
-        if several:
+        if self.has_stages:
             # The first stage has no old terms: their weight is zero, and any array of the same shape can be passed.
-            before = state.velocity if equations.scalar is None else (*state.velocity, state.scalar)
-        nothing = jnp.zeros_like(state.drive), jnp.zeros_like(state.load)
-        nothing += ((jnp.zeros_like(state.pressure),) if averages else (),)
-        carry = state.velocity, state.pressure, state.scalar, before, state.drive, *nothing
-        if several:
-            stages = like(state.time, STAGES), jnp.arange(len(STAGES))
-            carry, _ = jax.lax.scan(stage, carry, (*stages, *fits(state, length)))
+            before = state.velocity if self.equations.scalar is None else (*state.velocity, state.scalar)
+        velocity, impulse = now.bodies.begin(state.velocity, state.time[0], length)
+        mean_pressure = jnp.zeros_like(state.pressure) if self.averages_pressure else ()
+        driven = jnp.zeros_like(state.drive)
+        at = Between(velocity, state.pressure, state.scalar, before, state.drive, driven, impulse, mean_pressure)
+        fitted = self._times_of_pressures(state, length)
+        if self.has_stages:
+            stages = like(state.time, STAGES), jnp.arange(len(STAGES)), *fitted
+            at, _ = jax.lax.scan(lambda at, stage: (self._stage(at, now, *stage), None), at, stages)
         else:
             # With steps of one length these are 3/2 and -1/2.
             old = jnp.where(first, 0, -length / (2 * state.time_step))
-            carry, _ = stage(carry, ((1 - old, old, 0), 0, *fits(state, length)))
-        velocity, pressure, scalar, explicit, _, pushed, impulse, mean_pressure = carry
-        if obstacle is not None:
-            ends = (state.time[0], state.velocity), (state.time[0] + length, velocity)
-            gained = obstacle.gained(params, *ends)
-            impulse = impulse if gained is None else impulse.at[: len(gained)].add(gained)
-            if equations.scalar is not None:
-                scalars = state.scalar, scalar
-                kept = obstacle.kept(params, *((time, c) for (time, _), c in zip(ends, scalars, strict=True)))
-                made = obstacle.produced(
-                    params,
-                    *(
-                        (time, equations.scalar.production(c, flow, params, time))
-                        for (time, flow), c in zip(ends, scalars, strict=True)
-                    ),
-                )
-                impulse = impulse.at[-len(kept) :].add(-kept if made is None else made - kept)
+            at = self._stage(at, now, (1 - old, old, 0), 0, *fitted)
+        ends = (state.time[0], state.velocity, state.scalar), (state.time[0] + length, at.velocity, at.scalar)
         return FlowState(
-            velocity=velocity,
-            pressure=mean_pressure[0] if mean_pressure else pressure,
-            scalar=scalar,
-            explicit=() if several else explicit,
-            drive=pushed / length,
-            load=impulse / length,
+            velocity=at.velocity,
+            pressure=at.mean_pressure if self.averages_pressure else at.pressure,
+            scalar=at.scalar,
+            explicit=() if self.has_stages else at.explicit,
+            drive=at.driven / length,
+            load=now.bodies.received(at.impulse, *ends, self.equations.scalar) / length,
             hold=state.hold,
             time=jnp.stack(compensated_sum(state.time[0], state.time[1], length)),
             time_step=length,
             iteration=state.iteration + 1,
         )
 
-    return start, step
+    def _stage(
+        self, at: Between, now: During, weights: Any, number: Any, time_of_pressure: jax.Array | None = None
+    ) -> Between:
+        """Return the result of one stage: explicit terms, implicit friction, bodies and pressure, flow rate."""
+        new, old, passed = weights
+        # The barrier keeps scalars from being recomputed for each point, which would prevent vectorization.
+        gain, loss, part = computed_once((new * now.length, old * now.length, (new + old) * now.length))
+        time = now.start + passed * now.length
+        changes, explicit, (velocity, scalar) = self._explicit_changes(at, now, time, gain, loss)
+        change = changes[: self.grid.dimension]
+        if self.equations.flow_rate is not None:
+            change = (change[0] + part * at.drive, *change[1:])
+        scalar, given = self._next_scalar(scalar, changes[self.grid.dimension :], now, time, part)
+        pressure, left, correction = at.pressure, at.pressure, None
+        if self.add_friction is not None:
+            with jax.named_scope("implicit"):
+                if self.lift is not None:
+                    pressure = self.lift(pressure, now.params, time_of_pressure, time + part / 2)
+                change, correction = self.add_friction(change, velocity, pressure, now.params, time, part, now.share)
+            # It has added the old pressure gradient already.
+            left = jnp.zeros_like(pressure)
+        velocity, increment, momentum = self._solenoidal(velocity, change, left, now, number, time + part, part)
+        pressure = increment if correction is None else pressure + increment - correction(increment)
+        drive, driven = at.drive, at.driven
+        if self.equations.flow_rate is not None:
+            missing = self.equations.flow_rate(now.params, time + part) - mean_velocity(velocity, 0, self.grid)
+            velocity = (velocity[0] + missing, *velocity[1:])
+            drive = drive + missing / part
+            driven = driven + part * drive
+        mean_pressure = jax.tree.map(lambda p: p + part / now.length * pressure, at.mean_pressure)
+        impulse = at.impulse + jnp.concatenate([momentum, given])
+        return Between(velocity, pressure, scalar, explicit, drive, driven, impulse, mean_pressure)
+
+    def _solenoidal(
+        self, before: Velocity, change: Velocity, left: jax.Array, now: During, number: Any, time: jax.Array, part: Any
+    ) -> tuple[Velocity, jax.Array, jax.Array]:
+        """Return the velocity at the end of a stage, the pressure that makes it solenoidal, and the momentum removed.
+
+        ``left`` is the old pressure where its gradient is not in the change; ``time`` that of the end of the stage.
+        """
+        velocity, source = jax.tree.map(jnp.add, before, change), now.bodies.source(time)
+        if self.equations.boundary is not None:
+            made = 0.0 if source is None else integral(source, self.grid)
+            velocity = prescribe(velocity, self.equations.on_sides(now.params, time), self.domain, made)
+        return now.bodies.project(velocity, before, left, Stage(number, part, time, self.project, source))
+
+    def _explicit_changes(
+        self, at: Between, now: During, time: jax.Array, gain: jax.Array, loss: jax.Array
+    ) -> tuple[tuple, tuple, tuple[Velocity, Any]]:
+        """Return ``gain N(u) + loss N_old`` of velocity and scalar, N(u) alone, and velocity and scalar themselves."""
+        with jax.named_scope("explicit"):
+            # The old terms are consumed before the new ones are computed, so that their memory is reused. One long loop
+            # is faster than nested loops.
+            kept = jax.tree.map(lambda o: loss * o.ravel(), at.explicit)
+            kept, velocity, scalar = computed_once((kept, at.velocity, at.scalar))
+            terms = explicit_terms(velocity, scalar, self.equations, now.params, time, now.bodies.inertia(time))
+            changes = jax.tree.map(lambda n, o: gain * n + o.reshape(n.shape), terms, kept)
+        return changes, terms, (velocity, scalar)
+
+    def _next_scalar(
+        self, scalar: Any, changes: tuple, now: During, time: jax.Array, part: jax.Array
+    ) -> tuple[Any, jax.Array]:
+        """Return the scalar at the end of a stage, and the amounts that the bodies gave."""
+        if self.equations.scalar is None:
+            return scalar, jnp.zeros(0, now.length.dtype)
+        (change,) = changes
+        if self.add_diffusion is not None:
+            change = self.add_diffusion(change, scalar, now.params, time, part, now.share)
+        after = jax.tree.map(jnp.add, scalar, change)
+        return now.bodies.impose_scalar(after, scalar, self.equations.scalar, time + part)
+
+    def _times_of_pressures(self, state: FlowState, length: jax.Array) -> tuple[jax.Array, ...]:
+        """Return the time to which the pressure at the start of each stage belongs; empty without `lift`."""
+        if self.lift is None:
+            return ()
+        # The middle of the previous stage, or of the step of a mean; for the first step, the start.
+        in_last_stage = self.has_stages and not self.averages_pressure
+        last = like(length, (1 - STAGES[-1, 2]) / 2 if in_last_stage else 0.5)
+        now = state.time[0]
+        before = jnp.where(state.iteration == 0, now, now - last * state.time_step)
+        if not self.has_stages:
+            return (before,)
+        middles = now + length * like(length, STAGES[:-1, 2] + np.diff(STAGES[:, 2]) / 2)
+        return (jnp.concatenate([before[None], middles]),)

@@ -64,6 +64,12 @@ def test_force_depends_smoothly_on_the_position_of_the_body_in_a_cell():
     assert np.ptp(lift) / drag.mean() < 1.5e-3
 
 
+def test_a_body_across_the_ends_of_a_periodic_box_has_the_load_of_one_in_its_middle():
+    _, state, _, _ = after_some_steps()
+    # Ten cells apart.
+    np.testing.assert_allclose(state(PARAMS | {"x": 0.0}).load, state(PARAMS).load, rtol=1e-9)
+
+
 @functools.cache
 def load_of_a_step():
     """Return ``params -> load`` of a step from a shared state, and the same with a ``hold`` of the parameters."""

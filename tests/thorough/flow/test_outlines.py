@@ -7,6 +7,7 @@ import pytest
 
 import simkit
 from simkit import flow
+from simkit.core.rollout import trajectory
 from simkit.errors import UserError
 from simkit.flow.obstacles.outline import check_outline, outline
 from simkit.flow.obstacles.shapes import airfoil, box, capsule, polygon, translate, union
@@ -78,3 +79,36 @@ def test_a_distance_without_slope_on_the_surface_is_refused_by_name():
     with pytest.raises(UserError, match="has the slope zero on its surface, so that its outline is not a number"):
         check_outline(lambda x, y: (x**2 + y**2 - 0.25) ** 3, (0.0, 0.0), 2.0)
     check_outline(lambda x, y: x**2 + y**2 - 0.25, (0.0, 0.0), 2.0)
+
+
+# Symmetric about the x axis, and the cells per unit of length.
+SYMMETRIC = (
+    ({"shape": "box", "half_lengths": [0.5, 0.5]}, 4),
+    ({"shape": "box", "half_lengths": [0.6, 0.4]}, 11),
+    ({"shape": "box", "half_lengths": [0.5, 0.5], "angle": "pi/4"}, 8),
+    ({"shape": "box", "half_lengths": [0.5, 0.5], "rounding": 0.15}, 8),
+    ({"shape": "polygon", "corners": [[-0.6, 0], [0.6, -0.7], [0.6, 0.7]]}, 7),
+    ({"shape": "airfoil", "digits": "0030", "chord": 1.5}, 20),
+    ({"shape": "capsule", "radius": 0.4, "half_length": 0.3}, 5),
+    ({"shape": "ellipse", "half_axes": [0.6, 0.4]}, 12),
+    ({"distance": "abs(x) + abs(y) - 0.6"}, 9),
+)
+
+
+@pytest.mark.parametrize(("obstacle", "cells"), SYMMETRIC)
+def test_a_symmetric_body_in_a_symmetric_stream_has_no_lift(obstacle, cells):
+    with jax.enable_x64(True):
+        simulation = flow.system(
+            axes={
+                "x": {"cells": 5 * cells, "from": -2, "to": 3, "lower": {"kind": "inflow", "u": 1}, "upper": "outflow"},
+                "y": {"cells": 4 * cells, "from": -2, "to": 2, "lower": "wall", "upper": "wall"},
+            },
+            viscosity=0.1,
+            implicit=[],
+            initial={"u": 1},
+            largest_speed=2,
+            obstacles={"body": {"position": [0, 0], **obstacle}},
+            parameters={"time_step": min(0.03, 2 / cells**2)},
+        )
+        last = jax.jit(trajectory(simulation, 20, 20))(simulation.params, jax.random.key(0))[2]
+        assert abs(last["body.lift"][-1]) < 1e-6 * last["body.drag"][-1]
