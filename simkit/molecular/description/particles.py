@@ -3,11 +3,12 @@
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from simkit.core.expressions.scope import Formula
 from simkit.core.expressions.syntax import parse
@@ -175,10 +176,13 @@ class SystemCell:
     Attributes:
         frame: ``params -> `` sides (d,) or lattice vectors as rows (d, d), all finite; ``None`` without a cell.
         periodic: along which axes it repeats, d booleans.
+        reduction: integers (d, d) that turn skewed lattice vectors into short ones, or ``None``; see
+            `simkit.molecular.spaces.reduction`.
     """
 
     frame: Frame | None
     periodic: tuple[bool, ...]
+    reduction: np.ndarray | None = None
 
     @property
     def dimension(self) -> int:
@@ -199,13 +203,37 @@ class SystemCell:
         """Return the cell for `simkit.molecular.spaces.of_cell`: sides along which it does not repeat are infinite."""
         if self.frame is None or self.is_free:
             return None
+        edges = self.edges(params)
+        return edges if self.is_closed else jnp.where(jnp.asarray(self.periodic), edges, jnp.inf)
+
+    def edges(self, params: Params) -> jax.Array:
+        """Return sides (d,) or lattice vectors as rows (d, d), all finite, the latter as short as they may be."""
+        assert self.frame is not None  # asked for only where there is one
         frame = self.frame(params)
-        return frame if self.is_closed else jnp.where(jnp.asarray(self.periodic), frame, jnp.inf)
+        if self.reduction is None:
+            return frame
+        return jnp.sum(jnp.asarray(self.reduction, frame.dtype)[:, :, None] * frame, axis=1)
 
     def vectors(self, params: Params) -> jax.Array:
         """Return the edges as rows, all finite, (d, d)."""
-        assert self.frame is not None  # asked for only where there is one
-        return spaces.lattice_vectors(self.frame(params))
+        return spaces.lattice_vectors(self.edges(params))
+
+    def reduced(self, params: Params) -> Self:
+        """Return the cell with lattice vectors that are short at given parameters.
+
+        Args:
+            params: default parameters; where they are traced the vectors stay as they are.
+
+        Raises:
+            UserError: if the cell has no volume.
+        """
+        frame = None if self.frame is None else self.frame(params)
+        if frame is None or isinstance(frame, Tracer) or frame.ndim == 1:
+            return self
+        refuse_no_volume(self, params)
+        integers = spaces.reduction(np.asarray(frame))
+        is_short = np.array_equal(integers, np.eye(self.dimension))
+        return self if is_short else dataclasses.replace(self, reduction=integers)
 
 
 def cell_of(

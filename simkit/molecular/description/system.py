@@ -271,6 +271,9 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
         is_oblique=places.is_oblique,
         repeats=places.periodic,
     )
+    # Numbers of images that are given are along the vectors that are given.
+    images_given = None if settings["cell"] is None else settings["cell"]["images"]
+    room = room if images_given else room.reduced(params)
     timed = "dynamics" in sequence
     dynamics = None
     if timed:
@@ -286,7 +289,6 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     interactions = interactions_of(settings["interactions"], fields, names, members, room, params)
     if places.structure is not None:
         _refuse_same_place(places.structure, members, room, interactions, settings["start"].path("structure"))
-    images_given = None if settings["cell"] is None else settings["cell"]["images"]
     images = images_of(images_given, interactions, room, params)
     for key in {"relax", "dynamics"} - set(sequence):
         if key in settings.given:

@@ -247,7 +247,7 @@ def _columns(
                 other = first + k
                 other = jnp.where(other >= row_end, other - row_length, other)
                 other = jnp.where(k < length, other, slots)
-                apart = space.nearest_image(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in position))
+                apart = space.separation(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in position))
                 is_near = (sum(d * d for d in apart) < reach * reach) & (other != slots)
                 word = word | (is_near.astype(jnp.uint32) << place.astype(jnp.uint32))
             return word

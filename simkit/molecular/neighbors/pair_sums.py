@@ -166,7 +166,7 @@ def _accumulate(
     # Without rematerialization reverse mode stores every intermediate of every column.
     @jax.checkpoint
     def add(totals: Components, other: jax.Array) -> Components:
-        separation = space.nearest_image(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in columns))
+        separation = space.separation(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in columns))
         # Without the barrier the compiler gathers the neighbors once more for every sum.
         separation = computed_once(separation)
         squared = sum(component * component for component in separation)
