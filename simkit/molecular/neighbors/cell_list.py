@@ -215,12 +215,12 @@ def _from_runs(
     length = jnp.minimum(cells.length, tested[:, None]).T[:, :, None]
     is_candidate = (k < length).reshape(count, runs * WIDTH)
     apart = space.separation(tuple(x.at[candidate].get(mode="clip") - x[:, None] for x in position))
-    own = jnp.arange(count, dtype=jnp.int32)[:, None]
-    is_near = (sum(d * d for d in apart) < reach * reach) & (candidate != own) & is_candidate
+    slots = jnp.arange(count, dtype=jnp.int32)[:, None]
+    is_near = (sum(d * d for d in apart) < reach * reach) & (candidate != slots) & is_candidate
     # The first candidate has the highest rank; rank 0 is no neighbor.
     rank = is_near * jnp.arange(runs * WIDTH, 0, -1, dtype=jnp.int32)
     highest, column = jax.lax.top_k(rank, min(capacity, runs * WIDTH))
-    other = candidate.reshape(-1).at[own * (runs * WIDTH) + column].get(mode="promise_in_bounds")
+    other = candidate.reshape(-1).at[slots * (runs * WIDTH) + column].get(mode="promise_in_bounds")
     return _columns(highest, other, is_near, capacity)
 
 

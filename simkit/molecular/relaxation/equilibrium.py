@@ -13,8 +13,8 @@ from simkit.molecular.relaxation.landscape import Landscape
 from simkit.molecular.spaces import Cell, Space
 
 # Norm, relative to the size of the body and to the interaction's length, below which a rotation is no independent
-# motion: about the axis of a linear molecule it is round-off, and that of particles in one place is the residue of their
-# relaxation, which mixes with a translation as large as itself.
+# motion: about the axis of a linear molecule it is round-off, and that of particles in one place is the residue of
+# their relaxation, which mixes with a translation as large as itself.
 NOTHING_LEFT = 1e-4
 # Change of force along a unit rigid motion that counts as round-off, in units of the rounding unit times the change
 # along a random unit displacement. Measured in either precision: at most 0.4 for clusters in two and three dimensions,
@@ -221,22 +221,22 @@ class Solution:
             params: parameters.
         """
         landscape = self.landscape
-        fixed, given = jax.lax.stop_gradient((coordinates, params))
+        fixed, constants = jax.lax.stop_gradient((coordinates, params))
         displacement, dimension = coordinates - fixed, coordinates.shape[1]
-        position, deformed = landscape.arrangement(fixed, given)
+        position, deformed = landscape.arrangement(fixed, constants)
         count = len(position)
-        neighbors = landscape.interaction.prepare(position, deformed, given)
-        immobile = self.immobile(position, deformed, given, neighbors)
+        neighbors = landscape.interaction.prepare(position, deformed, constants)
+        immobile = self.immobile(position, deformed, constants, neighbors)
 
         def force(moved: jax.Array) -> jax.Array:
             if landscape.frozen is not None:
                 moved = jnp.where(landscape.frozen[:, None], fixed[:count], moved)
-            return landscape.evaluate(jnp.concatenate([moved, fixed[count:]]), given, neighbors)[1][:count]
+            return landscape.evaluate(jnp.concatenate([moved, fixed[count:]]), constants, neighbors)[1][:count]
 
         # A cluster rotates freely in a constant cell far larger than itself, but not in a relaxing cell.
         among = None if immobile is None else ~immobile
         together = gathered(spaces.of_cell(deformed, dimension), position, among)
-        scale = landscape.scale(given)
+        scale = landscape.scale(constants)
         rotations = not landscape.relax_cell
         motions = zero_modes(
             force, fixed[:count], rotations=rotations, length=scale.length, among=among, images=together
