@@ -42,7 +42,7 @@ from simkit.molecular.description.particles import (
     Particles,
     SystemCell,
     cell_of,
-    numbers_of,
+    particles_of,
     refuse_idle_values,
     species_by_count,
     species_by_symbol,
@@ -53,7 +53,7 @@ from simkit.molecular.description.starts import Places, Placing, list_capacity, 
 from simkit.molecular.description.tasks import DynamicsThenRelaxation
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
-from simkit.molecular.structures.structures import Structure
+from simkit.molecular.structures.structures import FROZEN, Structure
 
 
 @declares(SETTINGS)
@@ -260,8 +260,9 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     places = START.part(settings["start"])(settings["start"], names)
     size = _dimension(settings, places)
     species = _species(table, places)
-    frozen = np.array([table[name]["frozen"] for name in names.species])[species]
-    members = Particles(names.species, species, numbers_of(table, names), frozen)
+    held = None if places.structure is None else places.structure.arrays.get(FROZEN)
+    members = particles_of(table, names, species, held)
+    frozen = members.frozen
     room = cell_of(
         settings["cell"],
         names,
