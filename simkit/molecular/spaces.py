@@ -1,5 +1,7 @@
 """Geometry of free space and periodic cells, and particles in them: frames, frozen masks, bounds on their number."""
 
+import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -8,12 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.formulation import computed_once
 from simkit.core.simulation import Arrays
 from simkit.core.tracing import kernel
 from simkit.errors import UserError
 
 type Components = tuple[jax.Array, ...]
 type Cell = jax.Array | None
+
+# Round-off of a fractional difference of positions up to a cell outside, in rounding units.
+DOUBT = 16
 
 
 class Space(NamedTuple):
@@ -24,6 +30,8 @@ class Space(NamedTuple):
 
     Attributes:
         nearest_image: differences of positions, one array per component -> the shortest equivalent differences.
+        separation: as ``nearest_image``, for sums over pairs within a cut-off: differences that are not shorter than
+            half the smallest width may become any others that are not.
         wrap: positions (N, d) -> the equivalent positions inside the box.
         fractional: positions, one array per component -> coordinates in units of the lattice vectors.
         volume: scalar, length^d; infinite in free space.
@@ -32,6 +40,7 @@ class Space(NamedTuple):
     """
 
     nearest_image: Callable[[Components], Components]
+    separation: Callable[[Components], Components]
     wrap: Callable[[jax.Array], jax.Array]
     fractional: Callable[[Components], Components]
     volume: jax.Array
@@ -75,6 +84,7 @@ def free(dimension: int) -> Space:
     infinite = jnp.asarray(jnp.inf, dtype=float)
     return Space(
         nearest_image=lambda difference: difference,
+        separation=lambda difference: difference,
         wrap=lambda position: position,
         fractional=lambda position: position,
         volume=infinite,
@@ -112,6 +122,7 @@ def periodic(box: jax.Array) -> Space:
 
     return Space(
         nearest_image=nearest_image,
+        separation=nearest_image,
         wrap=wrap,
         fractional=lambda position: tuple(x * inverse[axis] for axis, x in enumerate(position)),
         volume=math.prod(jnp.unstack(box)[1:], start=box[0]),
@@ -126,7 +137,7 @@ def triclinic(cell: jax.Array) -> Space:
     With fractional coordinates ``s = dx C^-1`` a difference becomes ``dx - round(s) C``. That is the shortest image
     wherever the shortest image is shorter than half the smallest of the `Space.widths`, for then every fractional
     component is below one half; so the cut-off must not exceed that. A cell sheared by more than half a side has small
-    widths: give the equivalent cell with the most nearly perpendicular vectors.
+    widths: give the equivalent cell of `reduction`.
 
     Args:
         cell: lattice vectors as rows, (2, 2) or (3, 3), either handedness; may be traced and differentiated.
@@ -142,9 +153,25 @@ def triclinic(cell: jax.Array) -> Space:
     def fractional(position: Components) -> Components:
         return tuple(_dot(position, inverse[:, a]) for a in range(dimension))
 
-    def nearest_image(difference: Components) -> Components:
-        images = tuple(jnp.round(s) for s in fractional(difference))
+    def shifted(difference: Components, images: Components) -> Components:
         return tuple(d - sum(n * cell[a, b] for a, n in enumerate(images)) for b, d in enumerate(difference))
+
+    def nearest_image(difference: Components) -> Components:
+        # Without the barrier the compiler computes the images anew for each component, with sums contracted in
+        # different ways: a half is then rounded to different sides, and the shift is no lattice vector.
+        return shifted(difference, computed_once(tuple(jnp.round(s) for s in fractional(difference))))
+
+    # Longer than any width: the first component of a difference of half a lattice vector, whose images are in doubt.
+    far = jnp.sum(jnp.abs(cell))
+    doubt = DOUBT * jnp.finfo(cell.dtype).eps
+
+    def separation(difference: Components) -> Components:
+        fractions = fractional(difference)
+        images = tuple(jnp.round(s) for s in fractions)
+        first, *others = shifted(difference, images)
+        from_image = [jnp.abs(s - n) + doubt * jnp.abs(n) for s, n in zip(fractions, images, strict=True)]
+        is_clear = functools.reduce(jnp.maximum, from_image) < 0.5 - doubt
+        return jnp.where(is_clear, first, far), *others
 
     def wrap(position: jax.Array) -> jax.Array:
         inside = position @ inverse
@@ -154,6 +181,7 @@ def triclinic(cell: jax.Array) -> Space:
 
     return Space(
         nearest_image=nearest_image,
+        separation=separation,
         wrap=wrap,
         fractional=fractional,
         volume=jnp.abs(determinant(cell)),
@@ -161,6 +189,46 @@ def triclinic(cell: jax.Array) -> Space:
         widths=1 / jnp.sqrt(jnp.sum(inverse**2, axis=0)),
         is_periodic=True,
     )
+
+
+def reduction(cell: np.ndarray) -> np.ndarray:
+    """Return the integers M, (d, d), determinant 1 or -1, for which the vectors ``M cell`` span the same lattice best.
+
+    These are as short as possible (Minkowski-reduced), so widths are large; a cell whose widths are no smaller than
+    theirs stays as it is: M is the identity.
+
+    Args:
+        cell: lattice vectors as rows, (2, 2) or (3, 3).
+
+    Raises:
+        UserError: if they do not span space.
+
+    Example:
+        ``cell = reduction(cell) @ cell``
+
+    Reference: Minkowski, J. Reine Angew. Math. 129, 220 (1905), doi:10.1515/crll.1905.129.220.
+    """
+    cell = np.asarray(cell, float)
+    dimension = len(cell)
+    if not np.isfinite(cell).all() or not np.linalg.det(cell):
+        raise UserError("the lattice vectors do not span space; give others")
+    vectors, integers = cell, np.eye(dimension, dtype=int)
+    changes = [np.array(n) for n in itertools.product((-1, 0, 1), repeat=dimension)]
+    shortens = True
+    while shortens:
+        shortens = False
+        for row, change in itertools.product(range(dimension), changes):
+            if change[row]:
+                continue
+            shift = change @ vectors
+            # As many times as bring the vector nearest to the perpendicular of the shift.
+            times = round(float(vectors[row] @ shift / (shift @ shift or 1)))
+            moved = vectors[row] - times * shift
+            if moved @ moved < vectors[row] @ vectors[row] * (1 - 1e-9):
+                integers[row] -= times * (change @ integers)
+                vectors, shortens = integers @ cell, True
+    narrowest = [1 / np.linalg.norm(np.linalg.inv(each), axis=0).max() for each in (cell, vectors)]
+    return integers if narrowest[1] > narrowest[0] * (1 + 1e-9) else np.eye(dimension, dtype=int)
 
 
 def displacement(space: Space, a: jax.Array, b: jax.Array) -> jax.Array:

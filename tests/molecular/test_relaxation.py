@@ -14,7 +14,7 @@ from simkit.molecular.relaxation.equilibrium import rigid_motions
 
 def test_a_linear_molecule_has_one_rotation_less(x64):
     position = jnp.arange(4.0)[:, None] * jnp.array([1.0, 2.0, -1.0])
-    norms = np.sort(jnp.sum(rigid_motions(position, rotations=True).displacement ** 2, axis=(1, 2)))
+    norms = np.sort(jnp.sum(rigid_motions(position, rotations=True, length=1.0).displacement ** 2, axis=(1, 2)))
     assert norms[0] == 0.0
     # Normalized to a rounding each.
     np.testing.assert_allclose(norms[1:], 1, atol=1e-14)

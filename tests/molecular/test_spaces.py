@@ -132,3 +132,21 @@ def test_free_space_has_no_images(x64):
 def test_invalid_geometries_are_refused(make, message):
     with pytest.raises(UserError, match=message):
         make()
+
+
+@every("name", SHAPES)
+def test_a_lattice_sheared_by_its_own_vectors_is_reduced_to_the_widths_it_had(x64, name):
+    for dimension in (2, 3):
+        cell = np.asarray(cell_of(name, dimension))
+        best = cell if dimension == 2 else spaces.reduction(cell) @ cell
+        for shear in (
+            [[1, 0, 0], [7, 1, 0], [0, 0, 1]],
+            [[1, 0, 0], [-2, 1, 0], [5, -3, 1]],
+            [[2, 1, 0], [1, 1, 0], [4, 1, 1]],
+        ):
+            sheared = np.array(shear)[:dimension, :dimension] @ best
+            integers = spaces.reduction(sheared)
+            assert abs(np.linalg.det(integers)) == pytest.approx(1)
+            widths = [float(spaces.triclinic(jnp.asarray(each)).widths.min()) for each in (integers @ sheared, best)]
+            assert widths[0] == pytest.approx(widths[1], rel=1e-12)
+        assert (spaces.reduction(best) == np.eye(dimension)).all()

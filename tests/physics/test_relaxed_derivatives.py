@@ -15,28 +15,43 @@ from tests.molecular.packings import packing
 MAX_STEPS = 20_000
 
 
-def test_a_particle_on_a_spring_follows_its_anchor_at_any_scale(x64):
-    def spring(x, cell, p):
-        return p["strength"] / 2 * jnp.sum((x - jnp.stack([p["c"], 0 * p["c"]])) ** 2)
+# Where springs hold particles, relative to a common point.
+CORNERS = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+ANCHORS = {
+    "one place": 0 * CORNERS,
+    "two places": CORNERS[[0, 0, 1, 1]],
+    "a line": np.arange(4.0)[:, None] * np.array([1.0, 2, -1]),
+    "a plane": CORNERS[[0, 1, 2, 0]] + CORNERS[[0, 0, 0, 2]] + CORNERS[[0, 0, 0, 1]],
+    "space": CORNERS,
+    "a spot": 1e-9 * CORNERS,
+}
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_particles_on_springs_follow_their_anchors_at_any_scale(x64, count):
+    def springs(x, cell, p):
+        return p["strength"] / 2 * jnp.sum((x - p["anchors"] - jnp.stack([p["c"], 0 * p["c"], 0 * p["c"]])) ** 2)
 
     simulation = relaxation(
-        user_energy(spring),
-        lambda params, key: jnp.zeros((1, 2)),
-        params={"c": 0.3, "strength": 1.0, "stiffness": 1.0},
+        user_energy(springs),
+        lambda params, key: jax.random.normal(key, (count, 3)),
+        params={"c": 0.3, "strength": 1.0, "stiffness": 1.0, "anchors": np.zeros((count, 3))},
         scale=lambda p: Scale(length=jnp.asarray(1.0), stiffness=p["stiffness"]),
         force_tolerance=1e-12,
         force_unit=lambda p: jnp.asarray(1.0),
     )
 
-    def place(c, stiffness, strength):
-        params = {"c": c, "stiffness": stiffness, "strength": strength}
+    def places(c, stiffness, strength, anchors):
+        params = {"c": c, "stiffness": stiffness, "strength": strength, "anchors": anchors}
         result = converge(simulation, MAX_STEPS)(simulation.init(params, jax.random.key(0)), params)
-        return result.state.descent.position[0]
+        return result.state.descent.position
 
     stiffness, strength = jnp.array([1.0, 57.0, 1e6]), jnp.array([1.0, 1.0, 1e-3])
-    slopes = jax.jit(jax.vmap(jax.jacfwd(place), (None, 0, 0)))(0.3, stiffness, strength)
-    # The minimum is at c itself: exact to the round-off of one division.
-    np.testing.assert_allclose(slopes, [[1, 0]] * 3, atol=1e-12)
+    over_scales = jax.vmap(jax.jacfwd(places), (None, 0, 0, None))
+    anchors = jnp.asarray([each[:count] for each in ANCHORS.values()])
+    slopes = jax.jit(jax.vmap(over_scales, (None, None, None, 0)))(0.3, stiffness, strength, anchors)
+    # The minimum moves with c itself: exact to the round-off of one division.
+    np.testing.assert_allclose(slopes, np.broadcast_to([1, 0, 0], slopes.shape), atol=1e-12)
 
 
 def check_implicit_derivative(exponent, name, forward_too):

@@ -2,11 +2,14 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from simkit import molecular
 from simkit.core.converge import converge
 from simkit.core.status import Status
+from simkit.molecular import minimizers
+from tests.molecular.minimizers.test_minimizers import METHODS, cluster, overlapping
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -51,3 +54,24 @@ def test_iterations_do_not_change_with_the_units():
         if (status != Status.CONVERGED).any() or (abs(iterations - iterations[0]) > 0.01 * iterations[0]).any():
             missed.append((case, iterations.tolist(), status.tolist()))
     assert not missed
+
+
+def test_every_iterate_is_bit_identical_in_units_of_powers_of_two():
+    """A number with a dimension would show. In decimal units iterates differ by round-off, amplified by overlaps."""
+
+    def places(energy_unit, length_unit):
+        evaluate, scale = cluster("lennard_jones", energy_unit, length_unit)
+
+        def after(method):
+            minimizer = minimizers.by_name(method)
+            start = minimizers.start(minimizer, length_unit * overlapping(13), evaluate, scale)
+            step = lambda state, _: (minimizers.step(minimizer, state, evaluate, scale), None)  # noqa: E731
+            return jax.lax.scan(step, start, length=200)[0].position / length_unit
+
+        return [after(method) for method in METHODS]
+
+    # Roots of stiffness are exact where it is a power of four.
+    units = jnp.array([[1, 1], [64, 0.5], [2.0**-10, 2.0**7]])
+    for method, (first, *others) in zip(METHODS, jax.jit(jax.vmap(places))(*units.T), strict=True):
+        for other in others:
+            np.testing.assert_array_equal(first, other, method)

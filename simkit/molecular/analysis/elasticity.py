@@ -297,7 +297,7 @@ def elastic_constants(
         return interaction.force(position, *jax.lax.stop_gradient((cell, params)), neighbors)
 
     # In a field with the period of the cell translations are no zero modes.
-    motions = zero_modes(force_of, position, rotations=False, among=~held)
+    motions = zero_modes(force_of, position, rotations=False, length=0.0, among=~held)
 
     def project(displacement: jax.Array) -> jax.Array:
         displacement = jnp.where(held[:, None], 0, displacement)

@@ -50,7 +50,7 @@ def radial_distribution(position: jax.Array, cell: jax.Array, *, reach: jax.Arra
 
     def add(numbers: jax.Array, offset: jax.Array) -> tuple[jax.Array, None]:
         others = tuple(jax.lax.dynamic_slice_in_dim(x, offset, count) for x in doubled)
-        apart = space.nearest_image(tuple(x - y for x, y in zip(columns, others, strict=True)))
+        apart = space.separation(tuple(x - y for x, y in zip(columns, others, strict=True)))
         distance = jnp.sqrt(sum(d * d for d in apart))
         shell = jnp.where(distance < reach, (distance * (bins / reach)).astype(jnp.int32), bins)
         # Pairs beyond the last shell and NaN positions are dropped.

@@ -292,19 +292,20 @@ def _refuse_pairs(term: PairTerm, particles: Particles, start: jax.Array, cell: 
     columns = tuple(chosen[first, axis] - chosen[second, axis] for axis in range(cell.dimension))
     distance = np.asarray(jnp.sqrt(sum(d**2 for d in space.nearest_image(columns))))
     reach = np.inf if term.cutoff is None else float(term.reach(params))
+    near = term.between[particles.species[first], particles.species[second]] & (distance < reach)
+    first, second, apart = first[near], second[near], jnp.asarray(distance[near])
+    if not len(first):
+        return
     assert term.energy is not None  # only energies by expression are looked at
-    for a in range(len(particles.names)):
-        for b in range(a, len(particles.names)):
-            kinds = particles.species[first], particles.species[second]
-            alike = ((kinds[0] == a) & (kinds[1] == b)) | ((kinds[0] == b) & (kinds[1] == a))
-            apart = distance[alike & (distance < reach)]
-            if not term.between[a, b] or not len(apart):
-                continue
-            there = term.bare.energy(jnp.asarray(apart), **term.of_pair(params, a, b))
-            refuse_non_finite(term.energy, there)
-            back = term.bare.energy(jnp.asarray(apart), **term.of_pair(params, b, a))
-            if not np.allclose(there, back, rtol=1e-5, atol=0):
-                raise UserError(
-                    f"{term.energy.where}: is {float(there[0]):g} for {particles.names[a]}_{particles.names[b]} and "
-                    f"{float(back[0]):g} the other way round; make it the same with _i and _j exchanged"
-                )
+    there, back = (
+        term.bare.energy(apart, **term.of_pairs(params, *pair)) for pair in ((first, second), (second, first))
+    )
+    refuse_non_finite(term.energy, there)
+    differ = ~np.isclose(there, back, rtol=1e-5, atol=0)
+    if differ.any():
+        at = int(np.argmax(differ))
+        a, b = (particles.names[particles.species[each[at]]] for each in (first, second))
+        raise UserError(
+            f"{term.energy.where}: is {float(there[at]):g} for {a}_{b} and {float(back[at]):g} the other way round; "
+            "make it the same with _i and _j exchanged"
+        )

@@ -2,7 +2,7 @@
 
 import ast
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -11,7 +11,7 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.expressions.evaluation import Named
-from simkit.core.expressions.scope import Formula, Scope, scope
+from simkit.core.expressions.scope import Formula, Scope, precision_of, scope
 from simkit.core.expressions.syntax import FUNCTIONS, dotted, refuse
 from simkit.core.settings import FormulaText, Setting, Settings
 from simkit.core.simulation import Params
@@ -92,11 +92,11 @@ class Names:
         Raises:
             UserError: if it names none.
         """
-        pair_names = [f"{a}_{b}" for index, a in enumerate(self.species) for b in self.species[index:]]
         for split in range(1, len(text)):
             first, second = text[:split], text[split + 1 :]
             if text[split] == "_" and first in self.species and second in self.species:
                 return self.species.index(first), self.species.index(second)
+        pair_names = [f"{a}_{b}" for index, a in enumerate(self.species) for b in self.species[index:]]
         raise UserError(f"{where}: {text[:64]!r} is no pair of species{nearest(text, pair_names)}")
 
     def chosen(self, species: tuple[str, ...] | None, where: str) -> np.ndarray:
@@ -150,6 +150,41 @@ def names_of(
         if name in {*COORDINATES, TIME, "r"}:
             raise UserError(f"particles: the name '{name}' of a value is taken; choose another")
     return Names(scope(params, derived, sorted(places), tables), tuple(tables), tuple(sorted(values)), species)
+
+
+class Numbers:
+    """Many numbers, plain ones and formulas, as one array: few operations in a program, however many there are."""
+
+    def __init__(self, formulas: Sequence[Formula]) -> None:
+        """Tell plain numbers from formulas of parameters, each of which is computed once.
+
+        Args:
+            formulas: one for each number.
+        """
+        texts = [formula.expression.syntax.text for formula in formulas]
+        literals = [_literal(text) for text in texts]
+        self._plain = np.array([0.0 if number is None else number for number in literals])
+        self._formulas = {t: f for t, f, number in zip(texts, formulas, literals, strict=True) if number is None}
+        order = {text: index for index, text in enumerate(self._formulas)}
+        self._places = np.array([i for i, number in enumerate(literals) if number is None], int)
+        self._sources = np.array([order[texts[i]] for i in self._places], int)
+
+    def __call__(self, params: Params) -> jax.Array:
+        """Return the numbers, (K,)."""
+        plain = jnp.asarray(self._plain, precision_of(params))
+        if not self._formulas:
+            return plain
+        computed = jnp.stack([formula.number(params) for formula in self._formulas.values()])
+        if len(self._places) == len(plain):
+            return computed[self._sources]
+        return plain.at[self._places].set(computed[self._sources])
+
+
+def _literal(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _ends(values: Collection[str]) -> Iterator[str]:

@@ -23,6 +23,7 @@ from simkit.molecular.description.starts import Placing
 from simkit.molecular.interactions.interaction import Interaction, ManyBody, combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
+from simkit.molecular.neighbors.pair_sums import PairParameter, PerParticle
 from simkit.molecular.spaces import MAX_PARTICLES_IN_PAIRS, Cell
 
 # Largest number of cells in a block of images; above it the cell is far too small for the cut-off.
@@ -87,8 +88,8 @@ class Interactions:
                 pair_interaction(
                     term.potential,
                     cutoff=None if term.cutoff is None else term.reach,
-                    parameters=term.parameters,
-                    species=species.tolist() if len(particles.names) > 1 else None,
+                    parameters=_of_images(term, cells),
+                    species=species.tolist(),
                     method=method,  # type: ignore[arg-type]
                     skin=skin,
                     capacity=None if capacity is None else capacity(term, skin),
@@ -104,7 +105,11 @@ class Interactions:
 
     def bonds(self, params: Params) -> list[tuple[jax.Array, jax.Array]]:
         """Return the lengths and stiffnesses of the bonds that interactions declare, one number or (K,) each."""
-        declared = [term.bare.bond(**term.bare_parameters(params)) for term in self.pairs if term.bare.bond is not None]
+        declared = [
+            term.bare.bond(**term.of_pairs(params, *term.representatives()))
+            for term in self.pairs
+            if term.bare.bond is not None
+        ]
         declared += [body.bond(**values(params)) for body, values in self.many_body]
         return declared + [other.bond(params) for other in self.others]
 
@@ -119,6 +124,15 @@ class Interactions:
     def reach_in_one_cell(self, params: Params) -> jax.Array:
         """Return the largest interaction distance of energies without images; zero if there are none."""
         return jnp.stack([each.reach(params) for each in self.others]).max() if self.others else jnp.zeros(())
+
+
+def _of_images(term: PairTerm, cells: int) -> Callable[[Params], dict[str, PairParameter]]:
+    """Return the parameters of a pair energy in a block of cells, whose particles are those of one, cell by cell."""
+
+    def tiled(value: PairParameter) -> PairParameter:
+        return value._replace(value=jnp.tile(value.value, cells)) if isinstance(value, PerParticle) else value
+
+    return lambda params: {name: tiled(value) for name, value in term.parameters(params).items()}
 
 
 def interactions_of(
@@ -331,7 +345,7 @@ def _bonds_of_expression(
         near: distance about which its minimum is searched, and the length of a repulsion.
         close: distance at which the stiffness of a repulsion is taken.
     """
-    values = term.bare_parameters(params)
+    values = term.of_pairs(params, *term.representatives())
     axes = {name: 0 if jnp.ndim(value) else None for name, value in values.items()}
     if not any(axis == 0 for axis in axes.values()):
         return _bond(term, values, near, close)

@@ -8,16 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.analysis import order as contacts
 from simkit.molecular.analysis.elasticity import elastic_constants, voigt_bulk_modulus, voigt_shear_modulus
-from simkit.molecular.analysis.order import Contacts, polygon_order
+from simkit.molecular.analysis.order import Contacts, contact_number, load_bearing, polygon_order
 from simkit.molecular.description.formulas import without_time
 from simkit.molecular.description.interactions import Interactions
-from simkit.molecular.description.pair_energies import PairTerm
+from simkit.molecular.description.pair_energies import PairTerm, at_pairs
 from simkit.molecular.description.particles import Particles, SystemCell, repeated
 from simkit.molecular.description.starts import LATTICES, Placing
 from simkit.molecular.interactions.interaction import Interaction
@@ -79,9 +79,9 @@ class Touching:
     def of_contacts(self, moment: Moment) -> Observations:
         """Return the number of contacts of each particle, (N,), their mean, and the fraction of rattlers."""
         network, kind = self.network(moment), moment.position.dtype
-        bearing = contacts.load_bearing(network, self.dimension)
+        bearing = load_bearing(network, self.dimension)
         numbers = {
-            "contact_number": contacts.contact_number(network, bearing).astype(kind),
+            "contact_number": contact_number(network, bearing).astype(kind),
             "rattler_fraction": 1 - bearing.astype(kind).mean(),
         }
         return Observations({"contacts": network.touching.sum(axis=1).astype(kind)}, numbers)
@@ -118,7 +118,7 @@ class Touching:
 
     def rattlers(self, moment: Moment) -> jax.Array:
         """Return the mask of particles without load-bearing contacts, (N,) booleans."""
-        return ~contacts.load_bearing(self.network(moment), self.dimension)
+        return ~load_bearing(self.network(moment), self.dimension)
 
     def network(self, moment: Moment) -> Contacts:
         """Return the contacts."""
@@ -150,7 +150,8 @@ class Touching:
             if len(separations) > 1
             else separations[0]
         )
-        return joined, jnp.concatenate(touches, axis=1)
+        # Whether a pair touches is decided once for all that is counted.
+        return joined, computed_once(jnp.concatenate(touches, axis=1))
 
     def _pairs(self, index: int, moment: Moment) -> tuple[Pairs, dict[str, jax.Array], tuple[jax.Array, jax.Array]]:
         """Return the pairs of one energy, its parameters for each, and the species of both, (N, K) each."""
@@ -165,7 +166,8 @@ class Touching:
         apart = apart._replace(partner=apart.partner % count)
         kinds = species[:, None], species[apart.partner]
         values = self.interactions.pairs[index].parameters(without_time(moment.params))
-        return apart, {name: value[kinds] if jnp.ndim(value) else value for name, value in values.items()}, kinds
+        first = jnp.arange(count)[:, None]
+        return apart, at_pairs(values, first, apart.partner, self.particles.species), kinds
 
 
 def _apart(position: jax.Array, cell: Cell, neighbors: object) -> Pairs:

@@ -1,6 +1,7 @@
 """Energies of pairs: potentials by name, by expression and of jax-md, with cut-offs and tail corrections."""
 
 import dataclasses
+import functools
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,18 +18,21 @@ from simkit.core.parts import declaration_of, part
 from simkit.core.settings import FormulaText, Settings, formula, word
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
-from simkit.molecular.description.formulas import PAIR, Names, named, refuse_mixing, with_converted_params
+from simkit.molecular.description.formulas import PAIR, Names, Numbers, named, refuse_mixing, with_converted_params
 from simkit.molecular.description.particles import Particles, SystemCell
 from simkit.molecular.description.settings import POTENTIAL
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.jax_md import from_jax_md
 from simkit.molecular.interactions.pair_interaction import uniform_tail
+from simkit.molecular.neighbors.pair_sums import PairParameter, PerParticle
 from simkit.molecular.potentials import PairPotential, pair_potential
 from simkit.molecular.potentials.pair import ENDINGS
 from simkit.molecular.potentials.soft_sphere import OVERLAP
 
 AXES = ("row", "column")
 BETWEEN = "is between"
+# Particles looked at for the scale of bonds, where each has values of its own.
+SAMPLE = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,22 +44,26 @@ class PairTerm:
         energy: U as a formula of r, or ``None`` for a potential by name.
         bare: U without a cut-off.
         potential: U with its cut-off, and zero for species that it does not act between.
-        parameters: ``params -> {name: number or (S, S)}`` of the potential.
+        parameters: ``params -> {name: number, (S, S), or PerParticle}`` of the potential.
         cutoff: ``params -> `` distance at which U ends, number or (S, S); ``None`` if it does not end.
         ends: whether the cut-off truncates U, which would otherwise extend beyond it.
         switch_on: start of the switching function, in units of the cut-off; 1 for other ways to end.
         between: mask of the pairs of species that it acts between, (S, S) booleans.
+        species: of each particle, (N,).
+        is_individual: whether U takes values that are one number a particle.
     """
 
     where: str
     energy: Formula | None
     bare: PairPotential
     potential: PairPotential
-    parameters: Callable[[Params], dict[str, jax.Array]]
+    parameters: Callable[[Params], dict[str, PairParameter]]
     cutoff: Callable[[Params], jax.Array] | None
     ends: bool
     switch_on: float
     between: np.ndarray
+    species: np.ndarray
+    is_individual: bool
 
     @property
     def is_contact(self) -> bool:
@@ -70,20 +78,53 @@ class PairTerm:
             cutoff = jnp.max(cutoff if self.between.all() else jnp.where(jnp.asarray(self.between), cutoff, 0))
         return computed_once(cutoff)
 
-    def of_pair(self, params: Params, first: int, second: int) -> dict[str, jax.Array]:
-        """Return the parameters of one pair of species, without those of the cut-off."""
-        values = self._without_cutoff(params)
-        return {name: value[first, second] if jnp.ndim(value) else value for name, value in values.items()}
+    def of_pairs(self, params: Params, first: np.ndarray, second: np.ndarray) -> dict[str, jax.Array]:
+        """Return the parameters of U without a cut-off for pairs of particles: (K,), or one number for all.
 
-    def bare_parameters(self, params: Params) -> dict[str, jax.Array]:
-        """Return the parameters without those of the cut-off: (K,) by pair of species, or one number for all."""
-        chosen = np.flatnonzero(self.between)
-        values = self._without_cutoff(params)
-        return {name: value.ravel()[chosen] if jnp.ndim(value) else value for name, value in values.items()}
+        Args:
+            params: parameters of the system.
+            first: index of one particle of each pair, (K,).
+            second: index of the other, (K,).
+        """
+        ends = ("cutoff", "switch_on", BETWEEN)
+        values = {name: value for name, value in self.parameters(params).items() if name not in ends}
+        return at_pairs(values, first, second, self.species)
 
-    def _without_cutoff(self, params: Params) -> dict[str, jax.Array]:
-        values = self.parameters(params)
-        return {name: value for name, value in values.items() if name not in ("cutoff", "switch_on", BETWEEN)}
+    def representatives(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return pairs of particles that interact, (K,) each: one of each two species, and a sample of all."""
+        members = np.unique(self.species, return_index=True)[1]
+        first, second = (members[kinds] for kinds in np.nonzero(self.between))
+        if not self.is_individual:
+            return first, second
+        count = len(self.species)
+        sample = np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(int))
+        one, other = np.append(sample, sample[:-1]), np.append(sample, sample[1:])
+        meet = self.between[self.species[one], self.species[other]]
+        return np.append(first, one[meet]), np.append(second, other[meet])
+
+
+def at_pairs(
+    values: Mapping[str, PairParameter],
+    first: np.ndarray | jax.Array,
+    second: np.ndarray | jax.Array,
+    species: np.ndarray,
+) -> dict[str, jax.Array]:
+    """Return parameters at pairs of particles given by index, of the shape of the indices, or one number for all.
+
+    Args:
+        values: by name.
+        first: index of one particle of each pair.
+        second: index of the other.
+        species: of each particle, (N,).
+    """
+    kinds = jnp.asarray(species)
+
+    def at(value: PairParameter) -> jax.Array:
+        if isinstance(value, PerParticle):
+            return value.mix(value.value[first], value.value[second])
+        return value[kinds[first], kinds[second]] if jnp.ndim(value) else value
+
+    return {name: at(value) for name, value in values.items()}
 
 
 @part(keys={"energy": formula("energy at the distance r, of the values, tables and parameters", unit="energy")})
@@ -117,29 +158,51 @@ def pair_term(settings: Settings, energy: PairPotential | FormulaText, names: Na
         bare, defaults = energy, {name: setting.default for name, setting in declared.items()}
     if odd := next((name for name in values if name not in defaults and not _in_cutoff(settings, name)), None):
         raise UserError(f"{settings.path('values')}.{odd} is not taken by the energy{nearest(odd, tuple(defaults))}")
-    sources = {name: _source(name, default, values, names, particles, settings) for name, default in defaults.items()}
+    of_particles = {name: end for name in defaults if name not in values and (end := _end(name, names))}
+    sources = {
+        name: _source(name, default, values, names, settings)
+        for name, default in defaults.items()
+        if name not in of_particles
+    }
+    is_individual = any(name in particles.individual for name, _ in of_particles.values())
     cutoff, ends = _cutoff(settings, names, values, sources, bare), settings["cutoff"] is not None
     between = _between(settings, names)
     potential = ENDINGS[settings["ending"]](bare) if ends else bare
     if not between.all():
         potential = _only_between(potential)
 
-    def parameters(params: Params) -> dict[str, jax.Array]:
-        numbers = {name: source(params) for name, source in sources.items()}
+    def parameters(params: Params) -> dict[str, PairParameter]:
+        numbers: dict[str, Any] = {name: source(params) for name, source in sources.items()}
+        numbers |= {name: particles.of_each(value, params) for name, (value, _) in of_particles.items()}
         if ends and cutoff is not None:
             numbers["cutoff"] = cutoff(params)
             if settings["ending"] == "switch":
                 numbers["switch_on"] = settings["switch_on"] * numbers["cutoff"]
         if not between.all():
-            numbers[BETWEEN] = jnp.asarray(between, jax.tree.leaves(numbers)[0].dtype)
+            numbers[BETWEEN] = jnp.asarray(between, precision_of(params))
         # Without the barrier some programs fuse these products into sums over pairs, which changes their rounding.
-        return computed_once(numbers)
+        numbers = computed_once(numbers)
+        pairwise = {name: PerParticle(numbers[name], mix) for name, (_, mix) in of_particles.items()}
+        return numbers | pairwise
 
     switch_on = settings["switch_on"] if settings["ending"] == "switch" else 1.0
-    return PairTerm(settings.where, expression, bare, potential, parameters, cutoff, ends, switch_on, between)
+    return PairTerm(
+        settings.where,
+        expression,
+        bare,
+        potential,
+        parameters,
+        cutoff,
+        ends,
+        switch_on,
+        between,
+        particles.species,
+        is_individual,
+    )
 
 
 type Value = Callable[[Params], jax.Array]
+type Mix = Callable[[jax.Array, jax.Array], jax.Array]
 
 
 def _offered(names: Names, values: Mapping[str, Value]) -> list[str]:
@@ -148,10 +211,10 @@ def _offered(names: Names, values: Mapping[str, Value]) -> list[str]:
     return [*values, *names.tables, *ends]
 
 
-def _value(said: FormulaText | dict[str, FormulaText], settings: Settings, name: str, names: Names) -> Value:
+def _value(written: FormulaText | dict[str, FormulaText], settings: Settings, name: str, names: Names) -> Value:
     """Return a number, or a table by pair of species, as a function of the parameters."""
-    if isinstance(said, FormulaText):
-        formula = names.scope.formula(said, names.tables, names.tables)
+    if isinstance(written, FormulaText):
+        formula = names.scope.formula(written, names.tables, names.tables)
 
         def number(params: Params) -> jax.Array:
             tables = {key: Named(table, PAIR) for key, table in names.table_values(params).items()}
@@ -162,7 +225,7 @@ def _value(said: FormulaText | dict[str, FormulaText], settings: Settings, name:
     where = f"{settings.path('values')}.{name}"
     count = len(names.species)
     formulas: dict[tuple[int, int], Formula] = {}
-    for pair, entry in said.items():
+    for pair, entry in written.items():
         first, second = sorted(names.pairs(pair, where))
         if (first, second) in formulas:
             raise UserError(f"{where}: the pair {pair} is there twice; keep one")
@@ -175,32 +238,34 @@ def _value(said: FormulaText | dict[str, FormulaText], settings: Settings, name:
                 raise UserError(f"{where} has no {pair}; give it, or leave the pair out of {settings.path('between')}")
 
     order = {pair: place for place, pair in enumerate(formulas)}
-    pairs = [[(min(a, b), max(a, b)) for b in range(count)] for a in range(count)]
-    places = np.array([[order.get(pair, len(order)) for pair in row] for row in pairs])
-
-    def table(params: Params) -> jax.Array:
-        numbers = {pair: formula.number(params) for pair, formula in formulas.items()}
-        # One for pairs of species without interaction, so that divisions there give no NaN in derivatives.
-        one = jnp.ones((), precision_of(params))
-        return jnp.stack([*numbers.values(), *([] if between.all() else [one])])[places]
-
-    return table
+    # One for pairs of species without interaction, so that divisions there give no NaN in derivatives.
+    entries = Numbers([*formulas.values(), names.number(FormulaText("1.0", where))])
+    places = np.array([[order.get((min(a, b), max(a, b)), -1) for b in range(count)] for a in range(count)])
+    return lambda params: entries(params)[places]
 
 
-def _source(
-    name: str, default: Any, values: Mapping[str, Value], names: Names, particles: Particles, settings: Settings
-) -> Value:
-    """Return the value of a name in an energy: of the interaction, a table, a parameter, or a species."""
+def _end(name: str, names: Names) -> tuple[str, Mix] | None:
+    """Return the value of the particles that a name in the energy of a pair takes, and which of both; or ``None``."""
+    for suffix, mix in (("_i", _first), ("_j", _second)):
+        if name not in names.tables and name.endswith(suffix) and name.removesuffix(suffix) in names.values:
+            return name.removesuffix(suffix), mix
+    return None
+
+
+def _first(of_first: jax.Array, of_second: jax.Array) -> jax.Array:
+    return jnp.broadcast_to(of_first, jnp.broadcast_shapes(of_first.shape, of_second.shape))
+
+
+def _second(of_first: jax.Array, of_second: jax.Array) -> jax.Array:
+    return _first(of_second, of_first)
+
+
+def _source(name: str, default: Any, values: Mapping[str, Value], names: Names, settings: Settings) -> Value:
+    """Return the value of a name in an energy: of the interaction, a table, or a parameter."""
     if name in values:
         return values[name]
     if name in names.tables:
         return lambda params: names.table_values(params)[name]
-    for end, axis in (("_i", 1), ("_j", 0)):
-        if name.removesuffix(end) in names.values and name.endswith(end):
-            of_species, count = name.removesuffix(end), len(names.species)
-            return lambda params: jnp.broadcast_to(
-                jnp.expand_dims(particles.of_species(of_species, params), axis), (count, count)
-            )
     return names.number(names.usual_value(settings, name, default)).number
 
 
@@ -215,8 +280,8 @@ def _by_formula(formula: Formula) -> PairPotential:
 
 
 def _in_cutoff(settings: Settings, name: str) -> bool:
-    said = settings["cutoff"]
-    return said is not None and name in parse(said.text, said.where).names
+    cutoff = settings["cutoff"]
+    return cutoff is not None and name in parse(cutoff.text, cutoff.where).names
 
 
 def _cutoff(
@@ -405,26 +470,27 @@ def tail_of(term: PairTerm, particles: Particles, cell: SystemCell, settings: Se
         raise settings.refuse("tail", "needs a cell that repeats along three axes; leave it out")
     if not term.ends or settings["ending"] not in ("switch", "truncate"):
         raise settings.refuse("tail", "needs a cutoff with the ending 'switch' or 'truncate'; give one")
-    counts = np.bincount(particles.species, minlength=len(particles.names)) / particles.count
-    shares = {
-        (a, b): counts[a] * counts[b] for a in range(len(counts)) for b in range(len(counts)) if term.between[a, b]
-    }
+    if term.is_individual:
+        raise settings.refuse(
+            "tail", "needs values of species, and the energy takes one number a particle; leave it out"
+        )
+    shares = np.bincount(particles.species, minlength=len(particles.names)) / particles.count
+    first, second = term.representatives()
+    kinds = particles.species[first], particles.species[second]
+    assert term.cutoff is not None  # it ends
 
     def moment(params: Params) -> jax.Array:
-        total = 0.0
-        for (a, b), share in shares.items():
-            total = total + share * _missing(term, params, a, b)
-        return jnp.asarray(total)
+        cutoff, values = term.cutoff(params), term.of_pairs(params, first, second)  # type: ignore[misc]
+        cutoff = jnp.broadcast_to(cutoff[kinds] if cutoff.ndim else cutoff, len(first))
+        axes = {name: 0 if jnp.ndim(value) else None for name, value in values.items()}
+        missing = jax.vmap(functools.partial(_missing, term), in_axes=(0, axes))(cutoff, values)
+        return jnp.sum(jnp.asarray(shares[kinds[0]] * shares[kinds[1]], missing.dtype) * missing)
 
     return uniform_tail(moment)
 
 
-def _missing(term: PairTerm, params: Params, a: int, b: int) -> jax.Array:
+def _missing(term: PairTerm, cutoff: jax.Array, values: dict[str, jax.Array]) -> jax.Array:
     """Return M of one pair of species."""
-    assert term.cutoff is not None  # it ends
-    cutoff = term.cutoff(params)
-    cutoff = cutoff[a, b] if cutoff.ndim else cutoff
-    values = term.of_pair(params, a, b)
 
     def energy(r: jax.Array) -> jax.Array:
         return term.bare.energy(r, **values)

@@ -3,11 +3,12 @@
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from simkit.core.expressions.scope import Formula
 from simkit.core.expressions.syntax import parse
@@ -15,7 +16,8 @@ from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError, closest, nearest
 from simkit.molecular import spaces
-from simkit.molecular.description.formulas import Names
+from simkit.molecular.description.formulas import Names, Numbers
+from simkit.molecular.description.settings import NumberOfEach
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.spaces import Cell, check_particles
 
@@ -27,14 +29,17 @@ class Particles:
     Attributes:
         names: of the species.
         species: of each particle, int32, (N,).
-        numbers: ``mass``, ``diameter`` and the species' own values by name, each one formula per species; ``None``
-            where a species has no such value.
+        numbers: ``mass``, ``diameter`` and the species' own values by name, one of each species, (S,); zero of species
+            without it.
+        individual: those that are one number a particle: the mask of the particles that have their own, (N,) booleans,
+            and the numbers, (N,).
         frozen: mask of the particles that do not move, (N,) booleans.
     """
 
     names: tuple[str, ...]
     species: np.ndarray
-    numbers: Mapping[str, tuple[Formula | None, ...]]
+    numbers: Mapping[str, Numbers]
+    individual: Mapping[str, tuple[np.ndarray, np.ndarray]]
     frozen: np.ndarray
 
     @property
@@ -44,14 +49,15 @@ class Particles:
 
     def of_species(self, name: str, params: Params) -> jax.Array:
         """Return a value of each species, (S,); zero for species without it."""
-        formulas = self.numbers[name]
-        values = [None if formula is None else formula.number(params) for formula in formulas]
-        like = next(value for value in values if value is not None)
-        return jnp.stack([jnp.zeros_like(like) if value is None else value for value in values])
+        return self.numbers[name](params)
 
     def of_each(self, name: str, params: Params) -> jax.Array:
         """Return a value of each particle, (N,)."""
-        return self.of_species(name, params)[jnp.asarray(self.species)]
+        values = self.of_species(name, params)[jnp.asarray(self.species)]
+        if name not in self.individual:
+            return values
+        is_individual, numbers = self.individual[name]
+        return jnp.where(jnp.asarray(is_individual), jnp.asarray(numbers, values.dtype), values)
 
     def filled(self, params: Params, cell: Cell, dimension: int) -> jax.Array:
         """Return the area of all disks, or the volume of all spheres, of their diameters, over that of the cell."""
@@ -64,21 +70,35 @@ def value_names(table: Mapping[str, Settings]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in table.values() for name in each["values"]))
 
 
-def numbers_of(table: Mapping[str, Settings], names: Names) -> dict[str, tuple[Formula | None, ...]]:
-    """Return the formulas of the numbers of species.
+def particles_of(
+    table: Mapping[str, Settings], names: Names, species: np.ndarray, held: np.ndarray | None
+) -> Particles:
+    """Return the particles of all species with their values.
 
     Args:
         table: settings of each species, in the order of ``names.species``.
         names: what formulas may take.
+        species: of each particle, (N,).
+        held: mask of the atoms that a structure holds in place, (N,) booleans, or ``None``.
+
+    Raises:
+        UserError: if there are more or fewer numbers than particles of a species.
     """
     rows = [table[name] for name in names.species]
-    formulas: dict[str, tuple[Formula | None, ...]] = {
-        key: tuple(names.number(row[key]) for row in rows) for key in ("mass", "diameter")
-    }
-    for name in value_names(table):
-        texts: list[FormulaText | None] = [row["values"].get(name) for row in rows]
-        formulas[name] = tuple(None if each is None else names.number(each) for each in texts)
-    return formulas
+    columns = {key: [row[key] for row in rows] for key in ("mass", "diameter")}
+    columns |= {name: [row["values"].get(name) for row in rows] for name in value_names(table)}
+    numbers, individual = {}, {}
+    for name, column in columns.items():
+        texts = [each if isinstance(each, FormulaText) else FormulaText("0", "") for each in column]
+        numbers[name] = Numbers([names.number(text) for text in texts])
+        lists = {kind: each for kind, each in enumerate(column) if isinstance(each, NumberOfEach)}
+        if lists:
+            of_each = np.zeros(len(species))
+            for kind, each in lists.items():
+                of_each[species == kind] = each.numbers(int((species == kind).sum()))
+            individual[name] = np.isin(species, list(lists)), of_each
+    frozen = np.array([row["frozen"] for row in rows])[species]
+    return Particles(names.species, species, numbers, individual, frozen if held is None else frozen | held)
 
 
 def refuse_idle_values(table: Mapping[str, Settings], settings: Settings) -> None:
@@ -175,10 +195,13 @@ class SystemCell:
     Attributes:
         frame: ``params -> `` sides (d,) or lattice vectors as rows (d, d), all finite; ``None`` without a cell.
         periodic: along which axes it repeats, d booleans.
+        reduction: integers (d, d) that turn skewed lattice vectors into short ones, or ``None``; see
+            `simkit.molecular.spaces.reduction`.
     """
 
     frame: Frame | None
     periodic: tuple[bool, ...]
+    reduction: np.ndarray | None = None
 
     @property
     def dimension(self) -> int:
@@ -199,13 +222,37 @@ class SystemCell:
         """Return the cell for `simkit.molecular.spaces.of_cell`: sides along which it does not repeat are infinite."""
         if self.frame is None or self.is_free:
             return None
+        edges = self.edges(params)
+        return edges if self.is_closed else jnp.where(jnp.asarray(self.periodic), edges, jnp.inf)
+
+    def edges(self, params: Params) -> jax.Array:
+        """Return sides (d,) or lattice vectors as rows (d, d), all finite, the latter as short as they may be."""
+        assert self.frame is not None  # asked for only where there is one
         frame = self.frame(params)
-        return frame if self.is_closed else jnp.where(jnp.asarray(self.periodic), frame, jnp.inf)
+        if self.reduction is None:
+            return frame
+        return jnp.sum(jnp.asarray(self.reduction, frame.dtype)[:, :, None] * frame, axis=1)
 
     def vectors(self, params: Params) -> jax.Array:
         """Return the edges as rows, all finite, (d, d)."""
-        assert self.frame is not None  # asked for only where there is one
-        return spaces.lattice_vectors(self.frame(params))
+        return spaces.lattice_vectors(self.edges(params))
+
+    def reduced(self, params: Params) -> Self:
+        """Return the cell with lattice vectors that are short at given parameters.
+
+        Args:
+            params: default parameters; where they are traced the vectors stay as they are.
+
+        Raises:
+            UserError: if the cell has no volume.
+        """
+        frame = None if self.frame is None else self.frame(params)
+        if frame is None or isinstance(frame, Tracer) or frame.ndim == 1:
+            return self
+        refuse_no_volume(self, params)
+        integers = spaces.reduction(np.asarray(frame))
+        is_short = np.array_equal(integers, np.eye(self.dimension))
+        return self if is_short else dataclasses.replace(self, reduction=integers)
 
 
 def cell_of(

@@ -1,8 +1,11 @@
 """Settings of a system of particles described as data."""
 
 import dataclasses
+from typing import Any
 
-from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
+import numpy as np
+
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, UNBOUNDED, out_of_bounds
 from simkit.core.parts import Choice, PartTable
 from simkit.core.settings import (
     Setting,
@@ -18,6 +21,7 @@ from simkit.core.settings import (
     whole,
     word,
 )
+from simkit.errors import UserError
 from simkit.molecular.parts import BAROSTATS, FIELDS, MINIMIZERS, POTENTIALS, STARTS, THERMOSTATS
 from simkit.molecular.potentials.pair import ENDINGS
 
@@ -44,17 +48,124 @@ OBSERVED = (
     "lattice_constant",
     "elastic_constants",
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class NumberOfEach:
+    """One number for each particle of a species: given, or drawn from a distribution.
+
+    Attributes:
+        where: path of its key.
+        listed: the numbers; ``None`` if they are drawn.
+        kind: ``"uniform"`` between two numbers, or ``"normal"`` or ``"lognormal"`` of a mean and a standard deviation.
+        pair: the two numbers of the distribution.
+        seed: of the distribution.
+        bounds: lowest and highest value.
+    """
+
+    where: str
+    listed: tuple[float, ...] | None = None
+    kind: str = ""
+    pair: tuple[float, float] = (0.0, 0.0)
+    seed: int = 0
+    bounds: tuple[float, float] = UNBOUNDED
+
+    def numbers(self, count: int) -> np.ndarray:
+        """Return the numbers, (count,).
+
+        Raises:
+            UserError: if another number of them is given, or one is out of its bounds.
+        """
+        values = np.array(self._drawn(count) if self.listed is None else self.listed)
+        if len(values) != count:
+            raise UserError(f"{self.where} has {len(values)} numbers for {count} particles; give one for each")
+        low, high = self.bounds
+        outside = ~(np.isfinite(values) & (values >= low) & (values <= high))
+        if outside.any():
+            first = int(np.argmax(outside))
+            raise UserError(
+                f"{self.where}: number {first} (the first is 0) = {values[first]:g} {out_of_bounds(self.bounds)}",
+                key=self.where,
+                allowed=self.bounds,
+            )
+        return values
+
+    def _drawn(self, count: int) -> np.ndarray:
+        random, (first, second) = np.random.default_rng(self.seed), self.pair
+        if self.kind != "lognormal":
+            return getattr(random, self.kind)(first, second, count)
+        spread = np.log1p((second / first) ** 2)
+        return random.lognormal(np.log(first) - spread / 2, np.sqrt(spread), count)
+
+
+def number_of_each(doc: str, default: float | None = None, **options: Any) -> Setting:
+    """Return a setting that is one number or expression for all, or a number for each particle of a species.
+
+    Args:
+        doc: its meaning.
+        default: as written in a file; ``None`` for a required one.
+        **options: ``unit`` and ``bounds`` of `formula`.
+    """
+    bounds = options.get("bounds", UNBOUNDED)
+    one = formula(doc, **options)
+    pair = several(number("a number"), "lowest and highest", (2,), None)
+    moments = several(number("a number"), "mean and standard deviation", (2,), None)
+    drawn = table(
+        "a distribution", {"uniform": pair, "normal": moments, "lognormal": moments, "seed": whole("seed", 0)}
+    )
+
+    def for_all_or_of_a_file(value: Any, where: str) -> Any:
+        if isinstance(value, np.ndarray):
+            return of_list(value.tolist(), where)
+        words = value.replace(",", " ").split() if isinstance(value, str) else ()
+        try:
+            listed = tuple(map(float, words))
+        except ValueError:
+            listed = ()
+        return NumberOfEach(where, listed, bounds=bounds) if len(listed) > 1 else one.check(value, where)
+
+    def of_list(value: Any, where: str) -> NumberOfEach:
+        return NumberOfEach(where, several(number("a number"), doc).check(value, where), bounds=bounds)
+
+    def of_distribution(value: Any, where: str) -> NumberOfEach:
+        settings = drawn.check(value, where)
+        kinds = [kind for kind in ("uniform", "normal", "lognormal") if settings[kind] is not None]
+        if len(kinds) != 1:
+            raise UserError(f"{where} is not one distribution; write uniform, normal or lognormal = [_, _], and a seed")
+        (kind,) = kinds
+        first, second = settings[kind]
+        if (kind == "uniform" and second < first) or (kind != "uniform" and second < 0):
+            raise settings.refuse(kind, "is in the wrong order, or has a negative deviation; correct it")
+        if kind == "lognormal" and first <= 0:
+            raise settings.refuse(kind, "has a mean that is not above zero; correct it")
+        return NumberOfEach(where, None, kind, (first, second), settings["seed"], bounds)
+
+    kinds = (
+        dataclasses.replace(one, check=for_all_or_of_a_file),
+        Setting("a list, one for each particle", doc, of_list, form="list", describe=lambda: {"type": "array"}),
+        Setting(
+            'a table, such as { file = "sizes.txt" } or { uniform = [0.8, 1.2], seed = 1 }',
+            doc,
+            of_distribution,
+            form="table",
+            describe=lambda: {"type": "object"},
+        ),
+    )
+    setting = either(doc, *kinds) if default is None else either(doc, *kinds, default=default)
+    return dataclasses.replace(setting, unit=one.unit, bounds=one.bounds)
+
+
 SPECIES = {
     "count": whole("number of particles; may be left out if a lattice, structure or positions fix it", None, low=1),
-    "mass": formula("mass of each", 1.0, unit="mass", bounds=POSITIVE),
-    "diameter": formula(
+    "mass": number_of_each("mass of each", 1.0, unit="mass", bounds=POSITIVE),
+    "diameter": number_of_each(
         "diameter in pictures, and in the least distance of random positions", 1.0, unit="length", bounds=POSITIVE
     ),
     "frozen": flag("whether they do not move; they still act on the others"),
     "values": named(
         "further numbers of the species, such as a charge: `charge` in the energy of a field, `charge_i` and "
         "`charge_j` in that of a pair",
-        formula("a number"),
+        number_of_each("a number"),
     ),
 }
 PARTICLES = named("species of particles by name", table("one species", SPECIES))

@@ -530,8 +530,7 @@ def placing_of(
         raise UserError(
             "start.radius is missing; in free space random positions lie in a ball: give its radius, or a cell"
         )
-    frame = cell.frame if radius is None else _cube(names.number(radius), cell.dimension)
-    assert frame is not None  # one of the two was given
+    frame = cell.edges if radius is None else _cube(names.number(radius), cell.dimension)
     random = RandomPlaces(
         separation=settings["separation"],
         diameter=np.asarray(particles.of_each("diameter", params), np.float64),

@@ -42,7 +42,7 @@ from simkit.molecular.description.particles import (
     Particles,
     SystemCell,
     cell_of,
-    numbers_of,
+    particles_of,
     refuse_idle_values,
     species_by_count,
     species_by_symbol,
@@ -53,7 +53,7 @@ from simkit.molecular.description.starts import Places, Placing, list_capacity, 
 from simkit.molecular.description.tasks import DynamicsThenRelaxation
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
-from simkit.molecular.structures.structures import Structure
+from simkit.molecular.structures.structures import FROZEN, Structure
 
 
 @declares(SETTINGS)
@@ -260,8 +260,9 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     places = START.part(settings["start"])(settings["start"], names)
     size = _dimension(settings, places)
     species = _species(table, places)
-    frozen = np.array([table[name]["frozen"] for name in names.species])[species]
-    members = Particles(names.species, species, numbers_of(table, names), frozen)
+    held = None if places.structure is None else places.structure.arrays.get(FROZEN)
+    members = particles_of(table, names, species, held)
+    frozen = members.frozen
     room = cell_of(
         settings["cell"],
         names,
@@ -271,6 +272,9 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
         is_oblique=places.is_oblique,
         repeats=places.periodic,
     )
+    # Numbers of images that are given are along the vectors that are given.
+    images_given = None if settings["cell"] is None else settings["cell"]["images"]
+    room = room if images_given else room.reduced(params)
     timed = "dynamics" in sequence
     dynamics = None
     if timed:
@@ -286,7 +290,6 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     interactions = interactions_of(settings["interactions"], fields, names, members, room, params)
     if places.structure is not None:
         _refuse_same_place(places.structure, members, room, interactions, settings["start"].path("structure"))
-    images_given = None if settings["cell"] is None else settings["cell"]["images"]
     images = images_of(images_given, interactions, room, params)
     for key in {"relax", "dynamics"} - set(sequence):
         if key in settings.given:

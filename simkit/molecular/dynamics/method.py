@@ -170,13 +170,13 @@ def scheduled(name: str, schedule: Schedule | None, params: Mapping[str, object]
         check_given(params, [name])
         return lambda params, time: params[name]
     try:
-        found = jax.eval_shape(lambda given: schedule(given, jnp.zeros(())), as_arrays(params))
+        result = jax.eval_shape(lambda arrays: schedule(arrays, jnp.zeros(())), as_arrays(params))
     except KeyError as missing:
         raise UserError(
             f"the schedule {name}= reads {missing}; params have {', '.join(sorted(params)) or 'none'}"
         ) from None
-    if not hasattr(found, "shape") or found.shape != ():
-        shape = getattr(found, "shape", type(found).__name__)
+    if not hasattr(result, "shape") or result.shape != ():
+        shape = getattr(result, "shape", type(result).__name__)
         raise UserError(f"the schedule {name}= returns {shape}; return one number of (params, time)")
     return schedule
 

@@ -283,7 +283,7 @@ def _apply(tensor: Components, u: Components) -> Components:
 
 def _bonds(columns: Components, others: jax.Array, space: Space, params: Params, shape: Shape) -> Bonds:
     sigma, epsilon = params["sigma"], params["epsilon"]
-    separation = space.nearest_image(tuple(x - y for x, y in zip(columns, _gather(columns, others), strict=True)))
+    separation = space.separation(tuple(x - y for x, y in zip(columns, _gather(columns, others), strict=True)))
     squared = _dot(separation, separation)
     is_bond = (others != jnp.arange(len(others))) & (squared < ((shape.reach - EDGE) * sigma) ** 2)
     # Any finite distance for unused entries; coincident particles have no direction.

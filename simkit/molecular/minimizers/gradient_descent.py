@@ -81,9 +81,11 @@ def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
         work, slope, square = dot(move, pull), dot(state.force, move), dot(move, move)
 
         # Clipping may have made the move shorter than the rate.
-        taken = scale.stiffness * square / jnp.where(slope > 0, slope, 1)
+        previous = scale.stiffness * square / jnp.where(slope > 0, slope, 1)
         measured = scale.stiffness * square / jnp.where(work > 0, work, 1)
-        rate = jnp.where(accepted, jnp.where(work > 0, measured, 2 * taken), parabola_minimum(slope, change) * taken)
+        rate = jnp.where(
+            accepted, jnp.where(work > 0, measured, 2 * previous), parabola_minimum(slope, change) * previous
+        )
         # Without a measurable move there is no estimate of the curvature.
         rate = jnp.where((square > 0) & (slope > 0), rate, state.rate / 2)
         return aim(

@@ -80,8 +80,11 @@ def cell_list(position: Components, space: Space, reach: jax.Array) -> CellList:
         place = tuple((x - x0) / width for x, x0, width in zip(position, low, extent, strict=True))
 
     most = 2 * count + 64
-    # Without the barrier the compiler computes the shape again in every loop that uses it.
-    shape = computed_once(_grid_shape(extent, reach, most))
+    # Bins per axis, and per reach along the first of the grid as built, which may be coarser than `FINENESS`. Without
+    # the barrier each use computes these integers anew, and may round another way.
+    shape = _grid_shape(extent, reach, most)
+    span = jnp.ceil(reach * shape[0] / extent[0]).astype(jnp.int32)
+    shape, span = computed_once((shape, span))
     bins = tuple(jnp.clip(jnp.floor(s * n).astype(jnp.int32), 0, n - 1) for s, n in zip(place, shape, strict=True))
     number = bins[-1]
     for axis in range(dimension - 2, -1, -1):
@@ -95,8 +98,6 @@ def cell_list(position: Components, space: Space, reach: jax.Array) -> CellList:
     for axis in range(1, dimension):
         across.append(rest % shape[axis])
         rest = rest // shape[axis]
-    # Bins per reach on the grid as built, which may be coarser than `FINENESS`.
-    span = jnp.ceil(reach * shape[0] / extent[0]).astype(jnp.int32)
     offsets = np.array(list(itertools.product((0, -1, 1), repeat=dimension - 1)), np.int32)
     return CellList(order, *_runs(start, x, across, shape, span, offsets, space.is_periodic))
 
@@ -213,13 +214,13 @@ def _from_runs(
     candidate = jnp.concatenate(parts, axis=1)
     length = jnp.minimum(cells.length, tested[:, None]).T[:, :, None]
     is_candidate = (k < length).reshape(count, runs * WIDTH)
-    apart = space.nearest_image(tuple(x.at[candidate].get(mode="clip") - x[:, None] for x in position))
-    own = jnp.arange(count, dtype=jnp.int32)[:, None]
-    is_near = (sum(d * d for d in apart) < reach * reach) & (candidate != own) & is_candidate
+    apart = space.separation(tuple(x.at[candidate].get(mode="clip") - x[:, None] for x in position))
+    slots = jnp.arange(count, dtype=jnp.int32)[:, None]
+    is_near = (sum(d * d for d in apart) < reach * reach) & (candidate != slots) & is_candidate
     # The first candidate has the highest rank; rank 0 is no neighbor.
     rank = is_near * jnp.arange(runs * WIDTH, 0, -1, dtype=jnp.int32)
     highest, column = jax.lax.top_k(rank, min(capacity, runs * WIDTH))
-    other = candidate.reshape(-1).at[own * (runs * WIDTH) + column].get(mode="promise_in_bounds")
+    other = candidate.reshape(-1).at[slots * (runs * WIDTH) + column].get(mode="promise_in_bounds")
     return _columns(highest, other, is_near, capacity)
 
 
@@ -229,7 +230,7 @@ def _from_all_pairs(
     """Return the result of `columns_from_table` from all pairs of particles."""
     runs, count = cells.first.shape
     slots = jnp.arange(count, dtype=jnp.int32)
-    apart = space.nearest_image(tuple(x[:, None] - x for x in position))
+    apart = space.separation(tuple(x[:, None] - x for x in position))
     is_near = (sum(d * d for d in apart) < reach * reach) & (slots[:, None] != slots)
     # Each pair is in one run at most; the first candidate has the highest rank, rank 0 is no neighbor. Sums of products
     # instead of selections, for which onnxruntime takes three passes.

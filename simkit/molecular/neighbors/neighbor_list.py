@@ -66,9 +66,9 @@ class NeighborList(Buffer):
             capacity: the new K, at least the present one.
         """
         index = self.index
-        own = jnp.arange(index.shape[-1], dtype=index.dtype)
-        own = jnp.broadcast_to(own, (*index.shape[:-2], capacity - self.capacity, index.shape[-1]))
-        return dataclasses.replace(self, index=jnp.concatenate([index, own], axis=-2))
+        slots = jnp.arange(index.shape[-1], dtype=index.dtype)
+        slots = jnp.broadcast_to(slots, (*index.shape[:-2], capacity - self.capacity, index.shape[-1]))
+        return dataclasses.replace(self, index=jnp.concatenate([index, slots], axis=-2))
 
     def enlarged(self) -> Self:
         """Return the list with the needed capacity, at most the number of particles."""
@@ -250,7 +250,7 @@ def _columns(
                 other = first + k
                 other = jnp.where(other >= row_end, other - row_length, other)
                 other = jnp.where(k < length, other, slots)
-                apart = space.nearest_image(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in position))
+                apart = space.separation(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in position))
                 is_near = (sum(d * d for d in apart) < reach * reach) & (other != slots)
                 word = word | (is_near.astype(jnp.uint32) << place.astype(jnp.uint32))
             return word
@@ -263,8 +263,8 @@ def _columns(
 
     def look_ahead(following: jax.Array, row: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         number, word = row
-        found = jnp.where(word != 0, number, following)
-        return found, found
+        nearest = jnp.where(word != 0, number, following)
+        return nearest, nearest
 
     # next_word[w, i]: the first word from w on with a bit set for slot i; ``most_words`` if there is none.
     end = jnp.full(count, most_words, jnp.int32)

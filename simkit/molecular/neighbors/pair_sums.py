@@ -166,7 +166,7 @@ def _accumulate(
     # Without rematerialization reverse mode stores every intermediate of every column.
     @jax.checkpoint
     def add(totals: Components, other: jax.Array) -> Components:
-        separation = space.nearest_image(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in columns))
+        separation = space.separation(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in columns))
         # Without the barrier the compiler gathers the neighbors once more for every sum.
         separation = computed_once(separation)
         squared = sum(component * component for component in separation)
@@ -218,7 +218,7 @@ def _columns_at_once(column_bytes: int) -> tuple[int, bool]:
 def _look_up(sums: PairSums, neighbors: NeighborList) -> Callable[[jax.Array], dict[str, jax.Array]]:
     """Return the function from slots of the neighbors to the parameters of the pairs."""
     species = None if sums.species is None else neighbor_list.to_slots(neighbors, sums.species)
-    own = {
+    of_slots = {
         name: neighbor_list.to_slots(neighbors, p.value)
         for name, p in sums.parameters.items()
         if isinstance(p, PerParticle)
@@ -236,7 +236,7 @@ def _look_up(sums: PairSums, neighbors: NeighborList) -> Callable[[jax.Array], d
         values = {}
         for name, parameter in sums.parameters.items():
             if isinstance(parameter, PerParticle):
-                values[name] = parameter.mix(own[name], own[name].at[other].get(mode="promise_in_bounds"))
+                values[name] = parameter.mix(of_slots[name], of_slots[name].at[other].get(mode="promise_in_bounds"))
             elif name in rows and species is not None:
                 kind = species.at[other].get(mode="promise_in_bounds")
                 value = rows[name][0]

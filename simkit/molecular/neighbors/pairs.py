@@ -67,7 +67,7 @@ def _columns(position: jax.Array) -> Components:
 
 
 def _pairs(difference: Components, partner: jax.Array, space: Space, cutoff: jax.Array | None) -> Pairs:
-    separation = space.nearest_image(difference)
+    separation = space.separation(difference)
     squared = sum(component * component for component in separation)
     is_pair = partner != jnp.arange(len(partner), dtype=partner.dtype)[:, None]
     # The square root has no derivative at zero, so zero is replaced in its argument and restored in its value. Pairs of

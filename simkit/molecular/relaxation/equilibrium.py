@@ -12,8 +12,9 @@ from simkit.molecular import spaces
 from simkit.molecular.relaxation.landscape import Landscape
 from simkit.molecular.spaces import Cell, Space
 
-# Norm, relative to the size of the body, below which a rotation is no independent motion after orthogonalization: the
-# rotation about the axis of a linear molecule is round-off.
+# Norm, relative to the size of the body and to the interaction's length, below which a rotation is no independent
+# motion: about the axis of a linear molecule it is round-off, and that of particles in one place is the residue of
+# their relaxation, which mixes with a translation as large as itself.
 NOTHING_LEFT = 1e-4
 # Change of force along a unit rigid motion that counts as round-off, in units of the rounding unit times the change
 # along a random unit displacement. Measured in either precision: at most 0.4 for clusters in two and three dimensions,
@@ -36,12 +37,15 @@ class RigidMotions(NamedTuple):
     turn: jax.Array
 
 
-def rigid_motions(position: jax.Array, *, rotations: bool, among: jax.Array | None = None) -> RigidMotions:
+def rigid_motions(
+    position: jax.Array, *, rotations: bool, length: jax.Array | float, among: jax.Array | None = None
+) -> RigidMotions:
     """Return an orthonormal basis of the rigid motions of a body.
 
     Args:
         position: (N, d), d = 2 or 3.
         rotations: whether to include rotations.
+        length: of the interaction; a body far smaller than this is a point, which does not rotate.
         among: mask of the particles of the body, (N,) booleans; ``None`` for all.
 
     Returns:
@@ -66,7 +70,7 @@ def rigid_motions(position: jax.Array, *, rotations: bool, among: jax.Array | No
                 overlap = jnp.sum(share * field * other)
                 field, turn = field - overlap * other, turn - overlap * other_turn
             norm = jnp.sqrt(jnp.sum(share * field**2))
-            factor = jnp.where(norm > NOTHING_LEFT * size, 1 / jnp.where(norm > 0, norm, 1), 0)
+            factor = jnp.where(norm > NOTHING_LEFT * jnp.maximum(size, length), 1 / jnp.where(norm > 0, norm, 1), 0)
             basis = [*basis, (factor * field, factor * turn)]
     fields, turns = zip(*basis, strict=True)
     return RigidMotions(displacement=jnp.stack(fields), turn=jnp.stack(turns))
@@ -77,6 +81,7 @@ def zero_modes(
     position: jax.Array,
     *,
     rotations: bool,
+    length: jax.Array | float,
     among: jax.Array | None = None,
     images: jax.Array | None = None,
 ) -> jax.Array:
@@ -91,6 +96,7 @@ def zero_modes(
         force: ``position -> force``, (N, d), the negative gradient of the energy.
         position: (N, d).
         rotations: whether to include rotations.
+        length: of the interaction, see `rigid_motions`.
         among: mask of the particles that are displaced, (N,) booleans; ``None`` for all. Invariance is tested for
             motions of all particles.
         images: images of the positions in a periodic cell that rotate together, see `gathered`; ``None`` for the
@@ -103,7 +109,7 @@ def zero_modes(
     """
     position = jax.lax.stop_gradient(position)
     around = position if images is None else jax.lax.stop_gradient(images)
-    motions = rigid_motions(around, rotations=rotations, among=among)
+    motions = rigid_motions(around, rotations=rotations, length=length, among=among)
     value, change = jax.linearize(force, position)
     random = jax.random.normal(jax.random.key(0), position.shape, position.dtype)
     # Sequential: batched, the pair sums would need several times their memory.
@@ -215,22 +221,26 @@ class Solution:
             params: parameters.
         """
         landscape = self.landscape
-        fixed, given = jax.lax.stop_gradient((coordinates, params))
+        fixed, constants = jax.lax.stop_gradient((coordinates, params))
         displacement, dimension = coordinates - fixed, coordinates.shape[1]
-        position, deformed = landscape.arrangement(fixed, given)
+        position, deformed = landscape.arrangement(fixed, constants)
         count = len(position)
-        neighbors = landscape.interaction.prepare(position, deformed, given)
-        immobile = self.immobile(position, deformed, given, neighbors)
+        neighbors = landscape.interaction.prepare(position, deformed, constants)
+        immobile = self.immobile(position, deformed, constants, neighbors)
 
         def force(moved: jax.Array) -> jax.Array:
             if landscape.frozen is not None:
                 moved = jnp.where(landscape.frozen[:, None], fixed[:count], moved)
-            return landscape.evaluate(jnp.concatenate([moved, fixed[count:]]), given, neighbors)[1][:count]
+            return landscape.evaluate(jnp.concatenate([moved, fixed[count:]]), constants, neighbors)[1][:count]
 
         # A cluster rotates freely in a constant cell far larger than itself, but not in a relaxing cell.
         among = None if immobile is None else ~immobile
         together = gathered(spaces.of_cell(deformed, dimension), position, among)
-        motions = zero_modes(force, fixed[:count], rotations=not landscape.relax_cell, among=among, images=together)
+        scale = landscape.scale(constants)
+        rotations = not landscape.relax_cell
+        motions = zero_modes(
+            force, fixed[:count], rotations=rotations, length=scale.length, among=among, images=together
+        )
         constraint = projection(motions, displacement[:count])
         dragged = self.frozen_displacement(fixed[:count], params)
         if immobile is not None:
@@ -243,7 +253,7 @@ class Solution:
         if landscape.relax_cell:
             strain = displacement[-dimension:]
             constraint = jnp.concatenate([constraint, strain - landscape.deformable(params).free(strain)])
-        return landscape.scale(given).stiffness * constraint - forces
+        return scale.stiffness * constraint - forces
 
     def immobile(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array | None:
         """Return the mask of rattlers and frozen particles, (N,) booleans; ``None`` if there can be none.

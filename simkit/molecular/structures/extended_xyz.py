@@ -14,7 +14,7 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.molecular.structures.structures import (
-    FREEZE,
+    FROZEN,
     MAX_ATOMS,
     NAME,
     RESERVED_ARRAYS,
@@ -32,9 +32,19 @@ MAX_FRAMES = 10_000
 MAX_COMMENT = 20_000
 MAX_COLUMNS = 200
 PLAIN = "species:S:1:pos:R:3"
+# Columns that ASE reads as atomic numbers, and as the atoms that may move.
+_READ = {"Z": ("I", 1), "move_mask": ("L", 1)}
 
 _COUNT = re.compile(r"\s*\d{1,9}\s*", re.ASCII)
-_REAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_REAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?", re.ASCII)
+# Exponents as Fortran writes them.
+_FORTRAN = re.compile(r"(?<=[\d.])[dD](?=[+-]?\d)", re.ASCII)
+# Numbers of a comment that other programs write in ways of their own.
+_NUMBERS = re.compile(r"""(?<!\S)(Lattice|stress|virial)(\s*=\s*)(?:"([^"]*)"|'([^']*)'|\{([^}]*)\}|\[([^\]]*)\])""")
+# Entries of a symmetric tensor, row by row, in the order xx, yy, zz, yz, xz, xy of Voigt.
+_VOIGT = (0, 5, 4, 5, 1, 3, 4, 3, 2)
+# The label of an atom: its symbol and a number.
+_LABEL = re.compile(r"([A-Z][a-z]?)\d+", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _LOGICAL = re.compile(r"T|F|True|False")
 _WORD = re.compile(r"\S+")
@@ -69,7 +79,7 @@ def parse_extended_xyz(text: str, where: str = "structure") -> list[Structure]:
     """
     if len(text) > MAX_CHARACTERS:
         raise UserError(f"{where}: the text is over 8 MiB; give fewer frames or atoms")
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
     if not lines:
@@ -104,15 +114,38 @@ def _frame(lines: list[str], start: int, where: str) -> Structure:
         raise UserError(f"{where}: line {start + 2} is missing; the comment line comes after the number of atoms")
     label = f"{where}: line {start + 2}"
     # Without any key=value pair the file is plain XYZ, with a free comment.
-    comment = lines[start + 1].strip() if "=" in lines[start + 1] else ""
+    comment = _NUMBERS.sub(_usual, lines[start + 1].strip()) if "=" in lines[start + 1] else ""
     columns = _columns_of(comment, label)
     rows = [line.split() for line in lines[start + 2 : start + 2 + count]]
+    rows = [[_plain(*each) for each in zip(row, columns, strict=False)] + row[len(columns) :] for row in rows]
     for number, row in enumerate(rows, start + 3):
         _check_row(row, columns, f"{where}: line {number}")
     if len(rows) < count:
         raise UserError(f"{where}: line {start + 1} says {count} atoms, and only {len(rows)} follow; correct it")
     body = "\n".join(" ".join(row) for row in rows)
-    return from_atoms(_read(f"{count}\n{comment}\n{body}\n", label), f"{where}: frame at line {start + 1}")
+    structure = from_atoms(_read(f"{count}\n{comment}\n{body}\n", label), f"{where}: frame at line {start + 1}")
+    places = [index for index, column in enumerate(columns) if column.name == "species"]
+    for number, (row, symbol) in enumerate(zip(rows, structure.symbols, strict=True), start + 3):
+        if any(row[index] != symbol for index in places):
+            raise UserError(f"{where}: line {number}: species and Z are different elements; correct one of them")
+    return structure
+
+
+def _usual(match: re.Match[str]) -> str:
+    """Return numbers of a comment with exponents by e and tensors of nine entries."""
+    key, equals, *texts = match.groups()
+    words = _FORTRAN.sub("e", next(text for text in texts if text is not None)).replace(",", " ").split()
+    if key != "Lattice" and len(words) == 6:
+        words = [words[entry] for entry in _VOIGT]
+    return f'{key}{equals}"{" ".join(words)}"'
+
+
+def _plain(word: str, column: Column) -> str:
+    """Return a number with an exponent by e, the symbol of a label such as Ar1, and other words as they are."""
+    if column.kind == "R":
+        return _FORTRAN.sub("e", word)
+    match = _LABEL.fullmatch(word) if column.name == "species" else None
+    return match[1] if match else word
 
 
 def _refuse_too_many(lines: list[str], where: str) -> None:
@@ -199,14 +232,16 @@ def _columns(properties: Any, label: str) -> list[Column]:
             raise UserError(f"{label}: Properties has {shown(f'{name}:{kind}:{width}')}; write name:kind:columns")
         if name in {column.name for column in columns}:
             raise UserError(f"{label}: Properties names {name} twice; rename one of them")
-        if name == "move_mask":
-            raise UserError(f"{label}: move_mask holds atoms in place, {FREEZE}; remove that column")
-        if name in RESERVED_ARRAYS and name not in ("species", "pos"):
+        if name in RESERVED_ARRAYS and name not in ("species", "pos", *_READ):
             raise UserError(f"{label}: Properties names {name}, which is reserved; rename it")
         columns += [Column(name, kind)] * int(width)
     if len(fields) % 3:
         raise UserError(f"{label}: Properties is not made of name:kind:columns; write it like {PLAIN}")
-    for name, kind, width in (("species", "S", 1), ("pos", "R", 3)):
+    names = fields[::3]
+    needed = {"pos": ("R", 3)} | {name: kind for name, kind in _READ.items() if name in names}
+    if "species" in names or "Z" not in names:
+        needed = {"species": ("S", 1), **needed}
+    for name, (kind, width) in needed.items():
         if columns.count(Column(name, kind)) != width:
             raise UserError(f"{label}: Properties lacks {name}:{kind}:{width}; declare it, as in {PLAIN}")
     return columns
@@ -237,6 +272,8 @@ def _read(text: str, label: str) -> Any:
 def _written(frame: Structure) -> str:
     position, cell, periodic = in_space(frame)
     columns = {"species": np.asarray(frame.symbols), "pos": position, **frame.arrays}
+    if FROZEN in columns:
+        columns["move_mask"] = ~columns.pop(FROZEN)
     blocks = {name: _cells(name, array) for name, array in columns.items()}
     letters = {name: _letter(np.asarray(array)) for name, array in columns.items()}
     properties = ":".join(f"{name}:{letters[name]}:{block.shape[1]}" for name, block in blocks.items())

@@ -19,8 +19,8 @@ RESERVED_ARRAYS = frozenset(
     ("species", "symbols", "numbers", "Z", "pos", "positions", "move_mask", "initial_charges", "charge")
 )
 RESERVED_INFO = frozenset(("Lattice", "Properties", "pbc", "uid"))
-# How a system holds particles in place, for errors.
-FREEZE = "which is said by a species of their own that is frozen"
+# Name of the array of the atoms that are held in place, (N,) booleans.
+FROZEN = "frozen"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Structure:
         position: length, (N, 3), or (N, 2) for a structure in the plane.
         cell: lattice vectors as rows, length, (d, d); ``None`` for free space.
         periodic: whether the cell is periodic, one flag for all lattice vectors or one for each.
-        arrays: further arrays, one entry per atom, by name, (N,) or (N, k).
+        arrays: further arrays, one entry per atom, by name, (N,) or (N, k); ``frozen``, booleans, holds atoms in place.
         info: numbers, words and arrays of the whole structure, by name.
     """
 
@@ -62,6 +62,8 @@ class Structure:
                 raise UserError(f"'{name}' cannot name an array of a structure; choose another name")
             if array.ndim not in (1, 2) or len(array) != count or array.size == 0:
                 raise UserError(f"array '{name}' has shape {array.shape}; give ({count},) or ({count}, k)")
+            if name == FROZEN and (array.ndim > 1 or array.dtype != bool):
+                raise UserError(f"array '{name}' of a structure is true or false for each atom, shape ({count},)")
         for name, value in self.info.items():
             if not NAME.fullmatch(name) or name in RESERVED_INFO:
                 raise UserError(f"'{name}' cannot name an entry of info of a structure; choose another name")
@@ -111,7 +113,7 @@ def periodicity(flags: Any, cell: np.ndarray, where: str) -> bool | tuple[bool, 
 
     Args:
         flags: three booleans, one for each lattice vector.
-        cell: lattice vectors as rows, (3, 3); zeros for none.
+        cell: lattice vectors as rows, (3, 3); those that are not periodic may be zero.
         where: name of the structure in errors.
 
     Raises:
@@ -120,9 +122,27 @@ def periodicity(flags: Any, cell: np.ndarray, where: str) -> bool | tuple[bool, 
     axes = tuple(bool(flag) for flag in flags)
     if not any(axes):
         return False
-    if not widths(cell).all():
+    if not widths(spanning(cell, axes)).all():
         raise UserError(f"{where}: its lattice vectors do not span space; give three that are independent")
     return all(axes) or axes
+
+
+def spanning(cell: np.ndarray, periodic: tuple[bool, ...], height: float = 1.0) -> np.ndarray:
+    """Return lattice vectors with those that are zero and not periodic perpendicular to the others.
+
+    Args:
+        cell: lattice vectors as rows, (3, 3).
+        periodic: which of them are periodic.
+        height: length of the new vectors.
+    """
+    missing = [row for row in range(3) if not periodic[row] and not cell[row].any()]
+    if not missing:
+        return cell
+    from ase.geometry import complete_cell
+
+    whole = cell.copy()
+    whole[missing] = height * complete_cell(cell)[missing]
+    return whole
 
 
 def from_atoms(atoms: "Atoms", where: str = "atoms") -> Structure:
@@ -136,22 +156,30 @@ def from_atoms(atoms: "Atoms", where: str = "atoms") -> Structure:
         where: name of the structure in errors.
 
     Raises:
-        UserError: if it is empty, periodic without three independent lattice vectors, not finite, or has constraints.
+        UserError: if it is empty, periodic without three independent lattice vectors, not finite, or has constraints
+            other than atoms held in place.
     """
     from ase.calculators.singlepoint import SinglePointCalculator
+    from ase.constraints import FixAtoms
 
     if not len(atoms):
         raise UserError(f"{where}: there are no atoms; a structure has at least one")
-    if atoms.constraints:
-        raise UserError(f"{where}: some atoms are held in place, {FREEZE}; remove the constraints")
+    if odd := [each for each in atoms.constraints if not isinstance(each, FixAtoms)]:
+        raise UserError(f"{where}: {type(odd[0]).__name__} holds atoms in part; hold them in place, or remove it")
     cell = np.array(atoms.cell, dtype=float)
     periodic = periodicity(atoms.pbc, cell, where)
+    if periodic:
+        # A height that holds all atoms; it has no meaning along an axis that is not periodic.
+        extent = float(np.ptp(atoms.positions, axis=0).max())
+        cell = spanning(cell, tuple(map(bool, atoms.pbc)), extent or 1.0)
     results = dict(atoms.calc.results) if isinstance(atoms.calc, SinglePointCalculator) else {}
     per_atom = {name: array for name, array in atoms.arrays.items() if name not in ("numbers", "positions")}
     per_atom |= {name: array for name, array in results.items() if np.ndim(array) and len(array) == len(atoms)}
     whole = dict(atoms.info) | {name: value for name, value in results.items() if np.ndim(value) == 0}
     arrays = {name: _plain(np.asarray(array)) for name, array in per_atom.items() if NAME.fullmatch(name)}
     info = {name: kept for name, value in whole.items() if (kept := _remark(name, value)) is not None}
+    for held in atoms.constraints:
+        arrays.setdefault(FROZEN, np.zeros(len(atoms), bool))[held.index] = True
     position = np.array(atoms.positions, dtype=float)
     numbers = {"position": position, "cell": cell, **arrays, **info}
     for name, value in numbers.items():
@@ -176,11 +204,15 @@ def to_atoms(structure: Structure) -> "Atoms":
         structure: its ``arrays`` and ``info`` keep their names.
     """
     from ase import Atoms
+    from ase.constraints import FixAtoms
 
     position, cell, periodic = in_space(structure)
     atoms = Atoms(structure.symbols, positions=position, cell=cell, pbc=periodic, info=dict(structure.info))
     for name, array in structure.arrays.items():
-        atoms.new_array(name, np.array(array))
+        if name == FROZEN:
+            atoms.set_constraint(FixAtoms(mask=array))
+        else:
+            atoms.new_array(name, np.array(array))
     return atoms
 
 

@@ -98,3 +98,38 @@ def check_derivatives(dimension, kind):
     if full is not None:
         np.testing.assert_allclose(stress[0], strained / spaces.of_cell(full, dimension).volume, rtol=0, atol=1e-13)
         np.testing.assert_array_equal(stress[0], stress[0].T)
+
+
+PRIMITIVE = {
+    "fcc": np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0]]) / 2,
+    "bcc": np.array([[-1, 1, 1], [1, -1, 1], [1, 1, -1]]) / 2,
+}
+
+
+def lattice_sum(vectors, cutoff):
+    """Return the Lennard-Jones energy per particle of a crystal, site by site."""
+    steps = np.stack(np.meshgrid(*[np.arange(-9, 10)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    r = np.linalg.norm(steps[steps.any(axis=1)] @ vectors, axis=1)
+    return (2 * (r**-12 - r**-6))[r < cutoff].sum()
+
+
+def test_supercells_of_a_primitive_cell_have_the_energy_of_the_crystal_and_no_force(x64):
+    # Differences of positions are exactly half a lattice vector of a cell repeated an even number of times.
+    params, cutoff, constant = {"epsilon": jnp.ones(()), "sigma": jnp.ones(())}, 1.735, 1.547
+    interactions = [pair_interaction(lennard_jones(), cutoff=cutoff, method=method) for method in METHODS]
+
+    @jax.jit
+    def computed(position, cell):
+        neighbors = [each.prepare(position, cell, params) for each in interactions]
+        pairs = list(zip(interactions, neighbors, strict=True))
+        energies = [each.energy(position, cell, params, near) for each, near in pairs]
+        return energies, [each.force(position, cell, params, near) for each, near in pairs]
+
+    for vectors in PRIMITIVE.values():
+        cell = 6 * constant * vectors
+        sites = np.stack(np.meshgrid(*[np.arange(6)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+        for position in (sites @ cell / 6, (sites + 0.37) @ cell / 6):
+            energies, forces = computed(jnp.asarray(position), jnp.asarray(cell))
+            # Some twenty terms of order one per particle.
+            np.testing.assert_allclose(np.divide(energies, 216), lattice_sum(constant * vectors, cutoff), rtol=1e-12)
+            np.testing.assert_allclose(forces, 0, atol=1e-12)

@@ -137,7 +137,7 @@ def free_of(interaction, position, params, cell=None):
     @jax.jit
     def run(position, params):
         neighbors = interaction.prepare(position, cell, params)
-        return zero_modes(lambda x: interaction.force(x, cell, params, neighbors), position, rotations=True)
+        return zero_modes(lambda x: interaction.force(x, cell, params, neighbors), position, rotations=True, length=1.0)
 
     basis = run(position, params)
     return basis[jnp.sum(basis**2, axis=(1, 2)) > 0.5]

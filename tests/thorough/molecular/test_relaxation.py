@@ -344,7 +344,7 @@ def test_frames_and_diagnostics_have_their_names(x64):
 @every("dimension", [2, 3])
 def test_rigid_motions_are_orthonormal_and_cost_no_energy(x64, dimension):
     position = jax.random.normal(jax.random.key(0), (7, dimension))
-    basis, turns = rigid_motions(position, rotations=True)
+    basis, turns = rigid_motions(position, rotations=True, length=1.0)
     gram = jnp.einsum("ina,jna->ij", basis, basis)
     # Gram-Schmidt twice: orthonormal to a few roundings.
     np.testing.assert_allclose(gram, np.eye(dimension * (dimension + 1) // 2), atol=1e-14)
