@@ -8,18 +8,20 @@ from simkit.core.settings.kinds import (
     formula_text,
     named,
     number,
+    row,
     several,
     table,
     text,
     whole,
     word,
 )
-from simkit.core.settings.setting import FormulaText, Setting, Settings, declares, listing, read, schema_of
+from simkit.core.settings.setting import FormulaText, Setting, Settings, arguments, declares, listing, read, schema_of
 
 __all__ = [
     "FormulaText",
     "Setting",
     "Settings",
+    "arguments",
     "condition",
     "declares",
     "either",
@@ -30,6 +32,7 @@ __all__ = [
     "named",
     "number",
     "read",
+    "row",
     "schema_of",
     "several",
     "table",

@@ -37,16 +37,19 @@ def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNB
     return _setting("a number", doc, check, default, schema)
 
 
-def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 1) -> Setting:
-    """Return a setting that is an integer from ``low`` to ``high``."""
+def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 1, *, is_even: bool = False) -> Setting:
+    """Return a setting that is an integer from ``low`` to ``high``, possibly an even one."""
+    kind = "an even integer" if is_even else "an integer"
 
     def check(value: Any, where: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        is_whole = isinstance(value, int) and not isinstance(value, bool) and not (is_even and value % 2)
+        if not is_whole or not low <= value <= high:
             limit = f"at least {low}" if high == 2**31 - 1 else f"{low} to {high}"
-            raise UserError(f"{where} = {shown(value)} is not an integer of {limit}; write one", allowed=(low, high))
+            raise UserError(f"{where} = {shown(value)} is not {kind} of {limit}; write one", allowed=(low, high))
         return value
 
-    return _setting("an integer", doc, check, default, {"type": "integer", "minimum": low, "maximum": high})
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return _setting(kind, doc, check, default, schema | ({"multipleOf": 2} if is_even else {}))
 
 
 def flag(doc: str, default: bool = False) -> Setting:
@@ -152,6 +155,26 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
         return {"type": "array", "items": of.schema, **sizes}
 
     return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.inner, "list")
+
+
+def row(doc: str, *entries: Setting, default: Any = _REQUIRED) -> Setting:
+    """Return a setting that is a list with one entry of each of several kinds, kept as a tuple.
+
+    Args:
+        doc: its meaning.
+        *entries: setting of each entry.
+        default: default as written in a file.
+    """
+
+    def check(value: Any, where: str) -> tuple:
+        if not isinstance(value, list | tuple) or len(value) != len(entries):
+            raise UserError(f"{where} = {shown(value)} is not a list of {len(entries)} entries; write one in brackets")
+        return tuple(_entry(of, value[i], f"{where}[{i}]") for i, of in enumerate(entries))
+
+    def schema() -> dict[str, Any]:
+        return {"type": "array", "prefixItems": [of.schema for of in entries], "minItems": len(entries), "items": False}
+
+    return _setting(f"a list of {', '.join(of.kind for of in entries)}", doc, check, default, schema, dict, "list")
 
 
 def table(doc: str, keys: Mapping[str, Setting], default: Any = None) -> Setting:
