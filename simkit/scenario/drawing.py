@@ -90,15 +90,15 @@ def view_of(name: str) -> View:
     return declared if isinstance(declared, View) else View(declared.keys, needs=declared.needs)
 
 
-def label(doc: str, default: Any = None, **required: bool) -> Setting:
+def label(doc: str, default: Any = None, *, is_required: bool = False) -> Setting:
     """Return the setting of a text that is short enough for a color bar or an axis.
 
     Args:
         doc: its meaning.
         default: default as written in a file.
-        **required: ``is_required=True``.
+        is_required: whether it must be given.
     """
-    return Setting("text", doc, checks.label, default, describe=lambda: {"type": "string"}, **required)
+    return Setting("text", doc, checks.label, default, is_required=is_required, describe=lambda: {"type": "string"})
 
 
 def interval(doc: str) -> Setting:
