@@ -103,7 +103,7 @@ def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dic
     """
     observed, diagnosed = datasets.split(arrays)
     coordinates = {name: np.asarray(values) for name, values in labels["coordinates"].items()}
-    units = {name: known["unit"] for name, known in labels.get("quantities", {}).items()}
+    units = {name: label["unit"] for name, label in labels.get("quantities", {}).items()}
     return {"frames": observed, "diagnostics": diagnosed, "coordinates": coordinates, "units": units}
 
 
@@ -337,7 +337,7 @@ def informative(result: "xarray.Dataset", scenario: "Scenario") -> "dict[str, xa
     swept = columns_of(result)
     final = {n: array.load() for n, array in final_numbers(result).items() if n.removeprefix("diagnosed_") not in swept}
     objectives = objectives_in(result, scenario)
-    known = objectives | final
-    varying = {name: array for name, array in known.items() if np.ptp(np.asarray(array, float)) != 0} or known
+    measured = objectives | final
+    varying = {name: array for name, array in measured.items() if np.ptp(np.asarray(array, float)) != 0} or measured
     first = [*objectives, *(objective.quantity for objective in scenario.objectives.values())]
     return dict(sorted(varying.items(), key=lambda item: item[0] not in first))

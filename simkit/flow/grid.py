@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import POSITIVE
+from simkit.core.settings import arguments, number, several, whole
 from simkit.errors import UserError
 
 type Velocity = tuple[jax.Array, ...]
@@ -161,6 +163,11 @@ def points_along(**axes: Axis) -> dict[str, np.ndarray]:
     return {f"{name}_face": axis.points for name, axis in axes.items()} | halves
 
 
+CELLS = whole("number of cells", low=4, high=MAX_CELLS)
+LENGTH = number("length of an axis", bounds=POSITIVE)
+
+
+@arguments(cells=CELLS, length=LENGTH, origin=number("position of the first face"))
 def periodic_axis(cells: int, length: float, origin: float = 0.0) -> Axis:
     """Return a periodic axis of equal cells.
 
@@ -172,9 +179,15 @@ def periodic_axis(cells: int, length: float, origin: float = 0.0) -> Axis:
     Raises:
         UserError: if an argument is out of range.
     """
-    return Axis(_equal_faces(cells, length, origin), periodic=True)
+    return Axis(np.linspace(origin, origin + length, cells + 1), periodic=True)
 
 
+@arguments(
+    cells=CELLS,
+    length=LENGTH,
+    origin=number("position of the lower boundary"),
+    stretching=number("0 for equal cells, 2 for those at the ends 4 times as fine", bounds=(0, 6)),
+)
 def bounded_axis(cells: int, length: float, origin: float = 0.0, stretching: float = 0.0) -> Axis:
     """Return an axis between two boundaries, its cells equal or finer toward both ends.
 
@@ -189,11 +202,7 @@ def bounded_axis(cells: int, length: float, origin: float = 0.0, stretching: flo
     Raises:
         UserError: if an argument is out of range.
     """
-    faces = _equal_faces(cells, length, origin)
-    if isinstance(stretching, bool) or not isinstance(stretching, int | float) or not 0 <= stretching <= 6:
-        raise UserError(
-            f"stretching = {stretching!r} is not a number from 0 to 6; choose 0 for equal cells, or about 2"
-        )
+    faces = np.linspace(origin, origin + length, cells + 1)
     if stretching > 0:
         s = np.tanh(stretching * np.linspace(-1, 1, cells + 1)) / np.tanh(stretching)
         # Averaged with its mirror image, a grid around 0 is symmetric to the last bit.
@@ -201,6 +210,13 @@ def bounded_axis(cells: int, length: float, origin: float = 0.0, stretching: flo
     return Axis(faces)
 
 
+@arguments(
+    cell=number("width of the cells in that part", bounds=POSITIVE),
+    around=several(number("one end"), "ends of that part", (2,)),
+    length=LENGTH,
+    growth=number("growth of the cell width per distance", bounds=(0, 1)),
+    origin=number("position of the lower boundary"),
+)
 def refined_axis(cell: float, around: tuple[float, float], length: float, growth: float, origin: float = 0.0) -> Axis:
     """Return an axis between two boundaries with equal cells in one part of it, and longer ones away from there.
 
@@ -217,21 +233,16 @@ def refined_axis(cell: float, around: tuple[float, float], length: float, growth
     Raises:
         UserError: if an argument is out of range.
     """
-    numbers = (cell, *around, length, growth, origin)
-    if any(isinstance(x, bool) or not isinstance(x, int | float) for x in numbers):
-        raise UserError(f"cell, around, length, growth, origin = {numbers!r} are not all numbers; give numbers")
     lower, upper = around
-    if not (origin <= lower < upper <= origin + length and math.isfinite(length)):
+    if not origin <= lower < upper <= origin + length:
         raise UserError(
             f"around = ({lower:g}, {upper:g}) is not a part of the axis; choose ends between {origin:g} and "
             f"{origin + length:g}"
         )
-    count = round((upper - lower) / cell) if 0 < cell < math.inf else 0
+    count = round((upper - lower) / cell)
     if count < 1 or abs(upper - lower - count * cell) > 1e-9 * length:
         raise UserError(f"cell = {cell!r} does not divide around = ({lower:g}, {upper:g}); choose {upper - lower:g}/n")
     _check_count(count)
-    if not 0 <= growth <= 1:
-        raise UserError(f"growth = {growth!r} is not a number from 0 to 1; choose for example 0.02")
     below = _away(cell, lower - origin, growth)
     above = _away(cell, origin + length - upper, growth)
     equal = np.linspace(lower, upper, count + 1)
@@ -277,12 +288,3 @@ def axis_of_faces(faces: Sequence[float] | np.ndarray) -> Axis:
 def _check_count(cells: float) -> None:
     if cells > MAX_CELLS:
         raise UserError(f"cells = {cells:.6g} along one axis are too many; choose at most {MAX_CELLS}")
-
-
-def _equal_faces(cells: int, length: float, origin: float) -> np.ndarray:
-    if isinstance(cells, bool) or not isinstance(cells, int) or cells < 4:
-        raise UserError(f"cells = {cells!r} is not an integer of at least 4; choose for example cells = [64, 48]")
-    _check_count(cells)
-    if isinstance(length, bool) or not isinstance(length, int | float) or not 0 < length < math.inf:
-        raise UserError(f"length = {length!r} is not a positive number; choose for example length = 6.0")
-    return np.linspace(origin, origin + length, cells + 1)

@@ -13,6 +13,7 @@ import numpy as np
 from simkit.core.optimization import optimization
 from simkit.core.optimizers.methods import LEARNING_RATE, check_options, chosen, learning_rate_of
 from simkit.core.parameter import shown_bound
+from simkit.core.parts import table_of
 from simkit.core.settings import Settings
 from simkit.core.status import Status
 from simkit.engine.driver import Plan
@@ -205,7 +206,7 @@ class Optimization(DrivenJob[Optimized]):
     @property
     def _method(self) -> Settings:
         # A request has a learning rate, whatever its method.
-        takes = "learning_rate" in chosen(self.method)
+        takes = "learning_rate" in chosen(self.method) and "learning_rate" not in table_of(self.method, "method")
         return chosen(self.method, learning_rate=self.learning_rate if takes else None)
 
     @property

@@ -290,9 +290,11 @@ class Sheet:
                 bar = None
             self.bar = ColorBar(self.figure, *bar, below=below) if bar else None
             self._label_axes(axis_labels)
-            for axis, own in zip((self.axes.xaxis, self.axes.yaxis), ticks, strict=True):
-                if own is not None:
-                    axis.set_ticks(own[:, 0], [f"{number:.3g}".replace("-", "\N{MINUS SIGN}") for number in own[:, 1]])
+            for axis, pairs in zip((self.axes.xaxis, self.axes.yaxis), ticks, strict=True):
+                if pairs is not None:
+                    axis.set_ticks(
+                        pairs[:, 0], [f"{number:.3g}".replace("-", "\N{MINUS SIGN}") for number in pairs[:, 1]]
+                    )
             self._write_header(title)
             self._place(window, stretch)
             draw_sides(self.figure, self.box, self._band, sides, np.zeros(4) if motion is None else motion)
@@ -329,8 +331,8 @@ class Sheet:
         return round(length * self._unit)
 
     def _larger_with_bar_below(self, window: Window) -> bool:
-        def scale(taken: tuple[int, int]) -> float:
-            across, up = (self._pixels(length) for length in taken)
+        def scale(lengths: tuple[int, int]) -> float:
+            across, up = (self._pixels(length) for length in lengths)
             if self._free:
                 return filling_scale(self._free, window, across, up)
             width, height = (max(side - used, 1) for side, used in zip(self.size, (across, up), strict=True))

@@ -37,12 +37,12 @@ def field_values(runs: Sequence[Mapping[str, np.ndarray]], name: str) -> np.ndar
         runs: frames of each run; inside of bodies ``body_distance`` (frames, nx, ny) is negative, where it is given.
         name: of an array (frames, nx, ny).
     """
-    found = []
+    uncovered = []
     for frames in runs:
         values = observed(frames, name, axes=3)
         covered = np.asarray(frames.get("body_distance", 0)) < 0
-        found.append(values[np.broadcast_to(~covered, values.shape)])
-    return np.concatenate(found)
+        uncovered.append(values[np.broadcast_to(~covered, values.shape)])
+    return np.concatenate(uncovered)
 
 
 def periodic_box(frames: Mapping[str, np.ndarray], count: int, dimension: int) -> np.ndarray | None:

@@ -103,7 +103,7 @@ class SpherePainter:
         colors = self._scale.colors(self._scale.position(self._values[index]))[..., :3] / 255
         colors = self._hazy(linear(colors), position)
         size, no_lengths = _SMALL if self._bonds else _FULL, np.zeros(3)
-        found = [
+        balls = [
             Solid(BALL, position[k], np.eye(3), no_lengths, size * diameter[k], colors[k], plain=True)
             for k in np.flatnonzero(is_finite & (diameter > 0))
         ]
@@ -111,8 +111,8 @@ class SpherePainter:
             gray = linear(WALL)
             for i, j in _pairs(position, diameter):
                 ends = position[[i, j]]
-                found.append(rod(ends, _STICK * diameter[i], self._hazy(gray, ends.mean(axis=0))))
-        return found
+                balls.append(rod(ends, _STICK * diameter[i], self._hazy(gray, ends.mean(axis=0))))
+        return balls
 
     def _hazy(self, colors: np.ndarray, position: np.ndarray) -> np.ndarray:
         """Return colors (..., 3) that become paler with the distance from the camera."""
@@ -160,12 +160,12 @@ def _in_cell(position: np.ndarray, cell: DrawnCell, steady: bool) -> np.ndarray:
 
 def _pairs(position: np.ndarray, diameter: np.ndarray) -> np.ndarray:
     """Return the pairs (n, 2) of bonded particles, without periodic images."""
-    found = []
+    pairs = []
     for i in range(len(position) - 1):
         distance = np.linalg.norm(position[i + 1 :] - position[i], axis=1)
         near = np.flatnonzero(distance < _BOND * (diameter[i + 1 :] + diameter[i]) / 2) + i + 1
-        found.append(np.stack([np.full(len(near), i), near], axis=1))
-    return np.concatenate([np.empty((0, 2), int), *found])
+        pairs.append(np.stack([np.full(len(near), i), near], axis=1))
+    return np.concatenate([np.empty((0, 2), int), *pairs])
 
 
 def _extent(frames: Mapping[str, np.ndarray], periodic: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

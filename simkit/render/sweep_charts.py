@@ -266,8 +266,8 @@ def _mean(data: np.ndarray) -> np.ndarray:
 
 def _quantiles(data: np.ndarray, fractions: tuple[float, ...]) -> np.ndarray:
     """Return quantiles over seeds, ignoring NaN, (fractions, points)."""
-    found = np.full((len(fractions), len(data)), np.nan)
+    quantiles = np.full((len(fractions), len(data)), np.nan)
     has_values = np.isfinite(data).any(axis=1)
     if has_values.any():
-        found[:, has_values] = np.nanquantile(data[has_values], fractions, axis=1)
-    return found
+        quantiles[:, has_values] = np.nanquantile(data[has_values], fractions, axis=1)
+    return quantiles

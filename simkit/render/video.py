@@ -86,8 +86,8 @@ def rank_colors(images: Iterable[np.ndarray], most: int = MOST_COLORS) -> np.nda
         images: uint8 arrays (height, width, 3).
         most: largest number of colors.
     """
-    found, counts = np.unique(np.concatenate([_packed(image).ravel() for image in images]), return_counts=True)
-    colors, weight = _unpacked(found).astype(np.float32), np.sqrt(counts)
+    packed, counts = np.unique(np.concatenate([_packed(image).ravel() for image in images]), return_counts=True)
+    colors, weight = _unpacked(packed).astype(np.float32), np.sqrt(counts)
     chosen = [int(counts.argmax())]
     distance = np.full(len(colors), np.inf, np.float32)
     while len(chosen) < min(most, MOST_COLORS, len(colors)):
@@ -122,11 +122,11 @@ class Palette:
             image: (height, width, 3) of uint8.
             before: indices (height, width) of the picture before it, or ``None``.
         """
-        found = self.indices(image)
+        indices = self.indices(image)
         if before is None or not self._tolerance:
-            return found
+            return indices
         error = np.maximum(image, self.colors[before]) - np.minimum(image, self.colors[before])
-        return np.where((error <= self._tolerance).all(axis=-1), before, found)
+        return np.where((error <= self._tolerance).all(axis=-1), before, indices)
 
     def indices(self, image: np.ndarray) -> np.ndarray:
         """Return the index of the nearest color for each pixel of ``image``, (height, width) of uint8."""

@@ -56,9 +56,3 @@ def gather_planes(planes: Sequence[Planes]) -> Planes:
         planes: such as those of `floor` and `plane`.
     """
     return each(lambda *values: jnp.concatenate(values), *planes)
-
-
-def no_planes() -> Planes:
-    """Return an empty collection of planes."""
-    zero = jnp.zeros(0)
-    return Planes(normal=Vector(zero, zero, zero), offset=zero, friction=zero, restitution=zero)

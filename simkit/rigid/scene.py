@@ -1,7 +1,7 @@
 """A scene: bodies, their initial motion, planes, loads, and the method of time stepping."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import jax
@@ -11,7 +11,7 @@ from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, gather, repeat
 from simkit.rigid.bodies.motion import Motion, Wrench
 from simkit.rigid.joints.joint import Joint
 
@@ -137,9 +137,10 @@ class Scene:
 
     Attributes:
         params: default parameters, numbers, arrays or `simkit.core.parameter.Parameter`; ``time_step`` is one of them.
-        bodies: ``params -> Bodies``.
+        bodies: ``params -> Bodies``; one body, or a list of single bodies, is taken as a collection, and constant
+            bodies, planes and joints may be given themselves.
         start: ``(params, bodies, key) -> Motion``.
-        dynamics: the method of time stepping.
+        dynamics: the method of time stepping, or its name, ``"Impulses"``, for its default options.
         planes: ``params -> Planes``; none by default.
         joints: ``params -> (Joint, ...)``; none by default.
         loads: forces and torques on the bodies, gravity for instance.
@@ -149,12 +150,90 @@ class Scene:
     """
 
     params: Mapping[str, Any]
-    bodies: Callable[[Params], Bodies]
+    bodies: Callable[[Params], Bodies | Sequence[Bodies]] | Bodies | Sequence[Bodies]
     start: Callable[[Params, Bodies, jax.Array], Motion]
-    dynamics: Dynamics
-    planes: Callable[[Params], Planes] | None = None
-    joints: Callable[[Params], tuple[Joint, ...]] | None = None
-    loads: tuple[Load, ...] = ()
+    dynamics: Dynamics | str
+    planes: Callable[[Params], Planes] | Planes | None = None
+    joints: Callable[[Params], Sequence[Joint] | Joint] | Sequence[Joint] | Joint | None = None
+    loads: Sequence[Load] | Load = ()
     measures: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]] | None = None
     observe: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]] | None = None
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """The parts of a scene in one form, of the many that a user may write.
+
+    Attributes:
+        bodies: ``params -> Bodies``, a collection.
+        planes: ``params -> Planes``.
+        joints: ``params -> (Joint, ...)``.
+        loads: forces and torques.
+        dynamics: the method of time stepping.
+    """
+
+    bodies: Callable[[Params], Bodies]
+    planes: Callable[[Params], Planes]
+    joints: Callable[[Params], tuple[Joint, ...]]
+    loads: tuple[Load, ...]
+    dynamics: Dynamics
+
+
+def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
+    """Return the parts of a scene in one form.
+
+    Args:
+        scene: as the user wrote it.
+        methods: with default options, by whose names ``scene.dynamics`` may choose.
+
+    Raises:
+        UserError: if a part is of another type.
+    """
+
+    def evaluated(name: str, part: Any, kind: type, params: Params) -> Any:
+        value = part(params) if callable(part) else part
+        values = value if isinstance(value, list | tuple) else (value,)
+        if not all(isinstance(each, kind) for each in values):
+            raise UserError(
+                f"{name} of the scene are {value!r:.60}; give {kind.__name__} or a function of the parameters that "
+                "returns it"
+            )
+        return value
+
+    def bodies(params: Params) -> Bodies:
+        value = evaluated("bodies", scene.bodies, Bodies, params)
+        if isinstance(value, list | tuple):
+            return gather(value)
+        return value if jnp.ndim(value.mass) else repeat(value, 1)
+
+    def planes(params: Params) -> Planes:
+        return evaluated("planes", scene.planes, Planes, params) if scene.planes is not None else no_planes()
+
+    def joints(params: Params) -> tuple[Joint, ...]:
+        value = evaluated("joints", () if scene.joints is None else scene.joints, Joint, params)
+        return (value,) if isinstance(value, Joint) else tuple(value)
+
+    loads = (scene.loads,) if isinstance(scene.loads, Load) else tuple(scene.loads)
+    return Parts(bodies, planes, joints, loads, _method_of(scene.dynamics, methods))
+
+
+def _method_of(dynamics: Any, methods: Sequence[Dynamics]) -> Dynamics:
+    """Return a method of time stepping from itself, its class or its name."""
+    by_name = {type(method).__name__: method for method in methods}
+    name = dynamics.__name__ if isinstance(dynamics, type) else dynamics
+    if isinstance(name, str):
+        if name not in by_name:
+            raise UserError(f"dynamics = {name!r:.60} is no method of time stepping{nearest(name, list(by_name))}")
+        return by_name[name]
+    if isinstance(dynamics, type) or not hasattr(dynamics, "supports"):
+        raise UserError(
+            f"dynamics = {dynamics!r:.60} is no method of time stepping; give one such as {', '.join(by_name)}"
+        )
+    return dynamics
+
+
+def no_planes() -> Planes:
+    """Return an empty collection of planes."""
+    zero = jnp.zeros(0)
+    return Planes(normal=Vector(zero, zero, zero), offset=zero, friction=zero, restitution=zero)

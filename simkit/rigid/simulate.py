@@ -39,8 +39,7 @@ from simkit.rigid.parts import (
     disks_leave,
     is_concrete,
 )
-from simkit.rigid.planes import no_planes
-from simkit.rigid.scene import Dynamics, Memory, Planes, Scene, Setting, parameter_of_load
+from simkit.rigid.scene import Dynamics, Memory, Planes, Scene, Setting, parameter_of_load, parts_of
 
 # Every method; an error about an unsupported part names those that support it.
 METHODS: tuple[Dynamics, ...] = (Free(), Events(), Impulses(), Compliant(), Jointed())
@@ -92,28 +91,29 @@ def simulate(scene: Scene) -> Simulation:
         UserError: for a part of the scene that its method does not support, or a missing ``time_step``; ``check``
             repeats the checks for the parameters of a run.
     """
+    made = parts_of(scene, METHODS)
+    dynamics, bodies_of = made.dynamics, made.bodies
 
-    def parts_of(params: Params) -> tuple[Bodies, Planes, tuple[Joint, ...]]:
-        planes = no_planes() if scene.planes is None else scene.planes(params)
-        return scene.bodies(params), planes, () if scene.joints is None else tuple(scene.joints(params))
+    def parts_at(params: Params) -> tuple[Bodies, Planes, tuple[Joint, ...]]:
+        return made.bodies(params), made.planes(params), made.joints(params)
 
     def setting_of(parts: tuple[Bodies, Planes, tuple[Joint, ...]], params: Params) -> Setting:
         bodies, planes, joints = parts
 
         def load(motion: Motion, time: jax.Array) -> Wrench:
-            return wrench_of(scene.loads, motion, bodies, time, params)
+            return wrench_of(made.loads, motion, bodies, time, params)
 
         return Setting(bodies=bodies, planes=planes, load=load, params=params, joints=joints)
 
     def setting_at(params: Params) -> Setting:
-        return setting_of(parts_of(params), params)
+        return setting_of(parts_at(params), params)
 
     def init(params: Params, key: jax.Array) -> World:
         setting = setting_at(params)
         motion = scene.start(params, setting.bodies, key)
         motion = dataclasses.replace(motion, orientation=quaternion.on_sphere(motion.orientation))
         time = jnp.zeros_like(params["time_step"])
-        memory = scene.dynamics.start(motion, setting)
+        memory = dynamics.start(motion, setting)
         failure = jnp.full_like(time, Status.OK, dtype=jnp.int32)
         return World(motion=motion, memory=memory, time=time, excess=time, failure=failure)
 
@@ -122,10 +122,10 @@ def simulate(scene: Scene) -> Simulation:
 
     def advance(state: World, params: Params, setting: Setting) -> World:
         time_step = params["time_step"]
-        motion, memory = scene.dynamics.step(state.motion, state.memory, setting, state.time, time_step)
-        code = scene.dynamics.status(memory)
+        motion, memory = dynamics.step(state.motion, state.memory, setting, state.time, time_step)
+        code = dynamics.status(memory)
         new_failure = jnp.where(failed(code), code, jnp.int32(Status.OK))
-        leaves = disks_leave(scene.dynamics, setting.bodies, motion, time_step)
+        leaves = disks_leave(dynamics, setting.bodies, motion, time_step)
         new_failure = jnp.where((new_failure == Status.OK) & leaves, jnp.int32(Status.DISK_OUT_OF_PLANE), new_failure)
         failure = jnp.where(state.failure == Status.OK, new_failure, state.failure)
         time, excess = compensated_sum(state.time, state.excess, time_step)
@@ -135,14 +135,14 @@ def simulate(scene: Scene) -> Simulation:
 
     def step_members(states: World, params: Params) -> World:
         def step_block(states: World, params: Params) -> World:
-            parts = jax.vmap(parts_of)(params)
+            parts = jax.vmap(parts_at)(params)
             states, params, parts = members_last((states, params, parts))
             return members_first(advance(states, params, setting_of(parts, params)))
 
         return in_blocks(step_block, states, params)
 
     def observe(state: World, params: Params) -> Arrays:
-        bodies, motion = scene.bodies(params), state.motion
+        bodies, motion = bodies_of(params), state.motion
         # Without the barriers, programs that fuse this with other code would round it differently.
         omega = computed_once(angular_velocity(computed_once(motion), bodies))
         arrays = {
@@ -158,40 +158,40 @@ def simulate(scene: Scene) -> Simulation:
     def diagnose(state: World, params: Params) -> Arrays:
         setting, motion = setting_at(params), state.motion
         bodies = setting.bodies
-        potential = [load.energy(motion, bodies, params) for load in scene.loads if load.energy is not None]
+        potential = [load.energy(motion, bodies, params) for load in made.loads if load.energy is not None]
         numbers = {
             "time": state.time,
             "energy": sum(potential, kinetic_energy(motion, bodies)),
             "momentum": vector.norm(momentum(motion, bodies)),
             "angular_momentum": vector.norm(angular_momentum(motion, bodies)),
-            **scene.dynamics.diagnose(motion, state.memory, setting),
+            **dynamics.diagnose(motion, state.memory, setting),
         }
         return numbers if scene.measures is None else numbers | scene.measures(motion, bodies, state.time, params)
 
     def status(state: World, params: Params) -> jax.Array:
         del params
-        code = jnp.where(state.failure == Status.OK, scene.dynamics.status(state.memory), state.failure)
+        code = jnp.where(state.failure == Status.OK, dynamics.status(state.memory), state.failure)
         return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
 
-    start = jax.jit(lambda params, key: scene.start(params, scene.bodies(params), key))
+    start = jax.jit(lambda params, key: scene.start(params, bodies_of(params), key))
 
     def check(params: Params, key: jax.Array) -> None:
         setting = setting_at(params)
         check_bodies(setting.bodies)
         check_planes(setting.planes)
-        check_numbers(scene.dynamics, METHODS, setting.bodies, setting.planes)
+        check_numbers(dynamics, METHODS, setting.bodies, setting.planes)
         motion = start(params, key)
         check_motion(motion)
-        check_disks(scene.dynamics, METHODS, setting.bodies, setting.planes, motion)
-        scene.dynamics.check(motion, setting)
+        check_disks(dynamics, METHODS, setting.bodies, setting.planes, motion)
+        dynamics.check(motion, setting)
 
-    _check_parts(scene, parts_of)
+    _check_parts(scene, dynamics, parts_at)
     time_step = scene.params["time_step"]
     if not isinstance(time_step, Parameter):
         time_step = Parameter(time_step, POSITIVE, "s", "time step")
     return Simulation(
         init=init,
-        step=cautioned(step, getattr(scene.dynamics, "second_derivatives", "")),
+        step=cautioned(step, getattr(dynamics, "second_derivatives", "")),
         observe=observe,
         diagnose=diagnose,
         params={**scene.params, "time_step": time_step},
@@ -203,17 +203,19 @@ def simulate(scene: Scene) -> Simulation:
     )
 
 
-def _check_parts(scene: Scene, parts_of: Callable[[Params], tuple[Bodies, Planes, tuple[Joint, ...]]]) -> None:
+def _check_parts(
+    scene: Scene, dynamics: Dynamics, parts_at: Callable[[Params], tuple[Bodies, Planes, tuple[Joint, ...]]]
+) -> None:
     """Refuse parts of a scene that its method does not support, judged at the default parameters."""
     if "time_step" not in scene.params:
         raise UserError("the scene has no parameter 'time_step'; add it to its params, in s")
     params = as_arrays(scene.params)
-    for name in ("time_step", *getattr(scene.dynamics, "reads", ())):
-        parameter_of_load(name, params, type(scene.dynamics).__name__)
-    bodies, planes, joints = jax.eval_shape(parts_of, params)
-    check_structure(scene.dynamics, METHODS, bodies, planes, joints)
+    for name in ("time_step", *getattr(dynamics, "reads", ())):
+        parameter_of_load(name, params, type(dynamics).__name__)
+    bodies, planes, joints = jax.eval_shape(parts_at, params)
+    check_structure(dynamics, METHODS, bodies, planes, joints)
     # Concrete numbers, also where the scene is made inside a traced function.
     with jax.ensure_compile_time_eval():
-        bodies, planes, _ = parts_of(params)
+        bodies, planes, _ = parts_at(params)
     if is_concrete((bodies, planes)):
-        check_numbers(scene.dynamics, METHODS, bodies, planes)
+        check_numbers(dynamics, METHODS, bodies, planes)

@@ -99,7 +99,7 @@ MISTAKES = {
     "iterations": (["optimize", "bouncing_ball", "--wrt", "launch_speed", "--iterations", "0"], ["iterations", "1"]),
     "learning rate": (
         ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--method", "adam", "--learning-rate", "-1"],
-        ["learning rate"],
+        ["learning_rate"],
     ),
     "resume nothing": (["resume", "nowhere"], ["nowhere", "not a run directory"]),
     "render nothing": (["render", "nowhere"], ["nowhere", "not a run directory"]),

@@ -58,3 +58,7 @@ def test_a_start_near_a_bound_is_kept_and_a_start_at_a_bound_is_moved(value, bou
 def test_a_learning_rate_without_effect_is_refused():
     with pytest.raises(UserError, match="learning_rate has no effect on method = 'lbfgs'; leave it out"):
         optimization(rosenbrock, {"x": jnp.float32(0), "y": jnp.float32(0)}, ["x"], BOUNDS, learning_rate=0.1)
+    with pytest.raises(UserError, match=r"learning_rate = 0.1 is given beside method = 'adam:learning_rate=0.2'"):
+        optimization(
+            rosenbrock, {"x": 0.0, "y": 0.0}, ["x"], BOUNDS, method="adam:learning_rate=0.2", learning_rate=0.1
+        )

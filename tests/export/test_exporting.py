@@ -158,6 +158,7 @@ DAMAGE = {
         lambda folder: changed(folder, lambda card: card["inputs"].append(card["inputs"][0])),
         "names 'state.position' twice",
     ),
+    "no outputs": (lambda folder: changed(folder, lambda card: card.update(outputs=[])), "outputs names no array"),
     "type": (lambda folder: changed(folder, lambda card: card["inputs"][0].update(dtype="object")), "inputs[0].dtype"),
     "size": (
         lambda folder: changed(folder, lambda card: card["outputs"][0].update(shape=[2**30, 2**30])),
@@ -171,7 +172,7 @@ DAMAGE = {
     "cases": (lambda folder: changed(folder, lambda card: card.update(cases=["later"])), "cases = ['later']"),
     "tolerance": (
         lambda folder: changed(folder, lambda card: card.update(tolerance=2)),
-        "tolerance = 2 is not above 0",
+        "tolerance = 2 is outside (0, 0.1]",
     ),
     "steps": (lambda folder: changed(folder, lambda card: card.update(compared_steps="2")), "compared_steps = '2'"),
     "no shorter program": (
@@ -246,11 +247,11 @@ MISTAKES = {
     "target": (["--to", "onyx"], "onyx"),
     "form": (["--what", "frame"], "frame"),
     "batch": (["--batch", "-3"], "batch = '-3'"),
-    "large batch": (["--batch", "99999999999999999"], "neither a size up to 65536 nor 'symbolic'; give one of them"),
-    "number of many digits": (["--batch", "9" * 5000], "neither a size up to 65536 nor 'symbolic'"),
+    "large batch": (["--batch", "99999999999999999"], "is not an integer of 1 to 65536; write one"),
+    "number of many digits": (["--batch", "9" * 5000], "is not an integer of 1 to 65536"),
     "objective": (["--objective", "energy"], "for the form 'gradient' only"),
     "no objective": (["--what", "gradient", "--objective", "enrgy"], "did you mean 'energy'"),
-    "tolerance": (["--tolerance", "2"], "tolerance = 2.0"),
+    "tolerance": (["--tolerance", "2"], "tolerance = 2 is outside"),
     "operators": (["--ops", "missing.toml"], "missing.toml"),
 }
 
@@ -361,5 +362,5 @@ def test_refusal_of_a_runtime_is_reported(tmp_path, capsys, monkeypatch):
 def test_python_takes_a_simulation(tmp_path):
     report = simkit.export.program(build(toy(precision="float32")), tmp_path / "out", steps=4, name="swing")
     assert report.passed and json.loads((tmp_path / "out" / "io.json").read_text())["scenario"] == "swing"
-    with pytest.raises(UserError, match="'jax' is not a target"):
+    with pytest.raises(UserError, match="to = 'jax' is unknown"):
         simkit.export.program(toy(), tmp_path / "other", to="jax")

@@ -222,8 +222,8 @@ LISTS = {
     "operatos = ['Add']": "did you mean 'operators'",
     "operators = ['Addd']": "'Addd' is no operator of ONNX; did you mean 'Add'",
     "operators = ['BitCast']\nopset = 17": "ONNX 17 has no BitCast",
-    "operators = ['Add']\nopset = 3": f"opset = 3 is not in [13, {OPSET}]",
-    "operators = 'Add'": "operators is not a list of names",
+    "operators = ['Add']\nopset = 3": f"opset = 3 is not an integer of 13 to {OPSET}",
+    "operators = 'Add'": "operators = 'Add' is no list",
     "operators = []": "few.toml: operators is empty; write those of the target, such as ['Add', 'MatMul']",
 }
 

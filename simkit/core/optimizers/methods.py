@@ -64,9 +64,11 @@ def chosen(text: str, **options: Any) -> Settings:
     """
     if not isinstance(text, str):
         raise UserError(f"method = {text!r:.60} is not the name of a method; choose one of {', '.join(METHODS)}")
-    given = {key: value for key, value in options.items() if value is not None}
-    table = PartTable((Choice(OPTIMIZERS, "method", "method of optimization"),), {})
-    return table.read(table_of(text, "method") | given, "")
+    table = table_of(text, "method")
+    for key, value in options.items():
+        if value is not None and table.setdefault(key, value) != value:
+            raise UserError(f"{key} = {value} is given beside method = '{text:.60}'; keep one of them")
+    return PartTable((Choice(OPTIMIZERS, "method", "method of optimization"),), {}).read(table, "")
 
 
 def options_of(settings: Settings) -> dict[str, Any]:

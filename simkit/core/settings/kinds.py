@@ -42,20 +42,23 @@ def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNB
     return _setting("a number", doc, check, default, schema)
 
 
-def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 1) -> Setting:
-    """Return a setting that is an integer from ``low`` to ``high``."""
+def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 1, *, is_even: bool = False) -> Setting:
+    """Return a setting that is an integer from ``low`` to ``high``, possibly an even one."""
+    kind = "an even integer" if is_even else "an integer"
 
     def check(value: Any, where: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        is_whole = isinstance(value, int) and not isinstance(value, bool) and not (is_even and value % 2)
+        if not is_whole or not low <= value <= high:
             limit = f"at least {low}" if high == 2**31 - 1 else f"{low} to {high}"
             limit = "32 bits" if (low, high) == (-(2**31), 2**31 - 1) else limit
-            is_whole = isinstance(value, float) and value.is_integer() and low <= value <= high
-            remedy = Remedy("replace", int(value)) if is_whole else None
-            problem = f"is not an integer of {limit}; write {int(value) if is_whole else 'one'}"
+            is_rounded = isinstance(value, float) and value.is_integer() and low <= value <= high
+            remedy = Remedy("replace", int(value)) if is_rounded and not is_even else None
+            problem = f"is not {kind} of {limit}; write {int(value) if remedy else 'one'}"
             raise UserError(f"{where} = {shown(value)} {problem}", allowed=(low, high), remedy=remedy)
         return value
 
-    return _setting("an integer", doc, check, default, {"type": "integer", "minimum": low, "maximum": high})
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return _setting(kind, doc, check, default, schema | ({"multipleOf": 2} if is_even else {}))
 
 
 def flag(doc: str, default: bool = False) -> Setting:
@@ -256,6 +259,26 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
         return {"type": "array", "items": of.schema, **sizes}
 
     return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.inner, "list")
+
+
+def row(doc: str, *entries: Setting, default: Any = _REQUIRED) -> Setting:
+    """Return a setting that is a list with one entry of each of several kinds, kept as a tuple.
+
+    Args:
+        doc: its meaning.
+        *entries: setting of each entry.
+        default: default as written in a file.
+    """
+
+    def check(value: Any, where: str) -> tuple:
+        if not isinstance(value, list | tuple) or len(value) != len(entries):
+            raise UserError(f"{where} = {shown(value)} is not a list of {len(entries)} entries; write one in brackets")
+        return tuple(of.check(value[i], f"{where}[{i}]") for i, of in enumerate(entries))
+
+    def schema() -> dict[str, Any]:
+        return {"type": "array", "prefixItems": [of.schema for of in entries], "minItems": len(entries), "items": False}
+
+    return _setting(f"a list of {', '.join(of.kind for of in entries)}", doc, check, default, schema, dict, "list")
 
 
 def table(doc: str, keys: Mapping[str, Setting], default: Any = None) -> Setting:

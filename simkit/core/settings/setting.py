@@ -254,6 +254,50 @@ def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callab
     return mark
 
 
+def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Function], Function]:
+    """Return a decorator that checks arguments of a function against declarations, which are in its schema, too.
+
+    Defaults are those of the function. It gets the checked values, and an unknown name is refused like an unknown key.
+
+    Args:
+        **declared: settings by name of argument; other arguments are not checked.
+    """
+
+    def mark(function: Function) -> Function:
+        signature = inspect.signature(function)
+        parameters = {name: each for name, each in signature.parameters.items() if name in declared}
+        settings = {
+            name: dataclasses.replace(
+                declared[name],
+                default=None if each.default is each.empty else each.default,
+                is_required=each.default is each.empty,
+            )
+            for name, each in parameters.items()
+        }
+        takes_any = any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values())
+
+        @functools.wraps(function)
+        def checked(*values: Any, **named: Any) -> Any:
+            for name in named:
+                if name not in signature.parameters and not takes_any:
+                    raise unknown_key(name, dict.fromkeys(signature.parameters, None), "")  # type: ignore[arg-type]
+            bound = signature.bind(*values, **named)
+            for name, setting in settings.items():
+                if name in bound.arguments:
+                    bound.arguments[name] = setting.check(_plain(bound.arguments[name]), name)
+            return function(*bound.args, **bound.kwargs)
+
+        checked.settings = settings  # type: ignore[attr-defined]
+        return checked  # type: ignore[return-value]
+
+    return mark
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of an array library as one of Python."""
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+
+
 def schema_of(keys: Mapping[str, Setting], rules: tuple[Rule, ...] = ()) -> dict[str, Any]:
     """Return the JSON Schema of a table with the given keys and rules."""
     properties = {

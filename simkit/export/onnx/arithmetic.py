@@ -56,9 +56,9 @@ def choose(graph: Graph, condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
         yes: elements where it is true.
         no: elements where it is false.
     """
-    known = (condition.narrow or condition).value
-    if known is not None and known.size == 1:
-        return yes if known.reshape(()) else no
+    constant = (condition.narrow or condition).value
+    if constant is not None and constant.size == 1:
+        return yes if constant.reshape(()) else no
     if yes is no:
         return yes
     if yes.dtype == bool:
@@ -190,8 +190,8 @@ def floor_remainder(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> T
 
 def _never_traps(y: Tensor) -> bool:
     """Return whether an integer divisor is a constant without 0 and -1, on which processors may trap."""
-    known = (y.narrow or y).value
-    return known is not None and not np.isin(known, (0, -1)).any()
+    divisors = (y.narrow or y).value
+    return divisors is not None and not np.isin(divisors, (0, -1)).any()
 
 
 def divisor(graph: Graph, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -231,10 +231,10 @@ def integer_power(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
         left >>= 1
         if left:
             square = graph.elementwise("Mul", square, square)
-    one = graph.constant(1, x.dtype)
+    unity = graph.constant(1, x.dtype)
     if result is None:
-        return graph.expand(one, x.shape)
-    return result if exponent > 0 else graph.elementwise("Div", one, result)
+        return graph.expand(unity, x.shape)
+    return result if exponent > 0 else graph.elementwise("Div", unity, result)
 
 
 @primitive("square")
@@ -246,8 +246,8 @@ def square(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 @primitive("one_minus_square")
 def one_minus_square(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """``1 - x^2``, without cancellation near 1."""
-    one = graph.constant(1, x.dtype)
-    return graph.elementwise("Mul", graph.elementwise("Sub", one, x), graph.elementwise("Add", one, x))
+    unity = graph.constant(1, x.dtype)
+    return graph.elementwise("Mul", graph.elementwise("Sub", unity, x), graph.elementwise("Add", unity, x))
 
 
 @primitive("polynomial")
@@ -279,8 +279,8 @@ def reduce_precision(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
         UserError: if the bits are those of no type.
     """
     bits = (equation.params["exponent_bits"], equation.params["mantissa_bits"])
-    own = finfo(x.dtype)
-    if bits[0] >= own.nexp and bits[1] >= own.nmant:
+    layout = finfo(x.dtype)
+    if bits[0] >= layout.nexp and bits[1] >= layout.nmant:
         return x
     narrow = {(8, 23): "float32", (5, 10): "float16"}.get(bits)
     if narrow is None:

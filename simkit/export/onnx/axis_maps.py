@@ -30,9 +30,9 @@ def combined(graph: NodeGraph, operator: str, x: Tensor, y: Tensor) -> Tensor | 
         return None
     sign = 1 if operator == "Add" else -1
     for axis in _axes(x):
-        found = _together([maps(graph, x, axis), maps(graph, y, axis)], lambda each: each[0] + sign * each[1])
-        if found:
-            base, matrix = found[-1]
+        joint = _together([maps(graph, x, axis), maps(graph, y, axis)], lambda each: each[0] + sign * each[1])
+        if joint:
+            base, matrix = joint[-1]
             return _applied(graph, base, matrix, axis)
     return None
 
@@ -47,9 +47,9 @@ def scaled(graph: NodeGraph, x: Tensor, operator: str, number: np.ndarray) -> Te
         number: constants that broadcast to x.
     """
     for axis in _axes(x):
-        own = _matrix(x, axis)
-        if own is not None and (factors := _along(operator, number, x.shape, axis)) is not None:
-            return _applied(graph, own[0], factors[:, None] * own[1], axis)
+        maker = _matrix(x, axis)
+        if maker is not None and (factors := _along(operator, number, x.shape, axis)) is not None:
+            return _applied(graph, maker[0], factors[:, None] * maker[1], axis)
     return None
 
 
@@ -63,10 +63,10 @@ def joined_maps(graph: NodeGraph, parts: Sequence[Tensor], axis: int) -> Tensor 
     """
     if axis not in _axes(parts[0]) or sum(_matrix(part, axis) is not None for part in parts) < 2:
         return None
-    found = _together([maps(graph, part, axis) for part in parts], np.concatenate)
-    if not found:
+    joint = _together([maps(graph, part, axis) for part in parts], np.concatenate)
+    if not joint:
         return None
-    base, matrix = found[-1]
+    base, matrix = joint[-1]
     return _applied(graph, base, matrix, axis)
 
 
@@ -79,20 +79,24 @@ def product(graph: NodeGraph, x: Tensor, matrix: np.ndarray, axis: int) -> Tenso
         matrix: ``(m, n)``, from the n values along the axis to m others.
         axis: the last but one, or the last.
     """
-    own = _matrix(x, axis)
-    return _applied(graph, own[0], matrix @ own[1], axis) if own is not None and max(matrix.shape) <= LONGEST else None
+    maker = _matrix(x, axis)
+    return (
+        _applied(graph, maker[0], matrix @ maker[1], axis)
+        if maker is not None and max(matrix.shape) <= LONGEST
+        else None
+    )
 
 
 def maps(graph: NodeGraph, x: Tensor, axis: int) -> Maps:
     """Return the arrays of which a tensor is a linear map along an axis, with ``(n, m)`` matrices."""
-    found: Maps = {x.name: (x, np.eye(x.shape[axis]))}
+    bases: Maps = {x.name: (x, np.eye(x.shape[axis]))}
     if x.value is not None or x.maker is None or x.shape[axis] > LONGEST:
-        return found
+        return bases
     inner = _inner(graph, x, axis)
     for name, (base, matrix) in inner.items():
         if base.shape[axis] <= LONGEST:
-            found.setdefault(name, (base, matrix))
-    return found
+            bases.setdefault(name, (base, matrix))
+    return bases
 
 
 def _inner(graph: NodeGraph, x: Tensor, axis: int) -> Maps:
@@ -101,8 +105,8 @@ def _inner(graph: NodeGraph, x: Tensor, axis: int) -> Maps:
     assert maker is not None
     inputs = [tensor for tensor in maker.inputs if tensor is not None]
     source = inputs[0]
-    if (own := _matrix(x, axis)) is not None:
-        return {k: (base, own[1] @ m) for k, (base, m) in maps(graph, own[0], axis).items()}
+    if (base_map := _matrix(x, axis)) is not None:
+        return {k: (base, base_map[1] @ m) for k, (base, m) in maps(graph, base_map[0], axis).items()}
     if maker.operator == "Slice":
         values = [tensor.value.tolist() for tensor in inputs[1:] if tensor.value is not None]
         if len(values) < 4 or axis not in values[2]:
@@ -145,20 +149,20 @@ def _together(
     """
     real = [m for m in each if not _is_zero(next(iter(m.values()))[0])]
     names = [name for name in real[0] if all(name in m for m in real)] if real else []
-    found = []
+    pairs = []
     for name in names:
         base, matrix = real[0][name]
-        own = []
+        matrices = []
         for m in each:
             tensor, square = next(iter(m.values()))
-            own.append(m[name][1] if name in m else np.zeros((len(square), matrix.shape[1])))
+            matrices.append(m[name][1] if name in m else np.zeros((len(square), matrix.shape[1])))
             assert name in m or _is_zero(tensor)
-        found.append((base, combine(own)))
-    return found
+        pairs.append((base, combine(matrices)))
+    return pairs
 
 
-def _by_name(found: list[tuple[Tensor, np.ndarray]]) -> Maps:
-    return {base.name: (base, matrix) for base, matrix in found}
+def _by_name(pairs: list[tuple[Tensor, np.ndarray]]) -> Maps:
+    return {base.name: (base, matrix) for base, matrix in pairs}
 
 
 def _matrix(x: Tensor, axis: int) -> tuple[Tensor, np.ndarray] | None:

@@ -29,8 +29,8 @@ def shifted(graph: Graph, x: Tensor, distance: Tensor, direction: str) -> Tensor
     width = 8 * x.dtype.itemsize
     unsigned = np.dtype(f"uint{width}")
     x, distance = bit_cast(graph, x, unsigned), bit_cast(graph, distance, unsigned)
-    known = (distance.narrow or distance).value
-    if known is not None and (known < width).all():
+    bits = (distance.narrow or distance).value
+    if bits is not None and (bits < width).all():
         return graph.elementwise("BitShift", x, distance, direction=direction)
     inside = graph.elementwise("Less", distance, scalar(graph, width, distance), dtype=bool)
     safe = graph.elementwise("Where", inside, distance, scalar(graph, 0, distance))

@@ -52,11 +52,11 @@ def integer_pow(graph: Graph, equation: Equation, x: Value) -> list[Value]:
     """``x^n`` by ``|n| - 1`` products."""
     exponent = equation.params["y"]
     ones = graph.expand(graph.constant(1, x.parts[0].dtype), x.parts[0].shape)
-    one = Value((ones, graph.expand(graph.constant(0, ones.dtype), ones.shape)))
-    result = x if exponent else one
+    unity = Value((ones, graph.expand(graph.constant(0, ones.dtype), ones.shape)))
+    result = x if exponent else unity
     for _ in range(abs(exponent) - 1):
         result = _times(graph, result, x)
-    return [result if exponent >= 0 else _divided(graph, one, result)]
+    return [result if exponent >= 0 else _divided(graph, unity, result)]
 
 
 @complex_primitive("div")
@@ -202,15 +202,15 @@ def _times(graph: Graph, x: Value, y: Value) -> Value:
 
     for (p, q), (r, zero) in (((a, b), (c, d)), ((c, d), (a, b))):
         # A factor whose imaginary part is known to be zero.
-        if (known := (zero.narrow or zero).value) is not None and not known.any():
+        if (imaginary := (zero.narrow or zero).value) is not None and not imaginary.any():
             return Value((mul(p, r), mul(q, r)))
     return Value((graph.elementwise("Sub", mul(a, c), mul(b, d)), graph.elementwise("Add", mul(a, d), mul(b, c))))
 
 
 def _divided(graph: Graph, x: Value, y: Value) -> Value:
     (c, d) = y.parts
-    known = (d.narrow or d).value
-    if known is not None and not known.any():
+    imaginary = (d.narrow or d).value
+    if imaginary is not None and not imaginary.any():
         return Value(tuple(graph.elementwise("Div", part, c) for part in x.parts))
 
     def quotient(a: Any, b: Any, c: Any, d: Any) -> Any:
@@ -357,7 +357,7 @@ def _factored(
         count: number of parts of the result: 1 for the real part alone, 2 for both.
     """
     n1, n2 = lengths
-    shape, given = parts[0].shape, len(parts)
+    shape, count_of_parts = parts[0].shape, len(parts)
     front = int(np.prod(shape[axis + 1 :])) < SMALLEST_FACTOR
     order = [axis] + [a for a in range(len(shape)) if a != axis] if front else list(range(len(shape)))
     moved = [shape[a] for a in order]
@@ -367,18 +367,18 @@ def _factored(
     columns = [graph.reshape(graph.transpose(part, order), (outer, n1, n2 * inner)) for part in parts]
     points = _concatenated(graph, columns, 1)
     turns = np.arange(n1)[:, None] * np.arange(n1) / n1
-    known = matrix(graph, _rotations(sign * turns)[: given * n1].T, points)
-    stage = graph.typed("MatMul", [known, points], (outer, 2 * n1, n2 * inner))
+    rotations = matrix(graph, _rotations(sign * turns)[: count_of_parts * n1].T, points)
+    stage = graph.typed("MatMul", [rotations, points], (outer, 2 * n1, n2 * inner))
     halves = [graph.reshape(part, (outer, n1, n2, inner)) for part in _halves(graph, stage, 1)]
     points = _concatenated(graph, halves, 2)
     k = np.arange(n1)[:, None, None] + n1 * np.arange(n2)
     turns = (np.arange(n2)[:, None] * k % (n1 * n2)) / (n1 * n2)
     scale = 1.0 if sign < 0 else 1.0 / (n1 * n2)
-    known = matrix(graph, np.swapaxes(scale * _rotations(sign * turns)[..., : count * n2], 1, 2), points)
-    stage = graph.typed("MatMul", [known, points], (outer, n1, count * n2, inner))
+    rotations = matrix(graph, np.swapaxes(scale * _rotations(sign * turns)[..., : count * n2], 1, 2), points)
+    stage = graph.typed("MatMul", [rotations, points], (outer, n1, count * n2, inner))
     back = [order.index(a) for a in range(len(shape))]
-    found = _halves(graph, stage, 2) if count == 2 else [stage]
-    return [graph.transpose(graph.reshape(graph.transpose(part, (0, 2, 1, 3)), moved), back) for part in found]
+    results = _halves(graph, stage, 2) if count == 2 else [stage]
+    return [graph.transpose(graph.reshape(graph.transpose(part, (0, 2, 1, 3)), moved), back) for part in results]
 
 
 def _concatenated(graph: Graph, parts: Sequence[Tensor], axis: int) -> Tensor:
@@ -418,11 +418,11 @@ def _fast(graph: Graph, x: Value, axis: int, sign: int) -> Value:
         swapped = _fast(graph, Value(x.parts[::-1]), axis, -1).parts[::-1]
         scale = matrix(graph, np.asarray(1.0 / x.parts[0].shape[axis]), x.parts[0])
         return Value(tuple(graph.elementwise("Mul", part, scale) for part in swapped))
-    own = x.parts[0].dtype
+    dtype = x.parts[0].dtype
     # In double precision: the kernel computes its waves by recurrence, and loses digits in single precision.
     wide = Value(tuple(graph.cast(part, np.float64) for part in x.parts))
     both = joined(graph, wide)
     inputs = [both, None, graph.constant(np.int64(axis))]
     result = graph.op("DFT", inputs, both.shape, np.float64, inverse=0, onesided=0)
     parts = split(graph, result, Aval(both.shape[:-1], np.dtype(np.complex128))).parts
-    return Value(tuple(graph.cast(part, own) for part in parts))
+    return Value(tuple(graph.cast(part, dtype) for part in parts))

@@ -64,11 +64,11 @@ def _scan_of_rows(
     results = run(graph, parts.body, [*constants, *state, *current])
     graph.scope.outputs += _owned(graph, [part for value in results for part in value.parts])
     scope, graph.scope = graph.scope, outer
-    given = [part for value in (*carry, *stacked) for part in value.parts]
+    inputs = [part for value in (*carry, *stacked) for part in value.parts]
     if not stacked:
         # Scan needs a stacked input, whose length is the number of iterations.
-        given.append(graph.vector(range(parts.length)))
-    count = len(given) - sum(len(value.parts) for value in carry)
+        inputs.append(graph.vector(range(parts.length)))
+    count = len(inputs) - sum(len(value.parts) for value in carry)
     sizes = [(part.shape, part.dtype) for value in carry for part in value.parts]
     for aval in rows:
         width, dtype = parts_of(aval)
@@ -80,7 +80,7 @@ def _scan_of_rows(
         backward = {"scan_input_directions": [1] * count, "scan_output_directions": [1] * outputs}
         backward = {name: values for name, values in backward.items() if values}
     attributes = {"num_scan_inputs": count, **backward}
-    outer.nodes.append(Node("Scan", list(given), made, attributes, {"body": scope}, graph.origin))
+    outer.nodes.append(Node("Scan", list(inputs), made, attributes, {"body": scope}, graph.origin))
     return _values(made, carry, rows)
 
 
@@ -234,7 +234,7 @@ def _branch(
 
 def _owned(graph: Graph, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return tensors as outputs of a body: ONNX requires distinct ones, each computed by a node of the body."""
-    scope, seen, own = graph.scope, set(), []
+    scope, seen, owned = graph.scope, set(), []
     produced = {id(tensor) for node in scope.nodes for tensor in node.outputs}
     for tensor in tensors:
         if id(tensor) not in produced or tensor.name in seen:
@@ -242,8 +242,8 @@ def _owned(graph: Graph, tensors: Sequence[Tensor]) -> list[Tensor]:
             scope.nodes.append(Node("Identity", [tensor], [copy], {}, origin=graph.origin))
             tensor = copy
         seen.add(tensor.name)
-        own.append(tensor)
-    return own
+        owned.append(tensor)
+    return owned
 
 
 def _each(value: Value, function: Callable[[Tensor], Tensor]) -> Value:

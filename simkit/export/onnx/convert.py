@@ -95,12 +95,12 @@ def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Valu
     Raises:
         UserError: if a primitive cannot be converted, with the source line of the user's program.
     """
-    known: dict[Any, Value] = dict(zip(program.inputs, arguments, strict=True))
-    known |= {variable: constant(graph, value) for variable, value in program.constants}
+    values: dict[Any, Value] = dict(zip(program.inputs, arguments, strict=True))
+    values |= {variable: constant(graph, value) for variable, value in program.constants}
 
     def read(variable: Any) -> Value:
         value = tracing.literal(variable)
-        return known[variable] if value is None else constant(graph, value_of(variable, value))
+        return values[variable] if value is None else constant(graph, value_of(variable, value))
 
     outer, ours = graph.origin, graph.ours
     graph.ours = ours or program.ours
@@ -115,7 +115,7 @@ def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Valu
                 assert part.shape == aval.shape and part.dtype == dtype, (
                     f"{equation.name}: {part.shape} {part.dtype}, not {aval.shape} {dtype}"
                 )
-            known[variable] = result
+            values[variable] = result
     graph.origin, graph.ours = outer, ours
     return [read(variable) for variable in program.outputs]
 

@@ -63,12 +63,12 @@ def computed_in(operator: str, dtype: np.dtype) -> np.dtype | None:
         operator: name of the ONNX operator.
         dtype: of its inputs.
     """
-    known = KERNELS.get(operator)
-    if known is None or dtype.name in known:
+    kernels = KERNELS.get(operator)
+    if kernels is None or dtype.name in kernels:
         return dtype
     if dtype.name == "uint64" and operator in _COMPARES:
         return None
-    return next((np.dtype(name) for name in _WIDER.get(dtype.name, ()) if name in known), None)
+    return next((np.dtype(name) for name in _WIDER.get(dtype.name, ()) if name in kernels), None)
 
 
 __all__ = ["Graph", "Node", "Scope", "Tensor"]
@@ -103,13 +103,13 @@ class Graph(NodeGraph):
         """
         first = inputs[1] if operator == "Where" else inputs[0]
         assert first is not None
-        own = first.dtype
-        wide = computed_in(operator, own)
+        usual = first.dtype
+        wide = computed_in(operator, usual)
         if wide is None:
-            raise UserError(f"{self.origin}: onnxruntime has no kernel of {operator} for {own}; compute it in int64")
-        result = np.dtype(dtype or own)
-        cast = [self.cast(t, wide) if t is not None and t.dtype == own else t for t in inputs]
-        return self.cast(self.op(operator, cast, shape, wide if result == own else result, **at), result)
+            raise UserError(f"{self.origin}: onnxruntime has no kernel of {operator} for {usual}; compute it in int64")
+        result = np.dtype(dtype or usual)
+        cast = [self.cast(t, wide) if t is not None and t.dtype == usual else t for t in inputs]
+        return self.cast(self.op(operator, cast, shape, wide if result == usual else result, **at), result)
 
     def elementwise(self, operator: str, *inputs: Tensor, dtype: Any = None, **attrs: Any) -> Tensor:
         """Return an elementwise operator, applied to the inputs before their broadcasts."""
@@ -124,14 +124,14 @@ class Graph(NodeGraph):
             if _is_all(second, _NEUTRAL[operator]) and first.shape == shape:
                 return self.expand(first, full)
         if operator in _SYMMETRIC:
-            for one, other in (small, small[::-1]):
-                if _is_all(one, _SYMMETRIC[operator]) and other.shape == shape:
+            for operand, other in (small, small[::-1]):
+                if _is_all(operand, _SYMMETRIC[operator]) and other.shape == shape:
                     return self.expand(other, full)
         if operator == "Div" and _is_all(small[0], 1) and small[1].dtype.kind == "f" and small[1].value is None:
             # onnxruntime fuses 1 / y * x to x / y, and loses x where it had removed a product with one.
             operator, small = "Reciprocal", [small[1]]
-        if (found := self._mapped(operator, small)) is not None:
-            return self.expand(found, full)
+        if (mapped := self._mapped(operator, small)) is not None:
+            return self.expand(mapped, full)
         return self.expand(self.typed(operator, small, shape, dtype, **attrs), full)
 
     def _mapped(self, operator: str, inputs: list[Tensor]) -> Tensor | None:

@@ -150,8 +150,8 @@ def _inside(graph: Graph, index: Tensor, size: int) -> Tensor:
     original = _before_wrapping(index, size)
     first = 0 if original is index else -size
     kept = original if original.dtype.name in ("int32", "int64") else graph.cast(original, np.int64)
-    known = (kept.narrow or kept).value
-    if known is not None and known.min() >= first and known.max() < size:
+    indices = (kept.narrow or kept).value
+    if indices is not None and indices.min() >= first and indices.max() < size:
         return kept
     bounds = [graph.constant(bound, kept.dtype) for bound in (first, size - 1)]
     return graph.elementwise("Clip", kept, *bounds)
@@ -242,8 +242,8 @@ def dynamic_slice(graph: Graph, equation: Equation, x: Tensor, *starts: Tensor) 
     if not axes:
         return x
     if all(start.value is not None for start in clipped):
-        known = [int(start.value) for start in clipped if start.value is not None]
-        return sliced(graph, x, known, [a + size for a, size in zip(known, sizes, strict=True)])
+        constants = [int(start.value) for start in clipped if start.value is not None]
+        return sliced(graph, x, constants, [a + size for a, size in zip(constants, sizes, strict=True)])
     if len(axes) == 1 and sizes[axes[0]] == 1:
         index = graph.reshape(clipped[axes[0]], (1,))
         return graph.op("Gather", [x, index], sizes, x.dtype, axis=axes[0])
@@ -389,9 +389,9 @@ def dynamic_update_slice(graph: Graph, equation: Equation, x: Tensor, update: Te
 def _between(graph: Graph, x: Tensor, update: Tensor, axis: int, start: Tensor) -> Tensor:
     """Return ``x`` with ``update`` in place of its elements from ``start`` on along an axis."""
     size = update.shape[axis]
-    known = start.value
-    if known is not None:
-        begin, end = int(known), int(known) + size
+    constant = start.value
+    if constant is not None:
+        begin, end = int(constant), int(constant) + size
         lower = [begin if a == axis else n for a, n in enumerate(x.shape)]
         upper = [end if a == axis else 0 for a in range(len(x.shape))]
         parts = [sliced(graph, x, [0] * len(lower), lower), update, sliced(graph, x, upper, x.shape)]

@@ -56,13 +56,13 @@ def product(graph: Graph, x: Tensor, y: Tensor, terms: Any, batch: Any) -> Tenso
     x = graph.reshape(graph.transpose(x, [*batch[0], *x_rows, *terms[0]]), (*members, *inner, count))
     y = graph.reshape(graph.transpose(y, [*batch[1], *terms[1], *y_rows]), (*members, count, math.prod(columns)))
     if y.value is not None and len(y.shape) == 2 and x.dtype.kind == "f":
-        found = axis_maps.product(graph, x, y.value.T, len(x.shape) - 1)
+        mapped = axis_maps.product(graph, x, y.value.T, len(x.shape) - 1)
     elif x.value is not None and len(x.shape) == 2 == len(y.shape) and x.dtype.kind == "f":
-        found = axis_maps.product(graph, y, x.value, 0)
+        mapped = axis_maps.product(graph, y, x.value, 0)
     else:
-        found = None
-    if found is not None:
-        return graph.reshape(found, shape)
+        mapped = None
+    if mapped is not None:
+        return graph.reshape(mapped, shape)
     result = graph.typed("MatMul", [x, y], (*members, *inner, math.prod(columns)))
     return graph.reshape(result, shape)
 
@@ -104,8 +104,8 @@ def substituted(a: Any, b: Any, lower: bool, unit: bool) -> Any:
     def iteration(x: Any, i: Any) -> Any:
         i = i if lower else size - 1 - i
         row = jnp.take(a, i, axis=-2)
-        known = (jnp.arange(size) < i) if lower else (jnp.arange(size) > i)
-        rest = jnp.take(b, i, axis=-2) - jnp.einsum("...j,...jm->...m", jnp.where(known, row, 0), x)
+        is_solved = (jnp.arange(size) < i) if lower else (jnp.arange(size) > i)
+        rest = jnp.take(b, i, axis=-2) - jnp.einsum("...j,...jm->...m", jnp.where(is_solved, row, 0), x)
         solved = rest if unit else rest / jnp.take(row, i, axis=-1)[..., None]
         is_row = (jnp.arange(size) == i)[:, None]
         return jnp.where(is_row, solved[..., None, :], x), None
@@ -268,8 +268,8 @@ def conv_general_dilated(graph: Graph, equation: Equation, x: Tensor, kernel: Te
     size = kernel.shape[2:]
     if kind == CONV_TYPE and 1 <= len(strides) <= CONV_DIMENSIONS and math.prod((*shape, *kernel.shape)):
         pads = [low for low, _ in padding] + [high for _, high in padding]
-        known = {"kernel_shape": size, "strides": strides, "dilations": dilation, "pads": pads, "group": groups}
-        result = graph.op("Conv", [x, kernel], shape, kind, **known)
+        attributes = {"kernel_shape": size, "strides": strides, "dilations": dilation, "pads": pads, "group": groups}
+        result = graph.op("Conv", [x, kernel], shape, kind, **attributes)
     else:
         x = _padded(graph, x, 0, [(0, 0)] * 2 + padding)
 

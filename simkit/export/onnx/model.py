@@ -99,12 +99,12 @@ def model_of(graph: Graph, outputs: list[Tensor], names: list[str], producer: st
 
 def graphs_of(graph: Any) -> list[Any]:
     """Return a graph of a model, and the bodies of its loops and branches."""
-    found = [graph]
+    graphs = [graph]
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                found += graphs_of(attribute.g)
-    return found
+                graphs += graphs_of(attribute.g)
+    return graphs
 
 
 def count_of(model: Any) -> int:

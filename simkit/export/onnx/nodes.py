@@ -233,23 +233,23 @@ class NodeGraph:
 
     def _home(self, inputs: Sequence[Tensor | None]) -> Scope:
         """Return the outermost scope for a node with these inputs that can be reached through hoisting scopes."""
-        own = {id(tensor.scope) for tensor in inputs if tensor is not None}
+        scopes = {id(tensor.scope) for tensor in inputs if tensor is not None}
         scope = self.scope
-        while scope.hoists and id(scope) not in own and scope.outer is not None:
+        while scope.hoists and id(scope) not in scopes and scope.outer is not None:
             scope = scope.outer
         return scope
 
     def _folded(
         self, operator: str, inputs: Sequence[Tensor | None], outputs: Sequence[tuple[Sequence[int], Any]], attrs: Any
     ) -> list[Tensor] | None:
-        known = [tensor.value for tensor in inputs if tensor is not None]
-        if operator not in FOLDED or len(outputs) != 1 or any(value is None for value in known):
+        values = [tensor.value for tensor in inputs if tensor is not None]
+        if operator not in FOLDED or len(outputs) != 1 or any(value is None for value in values):
             return None
         (shape, dtype) = outputs[0]
-        if math.prod(shape) > max(LARGEST_FOLDED, sum(value.size for value in known if value is not None)):
+        if math.prod(shape) > max(LARGEST_FOLDED, sum(value.size for value in values if value is not None)):
             return None
         with np.errstate(all="ignore"):
-            result = FOLDED[operator](*known, **attrs)
+            result = FOLDED[operator](*values, **attrs)
         array = np.asarray(result).astype(dtype, copy=False)
         assert array.shape == tuple(shape), (operator, array.shape, shape)
         return [self.known(array)]

@@ -98,13 +98,13 @@ def _converted(
         count, dtype = parts_of(aval)
         shape = aval.shape if count == 1 and aval.key is None else (*aval.shape, count)
         inputs.append(Port(_name("in", path[skipped:], inputs), (-1, *shape) if members else shape, dtype))
-    given = [graph.input(port.shape, port.dtype, port.name) for port in inputs]
+    tensors_in = [graph.input(port.shape, port.dtype, port.name) for port in inputs]
 
-    def computed(given: Sequence[Tensor]) -> list[Tensor]:
-        values = [split(graph, tensor, aval) for tensor, aval in zip(given, program.input_avals, strict=True)]
+    def computed(tensors_in: Sequence[Tensor]) -> list[Tensor]:
+        values = [split(graph, tensor, aval) for tensor, aval in zip(tensors_in, program.input_avals, strict=True)]
         return [joined(graph, value) for value in run(graph, program, values)]
 
-    tensors = each_member(graph, given, computed) if members else computed(given)
+    tensors = each_member(graph, tensors_in, computed) if members else computed(tensors_in)
     leaves = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, list(range(len(tensors)))))[0]
     outputs: list[Port] = []
     for (path, _), tensor in zip(leaves, tensors, strict=True):
@@ -293,22 +293,26 @@ def onnxjit(function: Callable[..., Any], *, static_argnums: int | Sequence[int]
     return OnnxJitted(function, _indices(function, static_argnums), threads)
 
 
-def _indices(function: Callable[..., Any], given: Any) -> tuple[int, ...]:
+def _indices(function: Callable[..., Any], arguments: Any) -> tuple[int, ...]:
     """Return the indices of static arguments, counted from the start where the function's arguments are known.
 
     Args:
         function: with the arguments.
-        given: one index or several; negative ones count from the end.
+        arguments: one index or several; negative ones count from the end.
 
     Raises:
         UserError: if one is no integer, or the function has no such positional argument.
     """
     indices: tuple[Any, ...] = (
-        tuple(given) if isinstance(given, Sequence | set | frozenset) and not isinstance(given, str) else (given,)
+        tuple(arguments)
+        if isinstance(arguments, Sequence | set | frozenset) and not isinstance(arguments, str)
+        else (arguments,)
     )
     for index in indices:
         if not isinstance(index, int | np.integer) or isinstance(index, bool):
-            raise UserError(f"static_argnums = {given!r:.40} is not made of integers; give the index of each argument")
+            raise UserError(
+                f"static_argnums = {arguments!r:.40} is not made of integers; give the index of each argument"
+            )
     try:
         kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
     except (TypeError, ValueError):  # some functions of C have no signature

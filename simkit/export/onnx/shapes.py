@@ -90,8 +90,8 @@ def sliced(graph: Graph, x: Tensor, starts: Any, ends: Any, steps: Any = None) -
         if all(small[axis] == 1 for axis in axes) and math.prod(shape):
             kept = [1 if n == 1 else m for n, m in zip(small, shape, strict=True)]
             return graph.expand(graph.reshape(x.narrow, kept), shape)
-    if (found := _sliced_before(graph, x, starts, ends, steps)) is not None:
-        return found
+    if (merged := _sliced_before(graph, x, starts, ends, steps)) is not None:
+        return merged
     vectors = [graph.vector([each[axis] for axis in axes]) for each in (starts, ends)]
     vectors += [graph.vector(axes), graph.vector([steps[axis] for axis in axes])]
     return graph.op("Slice", [x, *vectors], shape, x.dtype)
@@ -107,11 +107,11 @@ def _sliced_before(graph: Graph, x: Tensor, starts: Any, ends: Any, steps: Any) 
     source, ranks = x.maker.inputs[0], range(len(x.shape))
     assert source is not None
     if x.maker.operator == "Slice":
-        known = [t.value for t in x.maker.inputs[1:] if t is not None]
-        if any(value is None for value in known) or (np.asarray(known[3]) < 0).any():
+        bounds = [t.value for t in x.maker.inputs[1:] if t is not None]
+        if any(value is None for value in bounds) or (np.asarray(bounds[3]) < 0).any():
             return None
         first, stride = [0] * len(x.shape), [1] * len(x.shape)
-        for begin, axis, step in zip(known[0], known[2], known[3], strict=True):  # pyright: ignore[reportArgumentType]
+        for begin, axis, step in zip(bounds[0], bounds[2], bounds[3], strict=True):  # pyright: ignore[reportArgumentType]
             first[axis], stride[axis] = int(begin), int(step)
         begins = [first[a] + starts[a] * stride[a] for a in ranks]
         limits = [max(begins[a], first[a] + (ends[a] - 1) * stride[a] + 1) for a in ranks]
@@ -159,8 +159,8 @@ def concatenated(graph: Graph, parts: Any, axis: int) -> Tensor:
     parts = [part for part in parts if part.shape[axis]] or list(parts[:1])
     if len(parts) == 1:
         return parts[0]
-    if (found := axis_maps.joined_maps(graph, parts, axis)) is not None:
-        return found
+    if (mapped := axis_maps.joined_maps(graph, parts, axis)) is not None:
+        return mapped
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
     return graph.op("Concat", parts, shape, parts[0].dtype, axis=axis)

@@ -214,8 +214,8 @@ def called(equation: Equation) -> Program | None:
     """Return the program of a primitive that only calls one (``jit``, ``custom_jvp_call``), ``None`` for others."""
     if equation.name not in _CALLS:
         return None
-    found = next((equation.params[name] for name in _CALLED if name in equation.params), None)
-    return None if found is None else Program(found)
+    inner = next((equation.params[name] for name in _CALLED if name in equation.params), None)
+    return None if inner is None else Program(inner)
 
 
 def is_floor_remainder(equation: Equation) -> bool:
@@ -258,11 +258,11 @@ def defined(equation: Equation) -> Program | None:
         try:
             with jax.enable_x64(True):
                 made = jax.make_jaxpr(lambda *values, of=definition: of(*values, **raw.params))(*shapes)
-                found = Program(_lowered(made))
+                lowered = Program(_lowered(made))
         except Exception:  # JAX raises many kinds where a primitive has no definition for tracers
             continue
-        if not _uses(found, equation.name):
-            return found
+        if not _uses(lowered, equation.name):
+            return lowered
     return None
 
 

@@ -196,18 +196,18 @@ def preview_of(scenario: "Scenario", simulation: Simulation) -> Preview:
     simulation.check_values(simulation.params, key)
 
     def attempt(simulation: Simulation, _: object) -> tuple:
-        state, found = jax.jit(recorded(simulation, run.steps, run.every))(simulation.params, key)
-        return state, found.status, (simulation, found)
+        state, record = jax.jit(recorded(simulation, run.steps, run.every))(simulation.params, key)
+        return state, record.status, (simulation, record)
 
-    simulation, found = with_room(simulation, attempt)
-    status = np.asarray(found.status)
+    simulation, record = with_room(simulation, attempt)
+    status = np.asarray(record.status)
     if status.ndim > 1:
         raise UserError(f"{scenario.name} has several members, and a page shows one simulation; leave them out")
     if failed(status[-1]):
         raise UserError(f"{scenario.name} {MESSAGES[Status(int(status[-1]))]}; a page begins with a run that succeeds")
-    stored = np.asarray(found.stored)
-    frames = {name: np.asarray(array)[stored] for name, array in found.observed.items()}
-    diagnostics = {name: np.asarray(array)[stored] for name, array in found.diagnosed.items()}
+    stored = np.asarray(record.stored)
+    frames = {name: np.asarray(array)[stored] for name, array in record.observed.items()}
+    diagnostics = {name: np.asarray(array)[stored] for name, array in record.diagnosed.items()}
     coordinates = {name: np.asarray(values) for name, values in simulation.coordinates.items()}
     units = {name: quantity.unit for name, quantity in simulation.quantities.items()}
     return Preview(simulation, Clip(frames, diagnostics, coordinates, scenario.title, scenario.render, units))
@@ -237,11 +237,11 @@ class PageReport:
     def misses(self) -> list[str]:
         """One line for each output that differs from JAX by more than is allowed."""
         return [
-            f"{self.file}: {one.output} of '{form}' differs from JAX by {one.error:.2g} in onnxruntime; "
-            f"{one.allowed:.2g} is allowed"
-            for form, found in self.differences.items()
-            for one in found
-            if not one.passed
+            f"{self.file}: {difference.output} of '{form}' differs from JAX by {difference.error:.2g} in onnxruntime; "
+            f"{difference.allowed:.2g} is allowed"
+            for form, differences in self.differences.items()
+            for difference in differences
+            if not difference.passed
         ]
 
     @property
@@ -323,13 +323,13 @@ def _model(program: Program, scenario: "Scenario") -> _Model:
     run = runtimes.run_onnx(
         data, ([port.name for port in program.inputs], outputs), f"{scenario.name} ({program.form})"
     )
-    found = [
+    differences_of_model = [
         difference
         for case in references(program, scenario, request).values()
         for difference in differences(outputs, case.outputs, run(case.inputs), tolerance)
     ]
     used = {name for graph in graphs_of(model.graph) for node in graph.node for name in node.input}
-    return _Model(data, count_of(model), used, found)
+    return _Model(data, count_of(model), used, differences_of_model)
 
 
 def _description(

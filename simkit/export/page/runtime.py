@@ -77,17 +77,17 @@ def _read(folder: Path) -> Runtime:
     holder = next((each for each in folders if (each / SCRIPT).is_file()), None)
     if holder is None:
         raise UserError(f"{folder} holds no {SCRIPT}; give the dist folder of the npm package {PACKAGE} {VERSION}")
-    found = {}
+    files = {}
     for name, digest in SHA256.items():
         path = holder / name
         try:
             with path.open("rb") as file:
-                found[name] = file.read(_LARGEST)
+                files[name] = file.read(_LARGEST)
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}; give the dist folder of {PACKAGE} {VERSION}") from None
-        if hashlib.sha256(found[name]).hexdigest() != digest:
+        if hashlib.sha256(files[name]).hexdigest() != digest:
             raise UserError(f"{path} is not that of {PACKAGE} {VERSION}; take it from that release")
-    return Runtime(found[SCRIPT], found[MACHINE])
+    return Runtime(files[SCRIPT], files[MACHINE])
 
 
 def _fetched(folder: Path) -> Path:

@@ -1,7 +1,7 @@
 """Comparison of another runtime with JAX: errors of outputs and derivatives, and their limits."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import jax
@@ -25,6 +25,8 @@ TOLERANCES = {"float32": 1e-3, "float64": 1e-8}
 SMALLEST_SCALES = {"float32": 0.1, "float64": 1e-4}
 # Largest tolerance with which a comparison means anything.
 LARGEST_TOLERANCE = 0.1
+# Largest error that is allowed of an output that rounding decides.
+LARGEST_ALLOWED = 1.0
 type Arrays = Sequence[np.ndarray]
 
 
@@ -49,40 +51,43 @@ class Difference:
         return self.error <= self.allowed
 
 
-def differences(names: Sequence[str], expected: Arrays, found: Arrays, tolerance: float) -> list[Difference]:
+def differences(
+    names: Sequence[str], expected: Arrays, actual: Arrays, tolerance: float, allowed: Mapping[str, float] = {}
+) -> list[Difference]:
     """Return the difference of each output from the reference.
 
     Args:
         names: of the outputs.
         expected: results of JAX.
-        found: results of another runtime, of the same shapes.
+        actual: results of another runtime, of the same shapes.
         tolerance: largest error of numbers that passes.
+        allowed: of outputs that rounding decides, by name, in place of the tolerance.
     """
     largest = max(map(largest_of, expected), default=0.0)
     return [
-        Difference(name, error_of(a, b, largest), tolerance if a.dtype.kind == "f" else 0.0)
-        for name, a, b in zip(names, expected, found, strict=True)
+        Difference(name, error_of(a, b, largest), allowed.get(name, tolerance) if a.dtype.kind == "f" else 0.0)
+        for name, a, b in zip(names, expected, actual, strict=True)
     ]
 
 
-def error_of(expected: np.ndarray, found: np.ndarray, largest: float = 0.0) -> float:
+def error_of(expected: np.ndarray, actual: np.ndarray, largest: float = 0.0) -> float:
     """Return the error of an output, see `Difference`.
 
     Args:
         expected: result of JAX.
-        found: result of another runtime, of the same shape.
+        actual: result of another runtime, of the same shape.
         largest: largest number of all outputs.
     """
     if expected.dtype.kind != "f":
-        return float(np.mean(expected != found)) if expected.size else 0.0
+        return float(np.mean(expected != actual)) if expected.size else 0.0
     proper = _is_proper(expected)
-    if not np.array_equal(proper, _is_proper(found)) or not np.array_equal(
-        expected[~proper], found[~proper], equal_nan=True
+    if not np.array_equal(proper, _is_proper(actual)) or not np.array_equal(
+        expected[~proper], actual[~proper], equal_nan=True
     ):
         return np.inf
     least = SMALLEST_SCALES.get(expected.dtype.name, SMALLEST_SCALES["float32"])
     scale = max(largest_of(expected), least * largest)
-    difference = expected[proper].astype(np.float64) - found[proper]
+    difference = expected[proper].astype(np.float64) - actual[proper]
     return float(np.max(np.abs(difference), initial=0.0)) / (scale or 1.0)
 
 
@@ -93,13 +98,17 @@ def largest_of(array: np.ndarray) -> float:
     return float(np.max(np.abs(array), where=_is_proper(array), initial=0.0))
 
 
-def worst_of(found: Sequence[Difference]) -> Difference | None:
+def worst_of(differences: Sequence[Difference]) -> Difference | None:
     """Return the output whose error is largest relative to what is allowed.
 
     Args:
-        found: of any number of outputs; ``None`` is returned for none.
+        differences: of any number of outputs; ``None`` is returned for none.
     """
-    return max(found, key=lambda one: (not one.passed, one.error / (one.allowed or 1.0)), default=None)
+    return max(
+        differences,
+        key=lambda difference: (not difference.passed, difference.error / (difference.allowed or 1.0)),
+        default=None,
+    )
 
 
 def _is_proper(array: np.ndarray) -> np.ndarray:
@@ -146,14 +155,14 @@ def check_derivative(
         for port, value in zip(program.outputs, expected, strict=True)
     )
     pulled = pullback(cotangents), export.deserialize(bytearray(data)).vjp().call(*inputs, *cotangents)
-    expected, found = (
+    expected, actual = (
         np.concatenate([np.asarray(a).ravel() for a, x in zip(side, inputs, strict=False) if x.dtype.kind == "f"])
         for side in pulled
     )
-    if not np.isfinite([expected, found]).all():
+    if not np.isfinite([expected, actual]).all():
         raise UserError(
             f"{scenario.name}: its derivative is not finite, so that nothing can be compared: the run fails or does "
             "not converge; change its parameters or give it more steps"
         )
     # The same program, compiled separately: its round-off grows along a run, but stays below sqrt(eps).
-    return Difference(NAME, error_of(expected, found), float(np.finfo(expected.dtype).eps) ** 0.5)
+    return Difference(NAME, error_of(expected, actual), float(np.finfo(expected.dtype).eps) ** 0.5)

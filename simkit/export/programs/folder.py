@@ -6,12 +6,15 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
+from simkit.core.parameter import POSITIVE
+from simkit.core.settings import Setting, number, read, row, several, text, whole, word
+from simkit.core.settings.setting import shown
 from simkit.errors import UserError, argument, one_line
-from simkit.export.programs.comparison import LARGEST_TOLERANCE
+from simkit.export.programs.comparison import LARGEST_ALLOWED, LARGEST_TOLERANCE
 from simkit.export.programs.functions import KINDS, Port
 from simkit.export.programs.runtimes import JAXEXPORT, MLIR, ONNX, SYMBOLIC
 from simkit.export.replacing import check_replaceable
@@ -157,7 +160,7 @@ def compare(reference):
         largest = max(map(largest_of, wanted.values()), default=0.0)
         for name, expected in wanted.items():
             error = error_of(expected, found[name], largest)
-            allowed = CARD["tolerance"] if expected.dtype.kind == "f" else 0.0
+            allowed = dict(CARD.get("allowed", [])).get(name, CARD["tolerance"]) if expected.dtype.kind == "f" else 0.0
             miss = not error <= allowed
             missed += miss
             print(f"{{case:6}} {{name:32}} {{error:9.2e}} {{allowed:9.2e}} {{'MISS' * miss}}".rstrip())
@@ -245,6 +248,7 @@ class Card:
         outputs: in order.
         cases: names of the cases in ``reference.npz``.
         tolerance: largest error that passes.
+        allowed: largest error of outputs that rounding decides, by name.
         compared_steps: number of steps of the program in `SHORTER` that is compared instead; ``None`` without one.
         files: names of the program files that exist.
         content: the whole file as plain data.
@@ -256,6 +260,7 @@ class Card:
     outputs: list[Port]
     cases: list[str]
     tolerance: float
+    allowed: dict[str, float]
     compared_steps: int | None
     files: list[str]
     content: dict[str, Any]
@@ -323,13 +328,69 @@ def write_program(folder: Path, card: Mapping[str, Any], files: Mapping[str, byt
     arrays = {
         f"{case}.{kind}.{name}": array
         for case, both in cases.items()
-        for kind, own in (("input", both.inputs), ("output", both.outputs))
-        for name, array in zip(names[kind], own, strict=True)
+        for kind, side in (("input", both.inputs), ("output", both.outputs))
+        for name, array in zip(names[kind], side, strict=True)
     }
     for name, data in files.items():
         write_bytes(folder / name, data)
     write_arrays(folder / REFERENCE, arrays)
     write_json(folder / CARD, card)
+
+
+def _size(value: Any, where: str) -> "int | str | None":
+    """Return a size of an axis, or ``"symbolic"`` for any."""
+    return value if value in (None, SYMBOLIC) else whole("size", high=LARGEST).check(value, where)
+
+
+def _name(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise UserError(f"{where} = {shown(value)} is not a word of letters, digits, '_' and '.'")
+    return value
+
+
+def _cases(value: Any, where: str) -> list[str]:
+    if value not in [list(CASES[:count]) for count in (1, 2)]:
+        raise UserError(f"{where} = {shown(value)} does not name the cases of {REFERENCE}")
+    return value
+
+
+def _bound(value: Any, where: str) -> float | None:
+    return None if value is None else number("bound").check(value, where)
+
+
+_PORT = {
+    "name": Setting("a word", "name of the array", _name, is_required=True),
+    "dtype": word("type of its numbers", _DTYPES),
+    "shape": several(Setting("a size", "of an axis", _size), "sizes of its axes"),
+    "kind": word("what it is", KINDS),
+    "unit": text("unit", ""),
+    "doc": text("meaning", ""),
+    "implementation": text("of random keys", ""),
+    "bounds": several(Setting("a number", "or none", _bound), "lowest and highest value", (2,), None),
+}
+_CARD = {
+    "format": word("version of these files", (FORMAT,)),
+    "form": text("form of the program", ""),
+    "batch": Setting("a size", "of the leading axis", _size),
+    "cases": Setting("a list", "names of the cases", _cases, is_required=True),
+    "tolerance": number("largest error that passes", bounds=(POSITIVE[0], LARGEST_TOLERANCE)),
+    "allowed": several(
+        row("one output", text("name"), number("largest error", bounds=(POSITIVE[0], LARGEST_ALLOWED))), "", (), []
+    ),
+    "compared_steps": whole("steps of the program that is compared instead", None),
+    "inputs": several(Setting("a table", "of an array", lambda value, where: _port(value, where)), "in order"),
+    "outputs": several(Setting("a table", "of an array", lambda value, where: _port(value, where)), "in order"),
+}
+
+
+def _port(value: Any, where: str) -> Port:
+    """Return the description of an array from its table; keys that only people read are left out."""
+    entries = {key: value[key] for key in _PORT if key in value} if isinstance(value, dict) else value
+    port = read(entries, _PORT, where)
+    low, high = port["bounds"] or (None, None)
+    bounds = (-math.inf if low is None else low, math.inf if high is None else high) if port["bounds"] else None
+    words = port["unit"], port["doc"]
+    return Port(port["name"], port["shape"], port["dtype"], *words, port["kind"], bounds, (), port["implementation"])
 
 
 def read_card(folder: Path) -> Card:
@@ -344,26 +405,33 @@ def read_card(folder: Path) -> Card:
     path = folder / CARD
     try:
         content = read_json(path)
-        if content.get("format") != FORMAT:
-            raise ValueError(f"format = {content.get('format')!r:.60} is not '{FORMAT}'")
-        batch = content.get("batch")
-        if not (batch is None or batch == SYMBOLIC or _is_size(batch)):
-            raise ValueError(f"batch = {batch!r:.60} is neither a size nor 'symbolic'")
-        inputs, outputs = (_ports(content, key, batch) for key in ("inputs", "outputs"))
-        cases, tolerance, steps = (content.get(key) for key in ("cases", "tolerance", "compared_steps"))
-        if cases not in [list(CASES[:count]) for count in (1, 2)]:
-            raise ValueError(f"cases = {cases!r:.60} does not name the cases of {REFERENCE}")
-        if not _is_number(tolerance) or not 0 < tolerance <= LARGEST_TOLERANCE:
-            raise ValueError(f"tolerance = {tolerance!r:.60} is not above 0 and at most {LARGEST_TOLERANCE}")
-        if not (steps is None or _is_size(steps)):
-            raise ValueError(f"compared_steps = {steps!r:.60} is not a number of steps")
-        files = [name for name in (ONNX, JAXEXPORT, MLIR) if (folder / name).exists() or (folder / name).is_symlink()]
-        form = str(content.get("form"))
-        return Card(form, batch, inputs, outputs, cases, tolerance, steps, files, content)
+        card = read({key: content[key] for key in _CARD if key in content}, _CARD)
+        inputs, outputs = (_without_batch(card[key], card["batch"], key) for key in ("inputs", "outputs"))
     except DamagedFileError as error:
         raise UserError(f"{one_line(error)}; give the folder of an exported program") from None
-    except ValueError as error:
+    except UserError as error:
         raise UserError(f"{path}: {one_line(error)}; export the program again") from None
+    files = [name for name in (ONNX, JAXEXPORT, MLIR) if (folder / name).exists() or (folder / name).is_symlink()]
+    cases, tolerance, allowed, steps = (card[key] for key in ("cases", "tolerance", "allowed", "compared_steps"))
+    return Card(card["form"], card["batch"], inputs, outputs, cases, tolerance, dict(allowed), steps, files, content)
+
+
+def _without_batch(ports: Sequence[Port], batch: "int | str | None", key: str) -> list[Port]:
+    """Return ports of one member, with different names and shapes of at most 2 GiB."""
+    if not ports:
+        raise UserError(f"{key} names no array")
+    members = [] if batch is None else [batch]
+    by_name: dict[str, Port] = {}
+    for index, port in enumerate(ports):
+        shape, where = port.shape[len(members) :], f"{key}[{index}]"
+        if list(port.shape[: len(members)]) != members or not all(isinstance(size, int) for size in shape):
+            raise UserError(f"{where}.shape = {shown(port.shape)} does not begin with the batch, {batch}")
+        if math.prod(shape) * np.dtype(port.dtype).itemsize > LARGEST:
+            raise UserError(f"{where}.shape = {shown(shape)} is not of sizes that make at most 2 GiB")
+        if port.name in by_name:
+            raise UserError(f"{key} names '{port.name}' twice")
+        by_name[port.name] = dataclasses.replace(port, shape=shape)
+    return list(by_name.values())
 
 
 def read_cases(folder: Path, card: Card) -> dict[str, Case]:
@@ -418,53 +486,9 @@ def read_program(folder: Path, name: str) -> bytes:
         raise UserError(f"{path}: {one_line(error)}; export the program again") from None
 
 
-def _ports(content: Mapping[str, Any], key: str, batch: "int | str | None") -> list[Port]:
-    entries = content.get(key)
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError(f"{key} is not a list of tables")
-    ports = [_port(entry, f"{key}[{index}]", batch) for index, entry in enumerate(entries)]
-    names = [port.name for port in ports]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"{key} names '{twice}' twice")
-    return ports
-
-
-def _port(entry: Mapping[str, Any], where: str, batch: "int | str | None") -> Port:
-    name, dtype, shape, kind = (entry.get(key) for key in ("name", "dtype", "shape", "kind"))
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f"{where}.name = {name!r:.60} is not a word of letters, digits, '_' and '.'")
-    if dtype not in _DTYPES:
-        raise ValueError(f"{where}.dtype = {dtype!r:.60} is none of {', '.join(_DTYPES)}")
-    if kind not in KINDS:
-        raise ValueError(f"{where}.kind = {kind!r:.60} is none of {', '.join(KINDS)}")
-    if not isinstance(shape, list):
-        raise ValueError(f"{where}.shape = {shape!r:.60} is not a list")
-    if batch is not None:
-        if shape[:1] != [batch]:
-            raise ValueError(f"{where}.shape = {shape!r:.60} does not begin with the batch, {batch}")
-        shape = shape[1:]
-    if not all(map(_is_size, shape)) or math.prod(shape) * np.dtype(dtype).itemsize > LARGEST:
-        raise ValueError(f"{where}.shape = {shape!r:.60} is not of sizes that make at most 2 GiB")
-    bounds = entry.get("bounds")
-    if bounds is not None:
-        if not isinstance(bounds, list) or len(bounds) != 2 or not all(b is None or _is_number(b) for b in bounds):
-            raise ValueError(f"{where}.bounds = {bounds!r:.60} is not two numbers")
-        bounds = (-math.inf if bounds[0] is None else bounds[0], math.inf if bounds[1] is None else bounds[1])
-    words: Sequence[str] = [str(entry.get(key, ""))[:200] for key in ("unit", "doc", "implementation")]
-    return Port(name, tuple(shape), dtype, words[0], words[1], kind, bounds, implementation=words[2])
-
-
 def _check_bounds(path: Path, port: Port, array: np.ndarray) -> None:
     if port.bounds is None:
         return
     low, high = port.bounds
     if outside := array[~((array >= low) & (array <= high))].tolist():
         raise UserError(f"{path}: {port.name} = {outside[0]:g} is out of its bounds [{low:g}, {high:g}]")
-
-
-def _is_size(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -73,15 +73,15 @@ def ports_of(tree: Any, prefix: str, quantities: dict[str, Quantity]) -> list[Po
         prefix: first word of the names, which are ``PREFIX.PATH``.
         quantities: units and meanings by the last step of a path.
     """
-    found: list[Port] = []
+    ports: list[Port] = []
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
         steps = [_NOT_IN_NAMES.sub("_", _step(key)) for key in path]
         name = ".".join([prefix, *steps])
-        if any(port.name == name for port in found):
-            name = f"{name}_{len(found)}"
-        known = quantities.get(steps[-1]) if steps else None
-        found.append(_port(name, leaf, {} if known is None else {"unit": known.unit, "doc": known.doc}))
-    return found
+        if any(port.name == name for port in ports):
+            name = f"{name}_{len(ports)}"
+        quantity = quantities.get(steps[-1]) if steps else None
+        ports.append(_port(name, leaf, {} if quantity is None else {"unit": quantity.unit, "doc": quantity.doc}))
+    return ports
 
 
 def encoded(leaf: Any) -> Any:
@@ -168,9 +168,9 @@ class Program:
             inputs: of this call.
             outputs: of this call.
         """
-        found = {port.name: array for port, array in zip(self.outputs, outputs, strict=True)}
+        by_name = {port.name: array for port, array in zip(self.outputs, outputs, strict=True)}
         return [
-            found.get(port.name.replace("state.", "next.", 1), array)
+            by_name.get(port.name.replace("state.", "next.", 1), array)
             for port, array in zip(self.inputs, inputs, strict=True)
         ]
 
@@ -198,12 +198,12 @@ def program_of(scenario: "Scenario", simulation: Simulation, form: str, objectiv
         start, advance = jax.jit(simulation.init), frame(simulation, steps)
 
         def run(state: Any, params: Params) -> dict[str, Any]:
-            state, found = advance(state, params)
+            state, record = advance(state, params)
             return {
                 "next": state,
-                "frame": found.observed,
-                "diagnostic": found.diagnosed,
-                "status": found.status,
+                "frame": record.observed,
+                "diagnostic": record.diagnosed,
+                "status": record.status,
             }
 
         state = jax.eval_shape(simulation.init, params, jax.random.key(0))

@@ -140,12 +140,12 @@ def run_onnx(data: bytes, names: Sequence[Sequence[str]], where: str) -> Run:
         session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # protobuf and onnxruntime raise many kinds
         raise RefusedError(f"{where}: onnxruntime refuses it ({one_line(error)}); choose another target") from None
-    known = {port.name for port in session.get_inputs()}
+    used = {port.name for port in session.get_inputs()}
     if lacking := sorted({*outputs} - {port.name for port in session.get_outputs()}):
         raise UserError(f"{where}: it has no output '{lacking[0]}', which io.json names; export it again")
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        feeds = {name: array for name, array in zip(inputs, arrays, strict=True) if name in known}
+        feeds = {name: array for name, array in zip(inputs, arrays, strict=True) if name in used}
         try:
             return [np.asarray(array) for array in session.run(list(outputs), feeds)]
         except Exception as error:

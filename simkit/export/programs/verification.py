@@ -46,7 +46,7 @@ class RuntimeReport:
     @property
     def passed(self) -> bool:
         """Whether the runtime runs the program, and every output differs from JAX by at most its allowed error."""
-        return not self.refused and all(one.passed for one in self.differences)
+        return not self.refused and all(difference.passed for difference in self.differences)
 
     @property
     def worst(self) -> Difference | None:
@@ -56,7 +56,7 @@ class RuntimeReport:
     @property
     def largest_error(self) -> float | None:
         """Largest error of all outputs."""
-        return max((one.error for one in self.differences), default=None)
+        return max((difference.error for difference in self.differences), default=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,39 +87,39 @@ class Report:
         Args:
             shorter: its report.
         """
-        by_file = {one.file: one for one in shorter.runtimes}
-        found = [
+        by_file = {report.file: report for report in shorter.runtimes}
+        reports = [
             dataclasses.replace(
-                one,
-                differences=by_file[one.file].differences if one.file in by_file else [],
-                refused=one.refused or (by_file[one.file].refused if one.file in by_file else ""),
+                report,
+                differences=by_file[report.file].differences if report.file in by_file else [],
+                refused=report.refused or (by_file[report.file].refused if report.file in by_file else ""),
             )
-            for one in self.runtimes
+            for report in self.runtimes
         ]
-        return dataclasses.replace(self, runtimes=found)
+        return dataclasses.replace(self, runtimes=reports)
 
     @property
     def misses(self) -> list[str]:
         """One line for each operator that is missing, each runtime that refused, and each output that differs."""
-        found = []
+        lines_of_misses = []
         for operator, uses in self.outside.items():
             lines = ", ".join([*uses["lines"][:3], *(["..."] if len(uses["lines"]) > 3 else [])])
             hint = f"; with {uses['with']} it may be replaced" if uses["with"] else ""
-            found.append(f"the target has no {operator}, {uses['count']} of which come from {lines}{hint}")
-        found += [runtime.refused for runtime in self.runtimes if runtime.refused]
+            lines_of_misses.append(f"the target has no {operator}, {uses['count']} of which come from {lines}{hint}")
+        lines_of_misses += [runtime.refused for runtime in self.runtimes if runtime.refused]
         # Of an output that differs in several cases, the largest error.
         worst: dict[tuple[str, str], Difference] = {}
         for runtime in self.runtimes:
-            for one in runtime.differences:
-                known = worst.get((runtime.file, one.output))
-                if not one.passed and (known is None or one.error > known.error):
-                    worst[runtime.file, one.output] = one
-        found += [
-            f"{self.folder / file}: {output} differs from JAX by {one.error:.2g} in {runtimes.RUNTIMES[file]}; "
-            f"{one.allowed:.2g} is allowed"
-            for (file, output), one in worst.items()
+            for difference in runtime.differences:
+                earlier = worst.get((runtime.file, difference.output))
+                if not difference.passed and (earlier is None or difference.error > earlier.error):
+                    worst[runtime.file, difference.output] = difference
+        lines_of_misses += [
+            f"{self.folder / file}: {output} differs from JAX by {difference.error:.2g} in {runtimes.RUNTIMES[file]}; "
+            f"{difference.allowed:.2g} is allowed"
+            for (file, output), difference in worst.items()
         ]
-        return found
+        return lines_of_misses
 
     @property
     def passed(self) -> bool:
@@ -161,10 +161,10 @@ def compared(folder: Path, card: folders.Card, cases: Mapping[str, folders.Case]
     Raises:
         UserError: if there is no program, or a file is damaged.
     """
-    found = [_report(folder, file, card, cases) for file in (runtimes.ONNX, runtimes.JAXEXPORT) if file in card.files]
-    if not found:
+    reports = [_report(folder, file, card, cases) for file in (runtimes.ONNX, runtimes.JAXEXPORT) if file in card.files]
+    if not reports:
         raise UserError(f"{folder}: it holds neither {runtimes.ONNX} nor {runtimes.JAXEXPORT}; export it again")
-    return found
+    return reports
 
 
 def _report(folder: Path, file: str, card: folders.Card, cases: Mapping[str, folders.Case]) -> RuntimeReport:
@@ -173,7 +173,7 @@ def _report(folder: Path, file: str, card: folders.Card, cases: Mapping[str, fol
     data, where, nodes = folders.read_program(folder, file), str(folder / file), None
     if file == runtimes.ONNX:
         nodes = count_of(loaded(data, where))
-    found: list[Difference] = []
+    results: list[Difference] = []
     spent = seconds = 0.0
     refused = ""
     try:
@@ -187,10 +187,10 @@ def _report(folder: Path, file: str, card: folders.Card, cases: Mapping[str, fol
             outputs, spent = runtimes.timed(lambda both=both: run(both.inputs))
             seconds += max(first - spent, 0.0)
             _check_shapes(where, card, both.outputs, outputs)
-            found += differences(names[1], both.outputs, outputs, card.tolerance)
+            results += differences(names[1], both.outputs, outputs, card.tolerance, card.allowed)
     except runtimes.RefusedError as error:
         refused = str(error)
-    return RuntimeReport(runtimes.RUNTIMES[file], file, len(data), found, seconds, spent, nodes, refused=refused)
+    return RuntimeReport(runtimes.RUNTIMES[file], file, len(data), results, seconds, spent, nodes, refused=refused)
 
 
 def write_report(folder: Path, scenario: str, report: Report) -> None:
@@ -219,17 +219,19 @@ def as_plain(report: Report) -> dict[str, Any]:
                 **dataclasses.asdict(runtime),
                 "passed": runtime.passed,
                 "largest_error": runtime.largest_error,
-                "differences": [dataclasses.asdict(one) | {"passed": one.passed} for one in runtime.differences],
+                "differences": [
+                    dataclasses.asdict(difference) | {"passed": difference.passed} for difference in runtime.differences
+                ],
             }
             for runtime in report.runtimes
         ],
     }
 
 
-def _check_shapes(where: str, card: folders.Card, expected: list[np.ndarray], found: list[np.ndarray]) -> None:
-    if len(found) != len(expected):
-        raise UserError(f"{where}: it returns {len(found)} arrays and io.json names {len(expected)}; export it again")
-    for port, a, b in zip(card.outputs, expected, found, strict=True):
+def _check_shapes(where: str, card: folders.Card, expected: list[np.ndarray], actual: list[np.ndarray]) -> None:
+    if len(actual) != len(expected):
+        raise UserError(f"{where}: it returns {len(actual)} arrays and io.json names {len(expected)}; export it again")
+    for port, a, b in zip(card.outputs, expected, actual, strict=True):
         if a.shape != b.shape or a.dtype != b.dtype:
             raise UserError(
                 f"{where}: {port.name} is {b.dtype}{list(b.shape)}, not {a.dtype}{list(a.shape)}; export it again"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from simkit.core.settings import Setting, read, several, whole
 from simkit.errors import UserError, nearest, one_line
 from simkit.export.onnx.model import OPSET, graphs_of, onnx_package
 from simkit.export.targets.replacements import sufficient
@@ -13,7 +14,6 @@ from simkit.scenario.checks import parse_toml
 from simkit.storage.files import DamagedFileError, read_bytes
 
 OLDEST_OPSET = 13
-_KEYS = ("opset", "operators")
 # Source lines reported for one operator.
 MOST_LINES = 8
 
@@ -44,26 +44,27 @@ def read_operators(path: Path) -> Operators:
         text = read_bytes(path).decode()
     except (DamagedFileError, UnicodeDecodeError) as error:
         raise UserError(f"the list of operators cannot be read: {error}; give the path of a TOML file") from None
-    tables = parse_toml(text, path.name)
-    if odd := next((key for key in tables if key not in _KEYS), None):
-        raise UserError(f"{path.name}: unknown key '{odd}'{nearest(odd, _KEYS)}")
-    opset, names = tables.get("opset", OPSET), tables.get("operators")
-    if not isinstance(opset, int) or isinstance(opset, bool) or not OLDEST_OPSET <= opset <= OPSET:
-        raise UserError(f"{path.name}: opset = {opset!r:.60} is not in [{OLDEST_OPSET}, {OPSET}]")
-    if names == []:
-        raise UserError(f"{path.name}: operators is empty; write those of the target, such as ['Add', 'MatMul']")
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise UserError(f"{path.name}: operators is not a list of names; write operators = ['Add', 'MatMul']")
     onnx = onnx_package()
-    known = [one.name for one in onnx.defs.get_all_schemas() if one.domain == ""]
-    for name in names:
-        if name not in known:
-            near = nearest(name, known)
-            hint = near if "did you mean" in near else ""
-            raise UserError(f"{path.name}: '{name:.60}' is no operator of ONNX{hint}")
-        if not onnx.defs.has(name, opset):
-            raise UserError(f"{path.name}: ONNX {opset} has no {name}; raise opset, or leave it out")
-    return Operators(frozenset(names), opset)
+
+    def operator(value: Any, where: str) -> str:
+        if not isinstance(value, str) or value not in defined:
+            near = nearest(str(value), defined)
+            raise UserError(f"{where}: '{value!s:.60}' is no operator of ONNX{near if 'did you mean' in near else ''}")
+        return value
+
+    defined = [schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""]
+    names = several(Setting("a name", "of ONNX", operator), "operators of the target")
+    keys = {"opset": whole("version of ONNX", OPSET, OLDEST_OPSET, OPSET), "operators": names}
+    try:
+        table = read(parse_toml(text, path.name), keys)
+        for name in table["operators"]:
+            if not onnx.defs.has(name, table["opset"]):
+                raise UserError(f"ONNX {table['opset']} has no {name}; raise opset, or leave it out")
+        if not table["operators"]:
+            raise UserError("operators is empty; write those of the target, such as ['Add', 'MatMul']")
+    except UserError as error:
+        raise error.within("", f"{path.name}: ") from None
+    return Operators(frozenset(table["operators"]), table["opset"])
 
 
 def fit(model: Any, operators: Operators) -> dict[str, Any]:
@@ -123,8 +124,8 @@ def _in_version(node: Any, opset: int, constants: dict[str, Any]) -> bool:
         axes = onnx.numpy_helper.to_array(constants[node.input[1]])
         del node.input[1]
         node.attribute.append(onnx.helper.make_attribute("axes", [int(axis) for axis in np.atleast_1d(axes)]))
-    given = {attribute.name for attribute in node.attribute}
-    return schema.min_input <= len(node.input) <= schema.max_input and given <= set(schema.attributes)
+    attributes = {attribute.name for attribute in node.attribute}
+    return schema.min_input <= len(node.input) <= schema.max_input and attributes <= set(schema.attributes)
 
 
 def _without_identities(graph: Any, reshapes: bool) -> None:

@@ -66,9 +66,10 @@ class Operations:
 
     def __call__(self, operator: str, *operands: Tensor | float) -> Tensor:
         """Return the result of an operator; numbers take the type of the first tensor, and -1 has all bits set."""
-        like = next(one.dtype for one in operands if isinstance(one, Tensor))
+        like = next(operand.dtype for operand in operands if isinstance(operand, Tensor))
         tensors = [
-            one if isinstance(one, Tensor) else self._graph.constant(np.asarray(one).astype(like)) for one in operands
+            operand if isinstance(operand, Tensor) else self._graph.constant(np.asarray(operand).astype(like))
+            for operand in operands
         ]
         return self._graph.elementwise(operator, *tensors, dtype=bool if operator in _LOGICAL else None)
 
@@ -250,7 +251,9 @@ def sufficient(lacking: Collection[str], names: frozenset[str]) -> dict[str, str
         lacking: operators of ONNX that are neither in the target nor were replaced.
         names: operators of the target.
     """
-    needs = {need for operator in lacking for one in REPLACEMENTS.get(operator, ()) for need in one.needs}
+    needs = {
+        need for operator in lacking for replacement in REPLACEMENTS.get(operator, ()) for need in replacement.needs
+    }
     # A replacement that is possible already did not apply to the types or attributes.
     helped = {
         other: {
@@ -307,7 +310,7 @@ class TargetGraph(Graph):
 def _takes(operator: str, types: tuple[str, ...], opset: int) -> bool:
     """Return whether a version of ONNX defines an operator for types of inputs; ``""`` is an input that is left out."""
     schema = onnx_package().defs.get_schema(operator, opset, "")
-    constraints = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
+    constraints = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
     names = {"float32": "float", "float64": "double"}
     for index, name in enumerate(types):
         formal = schema.inputs[min(index, len(schema.inputs) - 1)].type_str

@@ -11,9 +11,11 @@ from numpy.polynomial import chebyshev
 from simkit.core.formulation import computed_once
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytrees import pytree
+from simkit.core.settings import arguments, number, row, several, whole, word
 from simkit.core.simulation import Params, Simulation, described
 from simkit.errors import UserError
 from simkit.flow.diagnosis.measures import flow_quantities
+from simkit.flow.grid import MAX_CELLS
 from simkit.flow.spectral.orr_sommerfeld import derivative_matrix, lobatto_points
 from simkit.flow.spectral.stokes_modes import (
     Base,
@@ -257,6 +259,16 @@ PARAMETERS = {
     growth_rate=("U/h", "growth rate of the first harmonic since the start"),
     phase_speed=("U", "speed of the wave's crests since the start"),
 )
+@arguments(
+    points=row(
+        "points along and across the channel",
+        whole("along", low=4, high=MAX_NUMBERS, is_even=True),
+        whole("across", low=8, high=MAX_NUMBERS),
+    ),
+    length=number("period along the channel, in half-widths", bounds=POSITIVE),
+    start=word("what flows at first", STARTS),
+    cells=several(whole("one number", low=1, high=MAX_CELLS), "cells along and across the channel", (2,)),
+)
 def spectral_channel(
     *,
     points: tuple[int, int] = (16, 49),
@@ -302,19 +314,12 @@ def spectral_channel(
 
     Reference, for the wave: Orszag, J. Fluid Mech. 50, 689 (1971), doi:10.1017/S0022112071002842.
     """
-    points, cells = _pair("points", points, (4, 8), "[16, 49]"), _pair("cells", cells, (1, 1), "[96, 64]")
-    if points[0] % 2:
-        raise UserError(f"points = {list(points)} has an odd number along the channel; choose for example [16, 49]")
     numbers = points[0] // 2 * points[1] ** 2
     if numbers > MAX_NUMBERS:
         raise UserError(
             f"points = {list(points)} make tables of {numbers:.3g} numbers, more than {MAX_NUMBERS:.3g}; "
             "choose fewer, for example [64, 129]"
         )
-    if isinstance(length, bool) or not isinstance(length, int | float) or not 0 < length < math.inf:
-        raise UserError(f"length = {length!r} is not a positive number; choose for example length = 6.283185307179586")
-    if start not in STARTS:
-        raise UserError(f"start = {start!r} is unknown; choose 'tollmien_schlichting', 'laminar' or 'rest'")
     modes = stokes_modes(points, float(length))
     wave = tollmien_schlichting_wave(modes, points, length) if start == "tollmien_schlichting" else None
     x, y = (np.arange(cells[0]) + 0.5) * length / cells[0], -1 + (np.arange(cells[1]) + 0.5) * 2 / cells[1]
@@ -431,16 +436,3 @@ def _eddies(modes: StokesModes, key: jax.Array, dtype: jnp.dtype) -> jax.Array:
     drawn = normal / like(normal, modes.decay[1:, None, :count])
     drawn = drawn / jnp.sqrt(jnp.sum(drawn**2))
     return jnp.zeros((len(modes.decay), 2, modes.decay.shape[1]), dtype).at[1:, :, :count].set(drawn)
-
-
-def _pair(name: str, value: tuple[int, int], least: tuple[int, int], example: str) -> tuple[int, int]:
-    if (
-        not isinstance(value, list | tuple)
-        or len(value) != 2
-        or any(isinstance(n, bool) or not isinstance(n, int) or n < low for n, low in zip(value, least, strict=True))
-    ):
-        raise UserError(
-            f"{name} = {value!r} is not two integers of at least {least[0]} and {least[1]}; "
-            f"choose for example {name} = {example}"
-        )
-    return value[0], value[1]

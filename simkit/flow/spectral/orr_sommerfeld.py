@@ -1,13 +1,13 @@
 """Orr-Sommerfeld equation of small waves on a parallel flow between walls, in Chebyshev polynomials."""
 
 import dataclasses
-import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from simkit.errors import UserError
+from simkit.core.parameter import POSITIVE
+from simkit.core.settings import arguments, number, whole, word
 
 
 def lobatto_points(count: int) -> np.ndarray:
@@ -139,6 +139,12 @@ class Wave:
         return np.real(along[:, None] * self.shape(y))
 
 
+@arguments(
+    reynolds=number("Reynolds number", bounds=POSITIVE),
+    wavenumber=number("wave number along the channel", bounds=POSITIVE),
+    flow=word("base flow", tuple(BASE_FLOWS)),
+    points=whole("points across the channel", low=8),
+)
 def waves(
     reynolds: float, wavenumber: float, *, flow: str = "poiseuille", points: int = DEFAULT_POINTS
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -169,13 +175,6 @@ def waves(
     References: Orszag, J. Fluid Mech. 50, 689 (1971), doi:10.1017/S0022112071002842; Huang and Sloan, J. Comput. Phys.
     111, 399 (1994), doi:10.1006/jcph.1994.1073.
     """
-    if flow not in BASE_FLOWS:
-        raise UserError(f"flow = {flow!r} is unknown; choose 'poiseuille' or 'couette'")
-    for name, value in (("reynolds", reynolds), ("wavenumber", wavenumber)):
-        if not 0 < value < math.inf:
-            raise UserError(f"{name} = {value!r} is not a positive number; choose for example {name} = 1.0")
-    if points < 8:
-        raise UserError(f"points = {points!r} is below 8; choose for example points = {DEFAULT_POINTS}")
     velocity, curvature = BASE_FLOWS[flow]
     y = lobatto_points(points)[1:-1]
     d2, d3, d4 = (derivative_matrix(points, order)[1:-1, 1:-1] for order in (2, 3, 4))

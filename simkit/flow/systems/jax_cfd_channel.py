@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import POSITIVE, Parameter
+from simkit.core.settings import arguments, several
 from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.errors import UserError
 from simkit.flow.diagnosis.measures import flow_quantities, interpolate
 from simkit.flow.eddies import random_eddies
-from simkit.flow.grid import Grid, bounded_axis, periodic_axis
+from simkit.flow.grid import CELLS, LENGTH, Grid, bounded_axis, periodic_axis
 from simkit.flow.jax_cfd import from_jax_cfd, load
 
 PARAMETERS = {
@@ -26,6 +27,7 @@ PARAMETERS = {
 
 
 @described(flow_quantities("h", "U"))
+@arguments(cells=several(CELLS, "cells along and across the channel", (2,)), length=LENGTH)
 def jax_cfd_channel(*, cells: tuple[int, int] = (128, 64), length: float = 6.0) -> Simulation:
     """Return flow between two walls at y = -1 and 1, periodic along x, by jax-cfd.
 
@@ -57,8 +59,6 @@ def jax_cfd_channel(*, cells: tuple[int, int] = (128, 64), length: float = 6.0) 
     14, 361 (1974), doi:10.1016/0021-9991(74)90019-9; Orszag, J. Fluid Mech. 50, 689 (1971),
     doi:10.1017/S0022112071002842, for the limit of stability.
     """
-    if not isinstance(cells, list | tuple) or len(cells) != 2:
-        raise UserError(f"cells = {cells!r} is not two integers of at least 4; choose for example cells = [128, 64]")
     base = load("base")
     own = Grid((periodic_axis(cells[0], length), bounded_axis(cells[1], 2.0, -1.0)))
     grid = base.grids.Grid(tuple(cells), domain=((0.0, length), (-1.0, 1.0)))

@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
+from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays, Params, Simulation, described
-from simkit.errors import UserError
 from simkit.flow.diagnosis.measures import flow_quantities
+from simkit.flow.grid import MAX_CELLS
 from simkit.flow.jax_cfd import from_jax_cfd_spectral, load
 
 # The eddies of the start are about 2 pi / 4 wide.
@@ -38,6 +39,9 @@ PARAMETERS = {
     drag_loss=("1", "power of the drag per unit mass"),
     energy_rate=("1", "rate of the kinetic energy"),
     energy_imbalance=("1", "rate of the energy less its sources and sinks"),
+)
+@arguments(
+    cells=whole("cells along each side", low=16, high=MAX_CELLS, is_even=True), wave_number=whole("of the force", low=1)
 )
 def kolmogorov_turbulence(*, cells: int = 256, wave_number: int = 4) -> Simulation:
     """Return the flow that a force of one wave number drives in a periodic square of side 2 pi.
@@ -74,10 +78,7 @@ def kolmogorov_turbulence(*, cells: int = 256, wave_number: int = 4) -> Simulati
     Fluid Mech. 44, 427 (2012), doi:10.1146/annurev-fluid-120710-101240; Meshalkin and Sinai, J. Appl. Math. Mech. 25,
     1700 (1961), for the limit of stability.
     """
-    if isinstance(cells, bool) or not isinstance(cells, int) or cells < 16 or cells % 2:
-        raise UserError(f"cells = {cells!r} is not an even integer of at least 16; choose for example cells = 256")
-    if isinstance(wave_number, bool) or not isinstance(wave_number, int) or not 1 <= wave_number <= cells // 4:
-        raise UserError(f"wave_number = {wave_number!r} is not an integer from 1 to cells/4 = {cells // 4}; choose 4")
+    whole("of the force", low=1, high=cells // 4).check(wave_number, "wave_number")  # a wave of at least four cells
     base, spectral = load("base"), load("spectral")
     grid = base.grids.Grid((cells, cells), domain=((0, 2 * math.pi), (0, 2 * math.pi)))
 

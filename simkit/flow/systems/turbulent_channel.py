@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import POSITIVE, Parameter
+from simkit.core.settings import arguments, several, word
 from simkit.core.simulation import Params, Simulation, described
-from simkit.errors import UserError, nearest
 from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.diagnosis.measures import courant_number, flow_quantities, kinetic_energy, mean_velocity
 from simkit.flow.diagnosis.statistics import ChannelStatistics, with_statistics
 from simkit.flow.equations import Equations
-from simkit.flow.grid import Grid, Velocity, bounded_axis, like, periodic_axis
+from simkit.flow.grid import CELLS, LENGTH, Grid, Velocity, bounded_axis, like, periodic_axis
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.operators.diffusion import shear
 from simkit.flow.solvers.pressure import pressure_solver
@@ -60,6 +60,11 @@ FLOW_RATE = {"bulk_velocity": Parameter(15.7, unit="u_tau", doc="flow rate per u
     mean_dissipation=("u_tau^3/h", "mean dissipation"),
     mean_wall_shear_stress=("u_tau^2", "mean shear stress on the walls over density"),
     wall_shear_stress=("u_tau^2", "shear stress on the walls over density"),
+)
+@arguments(
+    cells=several(CELLS, "cells along, across and in span", (3,)),
+    lengths=several(LENGTH, "periods along and in span, in half-widths", (2,)),
+    drive=word("what drives the flow", tuple(DRIVES)),
 )
 def turbulent_channel(
     *,
@@ -112,16 +117,6 @@ def turbulent_channel(
     References: Moser, Kim and Mansour, Phys. Fluids 11, 943 (1999), doi:10.1063/1.869966; the smallest box, Jimenez and
     Moin, J. Fluid Mech. 225, 213 (1991), doi:10.1017/S0022112091002033.
     """
-    if not isinstance(cells, list | tuple) or len(cells) != 3:
-        raise UserError(
-            f"cells = {cells!r} is not three integers of at least 4; choose for example cells = [32, 48, 32]"
-        )
-    if not isinstance(lengths, list | tuple) or len(lengths) != 2:
-        raise UserError(f"lengths = {lengths!r} is not two periods; choose for example lengths = [3.14, 1.07]")
-    if drive not in DRIVES:
-        raise UserError(
-            f"drive = {drive!r} is unknown{nearest(str(drive), list(DRIVES))}; choose one of {', '.join(DRIVES)}"
-        )
     axes = (
         periodic_axis(cells[0], lengths[0]),
         bounded_axis(cells[1], 2.0, -1.0, stretching),

@@ -9,10 +9,10 @@ import numpy as np
 from simkit.core.averages import AveragedState
 from simkit.core.estimation import beside_recording
 from simkit.core.parameter import POSITIVE, Parameter
+from simkit.core.settings import arguments, number, several
 from simkit.core.simulation import Params, Simulation, described
-from simkit.errors import UserError
 from simkit.flow.description.system import system
-from simkit.flow.grid import bounded_axis, periodic_axis
+from simkit.flow.grid import CELLS, LENGTH, bounded_axis, periodic_axis
 
 # The eddies at the start are known; noise comes from the run's seed.
 EDDIES_SEED = 0
@@ -35,6 +35,12 @@ PARAMETERS = {
     recorded_v=("U", "recorded velocity along y, with noise"),
     misfit=("1", "mean squared misfit in units of the noise, so far"),
     distance=("U", "root mean square difference from the recorded flow"),
+)
+@arguments(
+    cells=several(CELLS, "cells along and across the channel", (2,)),
+    length=LENGTH,
+    true_reynolds=number("Reynolds number of the recorded flow", bounds=(POSITIVE[0], 1e6)),
+    true_forcing=number("forcing of the recorded flow", bounds=(POSITIVE[0], 1e6)),
 )
 def viscosity_from_frames(
     *,
@@ -72,11 +78,6 @@ def viscosity_from_frames(
     Raises:
         UserError: if the configuration is not of that kind.
     """
-    for name, value in (("true_reynolds", true_reynolds), ("true_forcing", true_forcing)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
-            raise UserError(f"{name} = {value!r} is not a positive number; choose for example {name} = 1.0")
-    if not isinstance(cells, list | tuple) or len(cells) != 2:
-        raise UserError(f"cells = {cells!r} is not two integers of at least 4; choose for example cells = [48, 32]")
     along, across = periodic_axis(cells[0], length), bounded_axis(cells[1], 2.0, -1.0)
     tried = system(
         axes={

@@ -63,14 +63,14 @@ class Camera:
         """
         offset = centers - self.eye
         depth = offset @ self.forward
-        found = []
+        slopes = []
         for axis in (self.right, -self.up):
             across = offset @ axis
             # The two tangents from the eye to a circle.
             spread = radius * np.sqrt(np.maximum(across**2 + depth**2 - radius**2, 0.0))
             below = np.maximum(depth**2 - radius**2, 1e-12 * depth**2)
-            found += [((across * depth - spread) / below).min(), ((across * depth + spread) / below).max()]
-        left, right, top, bottom = (self.focal * slope for slope in found)
+            slopes += [((across * depth - spread) / below).min(), ((across * depth + spread) / below).max()]
+        left, right, top, bottom = (self.focal * slope for slope in slopes)
         return self.width / 2 + left, self.width / 2 + right, self.height / 2 + top, self.height / 2 + bottom
 
 

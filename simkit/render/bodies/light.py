@@ -160,15 +160,15 @@ class Casters:
         self._top = np.array([shadow.along + shadow.deep for shadow in shadows])
         self._narrow = np.array([shadow.narrow for shadow in shadows])
 
-    def hidden(self, own: int, points: np.ndarray) -> np.ndarray:
-        """Return the fraction of the lamp (n,) that other bodies hide from points (3, n) of body ``own``."""
+    def hidden(self, caster: int, points: np.ndarray) -> np.ndarray:
+        """Return the fraction of the lamp (n,) that other bodies hide from points (3, n) of body ``caster``."""
         place, along = self._light.across @ points, self._light.toward @ points
         above = self._top - along.min()
         reach = self._reach + blur(self._narrow, above)[:, None] / 2
         near = (self._place - reach < place.max(axis=1)) & (self._place + reach > place.min(axis=1))
         result = np.zeros(points.shape[1])
         for index in np.flatnonzero(near.all(axis=1) & (above > 0)).tolist():
-            if index != own:
+            if index != caster:
                 result = np.maximum(result, covered(self._shadows[index], place, along))
         return result
 

@@ -165,14 +165,14 @@ def read_bodies(frames: Frames) -> BodyFrames:
 
 def are_balls_in_plane(runs: Sequence[BodyFrames]) -> bool:
     """Return whether all bodies are balls that stay with their links in one plane y = const, without other planes."""
-    found, largest = [], 0.0
+    heights, largest = [], 0.0
     for run in runs:
         present = run.present
         if run.half_lengths[present].any() or run.planes.size:
             return False
-        found += [run.position[present][:, 1], run.links[np.isfinite(run.links).all(axis=(2, 3))][..., 1].ravel()]
+        heights += [run.position[present][:, 1], run.links[np.isfinite(run.links).all(axis=(2, 3))][..., 1].ravel()]
         largest = max(largest, np.max(run.radius[present], initial=0.0))
-    y = np.concatenate(found)
+    y = np.concatenate(heights)
     return not y.size or bool(np.ptp(y) <= 1e-3 * largest)
 
 

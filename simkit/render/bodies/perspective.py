@@ -132,7 +132,7 @@ class PerspectivePainter:
 
     def _solids(self, index: int) -> list[Solid]:
         bodies, drawn = self._bodies, np.flatnonzero(self._present[index] & (self._bodies.reach[index] > 0))
-        found = [
+        drawn_solids = [
             solid(
                 bodies.position[index, body],
                 bodies.orientation[index, body],
@@ -146,14 +146,16 @@ class PerspectivePainter:
         ]
         thin = _ROD_RADIUS * self._size
         # A pivot inside a round body protrudes from it.
-        pin = max(_PIVOT * thin, _PIN_SIZE * min((body.radius for body in found if body.radius > 0), default=0.0))
-        found += [rod(ends, thin, linear(_ROD)) for ends in bodies.links[index] if np.isfinite(ends).all()]
-        found += [_bead(point, pin, _PIN) for point in bodies.pivots[index] if np.isfinite(point).all()]
+        pin = max(
+            _PIVOT * thin, _PIN_SIZE * min((body.radius for body in drawn_solids if body.radius > 0), default=0.0)
+        )
+        drawn_solids += [rod(ends, thin, linear(_ROD)) for ends in bodies.links[index] if np.isfinite(ends).all()]
+        drawn_solids += [_bead(point, pin, _PIN) for point in bodies.pivots[index] if np.isfinite(point).all()]
         target = None if bodies.target is None else bodies.target[index]
         mark = _MARK_RADIUS * self._size
         if target is not None and np.isfinite(target).all() and not self._on_plane(target, mark):
-            found.append(_bead(target, mark / 2, ACCENT))
-        return found
+            drawn_solids.append(_bead(target, mark / 2, ACCENT))
+        return drawn_solids
 
     def _on_plane(self, point: np.ndarray, mark: float) -> bool:
         return any(abs(plane.normal @ point - plane.offset) < 0.5 * mark for plane in self._planes)
@@ -164,19 +166,19 @@ class PerspectivePainter:
             return []
         age = np.arange(index, -1, -1) / count
         strength = 0.35 + 0.6 * np.exp(-age / 0.12)
-        found = []
+        paths = []
         for number in range(self._bodies.trace.shape[1]):
             points = self._bodies.trace[: index + 1, number]
             is_finite = np.isfinite(points).all(axis=1)
             ink = np.tile(linear(ACCENT), (int(is_finite.sum()), 1))
-            found.append(Line(points[is_finite], ink, np.maximum(strength[is_finite], _TRACE)))
-        if found or bodies > _MOST_PATHS:
-            return found
+            paths.append(Line(points[is_finite], ink, np.maximum(strength[is_finite], _TRACE)))
+        if paths or bodies > _MOST_PATHS:
+            return paths
         for body in range(bodies):
             present = self._present[: index + 1, body]
             points = self._bodies.position[: index + 1, body][present]
-            found.append(Line(points, self._colors[: index + 1, body][present], strength[present]))
-        return found
+            paths.append(Line(points, self._colors[: index + 1, body][present], strength[present]))
+        return paths
 
     def _write_caption(self) -> None:
         box, tile = self.sheet.box, self._planes[0].tile

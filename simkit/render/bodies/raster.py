@@ -42,9 +42,9 @@ def visible(bodies: Sequence[Solid], camera: Camera, samples: int = SAMPLES) -> 
     owner = np.full(depth.shape, -1, np.int32)
     for index, body in enumerate(bodies):
         for rows, columns in _windows(body, camera, samples):
-            found = depths(body, camera, across[columns], upward[rows])
-            nearer = found < depth[rows, columns] * (1 - _SAME_PLACE)
-            depth[rows, columns][nearer] = found[nearer]
+            distance = depths(body, camera, across[columns], upward[rows])
+            nearer = distance < depth[rows, columns] * (1 - _SAME_PLACE)
+            depth[rows, columns][nearer] = distance[nearer]
             owner[rows, columns][nearer] = index
     return Visible(depth, owner)
 
@@ -87,8 +87,8 @@ def shaded(
         factor, shine = lighting(normal, view / np.linalg.norm(view), light, casters.hidden(index, points))
         pale, dark = np.maximum(tone, 0.0), 1 + np.minimum(tone, 0.0)
         for channel, amount in enumerate(body.color):
-            own = (amount + pale * (1 - amount)) * dark
-            colors[channel, part] = own * factor + shine
+            diffuse = (amount + pale * (1 - amount)) * dark
+            colors[channel, part] = diffuse * factor + shine
     colors = np.clip(colors, 0.0, 1.0) * weight
     count = camera.width * camera.height
     shape = (camera.height, camera.width)
@@ -176,7 +176,7 @@ def edges(body: Solid, owner: int, camera: Camera) -> list[Line]:
     half, eye = body.half_lengths, (camera.eye - body.center) @ body.axes
     is_dim = body.color @ LUMINANCE < _DIM
     color = np.tile(body.color * 0.55 + 0.22 if is_dim else body.color * 0.22, (2, 1))
-    found = []
+    lines = []
     for along in range(3):
         a, b = (along + 1) % 3, (along + 2) % 3
         for signs in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
@@ -184,8 +184,8 @@ def edges(body: Solid, owner: int, camera: Camera) -> list[Line]:
                 ends = np.zeros((2, 3))
                 ends[:, a], ends[:, b] = signs[0] * half[a], signs[1] * half[b]
                 ends[:, along] = -half[along], half[along]
-                found.append(Line(body.center + ends @ body.axes.T, color, np.full(2, 0.7), owner))
-    return found
+                lines.append(Line(body.center + ends @ body.axes.T, color, np.full(2, 0.7), owner))
+    return lines
 
 
 def draw_lines(
@@ -201,10 +201,10 @@ def draw_lines(
         seen: depth buffer of the bodies, as returned by ``visible``.
         samples: samples per pixel in each direction.
     """
-    found = [_dense_points(line, camera) for line in lines if len(line.points) > 1]
-    if not found:
+    dense = [_dense_points(line, camera) for line in lines if len(line.points) > 1]
+    if not dense:
         return image
-    column, row, far, color, strength, owner = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    column, row, far, color, strength, owner = (np.concatenate(parts) for parts in zip(*dense, strict=True))
     reach = int(np.ceil(width / 2 + 0.5))
     steps = np.arange(-reach, reach + 1)
     shift_row, shift_column = (shift.ravel() for shift in np.meshgrid(steps, steps, indexing="ij"))

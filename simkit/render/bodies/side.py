@@ -130,7 +130,7 @@ def apexes(height: np.ndarray) -> np.ndarray:
         height: height of each body (frames, B). The first frame is a maximum if the body falls from it. Rises of less
             than 2 % of the whole range of heights are ignored as jitter.
     """
-    found = []
+    maxima = []
     least = 0.02 * np.ptp(height[np.isfinite(height)]) if np.isfinite(height).any() else np.inf
     for body, line in enumerate(height.T):
         # A maximum is confirmed by a fall of more than `least`; the next one needs a rise of more than `least` first.
@@ -140,13 +140,13 @@ def apexes(height: np.ndarray) -> np.ndarray:
                 if value > line[top]:
                     top = frame
                 elif line[top] - value > least:
-                    found.append((top, body))
+                    maxima.append((top, body))
                     bottom, rising = frame, False
             elif value < line[bottom]:
                 bottom = frame
             elif value - line[bottom] > least:
                 top, rising = frame, True
-    return np.array(sorted(found), dtype=int).reshape(-1, 2)
+    return np.array(sorted(maxima), dtype=int).reshape(-1, 2)
 
 
 def tinted(colors: np.ndarray, strength: float | np.ndarray) -> np.ndarray:

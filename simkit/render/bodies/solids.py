@@ -32,22 +32,22 @@ def meet_disk(origin: np.ndarray, line: list[np.ndarray], radius: float, half: f
     return np.where(enter < leave, enter, np.inf)
 
 
-def disk_surface(own: np.ndarray, radius: float, half: float, pixel: float) -> tuple[np.ndarray, np.ndarray]:
+def disk_surface(points: np.ndarray, radius: float, half: float, pixel: float) -> tuple[np.ndarray, np.ndarray]:
     """Return outward normals (3, n) and lightening (n,) at points of a disk's surface.
 
     Args:
-        own: the points (3, n).
+        points: the points (3, n).
         radius: radius of the disk.
         half: half its thickness.
         pixel: size of a pixel at the disk.
     """
-    distance = np.hypot(own[0], own[1])
-    is_face = np.abs(own[2]) / half > distance / radius
-    zero = np.zeros(own.shape[1])
-    radial = np.stack([own[0], own[1], zero]) / np.maximum(distance, 1e-12 * radius)
-    normal = np.where(is_face, np.stack([zero, zero, np.sign(own[2])]), radial)
+    distance = np.hypot(points[0], points[1])
+    is_face = np.abs(points[2]) / half > distance / radius
+    zero = np.zeros(points.shape[1])
+    radial = np.stack([points[0], points[1], zero]) / np.maximum(distance, 1e-12 * radius)
+    normal = np.where(is_face, np.stack([zero, zero, np.sign(points[2])]), radial)
     # Distance from the nearer of the two lines between the quarters, negative in the dark quarters.
-    inside = np.minimum(np.abs(own[0]), np.abs(own[1])) * np.sign(own[0] * own[1])
+    inside = np.minimum(np.abs(points[0]), np.abs(points[1])) * np.sign(points[0] * points[1])
     return normal, _SPOT * np.clip(0.5 + inside / pixel, 0.0, 1.0)
 
 
@@ -181,17 +181,17 @@ def surface(
         pixel: size of a pixel at the body in m.
     """
     origin, (right, up, forward) = _in_body_axes(body, camera)
-    own = origin[:, None] + depth * (forward[:, None] + right[:, None] * across + up[:, None] * upward)
+    points = origin[:, None] + depth * (forward[:, None] + right[:, None] * across + up[:, None] * upward)
     if body.kind == BOX:
-        normal = _box_normal(own, body.half_lengths)
+        normal = _box_normal(points, body.half_lengths)
         pale = np.where(normal[2] > 0, _PALER, 0.0) if body.two_faced else np.zeros(len(depth))
     elif body.kind == DISK:
-        normal, pale = disk_surface(own, body.half_lengths[0], body.half_lengths[2], pixel)
+        normal, pale = disk_surface(points, body.half_lengths[0], body.half_lengths[2], pixel)
     else:
-        axis = np.clip(own[2], -body.half_lengths[2], body.half_lengths[2])
-        normal = np.stack([own[0], own[1], own[2] - axis]) / body.radius
+        axis = np.clip(points[2], -body.half_lengths[2], body.half_lengths[2])
+        normal = np.stack([points[0], points[1], points[2] - axis]) / body.radius
         pale = np.zeros(len(depth)) if body.plain else _marks(body, normal, pixel)
-    return body.center[:, None] + body.axes @ own, body.axes @ normal, pale
+    return body.center[:, None] + body.axes @ points, body.axes @ normal, pale
 
 
 def _in_body_axes(body: Solid, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
@@ -230,10 +230,10 @@ def _meet_box(origin: np.ndarray, line: list[np.ndarray], half: np.ndarray) -> n
     return np.where(enter < leave, enter, np.inf)
 
 
-def _box_normal(own: np.ndarray, half: np.ndarray) -> np.ndarray:
-    face = (np.abs(own) - half[:, None]).argmax(axis=0)
-    normal, each = np.zeros_like(own), np.arange(own.shape[1])
-    normal[face, each] = np.sign(own[face, each])
+def _box_normal(points: np.ndarray, half: np.ndarray) -> np.ndarray:
+    face = (np.abs(points) - half[:, None]).argmax(axis=0)
+    normal, each = np.zeros_like(points), np.arange(points.shape[1])
+    normal[face, each] = np.sign(points[face, each])
     return normal
 
 

@@ -74,15 +74,22 @@ def disk(mass: Number, radius: Number, friction: Number = 0.0, restitution: Numb
     return _body("disk", mass, (quarter, 2 * quarter, quarter), (0, 0, 0), radius, friction, restitution)
 
 
-def box(mass: Number, lengths: Sequence[Number], friction: Number = 0.0, restitution: Number = 0.0) -> Bodies:
+def box(mass: Number, lengths: Sequence[Number] | Number, friction: Number = 0.0, restitution: Number = 0.0) -> Bodies:
     """Return a solid box, ``I_x = m (b^2 + c^2) / 12`` and so on.
 
     Args:
         mass: m in kg.
-        lengths: a, b, c along its axes in m.
+        lengths: a, b, c along its axes in m; one number for a cube.
         friction: coefficient of Coulomb friction.
         restitution: coefficient of restitution.
+
+    Raises:
+        UserError: if there are neither one nor three lengths.
     """
+    if isinstance(lengths, jax.Array | np.ndarray | np.generic | float | int):
+        lengths = [lengths[i] for i in range(len(lengths))] if np.ndim(lengths) else [lengths] * 3  # pyright: ignore
+    if len(lengths) != 3:
+        raise UserError(f"a box has {len(lengths)} lengths; give three, along its axes, or one for a cube")
     a, b, c = (jnp.asarray(length) ** 2 for length in lengths)
     per_length = jnp.asarray(mass) / 12
     moments = (per_length * (b + c), per_length * (c + a), per_length * (a + b))

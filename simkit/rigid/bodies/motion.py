@@ -1,12 +1,19 @@
 """State of rigid bodies (positions, orientations, momenta), wrenches, and kinetic energy."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.pytrees import pytree
+from simkit.errors import UserError, one_line
 from simkit.rigid.algebra.quaternion import Quaternion, identity, on_sphere, rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, times, total, zeros
 from simkit.rigid.bodies.bodies import Bodies
+
+# Vectors, or numbers of shape (3,) or (n, 3).
+type Places = Vector | jax.Array | Sequence[float] | Sequence[Sequence[float]]
 
 
 @pytree
@@ -47,30 +54,62 @@ class Wrench:
 
 def motion_of(
     bodies: Bodies,
-    position: Vector,
+    position: Places,
     orientation: Quaternion | None = None,
-    velocity: Vector | None = None,
-    angular_velocity: Vector | None = None,
+    velocity: Places | None = None,
+    angular_velocity: Places | None = None,
 ) -> Motion:
     """Return the state of bodies from their positions and, unless they are zero, orientations and velocities.
 
     Args:
         bodies: constants of the bodies.
-        position: of the centers of mass in m, (n,) each.
+        position: of the centers of mass in m: vectors, or rows of three numbers, (n, 3), or (3,) for all.
         orientation: rotation from the body frame to the world frame; the identity by default.
-        velocity: in m/s; zero by default.
-        angular_velocity: in the world frame, in rad/s; zero by default.
+        velocity: in m/s, likewise; zero by default.
+        angular_velocity: in the world frame, in rad/s, likewise; zero by default.
+
+    Raises:
+        UserError: if one is neither one vector nor one for each body.
     """
     # Adding zeros broadcasts to one number per body, in the precision of the bodies.
     zero = zeros(bodies.mass)
     orientation = identity(bodies.mass) if orientation is None else on_sphere(orientation)
-    angular_velocity = zero if angular_velocity is None else zero + angular_velocity
+
+    def added(name: str, value: Places | None) -> Vector:
+        return zero if value is None else zero + vectors_of(name, value, bodies.mass.shape)
+
+    spin = added("angular_velocity", angular_velocity)
     return Motion(
-        position=zero + position,
+        position=added("position", position),
         orientation=orientation,
-        velocity=zero if velocity is None else zero + velocity,
-        angular_momentum=momentum_of_rotation(bodies, orientation, angular_velocity),
+        velocity=added("velocity", velocity),
+        angular_momentum=momentum_of_rotation(bodies, orientation, spin),
     )
+
+
+def vectors_of(name: str, value: Places, shape: tuple[int, ...]) -> Vector:
+    """Return vectors of arrays from vectors of lists, or from rows of three numbers.
+
+    Args:
+        name: what they are, for the error.
+        value: vectors, or numbers of shape (3,) or (n, 3).
+        shape: of the masses of the bodies.
+
+    Raises:
+        UserError: if it is neither one vector nor one for each body.
+    """
+    try:
+        parts = (value.x, value.y, value.z) if isinstance(value, Vector) else jnp.moveaxis(jnp.asarray(value), -1, 0)
+        x, y, z = (jnp.asarray(part, float) for part in parts)
+        vectors = Vector(x, y, z) if {np.broadcast_shapes(part.shape, shape) for part in (x, y, z)} == {shape} else None
+    except (TypeError, ValueError):
+        vectors = None
+    if vectors is None:
+        count = "one body" if shape in ((), (1,)) else f"{shape[0]} bodies"
+        raise UserError(
+            f"{name} of {count} is {one_line(value, 80)}; give three numbers for all, or three for each body"
+        )
+    return vectors
 
 
 def momentum_of_rotation(bodies: Bodies, orientation: Quaternion, angular_velocity: Vector) -> Vector:

@@ -10,7 +10,7 @@ from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.core.status import Status
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, total
-from simkit.rigid.arguments import check_integer, check_positive
+from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
 from simkit.rigid.collision.pairs import contacts, plane_contacts
@@ -80,8 +80,8 @@ class Compliant:
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
         integrator_named(self.integrator)
-        check_integer("substeps", self.substeps, 1, None, 8)
-        check_positive("creep_speed", self.creep_speed, 1e-3, " m/s")
+        check_integer("substeps", self.substeps, 1)
+        check_number("creep_speed", self.creep_speed)
 
     @property
     def supports(self) -> frozenset[str]:

@@ -13,7 +13,7 @@ from simkit.core.rollout import recomputed, stored
 from simkit.core.status import Status
 from simkit.rigid.algebra.stages import with_tangents
 from simkit.rigid.algebra.vector import dot, norm
-from simkit.rigid.arguments import check_integer, check_positive
+from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.overlap import check_apart
@@ -94,8 +94,8 @@ class Events:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
-        check_integer("impacts", self.impacts, 1, None, 4)
-        check_positive("reach", self.reach, 1.0)
+        check_integer("impacts", self.impacts, 1)
+        check_number("reach", self.reach)
 
     @property
     def supports(self) -> frozenset[str]:

@@ -103,9 +103,9 @@ class Impulses:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
-        check_integer("sweeps", self.sweeps, 1, None, 8)
-        check_integer("impacts", self.impacts, 0, None, 4)
-        check_number("correction", self.correction, 0, 1, 0.2)
+        check_integer("sweeps", self.sweeps, 1)
+        check_integer("impacts", self.impacts, 0)
+        check_number("correction", self.correction, 0, 1)
 
     @property
     def second_derivatives(self) -> str:

@@ -80,7 +80,7 @@ class Jointed:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
-        check_integer("iterations", self.iterations, 1, None, 8)
+        check_integer("iterations", self.iterations, 1)
         if self.order not in tuple(STAGES):
             raise UserError(f"order = {self.order!r:.60} is not available; choose 2 or 4")
 

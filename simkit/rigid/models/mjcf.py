@@ -101,8 +101,8 @@ def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iter
     position_x=("m", "first body along x"),
 )
 def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> Simulation:
-    check_integer("substeps", substeps, 1, None, 1)
-    check_integer("solver_iterations", solver_iterations, 0, None, 0)
+    check_integer("substeps", substeps, 1)
+    check_integer("solver_iterations", solver_iterations, 0)
     if solver_iterations:
         spec.option.iterations = solver_iterations
     description = describe(compiled(without_reports(spec)))

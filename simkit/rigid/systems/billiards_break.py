@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
+from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra.vector import Vector, norm, zeros
-from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.events import Events
@@ -49,6 +49,7 @@ PARAMETERS = {
     apex_x=("m", "apex ball of the rack along x"),
     fastest=("m/s", "largest speed"),
 )
+@arguments(rows=whole("rows of the rack", low=1, high=5))
 def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
     """Return the break of a rack: solid spheres that slide and roll on cloth, and hit each other and four cushions.
 
@@ -72,7 +73,6 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
     Raises:
         UserError: if rows is outside [1, 5].
     """
-    check_integer("rows", rows, 1, 5, 5)
     # Positions in the triangle, in units of the distance of neighbors, the apex first.
     row, column = np.array([(row, column) for row in range(rows) for column in range(row + 1)], float).T
     along, across = np.sqrt(3) / 2 * row, column - row / 2

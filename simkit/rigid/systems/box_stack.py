@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
+from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, box, repeat
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.impulses import Impulses
@@ -35,6 +35,7 @@ MASS = 1.0
     lean=("m", "displacement of the center of the top box along x since the start"),
     distance=("m", "center of the lowest box along x"),
 )
+@arguments(boxes=whole("number of boxes", low=1, high=MAX_BODIES))
 def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
     """Return a tower of cubes on a level floor, every second one shifted.
 
@@ -53,7 +54,6 @@ def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
     Raises:
         UserError: if boxes is outside [1, `MAX_BODIES`].
     """
-    check_integer("boxes", boxes, 1, MAX_BODIES, 4)
 
     def bodies(params: Params) -> Bodies:
         return repeat(box(MASS, (params["length"],) * 3, params["friction"]), boxes)

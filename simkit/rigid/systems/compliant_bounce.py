@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
+from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.compliant import Compliant
@@ -39,6 +39,7 @@ PARAMETERS = {
     apex=("m", "apex height of the present flight of the last ball"),
     shortest_contact=("1", "substeps of the shortest contact that has ended"),
 )
+@arguments(balls=whole("number of balls", low=1, high=100))
 def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "velocity_verlet") -> Simulation:
     """Return balls side by side, each dropped from twice the height of the one before.
 
@@ -60,7 +61,6 @@ def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "v
 
     Reference: Hunt and Crossley, J. Appl. Mech. 42, 440 (1975), doi:10.1115/1.3423596.
     """
-    check_integer("balls", balls, 1, 100, 5)
 
     def bodies(params: Params) -> Bodies:
         return repeat(sphere(params["mass"], params["radius"]), balls)

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
+from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Params, Simulation, described
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, dot
-from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, box, capsule, gather, sphere
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.impulses import Impulses
@@ -46,6 +46,11 @@ TURN = 0.7
     speed=("m/s", "root mean square speed"),
     spread=("m", "root mean square distance from the vertical axis of the room"),
 )
+@arguments(
+    boxes=whole("number of boxes", high=MAX_BODIES),
+    spheres=whole("number of spheres", high=MAX_BODIES),
+    capsules=whole("number of capsules", high=MAX_BODIES),
+)
 def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps: int = 12) -> Simulation:
     """Return bodies of three shapes that are dropped between four walls and come to rest on one another.
 
@@ -68,8 +73,6 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
         UserError: for a number outside [0, `MAX_BODIES`], or no body at all.
     """
     counts = {"box": boxes, "sphere": spheres, "capsule": capsules}
-    for name, number in (("boxes", boxes), ("spheres", spheres), ("capsules", capsules)):
-        check_integer(name, number, 0, MAX_BODIES, 6)
     if not sum(counts.values()):
         raise UserError("boxes, spheres and capsules are all 0; choose at least one body")
     order = _mixed(counts)

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
+from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra.vector import Vector, zeros
-from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.events import Events
@@ -31,6 +31,7 @@ PARAMETERS = {
     last_speed=("m/s", "velocity of the last ball"),
     last_position=("m", "last ball along x"),
 )
+@arguments(balls=whole("number of balls", low=2, high=20), incoming=whole("balls that move at first", low=1))
 def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
     """Return equal balls in a row without gravity and friction, hit by the first few of them at equal speed.
 
@@ -51,8 +52,7 @@ def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
     Raises:
         UserError: if balls or incoming is out of its range.
     """
-    check_integer("balls", balls, 2, 20, 5)
-    check_integer("incoming", incoming, 1, balls - 1, 1)
+    whole("balls that move at first", low=1, high=balls - 1).check(incoming, "incoming")
 
     def bodies(params: Params) -> Bodies:
         return repeat(sphere(params["mass"], params["radius"], restitution=params["restitution"]), balls)

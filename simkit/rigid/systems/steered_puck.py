@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
+from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra.vector import Vector, dot, norm, stacked, zeros
-from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, disk, repeat
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.contact.events import Events
@@ -41,6 +41,10 @@ DRAWN = 0.3
     effort=("N^2 s", "effort of the whole plan"),
     miss=("m", "distance from the goal"),
 )
+@arguments(
+    knots=whole("times at which the force is given", low=2, high=1000),
+    steps_between=whole("steps from one of them to the next", low=1, high=1000),
+)
 def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
     """Return a puck on an air table, seen from above, with a cushion along z = 0 and a planned force.
 
@@ -70,8 +74,6 @@ def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
     Raises:
         UserError: if an argument is out of its range.
     """
-    check_integer("knots", knots, 2, 1000, 5)
-    check_integer("steps_between", steps_between, 1, 1000, 10)
 
     def force(time: jax.Array, params: Params) -> Vector:
         # In units of the interval between knots, the times of the knots do not depend on the time step.

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from simkit.core.averages import AveragedState
 from simkit.core.estimation import beside_recording
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
+from simkit.core.settings import arguments, number
 from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra import quaternion
 from simkit.rigid.algebra.vector import Vector, zeros
-from simkit.rigid.arguments import check_number
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.contact.events import Events
@@ -44,6 +44,13 @@ NOISE = Parameter(0.01, POSITIVE, "m", "standard deviation of the errors of the 
     recorded_place=("m", "recorded position, x and z, with noise"),
     misfit=("1", "mean squared misfit in units of the noise, so far"),
     distance=("m", "root mean square difference from the recorded ball, without noise"),
+)
+@arguments(
+    true_mass=number("mass of the recorded ball in kg", bounds=(1e-3, 1e3)),
+    true_friction=number("its coefficient of friction", bounds=(0, 10)),
+    true_restitution=number("its coefficient of restitution", bounds=(0, 1)),
+    launch_speed=number("of both balls in m/s", bounds=(-100, 100)),
+    radius=number("of both balls in m", bounds=(1e-3, 1e3)),
 )
 def system_identification(
     *,
@@ -86,11 +93,6 @@ def system_identification(
     Raises:
         UserError: if an argument is out of its range.
     """
-    check_number("true_mass", true_mass, 1e-3, 1e3, 0.6)
-    check_number("true_friction", true_friction, 0.0, 10.0, 0.06)
-    check_number("true_restitution", true_restitution, 0.0, 1.0, 0.8)
-    check_number("launch_speed", launch_speed, -100.0, 100.0, 4.0)
-    check_number("radius", radius, 1e-3, 1e3, 0.1)
     shared = {"launch_speed": Parameter(launch_speed), "radius": Parameter(radius)}
     scene = Scene(
         params=PARAMETERS | shared,
