@@ -201,7 +201,7 @@ def test_an_optimizer_of_a_package_is_chosen_by_name_with_its_options(install):
     assert after("downhill") == pytest.approx(0.8)
     missed = []
     for method, message in (
-        ("downhill:step=2", "step = 2 is outside [0, 1]; choose one within"),
+        ("downhill:step=2", "step = 2 is above its upper bound 1; choose a value in [0, 1]"),
         ("downhill:stepp=0.1", "stepp is not a known key; did you mean 'step'?"),
         ("downhill:learning_rate=0.1", "learning_rate has no effect on method = 'downhill'; leave it out"),
         ("downhill:quick", "method = 'downhill:quick' has the option 'quick'; write downhill:KEY=VALUE,KEY=VALUE"),

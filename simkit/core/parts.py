@@ -46,9 +46,9 @@ class Declaration:
     keys: Mapping[str, Setting] = dataclasses.field(default_factory=dict)
     values: Mapping[str, Setting] = dataclasses.field(default_factory=dict)
     excludes: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    needs: Mapping[str, tuple[str, Any]] = dataclasses.field(default_factory=dict)
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     dimensions: tuple[int, ...] = ()
+    needs: Mapping[str, tuple[str, Any]] = dataclasses.field(default_factory=dict)
 
 
 def part[Function: Callable[..., Any]](
@@ -457,15 +457,15 @@ class PartTable:
                     if error.remedy is not None and error.remedy.action == "rename":
                         rest.setdefault(error.remedy.value, value)
                 rest[choice.key] = name
-        settings = Settings({}, where, frozenset())
-        with mistakes.kept():
-            unchecked = (keys | dict(self.common)).items()
-            settings = read(rest, {key: each for key, each in unchecked if key not in (checked or {})}, where)
-            settings = Settings({**settings, **(checked or {})}, where, settings.given)
-            for choice in self.choices:
-                choice.refuse_alone(settings)
-        mistakes.raise_if_any()
-        return Settings(dict(settings), where, frozenset(map(str, entries)))
+        unchecked = {key: each for key, each in (keys | dict(self.common)).items() if key not in (checked or {})}
+        values = mistakes.result(where, lambda: read(rest, unchecked, where), dict)
+        settings = Settings({**values, **(checked or {})}, where, frozenset(map(str, entries)))
+        if not mistakes.found:
+            with mistakes.kept():
+                for choice in self.choices:
+                    choice.refuse_alone(settings)
+        mistakes.raise_if_any(settings)
+        return settings
 
     def _groups(self, index: int) -> dict[str, dict[str, Setting]]:
         """Return the keys of each choice after one of them, by the key that names its part."""

@@ -74,9 +74,14 @@ def particles(clip: Clip, size: Size) -> Painter:
 )
 def bodies(clip: Clip, size: Size) -> Painter:
     """Return the painter of rigid bodies, from the side or in perspective."""
-    from simkit.render.bodies import body_painter
+    from simkit.render.bodies.motion import are_balls_in_plane, read_bodies
+    from simkit.render.bodies.perspective import PerspectivePainter
+    from simkit.render.bodies.side import SidePainter
 
-    return body_painter(clip, size)
+    # Balls that stay with their links in one plane y = const are drawn from the side.
+    camera = clip.settings.options.get("camera")
+    camera = camera or ("side" if are_balls_in_plane([read_bodies(run) for run in clip.runs]) else "perspective")
+    return (SidePainter if camera == "side" else PerspectivePainter)(clip, size)
 
 
 @view(keys={}, source="diagnosed", likely=_numbers)

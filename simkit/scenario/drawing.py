@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import Choice, Declaration, PartTable, declaration_of
-from simkit.core.settings import Setting, interval, line, number, table
+from simkit.core.settings import Setting, Settings, interval, line, number, table
 from simkit.errors import UserError, nearest
 from simkit.plugins import Registry
 from simkit.scenario import checks
@@ -122,9 +122,17 @@ def render_settings(entries: Mapping[str, Any], where: str = "render") -> Render
     entries = {key: checks.unwrapped(value) for key, value in entries.items()}
     # `simkit list` reads files before it needs to know which packages are installed.
     is_shipped = entries.get("view") in tuple(VIEWS.own)
-    read = dict(render_table(VIEWS.shipped() if is_shipped else VIEWS).read(entries, where))
-    common = {key: read.pop(key) for key in ("view", *COMMON)}
-    return RenderSettings(**common, options=read)
+    try:
+        return _settings_of(render_table(VIEWS.shipped() if is_shipped else VIEWS).read(entries, where))
+    except UserError as error:
+        error.partial = _settings_of(error.partial) if error.partial and error.partial.get("quantity") else UNKNOWN
+        raise
+
+
+def _settings_of(table: Settings) -> RenderSettings:
+    values = dict(table)
+    common = {key: values.pop(key) for key in ("view", *COMMON)}
+    return RenderSettings(**common, options=values)
 
 
 RENDER = Setting(

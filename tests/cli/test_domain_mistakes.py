@@ -41,8 +41,8 @@ MISTAKES = {
         ["body 0", "1, 1, 3", "triangle inequality", "at most 2"],
     ),
     "mass": (["compliant_bounce", "--set", "mass=-1"], ["mass = -1", "0.001"]),
-    "sweeps": (["box_stack", "--set", "sweeps=0"], ["sweeps = 0", "choose"]),
-    "balls": (["compliant_bounce", "--set", "balls=0"], ["balls = 0", "[1, 100]"]),
+    "sweeps": (["box_stack", "--set", "sweeps=0"], ["sweeps = 0", "write one"]),
+    "balls": (["compliant_bounce", "--set", "balls=0"], ["balls = 0", "1 to 100"]),
 }
 MODELS = {
     "malformed model": ("<mujoco><worldbody>", "mjx", ["XML"]),

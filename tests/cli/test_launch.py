@@ -7,7 +7,7 @@ from tests.tables import every
 @every(
     "words, message",
     [
-        (["launch", "-n", "1", "run", "channel_flow"], "-n = 1 is out of range; choose an integer in [2, 256]"),
+        (["launch", "-n", "1", "run", "channel_flow"], "-n = 1 is not an integer of 2 to 256; write one"),
         (["launch", "-n", "2", "sweep", "channel_flow"], "argument VERB: invalid choice: 'sweep'"),
         (["run", "channel_flow", "--processes", "2"], "--process-id is missing; several processes need all of"),
         (

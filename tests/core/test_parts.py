@@ -1,5 +1,7 @@
 """Tables of parts: choice by name, by a key, or by default; keys, refusals and schema are those that parts declare."""
 
+from typing import ClassVar
+
 import jsonschema
 import pytest
 
@@ -32,6 +34,7 @@ def cooler():
 
 class Registry:
     kind = "energy"
+    aliases: ClassVar = {}
 
     def __init__(self, **parts):
         self.parts = parts

@@ -93,7 +93,7 @@ def test_another_quantity_brings_its_own_colors(flow):
 
 def test_wrong_setting_is_refused_in_one_line(flow):
     for settings, message in (
-        ({"quantty": "speed"}, "'quantty' is not a setting of drawing; did you mean 'quantity'"),
+        ({"quantty": "speed"}, "render.quantty is not a known key; did you mean 'quantity'"),
         ({"quantity": "pressur"}, "the frames hold no 'pressur'"),
         ({"view": "film"}, "view = 'film' is unknown"),
         ({"view": "particles"}, "the frames hold no 'position'"),

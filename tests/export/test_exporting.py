@@ -172,7 +172,7 @@ DAMAGE = {
     "cases": (lambda folder: changed(folder, lambda card: card.update(cases=["later"])), "cases = ['later']"),
     "tolerance": (
         lambda folder: changed(folder, lambda card: card.update(tolerance=2)),
-        "tolerance = 2 is outside (0, 0.1]",
+        "tolerance = 2 is above its upper bound 0.1",
     ),
     "steps": (lambda folder: changed(folder, lambda card: card.update(compared_steps="2")), "compared_steps = '2'"),
     "no shorter program": (
@@ -251,7 +251,7 @@ MISTAKES = {
     "number of many digits": (["--batch", "9" * 5000], "is not an integer of 1 to 65536"),
     "objective": (["--objective", "energy"], "for the form 'gradient' only"),
     "no objective": (["--what", "gradient", "--objective", "enrgy"], "did you mean 'energy'"),
-    "tolerance": (["--tolerance", "2"], "tolerance = 2 is outside"),
+    "tolerance": (["--tolerance", "2"], "tolerance = 2 is above its upper bound 0.1"),
     "operators": (["--ops", "missing.toml"], "missing.toml"),
 }
 

@@ -168,7 +168,7 @@ def test_other_domains_are_refused():
 @over(
     [
         ({"cells": (8, 8)}, "cells has 2 entries; write 3"),
-        ({"lengths": 3.0}, "lengths = 3.0 is no list"),
+        ({"lengths": 3.0}, "lengths = 3 is no list"),
         ({"drive": "pump"}, "drive = 'pump' is unknown"),
         ({"settle": -1}, "skip = -1 is negative"),
     ]

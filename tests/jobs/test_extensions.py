@@ -34,7 +34,11 @@ def test_an_extended_run_has_the_bytes_of_one_run_of_as_many_steps(tmp_path):
 def test_an_extension_that_does_not_fit_is_refused_and_changes_nothing(tmp_path, capsys):
     simkit.run(toy(steps=80, every=2), output=tmp_path / "run")
     before = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    for steps, words in ((40, "out of range"), (86, "does not divide into the segments"), (1.5, "is a float")):
+    for steps, words in (
+        (40, "is not an integer of at least"),
+        (86, "does not divide into the segments"),
+        (1.5, "is not an integer"),
+    ):
         with pytest.raises(UserError, match=words):
             simkit.resume(tmp_path / "run", steps=steps)
     begin(Sweep(toy(), {"frequency": (1.0,)}), tmp_path / "sweep")

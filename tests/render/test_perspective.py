@@ -8,7 +8,8 @@ from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
 from simkit.render.animate import render
-from simkit.render.bodies import PerspectivePainter, SidePainter
+from simkit.render.bodies.perspective import PerspectivePainter
+from simkit.render.bodies.side import SidePainter
 from simkit.render.bodies.solids import rod
 from simkit.render.style import ACCENT, BODIES
 from simkit.render.views import new_painter

@@ -25,8 +25,8 @@ from tests.tables import every
 WRONG = [
     (Impulses, {"sweeps": 2.5}, "sweeps = 2.5 is not an integer of at least 1; write one"),
     (Impulses, {"impacts": "4"}, "impacts = '4' is not an integer of at least 0"),
-    (Impulses, {"correction": True}, "correction = True is not a finite number; write one"),
-    (Events, {"impacts": True}, "impacts = True is not an integer of at least 1"),
+    (Impulses, {"correction": True}, "correction = true is not a finite number; write one"),
+    (Events, {"impacts": True}, "impacts = true is not an integer of at least 1"),
     (Events, {"reach": "1"}, "reach = '1' is not a finite number; write one"),
     (Compliant, {"substeps": 0}, "substeps = 0 is not an integer of at least 1"),
     (Compliant, {"creep_speed": float("nan")}, "creep_speed = nan is not a finite number"),
@@ -39,7 +39,11 @@ WRONG = [
     (billiards_break, {"rows": None}, "rows = None is not an integer of 1 to 5"),
     (compliant_bounce, {"balls": 101}, "balls = 101 is not an integer of 1 to 100"),
     (steered_puck, {"knots": 1}, "knots = 1 is not an integer of 2 to 1000"),
-    (system_identification, {"true_restitution": 1.5}, "true_restitution = 1.5 is outside [0, 1]; choose one within"),
+    (
+        system_identification,
+        {"true_restitution": 1.5},
+        "true_restitution = 1.5 is above its upper bound 1; choose a value in [0, 1]",
+    ),
     (box_stack, {"boxs": 3}, "boxs is not a known key; did you mean 'boxes'?"),
     (mjcf, {"model": "brax:ant.xml", "substeps": 0.5}, "substeps = 0.5 is not an integer of at least 1"),
 ]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import simkit
+from simkit.core.dependence import draws
 from simkit.core.estimation import beside_recording
-from simkit.core.simulation import draws
 from simkit.errors import UserError
 from simkit.rigid.algebra import vector
 from simkit.rigid.algebra.quaternion import quaternion

@@ -162,7 +162,11 @@ MISTAKES = {
         "steps = 0\n",
         "run.steps = 0 is not an integer of at least 1; write one",
     ),
-    "steps a float": ("steps = 100\n", "steps = 100.0\n", "run.steps = 100 is not an integer of at least 1; write 100"),
+    "steps a float": (
+        "steps = 100\n",
+        "steps = 100.0\n",
+        "run.steps = 100.0 is not an integer of at least 1; write 100",
+    ),
     "steps a fraction": (
         "steps = 100\n",
         "steps = 10.5\n",
@@ -249,7 +253,7 @@ MISTAKES = {
     "window along z": (
         'view = "field"',
         'view = "field"\nwindow = { z = [0, 1] }',
-        "toy.toml: render.window: 'z' is not a name",
+        "toy.toml: render.window.z is not a known key; known names: x, y",
     ),
     "window": ('view = "field"', 'view = "field"\nwindow = { x = [1, 0] }', "toy.toml: render.window.x = [1, 0]"),
     "colors of a chart": (
@@ -270,7 +274,7 @@ MISTAKES = {
     "elevation from straight above": (
         'view = "field"',
         'view = "bodies"\ncamera = "perspective"\nelevation = 90',
-        "render.elevation = 90 is outside [-89, 89]; choose one within",
+        "render.elevation = 90 is above its upper bound 89; choose a value in [-89, 89]",
     ),
     "validation in single brackets": (
         '[[validation]]\nquantity = "amplitude"',

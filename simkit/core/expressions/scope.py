@@ -277,7 +277,7 @@ def refuse_out_of_bounds(formula: Formula, value: jax.Array | Named) -> None:
         worst = outside.min() if outside.min() < formula.bounds[0] else outside.max()
         raise UserError(
             f"{formula.where}: '{one_line(formula.expression.syntax.text, 80)}' = {worst:g} at the start "
-            f"{out_of_bounds(formula.bounds)}",
+            f"{out_of_bounds(formula.bounds, worst)}",
             allowed=formula.bounds,
         )
 

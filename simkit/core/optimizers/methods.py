@@ -66,7 +66,7 @@ def chosen(text: str, **options: Any) -> Settings:
         raise UserError(f"method = {text!r:.60} is not the name of a method; choose one of {', '.join(METHODS)}")
     table = table_of(text, "method")
     for key, value in options.items():
-        if value is not None and table.setdefault(key, value) != value:
+        if value is not None and table.setdefault(key, value) is not value and table[key] != value:
             raise UserError(f"{key} = {value} is given beside method = '{text:.60}'; keep one of them")
     return PartTable((Choice(OPTIMIZERS, "method", "method of optimization"),), {}).read(table, "")
 

@@ -54,7 +54,8 @@ def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 
             is_rounded = isinstance(value, float) and value.is_integer() and low <= value <= high
             remedy = Remedy("replace", int(value)) if is_rounded and not is_even else None
             problem = f"is not {kind} of {limit}; write {int(value) if remedy else 'one'}"
-            raise UserError(f"{where} = {shown(value)} {problem}", allowed=(low, high), remedy=remedy)
+            text = repr(value) if isinstance(value, float) else shown(value)
+            raise UserError(f"{where} = {text} {problem}", allowed=(low, high), remedy=remedy)
         return value
 
     schema = {"type": "integer", "minimum": low, "maximum": high}

@@ -389,7 +389,7 @@ class Block:
         """Return the positions of all images, (cells N, d), and the cell of the block."""
         return repeated(position, cell, self.repeats)
 
-    def block(self, cell: jax.Array) -> jax.Array:
+    def block(self, cell: Cell) -> Cell:
         """Return the cell of the block."""
         return block_of(cell, self.repeats)
 

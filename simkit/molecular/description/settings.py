@@ -83,8 +83,9 @@ class NumberOfEach:
         outside = ~(np.isfinite(values) & (values >= low) & (values <= high))
         if outside.any():
             first = int(np.argmax(outside))
+            problem = f"= {values[first]:g} {out_of_bounds(self.bounds, values[first])}"
             raise UserError(
-                f"{self.where}: number {first} (the first is 0) = {values[first]:g} {out_of_bounds(self.bounds)}",
+                f"{self.where}: number {first} (the first is 0) {problem}",
                 key=self.where,
                 allowed=self.bounds,
             )

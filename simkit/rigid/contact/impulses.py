@@ -315,8 +315,8 @@ def _residual(after: Velocities, rests: Touches) -> jax.Array:
     """Return the largest speed in m/s by which velocities violate a contact; it has no derivative."""
     count = after.linear.x.shape[0]
     sides = [(after,)] if rests.pairs is None else [(after,), of_pairs(after, count)]
-    rests = [rests.planes] if rests.pairs is None else [rests.planes, rests.pairs]
-    excess = (rest.least - dot(relative(side, rest), rest.normal) for side, rest in zip(sides, rests, strict=True))
+    groups = [rests.planes] if rests.pairs is None else [rests.planes, rests.pairs]
+    excess = (rest.least - dot(relative(side, rest), rest.normal) for side, rest in zip(sides, groups, strict=True))
     largest = functools.reduce(jnp.maximum, (jnp.max(values, axis=(0, 1, 2), initial=0) for values in excess))
     return jax.lax.stop_gradient(largest)
 

@@ -214,7 +214,7 @@ WRONG = {
     ),
     "a value out of bounds": (
         {"axes": {"y": {"cells": 8, "to": 1.0, "lower": {"kind": "navier_slip", "length": "-q*x"}, "upper": "wall"}}},
-        "axes.y.lower.length: '-q*x' = -1.9375 at the start is outside [0, 1000]; choose one within",
+        "axes.y.lower.length: '-q*x' = -1.9375 at the start is below its lower bound 0; choose a value in [0, 1000]",
     ),
     "half of a scalar side": (
         {"scalars": {"heat": {"diffusivity": 1, "sides": {"y": {"lower": {"cooled": 1}}}}}},
@@ -234,7 +234,7 @@ WRONG = {
     ),
     "an option out of bounds": (
         {"obstacles": {"post": BODY | {"exponent": 1}}},
-        "obstacles.post.exponent = 1 is outside [2, 20]; choose one within",
+        "obstacles.post.exponent = 1 is below its lower bound 2; choose a value in [2, 20]",
     ),
     "a plane shape in space": (
         {

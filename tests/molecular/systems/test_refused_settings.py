@@ -32,8 +32,8 @@ def test_a_density_with_too_small_a_box_is_refused_in_one_line(x64):
 
 
 REFUSED = [
-    (packing, {"exponent": 1.0}, "interactions\\[0\\].exponent = 1 is outside"),
-    (packing, {"force_tolerance": 0.0}, "relax.force_tolerance = 0 is outside"),
+    (packing, {"exponent": 1.0}, "interactions\\[0\\].exponent = 1 is below its lower bound 2"),
+    (packing, {"force_tolerance": 0.0}, "relax.force_tolerance = 0 is below its lower bound"),
     (jamming, {"particles": 17}, "even number, at least 16"),
     (jamming, {"dimension": 3, "particles": 32}, "at least 64 in three dimensions"),
     (jamming, {"dimension": 4}, "choose 2"),

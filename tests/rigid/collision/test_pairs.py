@@ -15,7 +15,8 @@ from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.collision.nearby import nearby
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.slots import FAR
-from simkit.rigid.planes import floor, gather_planes, no_planes, plane
+from simkit.rigid.planes import floor, gather_planes, plane
+from simkit.rigid.scene import no_planes
 from tests.rigid.collision.shapes import Shapes, array
 from tests.tables import every
 

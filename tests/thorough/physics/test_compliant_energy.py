@@ -17,8 +17,8 @@ from simkit.rigid.bodies.bodies import box, capsule, gather, sphere
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.contact.compliant import Compliant
-from simkit.rigid.planes import floor, no_planes
-from simkit.rigid.scene import Scene, Setting
+from simkit.rigid.planes import floor
+from simkit.rigid.scene import Scene, Setting, no_planes
 from simkit.rigid.simulate import simulate
 
 pytestmark = pytest.mark.usefixtures("x64")
