@@ -389,7 +389,7 @@ class Block:
         """Return the positions of all images, (cells N, d), and the cell of the block."""
         return repeated(position, cell, self.repeats)
 
-    def block(self, cell: Cell) -> Cell:
+    def block(self, cell: jax.Array) -> jax.Array:
         """Return the cell of the block."""
         return block_of(cell, self.repeats)
 
@@ -421,7 +421,7 @@ class Block:
             stress=stress,
             sized_like=resize and (lambda neighbors: Block(resize(neighbors), self.repeats).tied()),
             is_translation_invariant=inner.is_translation_invariant,
-            fits=fits and (lambda cell, params: fits(self.block(cell), params)),
+            fits=fits and (lambda cell, params: fits(self.block(cell), params)),  # type: ignore[arg-type]
         )
 
 
