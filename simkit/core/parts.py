@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from simkit.core.paths import below
 from simkit.core.settings.kinds import AXES, several, word
-from simkit.core.settings.setting import FormulaText, Setting, Settings, read, schema_of, shown
+from simkit.core.settings.setting import FormulaText, Rule, Setting, Settings, read, schema_of, shown
 from simkit.errors import Mistakes, Remedy, UserError
 
 
@@ -38,9 +38,9 @@ class Declaration:
             differentiated.
         excludes: keys of the table that have no effect on it, each with the reason: ``"which ends by itself"``. The key
             of a later choice of the table stands for all keys of its parts.
-        needs: keys that have an effect only beside a value of another key: ``{"azimuth": ("camera", "perspective")}``.
         aliases: names that others use for its keys, each with the key to write.
         dimensions: numbers of axes of space that it serves; empty for any.
+        rules: what must hold between its keys, such as ``needs(("azimuth",), "camera", "perspective")``.
     """
 
     keys: Mapping[str, Setting] = dataclasses.field(default_factory=dict)
@@ -48,7 +48,7 @@ class Declaration:
     excludes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     dimensions: tuple[int, ...] = ()
-    needs: Mapping[str, tuple[str, Any]] = dataclasses.field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
 
 
 def part[Function: Callable[..., Any]](
@@ -221,21 +221,6 @@ class Choice:
                 refused[key] = UserError(problem, key=path, remedy=Remedy("remove"))
         return refused
 
-    def refuse_alone(self, settings: Settings) -> None:
-        """Refuse keys that need a value of another key beside them.
-
-        Args:
-            settings: the checked table.
-
-        Raises:
-            UserError: for the first such key.
-        """
-        if settings[self.key] is None:
-            return
-        for key, (other, value) in self.declared(self.part(settings)).needs.items():
-            if key in settings.given and settings[other] != value:
-                raise settings.refuse(key, f"needs {other} = {shown(value)} beside it; add that, or remove {key}")
-
     def missing(self, where: str) -> str:
         """Return the message for a table that chooses no part, but must."""
         ways = [self.key, *(name for name in self.fitting() if name in self._own(name))]
@@ -252,7 +237,11 @@ class Choice:
         if self.default is None and not self.is_optional:
             rules.append({"anyOf": [{"required": [key]} for key in (self.key, *markers)]})
         for name in fitting:
-            own, excluded = self._own(name), self.excluded(name, groups)
+            own, excluded, declared = (
+                self._own(name),
+                self.excluded(name, groups),
+                self.declared(self.parts.resolve(name)),
+            )
             needed = [key for key, setting in own.items() if setting.is_required]
             ways: list[dict[str, Any]] = [{"properties": {self.key: {"const": name}}, "required": [self.key]}]
             if name in markers:
@@ -262,7 +251,8 @@ class Choice:
             elif name == self.default:
                 ways.append({"anyOf": [{"required": [key]} for key in own], "not": {"required": [self.key]}})
             idle = dict.fromkeys(sorted((special - set(own)) | set(excluded)), False)
-            rules.append({"if": {"anyOf": ways}, "then": {"properties": idle, "required": needed}})
+            held = {"allOf": [dict(rule.schema) for rule in declared.rules]} if declared.rules else {}
+            rules.append({"if": {"anyOf": ways}, "then": {"properties": idle, "required": needed, **held}})
         return rules
 
     def fitting(self) -> list[str]:
@@ -436,6 +426,7 @@ class PartTable:
             raise UserError(f"{where} = {shown(entries)} is no table; write keys and values")
         mistakes = Mistakes()
         rest, keys = dict(entries), {}
+        rules: tuple[Rule, ...] = ()
         for index, choice in enumerate(self.choices):
             name = choice.name(rest)
             if name is None and choice.key not in rest and not choice.is_optional:
@@ -449,6 +440,7 @@ class PartTable:
                 continue
             keys |= choice.keys_of(name)
             if name is not None:
+                rules += choice.declared(choice.parts.resolve(name)).rules
                 refused = choice.refusals(name, rest, self.common, self._groups(index), where)
                 mistakes.found += refused.values()
                 for key, error in refused.items():
@@ -458,12 +450,8 @@ class PartTable:
                         rest.setdefault(error.remedy.value, value)
                 rest[choice.key] = name
         unchecked = {key: each for key, each in (keys | dict(self.common)).items() if key not in (checked or {})}
-        values = mistakes.result(where, lambda: read(rest, unchecked, where), dict)
+        values = mistakes.result(where, lambda: read(rest, unchecked, where, rules), dict)
         settings = Settings({**values, **(checked or {})}, where, frozenset(map(str, entries)))
-        if not mistakes.found:
-            with mistakes.kept():
-                for choice in self.choices:
-                    choice.refuse_alone(settings)
         mistakes.raise_if_any(settings)
         return settings
 

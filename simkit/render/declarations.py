@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from simkit.core.settings import line, number, word
+from simkit.core.settings import line, needs, number, word
 from simkit.render.views import Clip, Painter, Size
 from simkit.scenario.checks import LONGEST_LABEL
 from simkit.scenario.drawing import CLOCKS, Frame, view, window
@@ -67,7 +67,7 @@ def particles(clip: Clip, size: Size) -> Painter:
         "elevation": number("elevation of the camera above the horizon in degrees", None, (-89, 89)),
         "turn": number("rotation of the camera around the bodies during the animation, in degrees", 0.0, (-3600, 3600)),
     },
-    needs=dict.fromkeys(("azimuth", "elevation", "turn"), ("camera", "perspective")),
+    rules=needs(("azimuth", "elevation", "turn"), "camera", "perspective"),
     source="observed",
     arrays=("position", "orientation", "radius"),
     likely=_per_object("radius"),

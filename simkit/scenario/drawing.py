@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import Choice, Declaration, PartTable, declaration_of
-from simkit.core.settings import Setting, Settings, interval, line, number, table
+from simkit.core.settings import Rule, Setting, Settings, interval, line, number, table
 from simkit.errors import UserError, nearest
 from simkit.plugins import Registry
 from simkit.scenario import checks
@@ -64,18 +64,18 @@ class View(Declaration):
 
 
 def view[Painter: Callable[..., Any]](
-    *, keys: Mapping[str, Setting], needs: Mapping[str, tuple[str, Any]] | None = None, **drawn: Any
+    *, keys: Mapping[str, Setting], rules: tuple[Rule, ...] = (), **drawn: Any
 ) -> Callable[[Painter], Painter]:
     """Return a decorator that attaches the declaration of a view to the function or class that makes its painter.
 
     Args:
         keys: its keys of ``[render]``.
-        needs: as for `simkit.core.parts.Declaration`.
+        rules: as for `simkit.core.parts.Declaration`.
         **drawn: other attributes of `View`.
     """
 
     def mark(painter: Painter) -> Painter:
-        painter.declaration = View(keys, needs=needs or {}, **drawn)  # type: ignore[attr-defined]
+        painter.declaration = View(keys, rules=rules, **drawn)  # type: ignore[attr-defined]
         return painter
 
     return mark
@@ -88,7 +88,7 @@ def view_of(name: str) -> View:
         name: of the view.
     """
     declared = declaration_of(VIEWS.resolve(name))
-    return declared if isinstance(declared, View) else View(declared.keys, needs=declared.needs)
+    return declared if isinstance(declared, View) else View(declared.keys, rules=declared.rules)
 
 
 COMMON = {

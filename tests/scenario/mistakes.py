@@ -269,7 +269,7 @@ MISTAKES = {
     "azimuth from the side": (
         'view = "field"',
         'view = "bodies"\ncamera = "side"\nazimuth = 30',
-        "render.azimuth needs camera = 'perspective' beside it; add that, or remove azimuth",
+        "render.azimuth has an effect only beside camera = 'perspective'; add that, or leave azimuth out",
     ),
     "elevation from straight above": (
         'view = "field"',
