@@ -249,10 +249,11 @@ def build(
     if not find_all:
         mistakes.raise_if_any()
     if mistakes.found:
-        return _examined(scenario, simulation, mistakes)
-    examined = simulation.programs.found(
+        return _examined(scenario, simulation, mistakes)[0]
+    examined, idle = simulation.programs.found(
         _key_of(scenario), lambda: _examined(scenario, simulation.unshared(), mistakes)
     )
+    _refuse_idle(scenario, idle)
     return examined.at(simulation.params)
 
 
@@ -260,23 +261,26 @@ def _key_of(scenario: Scenario) -> str:
     """Return all of a scenario on which `_examined` depends besides the simulation."""
     texts = (scenario.quantities, scenario.run.stop, scenario.objectives, scenario.validations, scenario.render)
     names = (scenario.file, *sorted(scenario.parameter_settings))
-    return repr((names, scenario.is_reconfigured, scenario.config, texts, sorted(_parameters_of_user(scenario))))
+    return repr((names, scenario.is_reconfigured, scenario.config, texts))
 
 
-def _examined(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "Simulation":
-    """Return the simulation with the expressions of the scenario; refuse names and parameters that do not fit."""
-    simulation = _with_expressions(scenario, simulation, mistakes)
+def _examined(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "tuple[Simulation, list[str]]":
+    """Return the simulation with the expressions of the scenario, and its idle parameters; refuse unfit names."""
+    from simkit.core.dependence import idle_parameters
+
+    simulation, idle = _with_expressions(scenario, simulation, mistakes), []
     foreign = scenario.simulation not in SIMULATIONS.own
     try:
         if foreign and scenario.made is None:  # one made in Python was checked before its scenario was made
             check_record(simulation, scenario.file)
         _check_names(scenario, simulation, mistakes)
         mistakes.raise_if_any()
-        if foreign or has_own_parameters(scenario):
-            _check_effects(scenario, simulation, _parameters_of_user(scenario))
+        # A new configuration may not use all parameters of the file; those of simkit are covered by its tests.
+        if (foreign or has_own_parameters(scenario)) and not scenario.is_reconfigured:
+            idle = idle_parameters(simulation)
     except OverflowError as error:  # an array with more than 2^31 entries
         raise refused(scenario, error) from error
-    return simulation
+    return simulation, idle
 
 
 def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
@@ -415,14 +419,10 @@ def _parameters_of_user(scenario: Scenario) -> set[str]:
     return {name for name, setting in settings.items() if setting != scenario.file_parameter_settings.get(name)}
 
 
-def _check_effects(scenario: Scenario, simulation: "Simulation", names: set[str]) -> None:
-    """Refuse parameters without effect that a package or the file declares; tests cover those of simkit."""
-    from simkit.core.dependence import idle_parameters
-
-    # A new configuration may not use all parameters of the file.
-    if scenario.is_reconfigured or not names:
-        return
-    for name in idle_parameters(simulation):
+def _refuse_idle(scenario: Scenario, idle: list[str]) -> None:
+    """Refuse parameters without effect that a package or the user's file declares."""
+    names = _parameters_of_user(scenario) if idle else set()
+    for name in idle:
         # A formula may be used by a check alone, such as the largest expected speed of a flow.
         if name in names and not _is_named(name, scenario.config):
             raise UserError(
