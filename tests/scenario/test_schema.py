@@ -50,15 +50,14 @@ def test_every_key_of_a_complete_file_is_kept():
 
 def test_absent_optional_keys_take_their_documented_defaults():
     text = """
-        name = "small"
-        title = "Small"
-        summary = "The least a file can say."
+        name = "the_least"
         simulation = "toy.decay"
         run = {steps = 10, every = 5}
         render = {view = "field", quantity = "surface_height"}
-        objectives = {amplitude = {doc = "size"}}
+        objectives = {amplitude = {}, drag = "time_mean(height)"}
     """
     scenario = parse_scenario(text, "small.toml")
+    assert (scenario.title, scenario.summary) == ("The least", "")
     assert (scenario.tags, scenario.references, scenario.config, scenario.parameter_settings) == ((), (), {}, {})
     assert (scenario.run.precision, scenario.run.seed) == ("float32", 0)
     assert scenario.render.label == "surface height"
@@ -67,7 +66,8 @@ def test_absent_optional_keys_take_their_documented_defaults():
     assert render.options == {"colormap": None, "window": {}}
     objective = scenario.objectives["amplitude"]
     assert (objective.name, objective.quantity, objective.reduce) == ("amplitude", "amplitude", "final")
-    assert (objective.square, objective.goal) == (False, "minimize")
+    assert (objective.square, objective.goal, objective.doc) == (False, "minimize", "")
+    assert scenario.objectives["drag"].as_expression == "time_mean(height)"
     assert scenario.validations == ()
 
 
