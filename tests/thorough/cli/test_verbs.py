@@ -10,7 +10,7 @@ from simkit import UserError
 from simkit.scenario import registry
 from simkit.storage.manifest import imports
 from tests.cli.test_verbs import LARGEST, PENDULUM, VALIDATION, files  # noqa: F401
-from tests.toys import PENDULUMS
+from tests.toys import PENDULUMS, toys  # noqa: F401
 
 FLOW = (
     *("channel_flow", "--set", "config.axes.x.cells=8", "--set", "config.axes.y.cells=8"),

@@ -12,7 +12,7 @@ from tests.toys import PENDULUMS, SPRINGS, toy
 
 
 def test_non_finite_run_raises_and_can_be_opened(tmp_path):
-    when = r"between step \d+, where largest_velocity = .*, and step \d+"
+    when = r"between step \d+, where courant_number = .*, largest_velocity = .*, and step \d+"
     message = rf"^channel_flow turned non-finite; .* \({when}, with reynolds = 20000.0, .*time_step = 5.0\)"
     with pytest.raises(simkit.RunFailedError, match=message):
         simkit.run(wild_flow(time_step=5.0), output=tmp_path / "run")
