@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from simkit.core.parts import part
     from simkit.core.pytrees import pytree
     from simkit.core.second import hessian_vector_product
-    from simkit.core.settings import formula, number, word
+    from simkit.core.settings import flag, formula, number, whole, word
     from simkit.core.simulation import described
     from simkit.core.status import at_frames
 
@@ -23,12 +23,14 @@ _HOMES = {
     "controlled": "estimation",
     "converge_with_growth": "converge",
     "described": "simulation",
+    "flag": "settings",
     "formula": "settings",
     "hessian_vector_product": "second",
     "number": "settings",
     "part": "parts",
     "pytree": "pytrees",
     "standard_errors": "estimation",
+    "whole": "settings",
     "word": "settings",
 }
 
@@ -38,12 +40,14 @@ __all__ = [
     "controlled",
     "converge_with_growth",
     "described",
+    "flag",
     "formula",
     "hessian_vector_product",
     "number",
     "part",
     "pytree",
     "standard_errors",
+    "whole",
     "word",
 ]
 

@@ -58,9 +58,10 @@ def part[Function: Callable[..., Any]](
     excludes: Mapping[str, str] | None = None,
     aliases: Mapping[str, str] | None = None,
     dimensions: tuple[int, ...] = (),
+    rules: tuple[Rule, ...] = (),
 ) -> Callable[[Function], Function]:
     """Return a decorator that attaches the declaration of a part to its function; arguments as for `Declaration`."""
-    declared = Declaration(keys or {}, values or {}, excludes or {}, aliases or {}, dimensions)
+    declared = Declaration(keys or {}, values or {}, excludes or {}, aliases or {}, dimensions, rules)
 
     def mark(function: Function) -> Function:
         function.declaration = declared  # type: ignore[attr-defined]
@@ -483,6 +484,8 @@ def table_of(text: str, key: str) -> dict[str, Any]:
         option_key, sign, value = option.partition("=")
         if not sign:
             raise UserError(f"{key} = {shown(text)} has the option {shown(option)}; write {name}:KEY=VALUE,KEY=VALUE")
+        if option_key.strip() in table:
+            raise UserError(f"{key} = {shown(text)} gives {option_key.strip()} twice; keep one of them")
         try:
             table[option_key.strip()] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:

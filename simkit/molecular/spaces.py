@@ -279,7 +279,10 @@ def deformation_between(old: jax.Array, new: jax.Array) -> jax.Array:
         new: as ``old``.
     """
     if old.ndim == 1:
-        return jnp.diag(jnp.where(jnp.isinf(old), 0, (new - old) / old))
+        is_endless = jnp.isinf(old)
+        # The derivative of a branch that is not taken must be finite, too.
+        old, new = jnp.where(is_endless, 1, old), jnp.where(is_endless, 1, new)
+        return jnp.diag((new - old) / old)
     return inverse_of(old) @ (new - old)
 
 

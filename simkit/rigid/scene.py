@@ -204,18 +204,33 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
     def bodies(params: Params) -> Bodies:
         value = evaluated("bodies", scene.bodies, Bodies, params)
         if isinstance(value, list | tuple):
+            if not value:
+                raise UserError("bodies of the scene are an empty list; give at least one body")
             return gather(value)
         return value if jnp.ndim(value.mass) else repeat(value, 1)
 
     def planes(params: Params) -> Planes:
-        return evaluated("planes", scene.planes, Planes, params) if scene.planes is not None else no_planes()
+        value = no_planes() if scene.planes is None else evaluated("planes", scene.planes, Planes, params)
+        if isinstance(value, list | tuple):
+            return jax.tree.map(lambda *values: jnp.concatenate(values), *value) if value else no_planes()
+        return value
 
     def joints(params: Params) -> tuple[Joint, ...]:
         value = evaluated("joints", () if scene.joints is None else scene.joints, Joint, params)
         return (value,) if isinstance(value, Joint) else tuple(value)
 
-    loads = (scene.loads,) if isinstance(scene.loads, Load) else tuple(scene.loads)
-    return Parts(bodies, planes, joints, loads, _method_of(scene.dynamics, methods))
+    loads = (scene.loads,) if isinstance(scene.loads, Load) else scene.loads
+    if not isinstance(loads, list | tuple) or not all(isinstance(load, Load) for load in loads):
+        raise UserError(
+            f"loads of the scene are {loads!r:.60}; give loads such as gravity(), and functions of your own as "
+            "applied(function)"
+        )
+    if not callable(scene.start):
+        raise UserError(
+            f"start of the scene is {scene.start!r:.60}; give a function of (params, bodies, key) that returns the "
+            "motion, such as lambda params, bodies, key: motion_of(bodies, positions)"
+        )
+    return Parts(bodies, planes, joints, tuple(loads), _method_of(scene.dynamics, methods))
 
 
 def _method_of(dynamics: Any, methods: Sequence[Dynamics]) -> Dynamics:

@@ -169,7 +169,7 @@ class RenderSettings:
     def table(self) -> dict[str, Any]:
         """Return the table ``[render]`` with these settings."""
         values = {**vars(self), **self.options}
-        return {key: value for key, value in values.items() if key != "options" and value not in (None, 0.0, {})}
+        return {key: value for key, value in values.items() if key != "options" and value is not None and value != {}}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -292,7 +292,8 @@ class RunDirectory:
         try:
             return read_sealed_json(path, self.identity)["steps"]
         except (DamagedFileError, KeyError) as error:
-            raise UserError(f"{error}; remove it, and extend the run again with {argument('steps')}") from None
+            problem = error if isinstance(error, DamagedFileError) else f"{path}: it is of another kind"
+            raise UserError(f"{problem}; remove it, and extend the run again with {argument('steps')}") from None
 
     def extend(self, steps: int) -> None:
         """Store that a finished run has further steps, so that it is no longer finished; nothing is computed yet."""

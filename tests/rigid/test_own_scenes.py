@@ -49,6 +49,7 @@ def test_the_same_scene_written_in_other_ways_is_the_same():
         "the name of a method": {"dynamics": "Impulses"},
         "its class": {"dynamics": Impulses},
         "planes without a function": {"planes": floor()},
+        "a list of planes": {"planes": [floor()]},
         "one load": {"loads": gravity()},
     }.items():
         found = started(changed)
@@ -76,6 +77,9 @@ def test_what_is_not_clear_is_refused_in_one_line():
         ({"bodies": (1.0, 2.0)}, "bodies of the scene are (1.0, 2.0); give Bodies or a function of the parameters"),
         ({"dynamics": "Impulse"}, "dynamics = 'Impulse' is no method of time stepping; did you mean 'Impulses'?"),
         ({"dynamics": 3}, "dynamics = 3 is no method of time stepping; give one such as Free, Events, Impulses"),
+        ({"bodies": []}, "bodies of the scene are an empty list; give at least one body"),
+        ({"loads": gravity}, "loads of the scene are <function gravity"),
+        ({"start": PLACES}, "start of the scene is [[0.0, 0.0, 0.5], [0.0, 0.1, 2.0]]; give a function of"),
         ({"joints": ("hinge",)}, "joints of the scene are ('hinge',); give Joint or a function of the parameters"),
         ({"dynamics": Free(), "planes": None, "bodies": box(1.0, 0.2)}, "position of one body is Vector(x="),
     ):

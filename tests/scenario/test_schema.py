@@ -71,11 +71,20 @@ def test_absent_optional_keys_take_their_documented_defaults():
     assert scenario.validations == ()
 
 
+def test_a_picture_that_is_no_table_is_refused_in_one_line():
+    text = 'name = "small"\nsimulation = "toy.decay"\nrun = { steps = 10, every = 5 }\nrender = 5\n'
+    assert refusal(text) == "toy.toml: render = 5 is no table; write keys and values"
+
+
 def test_keys_of_the_camera_are_read():
     camera = 'view = "bodies"\ncamera = "perspective"\nazimuth = -30\nelevation = 20.5\nturn = 90'
     render = parse_scenario(GOOD.replace('view = "field"', camera), "toy.toml").render
     camera = {"camera": "perspective", "azimuth": -30.0, "elevation": 20.5, "turn": 90.0}
     assert render.options == camera | {"colormap": "viridis"}
+    level = parse_scenario(
+        GOOD.replace('view = "field"', 'view = "bodies"\ncamera = "perspective"\nelevation = 0'), "toy.toml"
+    )
+    assert level.render.table()["elevation"] == 0.0
 
 
 def test_a_derivative_check_takes_the_quantity_of_its_objective():

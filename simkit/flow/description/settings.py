@@ -76,7 +76,7 @@ def declared_side(kind: type[Side], axis: int, dimension: int | None, role: str)
         values["pressure"] = formula("pressure over density; by default 0", None, takes=ON_SIDE)
     if kind.is_wall() and role == "whole":
         keys["drawn"] = word("how pictures show it", WALL_COLORS, WALL_COLORS[0])
-    return Declaration(keys, values, excludes, declared.aliases)
+    return dataclasses.replace(declared, keys=keys, values=values, excludes=excludes)
 
 
 def _side(axis: int, dimension: int | None) -> Setting:

@@ -94,6 +94,14 @@ def _refuse_numbers(
         value = float(formula.number(params, **({TIME: zero} if formula.takes(TIME) else {})))
         if not bounds[0] <= value <= bounds[1]:
             raise UserError(f"{formula.where} = {value:g} {out_of_bounds(bounds, value)}", key=formula.where)
+    for where, values, bounds_of in interactions.bounded:
+        there = values(params) if bounds_of else {}
+        for name, bounds in bounds_of.items():
+            each = np.atleast_1d(np.asarray(there[name]))
+            outside = each[~((each >= bounds[0]) & (each <= bounds[1]))]
+            if len(outside):
+                key = f"{where}.values.{name}"
+                raise UserError(f"{key} = {outside[0]:g} {out_of_bounds(bounds, outside[0])}", key=key, allowed=bounds)
     for term in interactions.pairs:
         if term.cutoff is None:
             continue

@@ -1,14 +1,16 @@
 """Interactions and fields of a system, and the scale of its bonds."""
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core.parameter import UNBOUNDED
 from simkit.core.parts import declaration_of
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
@@ -41,6 +43,8 @@ class Interactions:
         others: energies of jax-md, without periodic images.
         tails: tail corrections beyond cut-offs, per cell.
         methods: method of finding pairs and skin of the lists, for each pair energy.
+        bounded: for each of them with a declaration, where it is, its values of representative pairs, ``params ->
+            {name: numbers}``, and their bounds by name.
     """
 
     pairs: tuple[PairTerm, ...]
@@ -49,6 +53,7 @@ class Interactions:
     others: tuple[JaxMdTerm, ...]
     tails: tuple[Interaction, ...]
     methods: tuple[tuple[str, float], ...]
+    bounded: tuple[tuple[str, Callable[[Params], Mapping[str, jax.Array]], dict[str, tuple[float, float]]], ...]
 
     @property
     def are_contacts(self) -> bool:
@@ -156,14 +161,18 @@ def interactions_of(
     Raises:
         UserError: if an interaction does not fit the cell, or if nothing acts on a species.
     """
-    pairs, many_body, others, tails, methods = [], [], [], [], []
+    pairs, many_body, others, tails, methods, bounded = [], [], [], [], [], []
     for each in settings:
         energy = POTENTIAL.make(each)
+        declared = declaration_of(POTENTIAL.part(each)).values
+        bounds = {name: value.bounds for name, value in declared.items() if value.bounds != UNBOUNDED}
         if isinstance(energy, JaxMdEnergy):
             others.append(jax_md_term(each, energy, names, particles, cell, params))
             continue
         if isinstance(energy, ManyBody):
-            many_body.append((energy, _values_of_many_body(each, energy, names, particles, cell.dimension)))
+            values = _values_of_many_body(each, energy, names, particles, cell.dimension)
+            many_body.append((energy, values))
+            bounded.append((each.where, values, bounds))
             continue
         term = pair_term(each, energy, names, particles)
         if term.cutoff is None and not cell.is_free:
@@ -178,10 +187,16 @@ def interactions_of(
         if each["tail"]:
             tails.append(tail_of(term, particles, cell, each))
         pairs.append(term)
+        bounded.append((each.where, functools.partial(_of_representatives, term), bounds))
         methods.append((each["method"], each["skin"]))
-    interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), tuple(tails), tuple(methods))
+    lists = map(tuple, (tails, methods, bounded))
+    interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), *lists)
     _refuse_idle_species(interactions, particles, least=2 if cell.is_free else 1)
     return interactions
+
+
+def _of_representatives(term: PairTerm, params: Params) -> dict[str, jax.Array]:
+    return term.of_pairs(params, *term.representatives())
 
 
 def _values_of_many_body(

@@ -95,7 +95,9 @@ class NumberOfEach:
         random, (first, second) = np.random.default_rng(self.seed), self.pair
         if self.kind != "lognormal":
             return getattr(random, self.kind)(first, second, count)
-        spread = np.log1p((second / first) ** 2)
+        # Of a float of NumPy, whose overflow is infinite and is refused with the numbers drawn.
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = np.log1p(np.square(np.float64(second) / first))
         return random.lognormal(np.log(first) - spread / 2, np.sqrt(spread), count)
 
 

@@ -29,7 +29,7 @@ from simkit.rigid.scene import Setting
 # A stack that the sweeps do not hold has a mean residual above the loads' change of velocity in a step: over these
 # steps it was 1.7 or more for cubes under 30 to 10,000 times their mass, which sank, and 0.1 for one under 10 times.
 LAG_STEPS = 30
-# Without loads the residual is compared with this fraction of the largest speed.
+# Added to the unit of the residual, as a fraction of the largest speed: without loads it is compared with this alone.
 SLOW = 0.01
 
 
@@ -44,7 +44,8 @@ class Pressed:
         struck: whether there has been an impact, bool.
         deepest: largest overlap so far in m, at the start of any step.
         residual: of the sweeps of the last step, the largest speed in m/s at which surfaces still approach too fast.
-        lag: its running mean over `LAG_STEPS`, in units of the change of velocity by the loads in a step.
+        lag: its running mean over `LAG_STEPS`, in units of the change of velocity by the loads in a step,
+            and a hundredth of the largest speed.
         unsolved: whether `lag` has ever exceeded 1, bool.
         early: whether a body had an impact in a step in which it moved by more than its thickness, bool.
     """

@@ -27,7 +27,7 @@ from simkit.molecular.potentials import pair_potential
 
 @part(
     values={
-        "strength": formula("energy at distance 1", unit="energy"),
+        "strength": formula("energy at distance 1", unit="energy", bounds=(0, 100)),
         "screening": formula("inverse range", 1.0, unit="1 / length"),
     }
 )
@@ -221,6 +221,9 @@ def test_a_wrong_key_of_a_part_from_outside_is_one_line_with_its_remedy(tmp_path
 def test_a_value_out_of_the_bounds_that_a_part_declares_is_refused_before_a_run(x64, tmp_path):
     file = written(tmp_path / "moves.toml", DYNAMICS.replace('"1/time_step"', '"-1/time_step"'))
     with pytest.raises(UserError, match=r"dynamics\.rate = -200 is below its lower bound 0; choose a value in \[0,"):
+        build(load(file))
+    file = written(tmp_path / "rests.toml", RELAXATION.replace('strength = "q**2"', 'strength = "-q**2"'))
+    with pytest.raises(UserError, match=r"interactions\[0\]\.values\.strength = -2.25 is below its lower bound 0"):
         build(load(file))
 
 
