@@ -114,7 +114,9 @@ class ObstacleFormulas:
         reference = settings["reference"] or {}
         if reference and self.settings["attached"]:
             raise settings.refuse(
-                "reference", "has no effect on an attached body, whose load is not known; leave it out", Remedy("remove")
+                "reference",
+                "has no effect on an attached body, whose load is not known; leave it out",
+                Remedy("remove"),
             )
         self.reference = {key: names.formula(text) for key, text in reference.items() if text is not None}
         self.points, self.attached = settings["points"], settings["attached"]
