@@ -190,6 +190,10 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
     Raises:
         UserError: if a part is of another type.
     """
+    if not isinstance(scene, Scene):
+        raise UserError(
+            f"simulate takes a Scene, not {scene!r:.60}; write simulate(Scene(params=..., bodies=..., ...))"
+        )
 
     def evaluated(name: str, part: Any, kind: type, params: Params) -> Any:
         value = part(params) if callable(part) else part
@@ -225,11 +229,13 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
             f"loads of the scene are {loads!r:.60}; give loads such as gravity(), and functions of your own as "
             "applied(function)"
         )
-    if not callable(scene.start):
-        raise UserError(
-            f"start of the scene is {scene.start!r:.60}; give a function of (params, bodies, key) that returns the "
-            "motion, such as lambda params, bodies, key: motion_of(bodies, positions)"
-        )
+    for name, part, form in (
+        ("start", scene.start, "lambda params, bodies, key: motion_of(bodies, positions)"),
+        ("measures", scene.measures or dict, "lambda motion, bodies, time, params: {'height': motion.position.z[0]}"),
+        ("observe", scene.observe or dict, "lambda motion, bodies, time, params: {'height': motion.position.z}"),
+    ):
+        if not callable(part):
+            raise UserError(f"{name} of the scene is {part!r:.60}; give a function such as {form}")
     return Parts(bodies, planes, joints, tuple(loads), _method_of(scene.dynamics, methods))
 
 

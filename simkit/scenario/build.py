@@ -148,7 +148,9 @@ def _wrong_dimensions(simulation: "Simulation", observed: Mapping[str, Any]) -> 
             continue
         if clash := {"time", "iteration", "frame", "member"} & set(axes):
             yield f"'{name}' has an axis named {clash.pop()}, a reserved name; choose another"
-        lengths |= zip(axes, shape, strict=True)
+        for axis, length in zip(axes, shape, strict=True):
+            if lengths.setdefault(axis, length) != length:
+                yield f"axis '{axis}' has {length} entries in '{name}' and {lengths[axis]} elsewhere; name them apart"
     for axis, values in simulation.coordinates.items():
         if axis in lengths and len(values) != lengths[axis]:
             yield f"coordinates of '{axis}' are {len(values)} values; the axis has {lengths[axis]} entries"

@@ -144,6 +144,13 @@ BROKEN = {
         lambda: swing(dimensions={"motion": ("time",)}),
         "has an axis named time, a reserved name",
     ),
+    "one axis of two lengths": (
+        lambda: swing(
+            observe=lambda state, params: {"motion": state["motion"], "more": jnp.zeros(3)},
+            dimensions={"motion": ("part",), "more": ("part",)},
+        ),
+        "axis 'part' has 3 entries in 'more' and 2 elsewhere; name them apart",
+    ),
     "coordinates too long": (
         lambda: swing(dimensions={"motion": ("part",)}, coordinates={"part": np.arange(3)}),
         "coordinates of 'part' are 3 values; the axis has 2 entries",

@@ -43,6 +43,8 @@ def test_the_same_scene_written_in_other_ways_is_the_same():
         "an array": {"start": start_at(np.array(PLACES))},
         "vectors of lists": {"start": start_at(Vector([0.0, 0.0], [0.0, 0.1], [0.5, 2.0]))},
         "one velocity for all": {"start": start_at(PLACES, velocity=[0.0, 0.0, 0.0])},
+        "rows of orientations": {"start": start_at(PLACES, orientation=[[1, 0, 0, 0]] * 2)},
+        "one orientation for all": {"start": start_at(PLACES, orientation=[1, 0, 0, 0])},
         "one length": {"bodies": lambda params: repeat(cube, 2)},
         "a list of bodies": {"bodies": [cube, cube]},
         "bodies without a function": {"bodies": repeat(cube, 2)},
@@ -79,7 +81,12 @@ def test_what_is_not_clear_is_refused_in_one_line():
         ({"dynamics": 3}, "dynamics = 3 is no method of time stepping; give one such as Free, Events, Impulses"),
         ({"bodies": []}, "bodies of the scene are an empty list; give at least one body"),
         ({"loads": gravity}, "loads of the scene are <function gravity"),
-        ({"start": PLACES}, "start of the scene is [[0.0, 0.0, 0.5], [0.0, 0.1, 2.0]]; give a function of"),
+        ({"start": PLACES}, "start of the scene is [[0.0, 0.0, 0.5], [0.0, 0.1, 2.0]]; give a function such as"),
+        ({"measures": {"height": 1.0}}, "measures of the scene is {'height': 1.0}; give a function such as"),
+        (
+            {"start": start_at(PLACES, orientation=[0.0, 1.0])},
+            "orientation of 2 bodies is [0.0, 1.0]; give four numbers",
+        ),
         ({"joints": ("hinge",)}, "joints of the scene are ('hinge',); give Joint or a function of the parameters"),
         ({"dynamics": Free(), "planes": None, "bodies": box(1.0, 0.2)}, "position of one body is Vector(x="),
     ):
@@ -87,3 +94,5 @@ def test_what_is_not_clear_is_refused_in_one_line():
             started(changed)
         missed += [] if str(caught.value).startswith(message) else [str(caught.value)]
     assert not missed
+    with pytest.raises(UserError, match="simulate takes a Scene, not None"):
+        simulate(None)

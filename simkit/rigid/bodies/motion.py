@@ -1,6 +1,7 @@
 """State of rigid bodies (positions, orientations, momenta), wrenches, and kinetic energy."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +13,9 @@ from simkit.rigid.algebra.quaternion import Quaternion, identity, on_sphere, rot
 from simkit.rigid.algebra.vector import Vector, cross, dot, times, total, zeros
 from simkit.rigid.bodies.bodies import Bodies
 
+type Rows = jax.Array | Sequence[float] | Sequence[Sequence[float]]
 # Vectors, or numbers of shape (3,) or (n, 3).
-type Places = Vector | jax.Array | Sequence[float] | Sequence[Sequence[float]]
+type Places = Vector | Rows
 
 
 @pytree
@@ -55,7 +57,7 @@ class Wrench:
 def motion_of(
     bodies: Bodies,
     position: Places,
-    orientation: Quaternion | None = None,
+    orientation: Quaternion | Rows | None = None,
     velocity: Places | None = None,
     angular_velocity: Places | None = None,
 ) -> Motion:
@@ -64,7 +66,8 @@ def motion_of(
     Args:
         bodies: constants of the bodies.
         position: of the centers of mass in m: vectors, or rows of three numbers, (n, 3), or (3,) for all.
-        orientation: rotation from the body frame to the world frame; the identity by default.
+        orientation: rotation from the body frame to the world frame: quaternions, or rows (w, x, y, z), (n, 4), or (4,)
+            for all; the identity by default.
         velocity: in m/s, likewise; zero by default.
         angular_velocity: in the world frame, in rad/s, likewise; zero by default.
 
@@ -73,12 +76,12 @@ def motion_of(
     """
     # Adding zeros broadcasts to one number per body, in the precision of the bodies.
     zero = zeros(bodies.mass)
-    orientation = identity(bodies.mass) if orientation is None else on_sphere(orientation)
 
     def added(name: str, value: Places | None) -> Vector:
         return zero if value is None else zero + vectors_of(name, value, bodies.mass.shape)
 
     spin = added("angular_velocity", angular_velocity)
+    orientation = identity(bodies.mass) if orientation is None else rotations_of(orientation, bodies.mass)
     return Motion(
         position=added("position", position),
         orientation=orientation,
@@ -98,18 +101,39 @@ def vectors_of(name: str, value: Places, shape: tuple[int, ...]) -> Vector:
     Raises:
         UserError: if it is neither one vector nor one for each body.
     """
+    parts = (value.x, value.y, value.z) if isinstance(value, Vector) else value
+    return Vector(*_components(name, value, parts, 3, shape))
+
+
+def rotations_of(value: Quaternion | Rows, like: jax.Array) -> Quaternion:
+    """Return unit quaternions, one for each body, from quaternions or rows of four numbers (w, x, y, z).
+
+    Args:
+        value: unit quaternions, or numbers of shape (4,) or (n, 4).
+        like: masses of the bodies, whose shape and precision the result has.
+
+    Raises:
+        UserError: if it is neither one quaternion nor one for each body.
+    """
+    parts = (value.w, value.v.x, value.v.y, value.v.z) if isinstance(value, Quaternion) else value
+    w, *rest = (part + jnp.zeros_like(like) for part in _components("orientation", value, parts, 4, like.shape))
+    return on_sphere(Quaternion(w, Vector(*rest)))
+
+
+def _components(name: str, value: Any, parts: Any, count: int, shape: tuple[int, ...]) -> list[jax.Array]:
+    """Return the components of vectors as arrays: of ``parts``, a tuple of arrays, or rows of ``count`` numbers."""
     try:
-        parts = (value.x, value.y, value.z) if isinstance(value, Vector) else jnp.moveaxis(jnp.asarray(value), -1, 0)
-        x, y, z = (jnp.asarray(part, float) for part in parts)
-        vectors = Vector(x, y, z) if {np.broadcast_shapes(part.shape, shape) for part in (x, y, z)} == {shape} else None
+        rows = parts if isinstance(parts, tuple) else jnp.moveaxis(jnp.asarray(parts), -1, 0)
+        arrays = [jnp.asarray(part, float) for part in rows]
+        if len(arrays) == count and {np.broadcast_shapes(part.shape, shape) for part in arrays} == {shape}:
+            return arrays
     except (TypeError, ValueError):
-        vectors = None
-    if vectors is None:
-        count = "one body" if shape in ((), (1,)) else f"{shape[0]} bodies"
-        raise UserError(
-            f"{name} of {count} is {one_line(value, 80)}; give three numbers for all, or three for each body"
-        )
-    return vectors
+        pass
+    bodies = "one body" if shape in ((), (1,)) else f"{shape[0]} bodies"
+    words = {3: "three", 4: "four"}[count]
+    raise UserError(
+        f"{name} of {bodies} is {one_line(value, 80)}; give {words} numbers for all, or {words} for each body"
+    )
 
 
 def momentum_of_rotation(bodies: Bodies, orientation: Quaternion, angular_velocity: Vector) -> Vector:

@@ -29,7 +29,7 @@ from simkit.rigid.scene import Setting
 # A stack that the sweeps do not hold has a mean residual above the loads' change of velocity in a step: over these
 # steps it was 1.7 or more for cubes under 30 to 10,000 times their mass, which sank, and 0.1 for one under 10 times.
 LAG_STEPS = 30
-# Added to the unit of the residual, as a fraction of the largest speed: without loads it is compared with this alone.
+# Added to the unit of the residual, as a fraction of the bodies' speed: without loads it is compared with this alone.
 SLOW = 0.01
 
 
@@ -44,8 +44,8 @@ class Pressed:
         struck: whether there has been an impact, bool.
         deepest: largest overlap so far in m, at the start of any step.
         residual: of the sweeps of the last step, the largest speed in m/s at which surfaces still approach too fast.
-        lag: its running mean over `LAG_STEPS`, in units of the change of velocity by the loads in a step,
-            and a hundredth of the largest speed.
+        lag: running mean over `LAG_STEPS` of the largest excess of a contact, in units of the change of velocity
+            of its bodies by the loads in a step, and a hundredth of their speed.
         unsolved: whether `lag` has ever exceeded 1, bool.
         early: whether a body had an impact in a step in which it moved by more than its thickness, bool.
     """
@@ -167,9 +167,8 @@ class Impulses:
         )
         pushed = kick(kicked, bodies, _wrench(after - before, bodies, motion), jnp.ones_like(time_step))
         moved = kick(_moved(pushed, bodies, time_step), bodies, lasting, time_step / 2)
-        speed = norm(motion.velocity)
-        lag = _lag(memory.lag, resolved.residual, norm(loaded) / RESTING_STEPS + SLOW * speed)
-        far = speed * time_step > _thickness(bodies)
+        far = norm(motion.velocity) * time_step > _thickness(bodies)
+        lag = memory.lag + (resolved.excess - memory.lag) / LAG_STEPS
         after_step = Pressed(
             pushes=pushes,
             pressed=pressed,
@@ -234,7 +233,7 @@ class Impulses:
                 strike_all(start, shift, mobility, motion, setting, touches, impulses, time_step, self.impacts)
             )
             struck = computed_once(before + change)
-            after, impulses, residual = self._rest(struck, mobility, touches, impulses, time_step)
+            after, impulses, (residual, excess) = self._rest(struck, mobility, touches, impulses, time_step)
             return _Resolved(
                 change=change,
                 struck=struck,
@@ -243,6 +242,7 @@ class Impulses:
                 impact=impact,
                 deepest=_deepest(touches),
                 residual=residual,
+                excess=excess,
             )
 
         def with_pairs(pushes: Push) -> _Resolved:
@@ -263,8 +263,8 @@ class Impulses:
 
     def _rest(
         self, velocities: Velocities, mobility: Mobility, touches: Touches, last: Touches, time_step: jax.Array
-    ) -> tuple[Velocities, Touches, jax.Array]:
-        """Return the velocities and impulses after the resting sweeps, and their residual."""
+    ) -> tuple[Velocities, Touches, tuple[jax.Array, jax.Array]]:
+        """Return the velocities and impulses after the resting sweeps, and their residual in m/s and in its unit."""
         rests = _for_each(lambda touch: rest_of(touch, self.correction, time_step), touches)
 
         def one_sweep(carry: tuple[Velocities, Touches], _: None) -> tuple[tuple[Velocities, Touches], None]:
@@ -275,7 +275,7 @@ class Impulses:
         else:
             last = _for_each(_zero_push, rests)
         after, pushes = jax.lax.scan(one_sweep, (velocities, last), None, length=self.sweeps)[0]
-        return after, pushes, _residual(after, rests)
+        return after, pushes, _residuals(after, touches, rests)
 
 
 @pytree
@@ -289,14 +289,7 @@ class _Resolved:
     impact: jax.Array
     deepest: jax.Array
     residual: jax.Array
-
-
-def _lag(before: jax.Array, residual: jax.Array, scale: jax.Array) -> jax.Array:
-    """Return the running mean of the residual over the largest of the bodies' scales; it has no derivative."""
-    before, residual, scale = jax.lax.stop_gradient((before, residual, jnp.max(scale, axis=0)))
-    # Bounded, so that one hard impact alone does not raise the mean above 1.
-    now = jnp.minimum(residual / jnp.where(scale > 0, scale, 1), LAG_STEPS / 3)
-    return before + (now - before) / LAG_STEPS
+    excess: jax.Array
 
 
 def _thickness(bodies: Bodies) -> jax.Array:
@@ -312,14 +305,24 @@ def _deepest(touches: Touches) -> jax.Array:
     return jax.lax.stop_gradient(functools.reduce(jnp.maximum, deepest))
 
 
-def _residual(after: Velocities, rests: Touches) -> jax.Array:
-    """Return the largest speed in m/s by which velocities violate a contact; it has no derivative."""
-    count = after.linear.x.shape[0]
-    sides = [(after,)] if rests.pairs is None else [(after,), of_pairs(after, count)]
-    groups = [rests.planes] if rests.pairs is None else [rests.planes, rests.pairs]
-    excess = (rest.least - dot(relative(side, rest), rest.normal) for side, rest in zip(sides, groups, strict=True))
-    largest = functools.reduce(jnp.maximum, (jnp.max(values, axis=(0, 1, 2), initial=0) for values in excess))
-    return jax.lax.stop_gradient(largest)
+def _residuals(after: Velocities, touches: Touches, rests: Touches) -> tuple[jax.Array, jax.Array]:
+    """Return the largest speed in m/s by which velocities violate a contact, and the largest in the contact's own unit.
+
+    They have no derivative.
+    """
+    after, touches, rests = jax.lax.stop_gradient((after, touches, rests))
+    groups = [((after,), touches.planes, rests.planes)]
+    if rests.pairs is not None:
+        groups.append((of_pairs(after, after.linear.x.shape[0]), touches.pairs, rests.pairs))
+    residuals, excesses = [], []
+    for sides, touch, rest in groups:
+        violation = rest.least - dot(relative(sides, rest), rest.normal)
+        speed = functools.reduce(jnp.maximum, (norm(side.linear) for side in sides))
+        unit = touch.rest_speed / RESTING_STEPS + SLOW * speed
+        residuals.append(jnp.max(violation, axis=(0, 1, 2), initial=0))
+        excesses.append(jnp.max(violation / jnp.where(unit > 0, unit, 1), axis=(0, 1, 2), initial=0))
+    # Bounded, so that one hard impact alone does not raise the mean above 1.
+    return functools.reduce(jnp.maximum, residuals), jnp.minimum(functools.reduce(jnp.maximum, excesses), LAG_STEPS / 3)
 
 
 def _moved(motion: Motion, bodies: Bodies, time_step: jax.Array) -> Motion:
@@ -360,8 +363,9 @@ def _persistent(last: Vector, now: Vector) -> Vector:
 
     Only persistent forces are extrapolated to the half step between velocities and positions; impulsive ones are not.
     """
-    squared = dot(now, now)
-    # The derivative of the share divides by the fourth power of the force, which underflows before the force does.
-    present = squared > jnp.sqrt(jnp.finfo(squared.dtype).tiny)
-    share = jnp.clip(dot(last, now) / jnp.where(present, squared, 1), 0, 1)
+    # Of unit length, since the derivative of a quotient of squares divides by the fourth power, which underflows.
+    size = norm(now)
+    present = size > 0
+    direction = each(lambda values: values / jnp.where(present, size, 1), now)
+    share = jnp.clip(dot(last, direction) / jnp.where(present, size, 1), 0, 1)
     return jnp.where(present, share, 0) * now

@@ -72,8 +72,15 @@ def test_sweeps_too_few_for_a_heavy_body_on_a_light_one_are_reported(x64):
     simulation = simulate(
         Scene(
             params={"ratio": 1.0, "gravity": 9.81, "time_step": 0.002},
-            bodies=lambda params: gather([box(1.0, (0.2,) * 3, 0.5), box(params["ratio"], (0.2,) * 3, 0.5)]),
-            start=lambda params, bodies, key: motion_of(bodies, vector(jnp.array([[0.0, 0, 0.1], [0.02, 0, 0.3]]))),
+            # A fast body elsewhere hides no stack that sinks.
+            bodies=lambda params: gather(
+                [box(1.0, (0.2,) * 3, 0.5), box(params["ratio"], (0.2,) * 3, 0.5), sphere(1.0, 0.1)]
+            ),
+            start=lambda params, bodies, key: motion_of(
+                bodies,
+                [[0, 0, 0.1], [0.02, 0, 0.3], [50, 0, 1]],
+                velocity=[[0, 0, 0], [0, 0, 0], [90, 0, 90]],
+            ),
             dynamics=Impulses(),
             planes=lambda params: floor(),
             loads=(gravity(),),
