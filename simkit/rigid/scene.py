@@ -192,7 +192,7 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
     """
     if not isinstance(scene, Scene):
         raise UserError(
-            f"simulate takes a Scene, not {scene!r:.60}; write simulate(Scene(params=..., bodies=..., ...))"
+            f"simulate takes a Scene, not {scene!r:.60}; write simulate(Scene(params=..., ...))"
         )
 
     def evaluated(name: str, part: Any, kind: type, params: Params) -> Any:

@@ -85,7 +85,7 @@ def test_what_is_not_clear_is_refused_in_one_line():
         ({"measures": {"height": 1.0}}, "measures of the scene is {'height': 1.0}; give a function such as"),
         (
             {"start": start_at(PLACES, orientation=[0.0, 1.0])},
-            "orientation of 2 bodies is [0.0, 1.0]; give four numbers",
+            "orientation of 2 bodies is [0.0, 1.0]; give four",
         ),
         ({"joints": ("hinge",)}, "joints of the scene are ('hinge',); give Joint or a function of the parameters"),
         ({"dynamics": Free(), "planes": None, "bodies": box(1.0, 0.2)}, "position of one body is Vector(x="),

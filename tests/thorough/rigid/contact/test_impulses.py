@@ -6,7 +6,7 @@ import numpy as np
 
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status
-from simkit.rigid.algebra.vector import Vector, vector
+from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import box, gather, sphere
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.impulses import Impulses, _persistent
