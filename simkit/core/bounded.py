@@ -32,10 +32,10 @@ def bounds_of(names: Collection[str], bounds: Bounds, known: Collection[str]) ->
     Raises:
         UserError: if a name in ``bounds`` is neither a parameter nor a branch.
     """
-    found: dict[str, tuple[float, float]] = {}
+    by_leaf: dict[str, tuple[float, float]] = {}
     for name in sorted(bounds, key=len):
-        found |= dict.fromkeys(paths.selected(name, known), bounds[name])
-    return {name: found.get(name, UNBOUNDED) for name in names}
+        by_leaf |= dict.fromkeys(paths.selected(name, known), bounds[name])
+    return {name: by_leaf.get(name, UNBOUNDED) for name in names}
 
 
 def to_unbounded(values: Arrays, bounds: Bounds) -> Arrays:

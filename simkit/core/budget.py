@@ -197,8 +197,8 @@ class Pieces:
         leaves = paths.leaves(params)
         return {name: leaves[name] for name in self.wrt}
 
-    def _arrays(self, found: Frames) -> Arrays:
-        return {name: array for name, array in found.named.items() if name in self.names} | {STATUS: found.status}
+    def _arrays(self, frames: Frames) -> Arrays:
+        return {name: array for name, array in frames.named.items() if name in self.names} | {STATUS: frames.status}
 
 
 def needed_names(objective: Objective, frame: Arrays, count: int) -> tuple[str, ...]:

@@ -148,13 +148,13 @@ class Objective:
             status = jnp.where(stops(status), status, jnp.int32(Status.MAX_STEPS))
         return self._shape(value), status
 
-    def of_frames(self, found: Frames) -> jax.Array:
+    def of_frames(self, frames: Frames) -> jax.Array:
         """Return the number from the frames of a whole run of a simulation that does not converge.
 
         Args:
-            found: its frames, ``every`` steps apart; of an objective of the last state, the last frame suffices.
+            frames: its frames, ``every`` steps apart; of an objective of the last state, the last frame suffices.
         """
-        return self._shape(self._reduced(found))
+        return self._shape(self._reduced(frames))
 
     def residuals(self, params: Params, key: jax.Array) -> jax.Array:
         """Run likewise and return residuals (m,) of which the number is the sum of squares.
@@ -230,12 +230,12 @@ class Objective:
         objective = dataclasses.replace(self, simulation=grown)
         return lambda params: objective.from_state(solution.state, params)
 
-    def _reduced(self, found: Frames) -> jax.Array:
+    def _reduced(self, frames: Frames) -> jax.Array:
         # A stored run ends with the frame in which it stops; here that frame is repeated.
-        stored = found.stored if checks_every_step(self.simulation) else None
+        stored = frames.stored if checks_every_step(self.simulation) else None
         if callable(self.quantity):
-            return _measured(self.quantity, found.observed, found.diagnosed, stored)
-        return reduced(self.reduce, _diagnostic(found.diagnosed, self.quantity), stored)
+            return _measured(self.quantity, frames.observed, frames.diagnosed, stored)
+        return reduced(self.reduce, _diagnostic(frames.diagnosed, self.quantity), stored)
 
     def _value_of(self, last: State, params: Params) -> jax.Array:
         if callable(self.quantity):

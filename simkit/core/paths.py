@@ -40,9 +40,9 @@ def leaves(
     tree: Tree, path: str = "", is_leaf: Callable[[str, Any], bool] = lambda path, node: False
 ) -> dict[str, Any]:
     """Return the leaves of a tree by their paths, in the order of its keys; arguments as for `mapped`."""
-    found: dict[str, Any] = {}
-    mapped(found.__setitem__, tree, path, is_leaf)
-    return found
+    by_path: dict[str, Any] = {}
+    mapped(by_path.__setitem__, tree, path, is_leaf)
+    return by_path
 
 
 def replaced(tree: Tree, values: Mapping[str, Any]) -> Tree:
@@ -76,17 +76,17 @@ def selected(names: str | Sequence[str] | Collection[str], known: Collection[str
     Raises:
         UserError: if a name is unknown, with the nearest, or a leaf is named twice.
     """
-    found: list[str] = []
+    chosen: list[str] = []
     for name in [names] if isinstance(names, str) else names:
         if not isinstance(name, str):
             raise UserError(f"{name!r:.80} is not the name of a parameter; give a word")
         if not (below_name := _at(name, known)):
             problem = f"'{name}' is not a parameter of {owner}" if owner else f"unknown parameter '{name}'"
             raise UserError(f"{problem}{hint(name, known)}")
-        if twice := next((leaf for leaf in below_name if leaf in found), None):
+        if twice := next((leaf for leaf in below_name if leaf in chosen), None):
             raise UserError(f"parameter '{twice}' is named twice; name each parameter once")
-        found += below_name
-    return found
+        chosen += below_name
+    return chosen
 
 
 def given(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def given(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
     Raises:
         UserError: if a name is unknown, or the tree of a branch has other leaves than the branch.
     """
-    found: dict[str, Any] = {}
+    by_path: dict[str, Any] = {}
     for name, value in values.items():
         expected = selected(name, known)
         entries = {name: value} if expected == [name] else leaves(value, name, lambda path, _: path in known)
@@ -109,10 +109,10 @@ def given(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
             raise UserError(f"'{unknown}' is no parameter of the branch '{name}'; name {_some(expected)}")
         if missing := next((path for path in expected if path not in entries), None):
             raise UserError(f"the values of '{name}' lack '{missing}'; give all of them, or name those that change")
-        if twice := next((path for path in entries if path in found), None):
+        if twice := next((path for path in entries if path in by_path), None):
             raise UserError(f"parameter '{twice}' is given twice; keep one of them")
-        found |= entries
-    return found
+        by_path |= entries
+    return by_path
 
 
 def is_branch(name: str, known: Collection[str]) -> bool:
@@ -159,14 +159,14 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         values: ``{path: value}``.
     """
-    found: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
     for path, value in values.items():
         *steps, last = path.split(".")
-        table = found
+        table = tables
         for step in steps:
             table = table.setdefault(step, {})
         table[last] = value
-    return found
+    return tables
 
 
 def _some(names: Sequence[str]) -> str:

@@ -191,9 +191,7 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
         UserError: if a part is of another type.
     """
     if not isinstance(scene, Scene):
-        raise UserError(
-            f"simulate takes a Scene, not {scene!r:.60}; write simulate(Scene(params=..., ...))"
-        )
+        raise UserError(f"simulate takes a Scene, not {scene!r:.60}; write simulate(Scene(params=..., ...))")
 
     def evaluated(name: str, part: Any, kind: type, params: Params) -> Any:
         value = part(params) if callable(part) else part

@@ -9,7 +9,7 @@ from typing import Any, Never
 
 from simkit.core import settings
 from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, parse
-from simkit.core.parameter import POSITIVE, UNBOUNDED, Numbers, out_of_bounds
+from simkit.core.parameter import UNBOUNDED, Numbers, out_of_bounds
 from simkit.core.settings import Setting, flag, line, several, whole, word
 from simkit.core.settings.kinds import MAX_DEPTH, exact
 from simkit.core.settings.setting import shown as show
@@ -212,11 +212,6 @@ def integer(value: Any, where: str, low: int = -(2**31), high: int = 2**31 - 1) 
 def number(value: Any, where: str, bounds: tuple[float, float] = UNBOUNDED) -> float:
     """Return ``value`` as a float if it is a finite number within bounds."""
     return inside(exact(value, where), where, bounds)  # type: ignore[return-value]
-
-
-def positive(value: Any, where: str) -> float:
-    """Return ``value`` as a float if it is a finite number above zero."""
-    return number(value, where, POSITIVE)
 
 
 def interval(value: Any, where: str) -> tuple[float, float]:

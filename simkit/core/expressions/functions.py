@@ -261,14 +261,14 @@ def value_at(series: jax.Array, times: jax.Array, moment: jax.Array | float) -> 
     first = jnp.clip(jnp.searchsorted(times, moment) - count // 2, 0, len(times) - count)
     near = [times[first + k] for k in range(count)]
     new = [jnp.asarray(True), *(later > earlier for earlier, later in itertools.pairwise(near))]
-    found = jnp.zeros(series.shape[1:], series.dtype)
-    for i, own in enumerate(near):
+    total = jnp.zeros(series.shape[1:], series.dtype)
+    for i, here in enumerate(near):
         weight = jnp.where(new[i], jnp.ones((), times.dtype), 0)
         for j, other in enumerate(near):
-            apart = new[j] & (own != other)
-            weight = weight * jnp.where(apart, (moment - other) / jnp.where(apart, own - other, 1), 1)
-        found = found + weight * series[first + i]
-    return where_defined(_is_within(times, moment), found)
+            apart = new[j] & (here != other)
+            weight = weight * jnp.where(apart, (moment - other) / jnp.where(apart, here - other, 1), 1)
+        total = total + weight * series[first + i]
+    return where_defined(_is_within(times, moment), total)
 
 
 def integral(
@@ -295,10 +295,10 @@ def integral(
     end = jnp.ones_like(lengths) if before is None else part(before)
     # The mean over a part of an interval is the value in the middle of that part.
     weight, middle = (x.reshape(-1, *[1] * (series.ndim - 1)) for x in (lengths * (end - begin), (begin + end) / 2))
-    found = jnp.sum(weight * (series[:-1] + middle * (series[1:] - series[:-1])), 0)
+    total = jnp.sum(weight * (series[:-1] + middle * (series[1:] - series[:-1])), 0)
     for moment in (after, before):
-        found = found if moment is None else where_defined(_is_within(times, moment), found)
-    return found
+        total = total if moment is None else where_defined(_is_within(times, moment), total)
+    return total
 
 
 def _is_within(times: jax.Array, moment: jax.Array | float) -> jax.Array:

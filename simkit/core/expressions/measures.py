@@ -167,8 +167,8 @@ def with_expressions(
     def joined(kind: str, own: Callable[..., Arrays], names: list[str]) -> Callable[[State, Params], Arrays]:
         def function(state: State, params: Params) -> Arrays:
             arrays = own(state, params)
-            found = _values(names, moment, expressions, state, params, {kind: arrays})
-            return arrays | {name: jnp.asarray(found[name].array, jnp.result_type(float)) for name in names}
+            values = _values(names, moment, expressions, state, params, {kind: arrays})
+            return arrays | {name: jnp.asarray(values[name].array, jnp.result_type(float)) for name in names}
 
         return function
 
@@ -181,15 +181,17 @@ def with_expressions(
     )
 
 
-def _checked(name: str, one: ExpressedQuantity, moment: Moment, before: Mapping[str, Expression]) -> Expression:
+def _checked(name: str, quantity: ExpressedQuantity, moment: Moment, before: Mapping[str, Expression]) -> Expression:
     if name in moment.quantities or name in moment.coordinates:
-        raise UserError(f"{one.where}: '{name}' is already a quantity or coordinate; choose another name")
+        raise UserError(f"{quantity.where}: '{name}' is already a quantity or coordinate; choose another name")
     if name in TAKEN:
-        raise UserError(f"{one.where}: '{name}' is a name used by data sets; choose another name")
-    found = expression(one.text, one.where, moment.known | set(before))
-    if found.syntax.over_frames:
-        raise UserError(f"{one.where}: '{one.text}' reduces frames, and a quantity has one; make it an objective")
-    return found
+        raise UserError(f"{quantity.where}: '{name}' is a name used by data sets; choose another name")
+    formula = expression(quantity.text, quantity.where, moment.known | set(before))
+    if formula.syntax.over_frames:
+        raise UserError(
+            f"{quantity.where}: '{quantity.text}' reduces frames, and a quantity has one; make it an objective"
+        )
+    return formula
 
 
 def _axes_of(name: str, moment: Moment, expressions: Mapping[str, Expression]) -> tuple[str, ...]:
@@ -285,11 +287,11 @@ def residuals_of(formula: Expression) -> Callable[[Mapping[str, Named]], jax.Arr
         return dataclasses.replace(formula, syntax=dataclasses.replace(formula.syntax, tree=tree))
 
     def residuals(values: Mapping[str, Named]) -> jax.Array:
-        found = [evaluate(part(root).syntax, values, formula.where) for root in squares]
-        roots = [jnp.asarray(root.array) for root in found]
+        root_values = [evaluate(part(root).syntax, values, formula.where) for root in squares]
+        roots = [jnp.asarray(root.array) for root in root_values]
 
         def total(squared: list[jax.Array]) -> jax.Array:
-            more = {_name(i): Named(s, root.axes) for i, (s, root) in enumerate(zip(squared, found, strict=True))}
+            more = {_name(i): Named(s, root.axes) for i, (s, root) in enumerate(zip(squared, root_values, strict=True))}
             return jnp.asarray(evaluate(part(outer).syntax, {**values, **more}, formula.where).array)
 
         value, transpose = jax.vjp(total, [root**2 for root in roots])

@@ -73,20 +73,20 @@ class Scope:
             UserError: that marks the column of an unknown name or of an entry, or names the derived value that depends
                 on an unknown name.
         """
-        found = expression(written.text, written.where, self._known(written, names))
-        if found.syntax.over_frames:
+        checked = expression(written.text, written.where, self._known(written, names))
+        if checked.syntax.over_frames:
             raise UserError(f"{written.where}: '{written.text}' reduces frames, and a formula has the present one only")
-        for node in ast.walk(found.syntax.tree):
+        for node in ast.walk(checked.syntax.tree):
             if isinstance(node, ast.Subscript) and dotted(node.value) not in arrays:
                 what = f"takes an entry of '{dotted(node.value)}', which is one number at each place"
                 refuse(written.text, written.where, node, f"{what}; leave out the brackets")
         taken: dict[str, None] = {}
-        for name in found.syntax.names:
+        for name in checked.syntax.names:
             if name in names or name not in self.derived:
                 taken[name] = None
                 continue
             taken |= dict.fromkeys(self.derived[name].taken)
-        return Formula(found, self, tuple(taken), written.bounds)
+        return Formula(checked, self, tuple(taken), written.bounds)
 
     def _refuse_names(self, written: FormulaText, names: Collection[str]) -> None:
         """Refuse unknown names in a formula or condition; other mistakes are found where it is used."""
