@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, ClassVar, Literal
@@ -95,10 +96,15 @@ class UserError(Exception):
             "code": self.code,
             "key": self.key,
             "allowed": None if self.allowed is None else list(self.allowed),
-            "did_you_mean": remedy.value if remedy and remedy.action != "remove" else None,
+            "did_you_mean": remedy.value if remedy and remedy.action != "remove" else self._suggested(),
             "message": str(self),
             "remedy": None if remedy is None else {"action": remedy.action, "value": remedy.value},
         }
+
+    def _suggested(self) -> str | None:
+        """Return the name that `nearest` suggests in the message, of a mistake without a remedy."""
+        suggestion = re.search(r"; did you mean '([^']+)'\?", str(self))
+        return suggestion[1] if suggestion else None
 
     @property
     def others(self) -> tuple[str, ...]:

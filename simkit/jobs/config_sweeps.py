@@ -8,7 +8,6 @@ the values of the configuration; arrays that differ in size stay in the folder o
 import contextlib
 import dataclasses
 import itertools
-import math
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,9 +34,6 @@ from simkit.storage.run_directory import RunDirectory, UnfinishedError
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
     from simkit.engine.driver import Program
-
-# Every configuration is compiled separately.
-MOST_CONFIGURATIONS = 10_000
 
 _OR_NONE = manifest.value_check(
     "a whole number from 1 or null", lambda v: v is None or (isinstance(v, int) and not isinstance(v, bool) and v > 0)
@@ -87,9 +83,6 @@ class ConfigSweep(SweepJob):
     def checked(self) -> "ConfigSweep":
         """Return the job with its values as tuples."""
         configs = {key: self._values(key, values) for key, values in self.configs.items()}
-        count = math.prod(len(values) for values in configs.values())
-        if count > MOST_CONFIGURATIONS:
-            raise UserError(f"{count} configurations are over {MOST_CONFIGURATIONS}, and each is compiled; give fewer")
         job, over = dataclasses.replace(self, configs=configs), self.over
         for words, part in job.named_parts:
             with _named(words):

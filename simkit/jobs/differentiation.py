@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import xarray
 
 from simkit.core import second
 from simkit.core.status import caution_of
@@ -30,6 +29,8 @@ from simkit.scenario.made_in_python import Source, load
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
+    import xarray
+
     from simkit.core.gradient import Difference
     from simkit.core.objective import Measure
 
@@ -85,6 +86,8 @@ def hessian(
     Raises:
         UserError: if an argument is wrong.
     """
+    import xarray
+
     enter("hessian", scenario, values)
     result = curvature(load(scenario, values), parameter_names(wrt), objective, mode)
     if result.note:

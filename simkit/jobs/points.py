@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import importlib
 import io
 import itertools
 import math
@@ -19,16 +18,18 @@ from simkit.core import paths
 from simkit.core.dependence import draws
 from simkit.engine.driver import Plan, plan_of
 from simkit.errors import UserError, one_line
-from simkit.jobs.sweep_results import POINT, named
 from simkit.scenario import checks
 from simkit.scenario.files import read_text
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
+from simkit.storage.files import open_regular
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
 
 type Axes = Mapping[str, Sequence[float]]
+POINT = "point"
+"""Name of the axis of zipped, sampled or tabulated points."""
 # Maximum number of members checked before a sweep, at a few milliseconds each.
 CHECKED = 1000
 # Maximum number of values of all points, which a manifest lists.
@@ -223,6 +224,12 @@ def check_extremes(simulation: "Simulation", members: Members) -> None:
             raise UserError(f"{words}: {one_line(error)}") from None
 
 
+def named(index: int, values: Mapping[str, float | str]) -> str:
+    """Return the description of a member of a sweep, by its index, its swept values and its seed."""
+    words = (f"{name} = {v if isinstance(v, str) else f'{v:g}'}" for name, v in values.items())
+    return f"member {index} ({', '.join(words)})"
+
+
 METHODS = ("sobol", "latin_hypercube")
 type Ranges = Mapping[str, Sequence[Any]]
 """``{parameter: (low, high) or (low, high, "log")}``."""
@@ -318,79 +325,55 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
     Raises:
         UserError: naming the file, row and column of the mistake. The header of a CSV file is row 1.
     """
-    if not isinstance(file, str | Path):
-        raise UserError(f"table is of type {type(file).__name__}; give the path of a .csv or .parquet file")
-    path = Path(file).expanduser()
+    path = Path(file).expanduser() if isinstance(file, str | Path) else Path()
     readers = {".csv": _read_csv, ".parquet": _read_parquet}
     if path.suffix.lower() not in readers:
-        raise UserError(f"table {path} is neither .csv nor .parquet; give a file of one of these kinds")
-    header, rows = readers[path.suffix.lower()](path)
-    label, columns = path.name, dict[str, list[float]]()
-    for name in header:
-        if separator := next((mark for mark in (";", "\t") if mark in name), None):
-            raise UserError(f"{label}: its columns are separated by {separator!r}; write commas")
-        if name in columns:
-            raise UserError(f"{label}: column '{one_line(name, 60)}' is given twice; keep one")
-        check_swept(scenario, name, f"{label}: column '{one_line(name, 60)}'")
-        columns[name] = []
+        raise UserError(f"table = {checks.show(file)} is neither .csv nor .parquet; give a file of one of these kinds")
+    label = path.name
+    try:
+        header, rows = readers[path.suffix.lower()](path)
+    except UserError:
+        raise
+    except Exception as error:  # csv and pyarrow raise many types of errors on malformed bytes
+        raise UserError(f"table {label} cannot be read: {one_line(error, 80)}; correct it") from None
+    for place, name in enumerate(header):
+        where = f"{label}: column '{one_line(name, 60)}'"
+        check_swept(scenario, name, where)
+        if name in header[:place]:
+            raise UserError(f"{where} is given twice; keep one")
+    columns: dict[str, list[float]] = {name: [] for name in header}
     for row, cells in rows:
         if len(cells) != len(header):
-            raise UserError(
-                f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give equal numbers"
-            )
-        for (name, column), cell in zip(columns.items(), cells, strict=True):
+            raise UserError(f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give as many")
+        for name, cell in zip(header, cells, strict=True):
             where = f"{label}: row {row}, column '{name}'"
-            column.append(checks.number(_number(cell, where), where))
-            checks.inside(column[-1], where, scenario.parameters[name].bounds)
-    if not columns or not columns[header[0]]:
-        missing = "rows" if columns else "header"
-        raise UserError(f"{label} has no {missing}; name parameters in its first line and give values below them")
+            is_number = isinstance(cell, str) and _NUMBER.fullmatch(cell.strip())
+            columns[name].append(checks.number(float(cell) if is_number else cell, where))
+            checks.inside(columns[name][-1], where, scenario.parameters[name].bounds)
+    if not rows:
+        raise UserError(f"{label} has no rows; name parameters in its first line and give values below them")
     return {name: tuple(column) for name, column in columns.items()}, f"table {label}"
 
 
-def _number(cell: Any, where: str) -> Any:
-    if not isinstance(cell, str):
-        return cell
-    if not cell.strip():
-        raise UserError(f"{where} is empty; write a number")
-    return float(cell) if _NUMBER.fullmatch(cell.strip()) else cell
-
-
-type _Table = tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]
+type _Table = tuple[list[str], list[tuple[int, Sequence[Any]]]]
 """Names of the columns, and the rows with their numbers."""
 
 
 def _read_csv(path: Path) -> _Table:
     text = read_text(path, "table", _LARGEST, "for a table")
     reader = csv.reader(io.StringIO(text), strict=True)
-
-    def parsed() -> Iterator[tuple[int, list[str]]]:
-        try:
-            yield from ((reader.line_num, cells) for cells in reader if cells)  # blank lines are ignored
-        except csv.Error as error:
-            raise UserError(f"{path.name}: line {reader.line_num} is not CSV: {one_line(error)}; correct it") from None
-
-    rows = parsed()
-    return [name.strip() for name in next(rows, (1, []))[1]], rows
+    rows = [(reader.line_num, cells) for cells in reader if cells]  # blank lines are ignored
+    return [name.strip() for name in rows[0][1]] if rows else [], rows[1:]
 
 
 def _read_parquet(path: Path) -> _Table:
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise UserError(f"table {path}: reading Parquet needs pyarrow; install it, or give a .csv file") from None
-    try:
-        if not path.is_file():
-            raise UserError(f"table: {checks.show(str(path))} is no file; check the path")
-        with path.open("rb") as opened:
-            file = parquet.ParquetFile(opened)
-            header = [str(name) for name in file.schema_arrow.names]
-            if file.metadata.num_rows * len(header) > MOST_NUMBERS:
-                raise UserError(f"{path.name} has over {MOST_NUMBERS} numbers; give a smaller table")
-            columns = [column.to_pylist() for column in file.read().columns]
-            rows = [[math.nan if cell is None else cell for cell in cells] for cells in zip(*columns, strict=True)]
-    except UserError:
-        raise
-    except Exception as error:  # pyarrow raises many types of errors on malformed bytes
-        raise UserError(f"table {path} cannot be read as Parquet: {one_line(error, 80)}; write it again") from None
-    return header, enumerate(rows, 1)
+    from pyarrow import parquet
+
+    with open_regular(path, "rb") as opened:
+        file = parquet.ParquetFile(opened)
+        header = [str(name) for name in file.schema_arrow.names]
+        if file.metadata.num_rows * len(header) > MOST_NUMBERS:
+            raise ValueError(f"it has over {MOST_NUMBERS} numbers")
+        columns = [column.to_pylist() for column in file.read().columns]
+    rows = ([math.nan if cell is None else cell for cell in row] for row in zip(*columns, strict=True))
+    return header, list(enumerate(rows, 1))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
-import xarray
 
 from simkit.core import paths
 from simkit.core.budget import NoRoomError
@@ -38,7 +37,6 @@ from simkit.storage.datasets import attributes_of
 from simkit.storage.files import (
     DamagedFileError,
     Layout,
-    check_regular,
     read_arrays,
     read_sealed_json,
     write_arrays,
@@ -48,6 +46,8 @@ from simkit.storage.run_directory import SUMMARY, RunDirectory
 from simkit.storage.store import Store
 
 if TYPE_CHECKING:
+    import xarray
+
     from simkit.core.objective import Objective
     from simkit.core.simulation import Arrays, Simulation
 
@@ -226,8 +226,7 @@ class Gradient(Job[StoredDerivative]):
     @classmethod
     def read(cls, directory: RunDirectory) -> StoredDerivative:
         """Return the stored derivative."""
-        if not check_regular(directory.path / SUMMARY):
-            raise UserError(f"{directory.path} holds no derivative yet; finish it with: {directory.resuming}")
+        directory.check_finished([SUMMARY], "holds no derivative yet")
         job = cls.of(directory)
         dtype, parameters = job.scenario.run.precision, job.scenario.parameters
         layout = {f"{SLOPE}{path}": (dtype, np.shape(parameters[path].default)) for path in job.wrt}
@@ -241,6 +240,8 @@ class Gradient(Job[StoredDerivative]):
     @staticmethod
     def dataset(result: StoredDerivative) -> "xarray.Dataset":
         """Return the derivatives, each named after its parameter, with the value among the attributes."""
+        import xarray
+
         variables = {
             path: (
                 tuple(f"{path}_{axis}" for axis in range(array.ndim)),

@@ -46,7 +46,7 @@ from simkit.jobs.sweep_results import (
 from simkit.scenario.build import build
 from simkit.storage import datasets, manifest
 from simkit.storage.chunk_files import ChunkFile, check_chunks
-from simkit.storage.files import DamagedFileError, check_regular
+from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import SUMMARY, RunDirectory
 
 if TYPE_CHECKING:
@@ -115,8 +115,7 @@ class SweepJob(Members, Job["xarray.Dataset"]):
     def read(cls, directory: RunDirectory) -> "xarray.Dataset":
         """Return the result of a finished sweep."""
         job = cls.of(directory)
-        if not all(check_regular(directory.path / name) for name in job.results):
-            raise UserError(f"{directory.path} is not finished; finish it with: {directory.resuming}")
+        directory.check_finished(job.results)
         return read_result(directory) if job.in_one_file else job.opened(directory)
 
     @staticmethod

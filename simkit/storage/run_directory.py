@@ -11,7 +11,7 @@ import shutil
 import stat
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +61,7 @@ MANIFEST, SCENARIO = "manifest.json", "scenario.toml"
 COPY = "manifest_copy.json"
 # The number of steps of a run that was extended.
 CONTINUATION = "continuation.json"
+SUMMARY, LOCK = "summary.json", ".lock"
 # Network file systems keep files that are deleted while another process reads them.
 _TEMPORARY = r"\..+\.\d+\.(tmp|partial)|\.nfs[0-9a-f]+"
 _STORE = rf"checkpoint(_previous)?\.npz|{_TEMPORARY}|segments/(\d{{6,}}\.npz|{_TEMPORARY})"
@@ -76,10 +77,8 @@ def foreign_files(folder: Path, scenario: str, kind: str) -> list[str]:
     """
     job = kind_of(kind)
     nested = f"({job.stores})/" if job.stores else ""
-    files = re.compile(
-        rf"\.lock|manifest(_copy)?\.json|scenario\.toml|(summary|continuation)\.json|{job.files}|({nested})?({_STORE})"
-        rf"|{re.escape(scenario)}\.(gif|mp4|png|xyz)"
-    )
+    names = "|".join(map(re.escape, (LOCK, MANIFEST, COPY, SCENARIO, SUMMARY, CONTINUATION)))
+    files = re.compile(rf"{names}|{job.files}|({nested})?({_STORE})|{re.escape(scenario)}\.(gif|mp4|png|xyz)")
     folders = re.compile(rf"({nested})?segments|{job.stores}")
     foreign = _foreign_files(folder, "", files, folders)
     if job.nested is None:
@@ -104,9 +103,6 @@ def _foreign_files(folder: Path, prefix: str, files: re.Pattern[str], folders: r
             yield from _foreign_files(path, f"{name}/", files, folders)
         elif not stat.S_ISREG(mode) or not files.fullmatch(name):
             yield name
-
-
-SUMMARY = "summary.json"
 
 
 def resuming(path: Path, simulation: str) -> str:
@@ -235,7 +231,8 @@ class RunDirectory:
                 manifest, text = copy["manifest"], copy["scenario"]
                 check_manifest(manifest, text, path)
             except (DamagedFileError, KeyError, TypeError, AttributeError):
-                raise UserError(f"{path} cannot be read back ({error}); run the scenario again") from None
+                reason = str(error).removeprefix(f"{path}: ").removeprefix(f"{path}/")
+                raise UserError(f"{path} cannot be read back ({reason}); run the scenario again") from None
             warnings.warn(f"{error}; {COPY} takes the place of {MANIFEST} and {SCENARIO}", stacklevel=2)
             return cls(path, manifest, text, made, is_repaired=True)
         return cls(path, manifest, text, made)
@@ -302,6 +299,15 @@ class RunDirectory:
             (self.path / SUMMARY).unlink(missing_ok=True)
             write_sealed_json(self.path / CONTINUATION, {"steps": steps}, self.identity)
 
+    def check_finished(self, files: Iterable[str], lack: str = "is not finished") -> None:
+        """Refuse a job that lacks one of the files of a finished one.
+
+        Raises:
+            UserError: with what it lacks, and the command that finishes it.
+        """
+        if not all(check_regular(self.path / name) for name in files):
+            raise UserError(f"{self.path} {lack}; finish it with: {self.resuming}")
+
     def warn_of_changes(self, warn: Callable[[str], None]) -> None:
         """Warn in one line of packages whose version, and of devices whose kind has changed since the run began."""
         now, began = versions(), self.manifest.get("versions", {})
@@ -362,7 +368,7 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
     """
     busy = UserError(f"{path} is being written by another process; wait for it to end")
     try:
-        file = open_regular(folder / ".lock", "rb+")
+        file = open_regular(folder / LOCK, "rb+")
     except OSError as error:
         raise UserError(
             f"cannot write {path}: {error.strerror or error}; change its permissions, or copy it to another place"
@@ -378,7 +384,7 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
                 time.sleep(wait)
         try:
             # If the folder was replaced between the two calls, its ``.lock`` is another file.
-            if not os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / ".lock")):
+            if not os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / LOCK)):
                 raise busy
             os.utime(file.fileno())  # the time since when the job has been worked on, for its progress
         except OSError:
@@ -389,7 +395,7 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
 def is_locked(folder: Path) -> bool:
     """Return whether a process is writing to a run directory."""
     try:
-        with open_regular(folder / ".lock", "rb") as file:
+        with open_regular(folder / LOCK, "rb") as file:
             lock(file, shared=True)
     except BlockingIOError:
         return True
@@ -407,43 +413,34 @@ def check_output(path: Path, *, overwrite: bool) -> None:
     """
     check_characters(str(path))
     try:
-        home = path.resolve()
-        if home.exists() and not home.is_dir():
-            raise UserError(f"{path} exists and is not a folder; choose another with {argument('output')}")
-        if home == Path.cwd():
-            raise UserError(
-                f"the folder you are in cannot become a run directory; name one in it with {argument('output')}"
-            )
-        if home.is_dir() and any(home.iterdir()):
-            if not _holds_run(home):
-                raise UserError(
-                    f"{path} is not empty and is not a run directory; choose another with {argument('output')}"
-                )
-            if not overwrite:
-                raise UserError(
-                    f"{path} already holds a run; pass {argument('overwrite', 'True')} to replace it, or choose "
-                    f"another with {argument('output')}"
-                )
-            manifest = _manifest_in(home)
-            if foreign := foreign_files(home, str(manifest.get("scenario")), manifest["kind"]):
-                names = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
-                raise UserError(
-                    f"{path} holds files that no run wrote ({names}), which "
-                    f"{argument('overwrite', 'True')} would delete; move them, "
-                    f"or choose another folder with {argument('output')}"
-                )
-        existing = next(parent for parent in (home, *home.parents) if parent.exists())
-        if not existing.is_dir():
-            raise UserError(
-                f"cannot write {path}: {existing} is not a folder; choose another with {argument('output')}"
-            )
-        if not os.access(existing, os.W_OK | os.X_OK):
-            raise UserError(
-                f"cannot write {path}: no permission to write in {existing}; choose another with {argument('output')}"
-            )
+        problem = _problem_of(path.resolve(), overwrite=overwrite)
     except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError for a link to itself
-        reason = getattr(error, "strerror", None) or "it is a link to itself"
-        raise UserError(f"cannot write {path}: {reason}; choose another with {argument('output')}") from None
+        problem = f"cannot be written: {getattr(error, 'strerror', None) or 'it is a link to itself'}"
+    if problem:
+        choose = ", or choose" if ";" in problem else "; choose"
+        raise UserError(f"{path} {problem}{choose} another with {argument('output')}")
+
+
+def _problem_of(home: Path, *, overwrite: bool) -> str:
+    """Return why a folder cannot become a run directory, in words; empty if it can."""
+    if home.exists() and not home.is_dir():
+        return "exists and is not a folder"
+    if home == Path.cwd():
+        return "is the folder you are in, which cannot become a run directory"
+    if home.is_dir() and any(home.iterdir()):
+        if not (manifest := _manifest_in(home)):
+            return "is not empty and is not a run directory"
+        if not overwrite:
+            return f"already holds a run; pass {argument('overwrite', 'True')} to replace it"
+        if foreign := foreign_files(home, str(manifest.get("scenario")), manifest["kind"]):
+            names = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
+            deleted = f"which {argument('overwrite', 'True')} would delete; move them"
+            return f"holds files that no run wrote ({names}), {deleted}"
+    existing = next(parent for parent in (home, *home.parents) if parent.exists())
+    if not existing.is_dir():
+        return f"cannot be written: {existing} is not a folder"
+    is_writable = os.access(existing, os.W_OK | os.X_OK)
+    return "" if is_writable else f"cannot be written: no permission to write in {existing}"
 
 
 def _holds_run(folder: Path) -> bool:

@@ -150,7 +150,7 @@ def report_second(scenario: "Scenario", wrt: list[str], objective: str, argument
     if arguments.check and arguments.precision is None:
         scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
     doing = "differentiating twice" + ", and comparing with central differences" * arguments.check
-    with Progress(scenario.name, doing=doing):
+    with Progress(scenario.name, doing=doing, phase="ran"):
         result = curvature(scenario, wrt, objective, arguments.mode, check=arguments.check)
     verdict = verdict_of(result.matrix, result.difference) if result.difference else None
     if arguments.json:

@@ -57,16 +57,18 @@ class Run:
         from simkit.jobs.runs import Run
 
         job = Run(scenario_of(arguments), group)
-        size = size_of(arguments)
+        size, checks = size_of(arguments), {}
         if size:
+            from simkit.export.pictures import check_window
             from simkit.render.color import check_scenario
 
             check_scenario(job.scenario)
+            checks["examine"] = partial(check_window, job.scenario)
         output = output_of(arguments, job.scenario.name)
         use_compilation_cache()
         if group and not group.is_first:
             return follow(job.follow, group)
-        work = partial(begin, job, output, arguments.overwrite)
+        work = partial(begin, job, output, arguments.overwrite, **checks)
         work = together(group, resuming(output), work) if group else work
         return carry_out(job, output, arguments, size, work)
 
@@ -223,12 +225,12 @@ class Grad:
         if arguments.second:
             return report_second(scenario, wrt, objective, arguments)
         if not arguments.check:
-            with Progress(scenario.name, doing="differentiating"):
+            with Progress(scenario.name, doing="differentiating", phase="ran"):
                 derivative = differentiate(scenario, wrt, objective, arguments.mode, arguments.memory)
             return report(derivative, scenario, objective, wrt, json=arguments.json)
         if arguments.precision is None:
             scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
-        with Progress(scenario.name, doing="differentiating, and comparing with central differences"):
+        with Progress(scenario.name, doing="differentiating, and comparing with central differences", phase="ran"):
             checked = compare(scenario, wrt, objective, arguments.mode)
         note = note_of(scenario, objective, checked.status, checked.derivative)
         derivative = Derivative(checked.value, checked.derivative, checked.status, note)
@@ -247,7 +249,7 @@ def _of_mean(
     work = partial(differentiate_mean, scenario, wrt, objective, mode, seeds, memory, group)
     if group and not group.is_first:
         return follow(work, group)
-    with Progress(scenario.name, doing="differentiating"):
+    with Progress(scenario.name, doing="differentiating", phase="ran"):
         derivative = (together(group, "run the command again", work) if group else work)()
     return report(derivative, scenario, objective, wrt, json=arguments.json)
 

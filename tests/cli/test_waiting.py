@@ -1,0 +1,83 @@
+"""What a command tells of the wait for its first step, and of the seconds that it took."""
+
+import io
+import json
+import sys
+import time
+
+import pytest
+
+from simkit.cli import progress
+from simkit.cli.main import main
+from simkit.cli.progress import Progress
+from simkit.core.compilation import covered
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def short_waits(monkeypatch):
+    monkeypatch.setattr(progress, "TICK", 0.01)
+    monkeypatch.setattr(progress, "LONG_WAIT", 0.01)
+
+
+def waited_for(told, words):
+    """Wait until a stream holds words, for at most ten seconds."""
+    end = time.perf_counter() + 10
+    while words not in told.getvalue() and time.perf_counter() < end:
+        time.sleep(0.005)
+    return words in told.getvalue()
+
+
+def test_a_terminal_shows_the_running_seconds_of_the_first_wait(monkeypatch, short_waits):
+    monkeypatch.setattr(sys, "stderr", told := Terminal())
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with Progress("flow") as shown:
+        now[0] = 64.0
+        assert waited_for(told, "flow  compiling (first time only)  1:04")
+        shown.update(0.1)
+        time.sleep(0.05)
+        assert told.getvalue().rpartition("\r")[2].endswith(" 10 %")
+
+
+def test_a_log_tells_of_a_long_first_wait_once_at_its_begin_and_once_at_its_end(monkeypatch, short_waits):
+    monkeypatch.setattr(sys, "stderr", told := io.StringIO())
+    with Progress("flow") as shown:
+        assert waited_for(told, "flow  compiling (first time only)\n")
+        time.sleep(0.05)
+        shown.update(0.0)
+        shown.update(0.1)
+    begin, end = told.getvalue().splitlines()
+    assert begin == "flow  compiling (first time only)"
+    assert end.startswith("flow  compiling (first time only): 0.") and end.endswith(" s")
+
+
+def test_seconds_of_nested_and_overlapping_compilations_count_once():
+    assert covered([(0.0, 4.0), (1.0, 2.0), (3.0, 5.0), (7.0, 9.0)], end=8.0) == 6.0
+
+
+def test_the_end_of_a_run_tells_the_seconds_of_compiling_running_and_drawing(tmp_path, capsys):
+    words = ["run", "bouncing_ball", "--set", "steps=60", "--format", "png", "-o", str(tmp_path / "run")]
+    began = time.monotonic()
+    assert main(words) == 0
+    took, line = time.monotonic() - began, capsys.readouterr().err.splitlines()[-1]
+    seconds = {part.split()[0]: float(part.split()[1]) for part in line.split(", ")}
+    assert [*seconds] == ["compiled", "ran", "drew"] and 0 < sum(seconds.values()) < took + 0.2
+    assert main([*words, "--overwrite", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["seconds"]
+    assert [*told] == ["compiled", "ran", "drew"] and min(told.values()) > 0
+
+
+def test_a_derivative_tells_the_seconds_of_compiling_and_running(capsys):
+    assert main(["grad", "bouncing_ball", "--set", "steps=60", "--wrt", "gravity", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["seconds"]
+    assert [*told] == ["compiled", "ran"] and told["compiled"] > told["ran"]
+
+
+def test_a_command_that_computes_nothing_tells_no_seconds(capsys):
+    assert main(["list", "--json"]) == 0
+    assert "seconds" not in json.loads(capsys.readouterr().out)
