@@ -122,13 +122,6 @@ def within_memory(scenario: Scenario, limit: int | None, *, in_pieces: bool = Fa
         raise UserError(f"the derivative of {scenario.name} needs {needs}; {remedy}") from None
 
 
-def parameter_names(wrt: str | Sequence[str]) -> list[str]:
-    """Return a list of parameter names, given as one name or several."""
-    if not isinstance(wrt, str | list | tuple):
-        raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters")
-    return [wrt] if isinstance(wrt, str) else list(wrt)
-
-
 def status_note(scenario: Scenario, status: int) -> str:
     """Return the message of a status that limits a derivative: empty unless it is a failure or a caution."""
     return f"{scenario.name} {MESSAGES[Status(status)]}" if status in (*FAILURES, *CAUTIONS) else ""
@@ -201,17 +194,16 @@ def prepared(
         yield function, simulation.params, jax.random.key(scenario.run.seed)
 
 
-def selected_parameters(scenario: Scenario, wrt: Sequence[str]) -> list[str]:
-    """Return the paths of the selected parameters; a branch selects all parameters below it.
+def selected_parameters(scenario: Scenario, wrt: str | Sequence[str]) -> list[str]:
+    """Return the paths of the selected parameters, given by one name or several; a branch selects all below it.
 
     Raises:
         UserError: if a name is unknown (with the nearest), or no name is given.
     """
-    if not all(isinstance(name, str) for name in wrt):
-        raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters")
-    if not wrt:
-        raise UserError("wrt names no parameter; name each parameter once")
-    return paths.selected(wrt, scenario.parameters, scenario.name)
+    names = [wrt] if isinstance(wrt, str) else wrt
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters; name each once")
+    return paths.selected(names, scenario.parameters, scenario.name)
 
 
 def objective_name(scenario: Scenario, name: object) -> str:
@@ -335,13 +327,9 @@ def differentiate_mean(
         UserError: if a name is unknown, the derivative does not fit in memory, the initial state does not depend on the
             seed, or the processes do not divide the seeds.
     """
-    check_counts(scenario, seeds)
-    if seeds < 2:
-        raise UserError(f"seeds = {seeds} leaves no mean; give at least 2, or leave {argument('seeds')} out")
+    check_counts(scenario, seeds, least=2)
     if group and seeds % group.count:
         raise UserError(f"{group.count} processes do not divide seeds = {seeds}; give a multiple")
-    if group and memory is not None:
-        raise UserError(f"{argument('memory')} is for one process; leave it out, or the number of processes")
     values, statuses, slopes, fit = _derived(scenario, wrt, objective, mode, memory, seeds, group)
     means = {name: array.mean(axis=0) for name, array in slopes.items()}
     status, note = _worst(scenario, statuses)

@@ -17,7 +17,6 @@ from simkit.jobs.derivatives import (
     differentiate,
     differentiate_mean,
     objective_name,
-    parameter_names,
     prepared,
     selected_parameters,
     status_note,
@@ -89,7 +88,7 @@ def hessian(
     import xarray
 
     enter("hessian", scenario, values)
-    result = curvature(load(scenario, values), parameter_names(wrt), objective, mode)
+    result = curvature(load(scenario, values), wrt, objective, mode)
     if result.note:
         warnings.warn(result.note, stacklevel=2)
     labels = {"row": result.entries, "column": result.entries}
@@ -183,11 +182,11 @@ def value_and_grad(
             f"{argument('seeds')} out"
         )
     if seeds is not None:
-        result = differentiate_mean(loaded, parameter_names(wrt), objective, mode, seeds, memory)
+        result = differentiate_mean(loaded, wrt, objective, mode, seeds, memory)
     elif output is None:
-        result = differentiate(loaded, parameter_names(wrt), objective, mode, memory)
+        result = differentiate(loaded, wrt, objective, mode, memory)
     else:
-        result = begin(gradient_job(loaded, parameter_names(wrt), objective, mode, memory), output, overwrite)
+        result = begin(gradient_job(loaded, wrt, objective, mode, memory), output, overwrite)
     note = result.note
     if not note and not result.is_finite:
         note = f"{loaded.name}: the objective or a derivative is not finite: {NOT_FINITE}"

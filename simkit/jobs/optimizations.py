@@ -24,7 +24,6 @@ from simkit.jobs.derivatives import (
     objective_name,
     objective_of,
     objective_settings,
-    parameter_names,
     selected_parameters,
     status_note,
     status_of_run,
@@ -425,7 +424,7 @@ def optimize(
     """
     enter("optimize", scenario, values, overwrite=overwrite)
     loaded = load(scenario, values)
-    names, count = tuple(parameter_names(wrt)), checks.unwrapped(iterations)
+    names, count = tuple(selected_parameters(loaded, wrt)), checks.unwrapped(iterations)
     rate, name = learning_rate_of(method, checks.unwrapped(learning_rate)), objective_name(loaded, objective)
     if starts is not None:
         options = {"method": method, "iterations": count, "learning_rate": rate, "mode": mode}

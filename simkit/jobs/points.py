@@ -184,13 +184,15 @@ def check_axes(simulation: "Simulation", over: Axes) -> None:
         raise UserError(f"over '{clash}': the result has an axis or array of that name already; rename the parameter")
 
 
-def check_counts(scenario: Scenario, seeds: int, chunk: int | None = None, memory: int | None = None) -> None:
-    """Check the numbers of seeds per point, members per chunk and bytes of memory.
+def check_counts(
+    scenario: Scenario, seeds: int, chunk: int | None = None, memory: int | None = None, least: int = 1
+) -> None:
+    """Check the numbers of seeds per point, at ``least`` one, members per chunk and bytes of memory.
 
     Raises:
         UserError: naming the number and the allowed values.
     """
-    checks.integer(seeds, "seeds", 1, 2**31)
+    checks.integer(seeds, "seeds", least, 2**31)
     for name, count, most in (("chunk", chunk, 2**31), ("memory", memory, 2**60)):
         if count is not None:
             checks.integer(count, name, 1, most)
@@ -279,8 +281,6 @@ def _unit_points(method: str, dimensions: int, count: int, seed: int) -> np.ndar
     random = np.random.default_rng(seed)
     if method == "latin_hypercube":
         return qmc.LatinHypercube(dimensions, rng=random).random(count)
-    if dimensions > qmc.Sobol.MAXDIM:
-        raise UserError(f"a Sobol' sequence has at most {qmc.Sobol.MAXDIM} parameters; use a latin_hypercube")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about counts that are not powers of 2, given above
         return qmc.Sobol(dimensions, rng=random).random(count)
@@ -301,8 +301,8 @@ def _ends(scenario: Scenario, name: str, interval: Sequence[Any]) -> tuple[float
         raise UserError(f'{label} is not a range to sample; write (low, high) or (low, high, "log")')
     low, high = checks.interval(entries[:2], label)
     checks.inside((low, high), label, scenario.parameters[name].bounds)
-    if is_log and low <= 0:
-        raise UserError(f"{label} has an end that is not positive; a logarithmic range needs both ends above 0")
+    if is_log:
+        checks.positive(low, f"{label}, with 'log': the lower end")
     return low, high, is_log
 
 

@@ -16,7 +16,7 @@ from simkit.core.status import Status
 from simkit.engine.backward import VALUE, backward, last_segment, number_of_pieces, number_within, plan_of_pieces
 from simkit.engine.driver import SEGMENTS, Drive, Program, Segment, final_status, plan_of, segments_of
 from simkit.engine.memory import format_bytes, memory_in_bytes
-from simkit.errors import UserError, argument
+from simkit.errors import UserError
 from simkit.jobs.derivatives import (
     EQUILIBRIUM,
     Derivative,
@@ -176,8 +176,7 @@ class Gradient(Job[StoredDerivative]):
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
     ) -> StoredDerivative:
         """Compute the derivative and store it."""
-        if directory is None:
-            raise UserError(f"a derivative in pieces keeps its states in a folder; give {argument('output')}")
+        assert directory is not None  # all that start one give a folder
         objective, params = objective_of(self.scenario, prepared.simulation, self.objective), prepared.simulation.params
         store, last = Store(directory.path, directory.seal), None
         if objective.converges:
@@ -280,4 +279,5 @@ def gradient_job(
     if mode == "forward":
         raise UserError("forward mode stores no states between steps; leave the mode out, or the output folder")
     limit = None if memory is None else memory_in_bytes(memory)
-    return Gradient(scenario, tuple(wrt), objective_name(scenario, objective), memory=limit).checked()
+    names = (wrt,) if isinstance(wrt, str) else wrt
+    return Gradient(scenario, names, objective_name(scenario, objective), memory=limit).checked()

@@ -29,7 +29,6 @@ from simkit.scenario.made_in_python import Source, load
 from simkit.scenario.overrides import place_of
 from simkit.scenario.scenario import Scenario
 from simkit.storage.files import write_arrays
-from simkit.storage.kinds import kind_of
 from simkit.storage.run_directory import RunDirectory, check_output, folder_of
 
 if TYPE_CHECKING:
@@ -231,9 +230,8 @@ def finished_sweeps(folders: Sequence[Path | str], simulation: "Simulation | Non
     for directory in (RunDirectory.open(folder, simulation) for folder in listed):
         if opened.setdefault(directory.path.resolve(), directory) is not directory:
             raise UserError(f"{directory.path} is given twice; keep one of them")
-        if directory.kind != Sweep.kind:
-            noun = kind_of(directory.kind).noun
-            raise UserError(f"{directory.path} holds {noun}; give the folder of a sweep, such as config_0000 in it")
+        words = "; give the folder of a sweep, such as config_0000 in it"
+        directory.check_kind(directory.kind == Sweep.kind, words)
         directory.check_finished(Sweep.of(directory).results)
     return list(opened.values())
 

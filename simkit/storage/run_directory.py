@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import errno
 import json
 import os
 import re
@@ -37,6 +36,7 @@ from simkit.storage.files import (
     write_bytes,
     write_json,
     write_sealed_json,
+    writing,
 )
 from simkit.storage.kinds import kind_of
 from simkit.storage.manifest import (
@@ -171,29 +171,25 @@ class RunDirectory:
         with ExitStack() as locks:
             shutil.rmtree(temporary, ignore_errors=True)
             try:
-                temporary.mkdir(parents=True)
-                # The lock is renamed with its folder, so the new directory is never unlocked.
-                locks.enter_context(_lock_folder(temporary, path))
-                _write_request(temporary, manifest_of(kind, scenario, request), scenario.text)
-                if not _run_alike(cls.open(temporary).scenario(), scenario):
-                    raise UserError(f"{scenario.name} differs from its text, so it cannot be stored; change its text")
-                if _holds_run(home):
-                    with _lock_folder(home, path):
-                        # Another process may have replaced the directory or added a file since the first check.
-                        check_output(path, overwrite=overwrite)
-                        shutil.rmtree(replaced, ignore_errors=True)
-                        home.rename(replaced)
+                with writing(path, f"choose another folder with {argument('output')}"):
+                    temporary.mkdir(parents=True)
+                    # The lock is renamed with its folder, so the new directory is never unlocked.
+                    locks.enter_context(_lock_folder(temporary, path))
+                    _write_request(temporary, manifest_of(kind, scenario, request), scenario.text)
+                    if not _run_alike(cls.open(temporary).scenario(), scenario):
+                        raise UserError(
+                            f"{scenario.name} differs from its text, so it cannot be stored; change its text"
+                        )
+                    if _holds_run(home):
+                        with _lock_folder(home, path):
+                            # Another process may have replaced the directory or added a file since the first check.
+                            check_output(path, overwrite=overwrite)
+                            shutil.rmtree(replaced, ignore_errors=True)
+                            home.rename(replaced)
+                            temporary.rename(home)
+                    else:
                         temporary.rename(home)
-                else:
-                    temporary.rename(home)
-                shutil.rmtree(replaced, ignore_errors=True)
-            except OSError as error:
-                reason = error.strerror or str(error)
-                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                    reason = "another process has just created it"
-                raise UserError(
-                    f"cannot write {path}: {reason}; choose another folder with {argument('output')}"
-                ) from None
+                    shutil.rmtree(replaced, ignore_errors=True)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
                 if replaced.exists() and not home.exists():
@@ -299,6 +295,19 @@ class RunDirectory:
             (self.path / SUMMARY).unlink(missing_ok=True)
             write_sealed_json(self.path / CONTINUATION, {"steps": steps}, self.identity)
 
+    def check_kind(self, is_served: bool, words: str) -> None:
+        """Refuse what is not for the kind of this job.
+
+        Args:
+            is_served: whether it is.
+            words: the rest of the sentence, with what it is for and the remedy.
+
+        Raises:
+            UserError: with the kind of this job.
+        """
+        if not is_served:
+            raise UserError(f"{self.path} holds {kind_of(self.kind).noun}{words}")
+
     def check_finished(self, files: Iterable[str], lack: str = "is not finished") -> None:
         """Refuse a job that lacks one of the files of a finished one.
 
@@ -367,12 +376,8 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
         UserError: if another process has locked the folder, or it cannot be written.
     """
     busy = UserError(f"{path} is being written by another process; wait for it to end")
-    try:
+    with writing(path, "change its permissions, or copy it to another place"):
         file = open_regular(folder / LOCK, "rb+")
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror or error}; change its permissions, or copy it to another place"
-        ) from None
     with file:
         for wait in (0.01, 0.05, None):  # retried, since `is_locked` holds a shared lock for a moment
             try:

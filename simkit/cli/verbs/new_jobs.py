@@ -245,6 +245,8 @@ def _of_mean(
 
     names, remedy = ["output", "check", "second", "overwrite"], "leave it out, or leave --seeds out"
     exclude(arguments, names, "is not for the mean over seeds", remedy)
+    if group:
+        exclude(arguments, ["memory"], "is for one process", "leave it out, or the number of processes")
     mode, seeds, memory = arguments.mode, arguments.seeds, arguments.memory
     work = partial(differentiate_mean, scenario, wrt, objective, mode, seeds, memory, group)
     if group and not group.is_first:
