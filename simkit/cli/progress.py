@@ -11,7 +11,7 @@ from simkit.core.compilation import compilations, covered
 
 BAR = 28
 # Seconds between plain lines, which are written to logs; and of a wait before the first step that is worth a line.
-PLAIN_INTERVAL, LONG_WAIT = 5.0, 2.0
+PLAIN_INTERVAL, LONG_WAIT = 5.0, 10.0
 # Seconds between two displays of the time that has passed before the first step.
 TICK = 1.0
 SPENT: dict[str, float] = {}
@@ -73,8 +73,8 @@ class Progress:
         threading.Thread(target=self._wait, daemon=True).start()
         return self
 
-    def __exit__(self, *unused: object) -> None:
-        self._end_wait()
+    def __exit__(self, kind: type[BaseException] | None, *unused: object) -> None:
+        self._end_wait(is_told=kind is None)  # an error is told in one line of its own
         self._count()
         if self._terminal:
             self._draw("\r\033[K")
@@ -126,10 +126,10 @@ class Progress:
                         return
                     self._draw(f"\r\033[K{_cut(f'{text}  {clock(time.monotonic() - self._began)}')}")
 
-    def _end_wait(self) -> None:
+    def _end_wait(self, *, is_told: bool = True) -> None:
         with self._display:
             self._waited.set()
-        if self._told:
+        if self._told and is_told:
             self._draw(f"{self._name}  {self._doing}: {_seconds(time.monotonic() - self._began)}\n")
             self._told = False
 

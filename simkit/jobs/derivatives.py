@@ -46,6 +46,9 @@ class Derivative:
         status: status of the run, a code of `simkit.core.status.Status`.
         note: limits of the derivative's validity, in one line; empty if there are none.
         fit: memory used and recomputation, in one line; empty without a memory limit.
+        seeds: number of seeds n, of the mean over seeds; ``None`` for one run.
+        value_error: standard error of a mean, s / sqrt(n) with the sample standard deviation s of the values.
+        error: standard errors of the derivatives of a mean, ``{name: array}``.
     """
 
     value: float
@@ -53,6 +56,9 @@ class Derivative:
     status: int
     note: str
     fit: str = ""
+    seeds: int | None = None
+    value_error: float = 0.0
+    error: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @property
     def is_finite(self) -> bool:
@@ -60,41 +66,57 @@ class Derivative:
         return all(np.isfinite(number).all() for number in (self.value, *self.derivative.values()))
 
 
+# Seeds named in a message.
+SHOWN = 5
+
+
 def differentiate(
     scenario: Scenario,
-    wrt: Sequence[str],
+    wrt: str | Sequence[str],
     objective: "str | Measure | None",
     mode: Mode,
     memory: int | str | None = None,
-) -> Derivative:
-    """Return a derivative with the status of its run; arguments as for `value_and_grad`."""
-    value, status, slopes, fit = _derived(scenario, wrt, objective, mode, memory)
-    return Derivative(float(value), slopes, int(status), note_of(scenario, objective, int(status), slopes), fit)
-
-
-def _derived(
-    scenario: Scenario,
-    wrt: Sequence[str],
-    objective: "str | Measure | None",
-    mode: Mode,
-    memory: int | str | None,
     seeds: int | None = None,
     group: "ProcessGroup | None" = None,
-) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], str]:
-    """Return value, status and derivatives, with a leading axis of seeds if there are several, and the memory used."""
+) -> Derivative:
+    """Return a derivative with the status of its run, or that of the mean over consecutive seeds.
+
+    Args:
+        scenario: scenario with overrides applied.
+        wrt: paths of the parameters.
+        objective: as for `simkit.value_and_grad`, as are the next two.
+        mode: mode of differentiation.
+        memory: memory limit.
+        seeds: number of seeds, at least 2, beginning with the scenario's; ``None`` for one run.
+        group: processes over which the seeds are divided.
+
+    Raises:
+        UserError: if a name is unknown, the derivative does not fit in memory, the initial state does not depend on the
+            seed, or the processes do not divide the seeds.
+    """
     names, limit = selected_parameters(scenario, wrt), None if memory is None else memory_in_bytes(memory)
     compiling: Any = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
+    if seeds is not None:
+        check_counts(scenario, seeds, least=2)
     with prepared(scenario, objective) as (function, params, key), within_memory(scenario, limit):
         if seeds is not None:
             if not draws(function.simulation):
                 raise UserError(f"{scenario.name} does not depend on the seed; leave {argument('seeds')} out")
             key = jax.vmap(jax.random.key)(scenario.run.seed + jnp.arange(seeds, dtype=jnp.uint32))
         if group:
+            if (seeds or 0) % group.count:
+                raise UserError(f"{group.count} processes do not divide seeds = {seeds}; give a multiple")
             params, key, compiling = group.whole(params), group.members(key), _gathering(group, function)
         call, _, *results = gradient.derivative_with_growth(function, names, mode, params, key, compiling)
-        value, status, slopes = jax.tree.map(np.asarray, results)
+        values, statuses, slopes = jax.tree.map(np.asarray, results)
         fit = _fit_in_words(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
-    return value, status, {name: slopes[name] for name in names}, fit
+    status, note = (int(statuses), "") if seeds is None else _worst(scenario, statuses)
+    means = {name: slopes[name] if seeds is None else slopes[name].mean(axis=0) for name in names}
+    found = Derivative(float(values.mean()), means, status, note or note_of(scenario, objective, status, means), fit)
+    if seeds is None:
+        return found
+    errors = {name: _standard_error(slopes[name]) for name in names}
+    return dataclasses.replace(found, seeds=seeds, value_error=float(_standard_error(values)), error=errors)
 
 
 def _fit_in_words(call: "Fitted", objective: "Objective", limit: int) -> str:
@@ -282,67 +304,6 @@ def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Meas
         return Objective(simulation, spec.quantity, steps, every, reduce=reduce, square=spec.square)
     except ValueError as error:
         raise UserError(f"{scenario.file}: objectives.{name}: {error}") from None
-
-
-# Seeds named in a message.
-SHOWN = 5
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MeanDerivative(Derivative):
-    """The derivative of the mean of an objective over seeds.
-
-    Attributes:
-        seeds: number of seeds n.
-        value_error: standard error of the mean, s / sqrt(n) with the sample standard deviation s of the values.
-        error: standard errors of the derivatives, ``{name: array}``.
-    """
-
-    seeds: int
-    value_error: float
-    error: dict[str, np.ndarray]
-
-
-def differentiate_mean(
-    scenario: Scenario,
-    wrt: Sequence[str],
-    objective: "str | Measure | None",
-    mode: Mode,
-    seeds: int,
-    memory: int | str | None = None,
-    group: "ProcessGroup | None" = None,
-) -> MeanDerivative:
-    """Return the derivative of the mean over consecutive seeds, beginning with the scenario's.
-
-    Args:
-        scenario: scenario with overrides applied.
-        wrt: paths of the parameters.
-        objective: as for `simkit.value_and_grad`.
-        mode: likewise.
-        seeds: number of seeds, at least 2.
-        memory: memory limit, as for `simkit.value_and_grad`.
-        group: processes over which the seeds are divided.
-
-    Raises:
-        UserError: if a name is unknown, the derivative does not fit in memory, the initial state does not depend on the
-            seed, or the processes do not divide the seeds.
-    """
-    check_counts(scenario, seeds, least=2)
-    if group and seeds % group.count:
-        raise UserError(f"{group.count} processes do not divide seeds = {seeds}; give a multiple")
-    values, statuses, slopes, fit = _derived(scenario, wrt, objective, mode, memory, seeds, group)
-    means = {name: array.mean(axis=0) for name, array in slopes.items()}
-    status, note = _worst(scenario, statuses)
-    return MeanDerivative(
-        float(values.mean()),
-        means,
-        status,
-        note or note_of(scenario, objective, status, means),
-        fit,
-        seeds=seeds,
-        value_error=float(_standard_error(values)),
-        error={name: _standard_error(array) for name, array in slopes.items()},
-    )
 
 
 def _gathering(group: "ProcessGroup", objective: "Objective") -> Any:

@@ -15,7 +15,6 @@ from simkit.errors import UserError, argument
 from simkit.jobs.derivatives import (
     Mode,
     differentiate,
-    differentiate_mean,
     objective_name,
     prepared,
     selected_parameters,
@@ -181,10 +180,8 @@ def value_and_grad(
             f"{argument('output')} stores the derivative of one run, not of a mean; leave it out, or leave "
             f"{argument('seeds')} out"
         )
-    if seeds is not None:
-        result = differentiate_mean(loaded, wrt, objective, mode, seeds, memory)
-    elif output is None:
-        result = differentiate(loaded, wrt, objective, mode, memory)
+    if output is None:
+        result = differentiate(loaded, wrt, objective, mode, memory, seeds)
     else:
         result = begin(gradient_job(loaded, wrt, objective, mode, memory), output, overwrite)
     note = result.note

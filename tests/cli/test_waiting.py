@@ -1,7 +1,8 @@
-"""What a command tells of the wait for its first step, and of the seconds that it took."""
+"""What a command tells: of the wait for its first step, the seconds that it took, and mistakes found before it."""
 
 import io
 import json
+import subprocess
 import sys
 import time
 
@@ -11,6 +12,7 @@ from simkit.cli import progress
 from simkit.cli.main import main
 from simkit.cli.progress import Progress
 from simkit.core.compilation import covered
+from simkit.scenario.catalog import find_scenario
 
 
 class Terminal(io.StringIO):
@@ -81,3 +83,43 @@ def test_a_derivative_tells_the_seconds_of_compiling_and_running(capsys):
 def test_a_command_that_computes_nothing_tells_no_seconds(capsys):
     assert main(["list", "--json"]) == 0
     assert "seconds" not in json.loads(capsys.readouterr().out)
+
+
+def test_further_mistakes_in_an_option_are_told_beside_the_first(capsys):
+    options = "--method", "adam:learning_rate=x,speed=2"
+    assert main(["optimize", "bouncing_ball", "--wrt", "gravity", *options]) == 2
+    line = capsys.readouterr().err
+    assert "learning_rate" in line and "speed" in line and "simkit check" not in line and line.count("\n") == 1
+
+
+def test_a_suggestion_in_the_message_is_also_data(capsys):
+    assert main(["grad", "bouncing_ball", "--wrt", "gravty", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["did_you_mean"] == "gravity"
+
+
+def test_settings_of_pictures_that_cannot_be_drawn_are_refused_before_the_run(tmp_path, capsys):
+    for name, option, words in (
+        ("channel_flow", "render.window={ x = [0, 99] }", "is not within the field; choose from 0 to"),
+        ("bouncing_ball", "render.frames_per_second=1e9", "render.frames_per_second"),
+    ):
+        assert main(["run", written_with(tmp_path, name, option), "-o", str(tmp_path / "run")]) == 2
+        line = capsys.readouterr().err
+        assert words in line and line.count("\n") == 1 and not (tmp_path / "run").exists()
+
+
+def written_with(folder, name, option):
+    """Return the path of a shipped scenario with another key of its table ``[render]``."""
+    key, _, value = option.removeprefix("render.").partition("=")
+    text = find_scenario(name).source.read_text()
+    lines = [line for line in text.splitlines() if not line.startswith(f"{key} =")]
+    lines.insert(lines.index("[render]") + 1, f"{key} = {value}")
+    (folder / f"{name}.toml").write_text("\n".join(lines))
+    return str(folder / f"{name}.toml")
+
+
+def test_an_output_that_cannot_be_written_ends_with_one_line_and_exit_code_1():
+    command = [sys.executable, "-m", "simkit", "list"]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == "simkit: cannot write the output: No space left on device\n"

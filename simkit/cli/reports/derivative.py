@@ -59,10 +59,10 @@ def report(
         The exit code.
     """
     from simkit.core.status import FAILURES, Status
-    from simkit.jobs.derivatives import MeanDerivative, objective_settings
+    from simkit.jobs.derivatives import objective_settings
     from simkit.jobs.runs import NOT_FINITE
 
-    mean = derivative if isinstance(derivative, MeanDerivative) else None
+    mean = derivative if derivative.seeds else None
     columns = MEAN_COLUMNS if mean else COLUMNS if checked else COLUMNS[:1]
     exact = 1 if mean else 2
     rows = _rows(derivative, checked, wrt)
@@ -111,10 +111,8 @@ def report(
 
 
 def _rows(derivative: "Derivative", checked: "GradientCheck | None", wrt: Sequence[str]) -> dict[str, list[Any]]:
-    from simkit.jobs.derivatives import MeanDerivative
-
     columns: list[Mapping[str, Any]] = [derivative.derivative]
-    if isinstance(derivative, MeanDerivative):
+    if derivative.seeds:
         columns.append(derivative.error)
     if checked is not None:
         largest_error = {name: float(error.max(initial=0)) for name, error in checked.error.items()}

@@ -31,10 +31,9 @@ from simkit.core.optimizers.methods import METHODS, learning_rate_of
 from simkit.errors import UserError
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import parse_over, parse_settings
-from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    from simkit.engine.processes import ProcessGroup
+    pass
 
 
 class Run:
@@ -210,9 +209,12 @@ class Grad:
         objective = objective_name(scenario, arguments.objective)
         use_compilation_cache()
         if arguments.seeds is not None:
-            return _of_mean(scenario, wrt, objective, arguments, group)
+            names, remedy = ["output", "check", "second", "overwrite"], "leave it out, or leave --seeds out"
+            exclude(arguments, names, "is not for the mean over seeds", remedy)
         if group:
-            exclude(arguments, ["processes"], "divides the seeds of a derivative", "give --seeds, or leave it out")
+            exclude(arguments, ["memory"], "is for one process", "leave it out, or the number of processes")
+            if arguments.seeds is None:
+                exclude(arguments, ["processes"], "divides the seeds of a derivative", "give --seeds, or leave it out")
         if arguments.output is not None:
             remedy = "leave it out, or leave --output out"
             exclude(arguments, ["check", "second"], "is not for a derivative that is stored", remedy)
@@ -225,8 +227,12 @@ class Grad:
         if arguments.second:
             return report_second(scenario, wrt, objective, arguments)
         if not arguments.check:
+            mode, memory, seeds = arguments.mode, arguments.memory, arguments.seeds
+            work = partial(differentiate, scenario, wrt, objective, mode, memory, seeds, group)
+            if group and not group.is_first:
+                return follow(work, group)
             with Progress(scenario.name, doing="differentiating", phase="ran"):
-                derivative = differentiate(scenario, wrt, objective, arguments.mode, arguments.memory)
+                derivative = (together(group, "run the command again", work) if group else work)()
             return report(derivative, scenario, objective, wrt, json=arguments.json)
         if arguments.precision is None:
             scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
@@ -235,25 +241,6 @@ class Grad:
         note = note_of(scenario, objective, checked.status, checked.derivative)
         derivative = Derivative(checked.value, checked.derivative, checked.status, note)
         return report(derivative, scenario, objective, wrt, json=arguments.json, checked=checked)
-
-
-def _of_mean(
-    scenario: Scenario, wrt: list[str], objective: str, arguments: argparse.Namespace, group: "ProcessGroup | None"
-) -> int:
-    """Differentiate the mean over seeds, and report."""
-    from simkit.jobs.derivatives import differentiate_mean
-
-    names, remedy = ["output", "check", "second", "overwrite"], "leave it out, or leave --seeds out"
-    exclude(arguments, names, "is not for the mean over seeds", remedy)
-    if group:
-        exclude(arguments, ["memory"], "is for one process", "leave it out, or the number of processes")
-    mode, seeds, memory = arguments.mode, arguments.seeds, arguments.memory
-    work = partial(differentiate_mean, scenario, wrt, objective, mode, seeds, memory, group)
-    if group and not group.is_first:
-        return follow(work, group)
-    with Progress(scenario.name, doing="differentiating", phase="ran"):
-        derivative = (together(group, "run the command again", work) if group else work)()
-    return report(derivative, scenario, objective, wrt, json=arguments.json)
 
 
 class Optimize:
