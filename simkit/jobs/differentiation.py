@@ -59,6 +59,11 @@ class Curvature:
     status: int
     note: str
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all derivatives are finite."""
+        return bool(np.isfinite(self.matrix).all() and np.isfinite(self.derivative).all())
+
 
 def hessian(
     scenario: Source,
