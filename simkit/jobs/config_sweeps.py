@@ -12,11 +12,13 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import xarray
 
+from simkit.core.simulation import Simulation
+from simkit.engine.driver import Program
 from simkit.engine.memory import shapes_of
 from simkit.errors import UserError, argument, one_line
 from simkit.jobs.chunk_size import Sizes, most_in_one_file
@@ -30,10 +32,6 @@ from simkit.scenario.overrides import with_values
 from simkit.storage import manifest
 from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import RunDirectory, UnfinishedError
-
-if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
-    from simkit.engine.driver import Program
 
 _OR_NONE = manifest.value_check(
     "a whole number from 1 or null", lambda v: v is None or (isinstance(v, int) and not isinstance(v, bool) and v > 0)

@@ -5,32 +5,28 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import budget, gradient, paths
+from simkit.core.budget import Fitted
 from simkit.core.dependence import draws, in_steps_only
 from simkit.core.expressions.measures import measure_of
 from simkit.core.expressions.syntax import parse
-from simkit.core.objective import Objective
+from simkit.core.gradient import GradientCheck
+from simkit.core.objective import Measure, Objective, Reduce
 from simkit.core.precision import precision
+from simkit.core.simulation import Params, Simulation
 from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
 from simkit.engine.memory import format_bytes, memory_in_bytes
+from simkit.engine.processes import ProcessGroup
 from simkit.errors import UserError, argument, closest, nearest
 from simkit.jobs.points import check_counts
 from simkit.scenario.build import build
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
-
-if TYPE_CHECKING:
-    from simkit.core.budget import Fitted
-    from simkit.core.gradient import GradientCheck
-    from simkit.core.objective import Measure, Objective, Reduce
-    from simkit.core.simulation import Params, Simulation
-    from simkit.engine.processes import ProcessGroup
-
 
 EQUILIBRIUM = "the derivative of an equilibrium"
 type Mode = Literal["reverse", "forward", "shortest"]

@@ -10,6 +10,8 @@ import jax
 import numpy as np
 
 from simkit.core import second
+from simkit.core.gradient import Difference
+from simkit.core.objective import Measure
 from simkit.core.status import caution_of
 from simkit.errors import UserError, argument
 from simkit.jobs.derivatives import (
@@ -28,9 +30,6 @@ from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     import xarray
-
-    from simkit.core.gradient import Difference
-    from simkit.core.objective import Measure
 
 
 # Maximum number of rows of the Hessian, each of which is one Hessian-vector product.

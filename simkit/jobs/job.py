@@ -19,7 +19,9 @@ from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.precision import precision
 from simkit.core.pytrees import size_in_bytes
+from simkit.core.simulation import Arrays, Simulation
 from simkit.engine import memory
+from simkit.engine.driver import Plan, Program
 from simkit.engine.memory import SHARE, frame_bytes, shapes_of
 from simkit.errors import UserError, argument
 from simkit.jobs.reporting import Report, Warn, progress_of
@@ -33,9 +35,6 @@ from simkit.storage.run_directory import SUMMARY, RunDirectory, check_output, fo
 
 if TYPE_CHECKING:
     import xarray
-
-    from simkit.core.simulation import Arrays, Simulation
-    from simkit.engine.driver import Plan, Program
 
 
 @dataclasses.dataclass(frozen=True)

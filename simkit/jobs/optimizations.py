@@ -15,8 +15,9 @@ from simkit.core.optimizers.methods import LEARNING_RATE, check_options, chosen,
 from simkit.core.parameter import shown_bound
 from simkit.core.parts import table_of
 from simkit.core.settings import Settings
+from simkit.core.simulation import Simulation
 from simkit.core.status import Status
-from simkit.engine.driver import Plan
+from simkit.engine.driver import Plan, Segment
 from simkit.errors import UserError
 from simkit.jobs.derivatives import (
     Mode,
@@ -37,16 +38,12 @@ from simkit.jobs.sweeps import Sweep
 from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import Source, load
-from simkit.scenario.scenario import Scenario
+from simkit.scenario.scenario import ObjectiveSettings, Scenario
 from simkit.storage import datasets, manifest
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     import xarray
-
-    from simkit.core.simulation import Simulation
-    from simkit.engine.driver import Segment
-    from simkit.scenario.scenario import ObjectiveSettings
 
 
 # Maximum number of entries at their bounds that a message lists.

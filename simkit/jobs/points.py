@@ -9,23 +9,20 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
 from simkit.core import paths
 from simkit.core.dependence import draws
+from simkit.core.simulation import Simulation
 from simkit.engine.driver import Plan, plan_of
 from simkit.errors import UserError, one_line
 from simkit.scenario import checks
 from simkit.scenario.files import read_text
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
 from simkit.storage.files import open_regular
-
-if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
-
 
 type Axes = Mapping[str, Sequence[float]]
 POINT = "point"

@@ -1,7 +1,7 @@
 """Runs of one simulation: their outcome, in memory and in a run directory, and `simkit.run`."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -11,9 +11,10 @@ import numpy as np
 
 from simkit.core.parameter import MOST_SHOWN, count
 from simkit.core.precision import precision
+from simkit.core.simulation import Simulation
 from simkit.core.status import CAUTIONS, MESSAGES, ONLY_DERIVATIVES, Status, failed
-from simkit.engine.driver import Drive, Program, final_status, plan_of, run_all
-from simkit.engine.processes import SharedDrive, SharedStore
+from simkit.engine.driver import Drive, Plan, Program, Segment, final_status, plan_of, run_all
+from simkit.engine.processes import ProcessGroup, SharedDrive, SharedStore
 from simkit.errors import UserError
 from simkit.jobs.job import (
     Job,
@@ -37,16 +38,10 @@ from simkit.storage import datasets
 from simkit.storage.datasets import annotate, attributes_of
 from simkit.storage.files import DamagedFileError, check_regular, read_sealed_json, write_sealed_json
 from simkit.storage.run_directory import SUMMARY, RunDirectory, resuming
+from simkit.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import xarray
-
-    from simkit.core.simulation import Simulation
-    from simkit.engine.driver import Plan, Program, Segment
-    from simkit.engine.processes import ProcessGroup
-    from simkit.storage.store import Store
 
 
 NOT_FINITE = (

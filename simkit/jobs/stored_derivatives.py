@@ -11,7 +11,9 @@ import numpy as np
 from simkit.core import paths
 from simkit.core.budget import NoRoomError
 from simkit.core.compilation import needed_bytes
+from simkit.core.objective import Objective
 from simkit.core.pytrees import size_in_bytes
+from simkit.core.simulation import Arrays, Simulation
 from simkit.core.status import Status
 from simkit.engine.backward import VALUE, backward, last_segment, number_of_pieces, number_within, plan_of_pieces
 from simkit.engine.driver import SEGMENTS, Drive, Program, Segment, final_status, plan_of, segments_of
@@ -47,9 +49,6 @@ from simkit.storage.store import Store
 
 if TYPE_CHECKING:
     import xarray
-
-    from simkit.core.objective import Objective
-    from simkit.core.simulation import Arrays, Simulation
 
 RESULT = "derivative.npz"
 # Names of its arrays besides the value.

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas
 import xarray
 
 from simkit.core.precision import precision
+from simkit.core.simulation import Simulation
 from simkit.engine.memory import memory_in_bytes
 from simkit.errors import UserError, argument, one_line
 from simkit.jobs.chunk_size import Sizes
@@ -30,10 +31,6 @@ from simkit.scenario.overrides import place_of
 from simkit.scenario.scenario import Scenario
 from simkit.storage.files import write_arrays
 from simkit.storage.run_directory import RunDirectory, check_output, folder_of
-
-if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
-
 
 type Over = Mapping[str, Any]
 """Values by name of a swept parameter or configuration key, see `sweep`."""

@@ -5,15 +5,16 @@ import contextlib
 import dataclasses
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import jax
 import numpy as np
 import xarray
 
 from simkit.core.precision import precision
+from simkit.core.simulation import Simulation
 from simkit.core.status import MESSAGES, Status
-from simkit.engine.driver import Drive
+from simkit.engine.driver import Drive, Program
 from simkit.errors import UserError, argument
 from simkit.jobs.chunk_size import Sizes
 from simkit.jobs.chunks import Chunks, member_inputs, member_plan, program_of_chunk
@@ -48,10 +49,6 @@ from simkit.storage import datasets, manifest
 from simkit.storage.chunk_files import ChunkFile, check_chunks
 from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import SUMMARY, RunDirectory
-
-if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
-    from simkit.engine.driver import Program
 
 BLOCKS_PER_WORKER = 4
 

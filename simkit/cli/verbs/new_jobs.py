@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simkit.cli.arguments import (
     add_mode,
@@ -31,9 +31,6 @@ from simkit.core.optimizers.methods import METHODS, learning_rate_of
 from simkit.errors import UserError
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import parse_over, parse_settings
-
-if TYPE_CHECKING:
-    pass
 
 
 class Run:
