@@ -92,6 +92,8 @@ class UserError(Exception):
     def as_data(self) -> dict[str, Any]:
         """The mistake as data for machines: ``code, key, allowed, did_you_mean, message, remedy``."""
         remedy = self.remedy
+        if remedy and remedy.of_formula and self._suggested() is None:
+            remedy = None  # its value only takes the place of a wrong formula
         return {
             "code": self.code,
             "key": self.key,

@@ -80,17 +80,14 @@ class ProcessGroup:
                 initialization_timeout=JOIN_TIMEOUT,
                 heartbeat_timeout_seconds=HEARTBEAT_TIMEOUT,
             )
-        except (RuntimeError, ValueError) as error:
-            raise UserError(f"the {count} processes did not all connect to {coordinator} ({one_line(error)})") from None
-        if index:
-            for number in STOP_SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
-        group = cls(count, index)
-        try:
+            if index:
+                for number in STOP_SIGNALS:
+                    signal.signal(number, signal.SIG_IGN)
+            group = cls(count, index)
             with _quiet_output():
                 group.from_first(np.bool_(True))
-        except jax.errors.JaxRuntimeError as error:
-            raise UserError(f"the {count} processes cannot reach one another ({one_line(error)})") from None
+        except (RuntimeError, ValueError) as error:  # also JAX's, if they cannot reach one another
+            raise UserError(f"the {count} processes did not all connect to {coordinator} ({one_line(error)})") from None
         return group
 
     @property

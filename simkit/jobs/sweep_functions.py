@@ -219,18 +219,16 @@ def finished_sweeps(folders: Sequence[Path | str], simulation: "Simulation | Non
         UserError: naming a folder that is not a finished sweep, or is given twice.
     """
     listed = list(folders) if isinstance(folders, Iterable) and not isinstance(folders, str | Path) else []
-    if len(listed) < 2:
+    if len(listed) < 2 or len({folder_of(folder).resolve() for folder in listed}) < len(listed):
         raise UserError(
-            f"folders = {one_line(repr(folders), 60)}: merging takes two sweeps or more; give a list of their folders"
+            f"folders = {one_line(repr(folders), 60)}: merging takes two sweeps or more, each once; give their folders"
         )
-    opened = {}
-    for directory in (RunDirectory.open(folder, simulation) for folder in listed):
-        if opened.setdefault(directory.path.resolve(), directory) is not directory:
-            raise UserError(f"{directory.path} is given twice; keep one of them")
+    opened = [RunDirectory.open(folder, simulation) for folder in listed]
+    for directory in opened:
         words = "; give the folder of a sweep, such as config_0000 in it"
         directory.check_kind(directory.kind == Sweep.kind, words)
         directory.check_finished(Sweep.of(directory).results)
-    return list(opened.values())
+    return opened
 
 
 def merged(

@@ -92,9 +92,12 @@ def test_further_mistakes_in_an_option_are_told_beside_the_first(capsys):
     assert "learning_rate" in line and "speed" in line and "simkit check" not in line and line.count("\n") == 1
 
 
-def test_a_suggestion_in_the_message_is_also_data(capsys):
+def test_a_suggestion_is_data_exactly_where_the_message_has_one(capsys):
     assert main(["grad", "bouncing_ball", "--wrt", "gravty", "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["did_you_mean"] == "gravity"
+    assert main(["optimize", "bouncing_ball", "--wrt", "gravity", "--method", "adam:learning_rate=x", "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["did_you_mean"] is None and error["remedy"] is None and "did you mean" not in error["message"]
 
 
 def test_settings_of_pictures_that_cannot_be_drawn_are_refused_before_the_run(tmp_path, capsys):
