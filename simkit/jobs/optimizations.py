@@ -378,6 +378,26 @@ def rows_of(result: "xarray.Dataset", wrt: Sequence[str]) -> tuple[tuple[str, ..
     return header, rows
 
 
+def planned(
+    scenario: Scenario,
+    wrt: str | Sequence[str],
+    objective: str | None,
+    *,
+    method: str,
+    iterations: int,
+    learning_rate: float | None,
+    mode: Mode,
+    starts: int | Mapping[str, Any] | None,
+) -> Optimization | Starts:
+    """Return the job of an optimization, from one start or several; arguments as for `optimize`."""
+    names, name = tuple(selected_parameters(scenario, wrt)), objective_name(scenario, objective)
+    rate = learning_rate_of(method, checks.unwrapped(learning_rate))
+    options: Any = {"method": method, "iterations": checks.unwrapped(iterations), "learning_rate": rate, "mode": mode}
+    if starts is None:
+        return Optimization(scenario, names, name, **options)
+    return starts_of(scenario, names, name, starts, **options)
+
+
 def optimize(
     scenario: Source,
     wrt: str | Sequence[str],
@@ -420,12 +440,6 @@ def optimize(
         RunFailedError: if the objective turns non-finite.
     """
     enter("optimize", scenario, values, overwrite=overwrite)
-    loaded = load(scenario, values)
-    names, count = tuple(selected_parameters(loaded, wrt)), checks.unwrapped(iterations)
-    rate, name = learning_rate_of(method, checks.unwrapped(learning_rate)), objective_name(loaded, objective)
-    if starts is not None:
-        options = {"method": method, "iterations": count, "learning_rate": rate, "mode": mode}
-        several = starts_of(loaded, names, name, starts, **options)
-        return run_to_dataset(several, partial(begin, several, output, overwrite))
-    job = Optimization(loaded, names, name, method, count, rate, mode)
+    options: dict[str, Any] = {"method": method, "iterations": iterations, "learning_rate": learning_rate, "mode": mode}
+    job: Any = planned(load(scenario, values), wrt, objective, starts=starts, **options)
     return run_to_dataset(job, partial(begin, job, output, overwrite))

@@ -27,7 +27,7 @@ from simkit.cli.processes import add_processes, follow, group_of, resuming, toge
 from simkit.cli.progress import Progress
 from simkit.cli.reports.derivative import report, report_second
 from simkit.core.compilation import use_compilation_cache
-from simkit.core.optimizers.methods import METHODS, learning_rate_of
+from simkit.core.optimizers.methods import METHODS
 from simkit.errors import UserError
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import parse_over, parse_settings
@@ -264,28 +264,21 @@ class Optimize:
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Optimize and report."""
-        from simkit.jobs.derivatives import objective_name
         from simkit.jobs.job import begin
-        from simkit.jobs.optimizations import Optimization, starts_of
+        from simkit.jobs.optimizations import planned
 
         scenario = scenario_of(arguments)
-        job = Optimization(
+        job = planned(
             scenario,
-            tuple(names_of(arguments.wrt)),
-            objective_name(scenario, arguments.objective),
-            arguments.method,
-            arguments.iterations,
-            learning_rate_of(arguments.method, arguments.learning_rate),
-            arguments.mode,
+            names_of(arguments.wrt),
+            arguments.objective,
+            method=arguments.method,
+            iterations=arguments.iterations,
+            learning_rate=arguments.learning_rate,
+            mode=arguments.mode,
+            starts=arguments.starts,
         ).checked()
-        output = output_of(arguments, scenario.name)
-        if arguments.starts is not None:
-            options = {name: getattr(job, name) for name in ("method", "iterations", "learning_rate", "mode")}
-            several = starts_of(scenario, job.wrt, job.objective, arguments.starts, **options)
-            check_pictures(several, arguments)
-            use_compilation_cache()
-            return carry_out(several, output, arguments, None, partial(begin, several, output, arguments.overwrite))
-        size = size_of(arguments)
+        check_pictures(job, arguments)
+        size, output = size_of(arguments), output_of(arguments, scenario.name)
         use_compilation_cache()
-        work = partial(begin, job, output, arguments.overwrite)
-        return carry_out(job, output, arguments, size, work)
+        return carry_out(job, output, arguments, size, partial(begin, job, output, arguments.overwrite))
