@@ -113,13 +113,6 @@ class Store:
         self._discard_after(newest[0] if newest else -1)
         return newest
 
-    def discard(self) -> None:
-        """Remove all segments and checkpoints."""
-        for name in CHECKPOINTS:
-            if check_regular(self.folder / name):
-                (self.folder / name).unlink()
-        self._discard_after(-1)
-
     def read(self) -> list[dict[str, np.ndarray]]:
         """Return the stored segments in order."""
         check_folder(self.segments)
@@ -203,18 +196,12 @@ def state_of_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path, *,
     Raises:
         DamagedFileError: if they are not the arrays of such a state.
     """
-    named = _named_leaves(template)
-    if set(arrays) != {name for name, _ in named}:
-        raise DamagedFileError(f"{path}: its fields are not those of this simulation's state")
-    leaves = []
-    for name, leaf in named:
-        array, expected = arrays[name], jax.eval_shape(plain, leaf)
-        fits = array.ndim == expected.ndim if resizable else array.shape == expected.shape
-        if not fits or array.dtype != expected.dtype:
-            raise DamagedFileError(
-                f"{path}: field {name} is {array.dtype}{array.shape}, not {expected.dtype}{expected.shape}"
-            )
-        leaves.append(keyed(leaf, jnp.asarray(array)))
+    named = dict(_named_leaves(template))
+    shapes = {name: jax.eval_shape(plain, leaf) for name, leaf in named.items()}
+    free = {name: tuple(f"{name} {axis}" for axis in range(shape.ndim)) for name, shape in shapes.items()}
+    layout = {n: (str(shape.dtype), free[n] if resizable else shape.shape) for n, shape in shapes.items()}
+    Layout(layout).check(path, arrays)
+    leaves = [keyed(leaf, jnp.asarray(arrays[name])) for name, leaf in named.items()]
     return jax.tree.unflatten(jax.tree.structure(template), leaves)
 
 
@@ -266,11 +253,6 @@ class LateStore(Store):
         restored = super().restore(template, warn, advance=advance)
         self._held = super().read() if restored else []
         return restored
-
-    def discard(self) -> None:
-        """Remove all segments and checkpoints."""
-        self._held, self._unwritten = [], []
-        super().discard()
 
     def read(self) -> list[dict[str, np.ndarray]]:
         """Return all segments in order."""
