@@ -199,7 +199,7 @@ def _named(words: str) -> Iterator[None]:
     except UnfinishedError as error:
         raise UnfinishedError(f"{words}: {error.reason}", error.folder.parent) from None
     except UserError as error:
-        raise UserError(f"{words}: {error}") from None
+        raise error.within("", f"{words}: ") from None
 
 
 def _folder(index: int) -> str:

@@ -238,25 +238,21 @@ def objective_name(scenario: Scenario, name: object) -> str:
         )
     if name is not None and name not in scenario.objectives and not name.isidentifier():
         return parse(name, "objective").text
-    if not scenario.objectives:
-        remedy = (
-            f"add an [objectives.NAME] table to {scenario.file}"
-            if scenario.made is None
-            else "give it one with simulation.with_quantities(NAME=function of (state, params))"
-        )
-        if name is not None:
-            remedy = f"of a quantity write final({name})"
-        raise UserError(f"{scenario.name} has no objectives; {remedy}")
-    if name is None and scenario.made is not None and len(scenario.objectives) > 1:
-        raise UserError(f"the objective is missing; give objective= one of {', '.join(scenario.objectives)}")
-    if name is None:
-        return next(iter(scenario.objectives))
-    if name not in scenario.objectives:
-        hint = "" if closest(name, scenario.objectives) else f"; of a quantity write final({name})"
-        raise UserError(
-            f"'{name}' is not an objective of {scenario.name}{nearest(name, list(scenario.objectives))}{hint}"
-        )
-    return name
+    names, is_python = list(scenario.objectives), scenario.made is not None
+    if name in names or (name is None and (len(names) == 1 or (names and not is_python))):
+        return names[0] if name is None else name
+    as_final = f"; of a quantity write final({name})"
+    if name is None and names:
+        problem = f"the objective is missing; give objective= one of {', '.join(names)}"
+    elif name is not None and names:
+        hint = "" if closest(name, names) else as_final
+        problem = f"'{name}' is not an objective of {scenario.name}{nearest(name, names)}{hint}"
+    else:
+        table = f"; add an [objectives.NAME] table to {scenario.file}"
+        function = "; give it one with simulation.with_quantities(NAME=function of (state, params))"
+        remedy = (function if is_python else table) if name is None else as_final
+        problem = f"{scenario.name} has no objectives{remedy}"
+    raise UserError(problem)
 
 
 def objective_settings(scenario: Scenario, name: str) -> ObjectiveSettings:

@@ -19,6 +19,7 @@ from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.precision import precision
 from simkit.core.pytrees import size_in_bytes
+from simkit.core.settings import flag
 from simkit.core.simulation import Arrays, Simulation
 from simkit.engine import memory
 from simkit.engine.driver import Plan, Program
@@ -81,8 +82,7 @@ def enter(name: str, *arguments: Any, **flags: Any) -> None:
         UserError: if a flag is something else, or the call is made under a transformation of JAX.
     """
     for key, value in flags.items():
-        if not isinstance(checks.unwrapped(value), bool):
-            raise UserError(f"{key} = {checks.show(value)} is {checks.kind(value)}; give True or False")
+        flag("").check(checks.unwrapped(value), key)
     # A simulation made in Python holds its parameters; a new array is traced under a transformation, too.
     leaves = jax.tree.leaves([getattr(argument, "params", argument) for argument in arguments])
     if any(isinstance(leaf, Tracer) for leaf in (*leaves, jnp.zeros(()))):

@@ -220,7 +220,7 @@ def check_extremes(simulation: "Simulation", members: Members) -> None:
             simulation.check_values(simulation.with_params(chosen).params, jax.random.key(seed))
         except UserError as error:
             words = named(point * members.seeds + seed - first, chosen | {"seed": seed})
-            raise UserError(f"{words}: {one_line(error)}") from None
+            raise error.within("", f"{words}: ", 200) from None
 
 
 def named(index: int, values: Mapping[str, float | str]) -> str:

@@ -98,15 +98,21 @@ class SweepJob(Members, Job["xarray.Dataset"]):
         return (RESULT, SUMMARY) if self.in_one_file else (SUMMARY,)
 
     def check_folder(self, output: Path | None) -> None:
-        """Refuse a sweep in other processes without a run directory.
+        """Refuse a sweep in other processes without a run directory, or of a simulation that is in this one alone.
 
         Raises:
-            UserError: if there is none and chunks are not computed in this process.
+            UserError: if chunks are not computed in this process, and there is no directory, or the simulation was made
+                in Python.
         """
-        if output is None and not self.executor.in_this_process:
-            raise UserError(
-                f"workers write their results into a run directory; give {argument('output')}, or leave workers out"
-            )
+        if self.executor.in_this_process:
+            return
+        problem = f"workers write their results into a run directory; give {argument('output')}, or leave workers out"
+        if self.scenario.made is not None:
+            options = f"{argument('workers')} and {argument('scheduler')}"
+            problem = f"{self.scenario.name} was made in Python, in this process, and cannot be made in others"
+            problem += f"; leave out {options}, or register it (docs/extending.md)"
+        if output is None or self.scenario.made is not None:
+            raise UserError(problem)
 
     @classmethod
     def read(cls, directory: RunDirectory) -> "xarray.Dataset":
@@ -141,11 +147,7 @@ class Sweep(SweepJob):
     def checked(self) -> "Sweep":
         """Return the job with its values as tuples of numbers."""
         check_counts(self.scenario, self.seeds, self.chunk, self.memory)
-        if self.scenario.made is not None and not self.executor.in_this_process:
-            raise UserError(
-                f"{self.scenario.name} was made in Python, in this process, and cannot be made in others; leave out "
-                f"{argument('workers')} and {argument('scheduler')}, or register it (docs/extending.md)"
-            )
+        self.check_folder(Path())  # of a new sweep without one, see `fitted`
         return dataclasses.replace(self, over=self.checked_points())
 
     def simulation(self, *, new: bool) -> "Simulation":
