@@ -23,6 +23,7 @@ from simkit.engine.memory import shapes_of
 from simkit.errors import UserError, argument, one_line
 from simkit.jobs.chunk_size import Sizes, most_in_one_file
 from simkit.jobs.job import Prepared, StoredProgress, begin, proceed
+from simkit.jobs.points import check_listed
 from simkit.jobs.reporting import Report, Warn
 from simkit.jobs.sweep_datasets import stacked_variable
 from simkit.jobs.sweep_results import read_summary, store_result
@@ -91,12 +92,8 @@ class ConfigSweep(SweepJob):
         label, listed = f"over {one_line(key, 80)}", checks.unwrapped(values)
         if self.scenario.made is not None:
             raise UserError(f"{label}: a simulation made in Python has no configuration; make one of each")
-        if not isinstance(listed, list | tuple) or not listed:
-            raise UserError(f"{label} has no values; give a list of them")
-        plain = tuple(checks.plain(value, label) for value in listed)
-        if twice := [value for index, value in enumerate(plain) if value in plain[:index]]:
-            raise UserError(f"{label} lists {checks.show(twice[0])} twice; keep one of them")
-        return plain
+        check_listed(listed, label)
+        return tuple(checks.plain(value, label) for value in listed)
 
     def simulation(self, *, new: bool) -> "Simulation":
         """Return the simulation of one member of the first configuration."""

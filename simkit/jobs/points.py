@@ -137,15 +137,12 @@ class Members:
             listed = np.asarray(checks.unwrapped(values)).tolist()
         except ValueError:  # rows of different lengths
             listed = None
-        if not isinstance(listed, list) or not listed:
-            raise UserError(f"{label} has no values; give a list of numbers")
+        check_listed(listed, label, may_repeat=self.zip)
         bounds, numbers = self.scenario.parameters[name].bounds, []
-        for index, value in enumerate(listed):
+        for index, value in enumerate(listed or ()):
             where = f"{label}, point {index}" if self.zip else label
             numbers.append(checks.number(value, where))
             checks.inside(numbers[-1], where, bounds)
-        if len(set(numbers)) < len(numbers) and not self.zip:
-            raise UserError(f"{label} lists a value twice; keep one of them")
         return tuple(numbers)
 
     def extreme_points(self) -> Iterator[int]:
@@ -157,16 +154,31 @@ class Members:
         return (int(np.ravel_multi_index(index, self.shape[:-1])) if index else 0 for index in corners)
 
 
+def check_listed(values: Any, label: str, *, may_repeat: bool = False) -> None:
+    """Refuse values to sweep that are no list, none at all, or equal to one another unless they ``may_repeat``.
+
+    Raises:
+        UserError: with the label.
+    """
+    listed = values if isinstance(values, list | tuple) else []
+    texts = set(map(repr, listed))
+    if not listed or (len(texts) < len(listed) and not may_repeat):
+        problem = "lists a value twice; keep one of them" if listed else "has no values; give a list of them"
+        raise UserError(f"{label} {problem}")
+
+
 def check_swept(scenario: Scenario, name: str, where: str) -> None:
     """Refuse a name, described by ``where``, that is not that of a scalar parameter.
 
     Raises:
         UserError: naming it.
     """
+    problem = "is an array; only single numbers are swept"
     if name not in scenario.parameters:
-        raise UserError(f"{where} is not a parameter of {scenario.name}{paths.hint(str(name), scenario.parameters)}")
-    if isinstance(scenario.parameters[name].default, tuple):
-        raise UserError(f"{where} is an array; only single numbers are swept")
+        problem = f"is not a parameter of {scenario.name}{paths.hint(str(name), scenario.parameters)}"
+    elif not isinstance(scenario.parameters[name].default, tuple):
+        return
+    raise UserError(f"{where} {problem}")
 
 
 def check_axes(simulation: "Simulation", over: Axes) -> None:

@@ -148,17 +148,20 @@ def planned(
     points = {name: values for name, values in over.items() if name not in configs}
     ways = {argument("zip", "True"): zip, argument("sample"): sample, argument("table"): table}
     ways = [word for word, value in ways.items() if value]
+    problem = ""
     if len(ways) > 1:
-        raise UserError(f"{ways[0]} and {ways[1]} are two ways to make points; give one of them")
-    if (sample is None) != (members is None):
+        problem = f"{ways[0]} and {ways[1]} are two ways to make points; give one of them"
+    elif (sample is None) != (members is None):
         both = f"{argument('sample')} and {argument('members')}, the number of its points"
-        raise UserError(f"a sample needs {both}; give both, or leave both out")
+        problem = f"a sample needs {both}; give both, or leave both out"
+    elif table is not None and points:
+        problem = f"{argument('table')} gives all points; make '{next(iter(points))}' of over a column of it"
+    if problem:
+        raise UserError(problem)
     origin = ""
     if sample is not None and members is not None:
         points, origin = sampled(scenario, points, sample, members)
     elif table is not None:
-        if points:
-            raise UserError(f"{argument('table')} gives all points; make '{next(iter(points))}' of over a column of it")
         points, origin = tabulated(scenario, table)
     _check_unset(scenario, (*configs, *(f"params.{name}" for name in points)), overrides)
     fields |= {"zip": bool(ways), "origin": origin, "memory": None if memory is None else memory_in_bytes(memory)}
