@@ -234,12 +234,12 @@ def _guarded(words: list[str], stops: Stops) -> int:
             "missing_package",
         )
     except OSError as error:
-        if not error.filename:  # the error is on standard output, such as a full disk
+        scarce = error.errno in (errno.EMFILE, errno.ENFILE)
+        if not error.filename and not scarce:  # the error is on standard output, such as a full disk
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return _complain(f"cannot write the output: {error.strerror or error}", DIFFERS, json_wanted=False)
-        scarce = error.errno in (errno.EMFILE, errno.ENFILE)
         remedy = "raise the limit with ulimit -n" if scarce else "choose another path, or change its permissions"
-        reason = f"cannot read or write {error.filename}: {error.strerror or error}; {remedy}"
+        reason = f"cannot read or write {error.filename or 'the output'}: {error.strerror or error}; {remedy}"
         return _complain(reason, WRONG_INPUT, json_wanted, "file_access")
     except Exception as error:
         if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):

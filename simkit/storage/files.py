@@ -36,7 +36,6 @@ _FLAGS = {"rb": os.O_RDONLY, "rb+": os.O_RDWR | os.O_CREAT, "xb": os.O_WRONLY | 
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 # Of file systems that write folders by themselves: old CIFS, some FUSE.
 _WITHOUT_FOLDER_SYNC = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
-_CREATED = (errno.ENOTEMPTY, errno.EEXIST)
 LONGEST_NAME = 255
 """Bytes of a file name."""
 
@@ -89,7 +88,7 @@ def writing(path: Path, remedy: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = "another process has just created it" if error.errno in _CREATED else error.strerror or error
+        reason = "another process has just created it" if error.errno == errno.ENOTEMPTY else error.strerror or error
         raise UserError(f"cannot write {path}: {reason}; {remedy}") from None
 
 
