@@ -19,16 +19,7 @@ from simkit.engine.backward import VALUE, backward, last_segment, number_of_piec
 from simkit.engine.driver import SEGMENTS, Drive, Program, Segment, final_status, plan_of, segments_of
 from simkit.engine.memory import format_bytes, memory_in_bytes
 from simkit.errors import UserError
-from simkit.jobs.derivatives import (
-    EQUILIBRIUM,
-    Derivative,
-    Mode,
-    note_of,
-    objective_name,
-    objective_of,
-    selected_parameters,
-    within_memory,
-)
+from simkit.jobs import derivatives
 from simkit.jobs.job import Job, Prepared, StoredProgress, check_disk, write_times
 from simkit.jobs.reporting import Report, Warn
 from simkit.jobs.runs import RunFailedError
@@ -56,7 +47,7 @@ STATUS, SLOPE = "status", "derivative."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class StoredDerivative(Derivative):
+class StoredDerivative(derivatives.Derivative):
     """A derivative with what it is of.
 
     Attributes:
@@ -105,8 +96,8 @@ class Gradient(Job[StoredDerivative]):
 
     def checked(self) -> "Gradient":
         """Return the job with its parameters as paths, and branches replaced by the parameters below them."""
-        wrt = tuple(selected_parameters(self.scenario, self.wrt))
-        return dataclasses.replace(self, wrt=wrt, objective=objective_name(self.scenario, self.objective))
+        wrt = tuple(derivatives.selected_parameters(self.scenario, self.wrt))
+        return dataclasses.replace(self, wrt=wrt, objective=derivatives.objective_name(self.scenario, self.objective))
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -125,7 +116,7 @@ class Gradient(Job[StoredDerivative]):
     def simulation(self, *, new: bool) -> "Simulation":
         """Return the simulation, with buffers large enough for the run."""
         made = build(self.scenario)
-        objective = objective_of(self.scenario, made, self.objective)
+        objective = derivatives.objective_of(self.scenario, made, self.objective)
         if made.sized_like is None or objective.converges:
             return made
         return objective.with_room(made.params, self._key).simulation
@@ -136,13 +127,13 @@ class Gradient(Job[StoredDerivative]):
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "Gradient":
         """Return the job with its number of segments, if it fits in memory and its files on the disk."""
-        objective = objective_of(self.scenario, prepared.simulation, self.objective)
+        objective = derivatives.objective_of(self.scenario, prepared.simulation, self.objective)
         least, fit, params = SEGMENTS, "", prepared.simulation.params
         if self.memory is not None:
-            with within_memory(self.scenario, self.memory, in_pieces=True):
+            with derivatives.within_memory(self.scenario, self.memory, in_pieces=True):
                 if objective.converges:
                     program = self._at_rest(objective).lower(prepared.shapes[0], self._chosen(objective)).compile()
-                    needed, what = needed_bytes(program), f"{EQUILIBRIUM} holds no states of earlier steps"
+                    needed, what = needed_bytes(program), f"{derivatives.EQUILIBRIUM} holds no states of earlier steps"
                     if needed > self.memory:
                         raise NoRoomError(needed)
                 else:
@@ -176,7 +167,10 @@ class Gradient(Job[StoredDerivative]):
     ) -> StoredDerivative:
         """Compute the derivative and store it."""
         assert directory is not None  # all that start one give a folder
-        objective, params = objective_of(self.scenario, prepared.simulation, self.objective), prepared.simulation.params
+        objective, params = (
+            derivatives.objective_of(self.scenario, prepared.simulation, self.objective),
+            prepared.simulation.params,
+        )
         store, last = Store(directory.path, directory.seal), None
         if objective.converges:
             work = Drive(prepared.program, params, self._key, plan_of(self.scenario))
@@ -189,7 +183,7 @@ class Gradient(Job[StoredDerivative]):
             raise UserError(f"{error}; remove this file, then: {directory.resuming}") from None
         assert last is not None  # there is always a first segment
         value, status, slopes = self._result(objective, last)
-        note = note_of(self.scenario, self.objective, status, slopes)
+        note = derivatives.note_of(self.scenario, self.objective, status, slopes)
         arrays = {VALUE: np.asarray(value, self.scenario.run.precision), STATUS: np.asarray(status, np.int32)}
         arrays |= {f"{SLOPE}{path}": array for path, array in slopes.items()}
         write_arrays(directory.path / RESULT, arrays, directory.seal.of("derivative"))
@@ -261,7 +255,7 @@ class Gradient(Job[StoredDerivative]):
 
 
 def gradient_job(
-    scenario: Scenario, wrt: Sequence[str], objective: object, mode: Mode, memory: int | str | None = None
+    scenario: Scenario, wrt: Sequence[str], objective: object, mode: derivatives.Mode, memory: int | str | None = None
 ) -> Gradient:
     """Return the job of a derivative that is stored.
 
@@ -279,4 +273,4 @@ def gradient_job(
         raise UserError("forward mode stores no states between steps; leave the mode out, or the output folder")
     limit = None if memory is None else memory_in_bytes(memory)
     names = (wrt,) if isinstance(wrt, str) else wrt
-    return Gradient(scenario, names, objective_name(scenario, objective), memory=limit).checked()
+    return Gradient(scenario, names, derivatives.objective_name(scenario, objective), memory=limit).checked()

@@ -16,6 +16,7 @@ from simkit.core.simulation import Simulation
 from simkit.core.status import MESSAGES, Status
 from simkit.engine.driver import Drive, Program
 from simkit.errors import UserError, argument
+from simkit.jobs import sweep_results
 from simkit.jobs.chunk_size import Sizes
 from simkit.jobs.chunks import Chunks, member_inputs, member_plan, program_of_chunk
 from simkit.jobs.executors.executor import Executor
@@ -31,18 +32,6 @@ from simkit.jobs.sweep_datasets import (
     objectives_to_compute,
     on_disk,
     store_objectives,
-)
-from simkit.jobs.sweep_results import (
-    MOST_NAMED,
-    RESULT,
-    failures,
-    is_failure,
-    named,
-    read_result,
-    read_summary,
-    store_result,
-    totals,
-    undefined_objectives,
 )
 from simkit.scenario.build import build
 from simkit.storage import datasets, manifest
@@ -95,7 +84,7 @@ class SweepJob(Members, Job["xarray.Dataset"]):
     @property
     def results(self) -> tuple[str, ...]:
         """Files of a finished sweep, besides its chunks."""
-        return (RESULT, SUMMARY) if self.in_one_file else (SUMMARY,)
+        return (sweep_results.RESULT, SUMMARY) if self.in_one_file else (SUMMARY,)
 
     def check_folder(self, output: Path | None) -> None:
         """Refuse a sweep in other processes without a run directory, or of a simulation that is in this one alone.
@@ -119,7 +108,7 @@ class SweepJob(Members, Job["xarray.Dataset"]):
         """Return the result of a finished sweep."""
         job = cls.of(directory)
         directory.check_finished(job.results)
-        return read_result(directory) if job.in_one_file else job.opened(directory)
+        return sweep_results.read_result(directory) if job.in_one_file else job.opened(directory)
 
     @staticmethod
     def dataset(result: "xarray.Dataset") -> "xarray.Dataset":
@@ -129,10 +118,10 @@ class SweepJob(Members, Job["xarray.Dataset"]):
     @staticmethod
     def warning(result: "xarray.Dataset") -> str:
         """Return the members that failed."""
-        messages = failures(result)
+        messages = sweep_results.failures(result)
         if messages and bool((result["status"] == "non_finite").all()):
             raise RunFailedError(f"{messages[0]}, and so did every other member")
-        return "; ".join([*messages, *undefined_objectives(result)])
+        return "; ".join([*messages, *sweep_results.undefined_objectives(result)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,11 +211,11 @@ class Sweep(SweepJob):
         if directory is None or self.in_one_file:
             arrays = [finished[index] for index in range(chunks.count)]
             result = in_memory(prepared.simulation, self, arrays, chunks.length)
-            result.attrs["failed"] = int(is_failure(result["status"].values, self.failures).sum())
+            result.attrs["failed"] = int(sweep_results.is_failure(result["status"].values, self.failures).sum())
         else:
             store_objectives(self, prepared.simulation, directory, map(chunks.read, range(chunks.count)))
             result = on_disk(self, directory)
-        return store_result(directory, result, in_one_file=self.in_one_file) if directory else result
+        return sweep_results.store_result(directory, result, in_one_file=self.in_one_file) if directory else result
 
     def stored_progress(self, directory: RunDirectory) -> StoredProgress:
         """Return the number of stored members, and their failures."""
@@ -238,7 +227,7 @@ class Sweep(SweepJob):
 
     def opened(self, directory: RunDirectory) -> "xarray.Dataset":
         """Return the result that stays in its chunks."""
-        summary = read_summary(directory)
+        summary = sweep_results.read_summary(directory)
         check_chunks(directory, -(-self.members // self.stored_length), read=False)
         return on_disk(self, directory).assign_attrs(failed=summary["failures"])
 
@@ -261,11 +250,16 @@ def _chunk_progress(sweep: Sweep, directory: RunDirectory) -> StoredProgress:
         # A copy, so that the other frames of the chunk are freed.
         final = {n: ("member", array[:, -1].copy()) for n, array in diagnosed.items() if array.ndim == 2}
         ends.append(xarray.Dataset({**final, "status": ("member", status.copy())}))
-        bad = index * size + np.flatnonzero(is_failure(status, sweep.failures))[: max(MOST_NAMED - len(lines), 0)]
+        bad = (
+            index * size
+            + np.flatnonzero(sweep_results.is_failure(status, sweep.failures))[
+                : max(sweep_results.MOST_NAMED - len(lines), 0)
+            ]
+        )
         values, seeds = sweep.values_of(bad)
         for row, member in enumerate(bad.tolist()):
             swept = {name: array[row].item() for name, array in values.items()} | {"seed": int(seeds[row])}
-            lines.append(f"{named(member, swept)} {MESSAGES[Status(int(status[member - index * size]))]}")
+            lines.append(f"{sweep_results.named(member, swept)} {MESSAGES[Status(int(status[member - index * size]))]}")
     for folder in sorted(directory.path.glob("chunk_[0-9]*")):
         if folder.suffix or folder.with_suffix(".npz") in paths:
             continue
@@ -282,7 +276,7 @@ def _chunk_progress(sweep: Sweep, directory: RunDirectory) -> StoredProgress:
             under_way += min(size, sweep.members) * max(len(written) - 1, 0) / sweep.plan.segments
     words = f"{finished + left} of {sweep.members} members"
     fraction = min((finished + left + under_way) / sweep.members, 1.0)
-    counts = totals(ends, sweep.failures) if ends else {"failures": 0}
+    counts = sweep_results.totals(ends, sweep.failures) if ends else {"failures": 0}
     failed = counts.pop("failures") + damaged
     return StoredProgress(fraction, words, lines, write_times(paths), failed, finished + left, counts)
 

@@ -20,24 +20,7 @@ from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.made_in_python import with_simulation
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import IN_PYTHON, Scenario
-from simkit.storage.files import (
-    DamagedFileError,
-    Seal,
-    check_folder,
-    check_regular,
-    hidden,
-    lock,
-    open_regular,
-    read_bytes,
-    read_json,
-    read_sealed_json,
-    remove_leftovers,
-    run_of,
-    write_bytes,
-    write_json,
-    write_sealed_json,
-    writing,
-)
+from simkit.storage import files
 from simkit.storage.kinds import kind_of
 from simkit.storage.manifest import (
     check_manifest,
@@ -78,9 +61,9 @@ def foreign_files(folder: Path, scenario: str, kind: str) -> list[str]:
     job = kind_of(kind)
     nested = f"({job.stores})/" if job.stores else ""
     names = "|".join(map(re.escape, (LOCK, MANIFEST, COPY, SCENARIO, SUMMARY, CONTINUATION)))
-    files = re.compile(rf"{names}|{job.files}|({nested})?({_STORE})|{re.escape(scenario)}\.(gif|mp4|png|xyz)")
+    written = re.compile(rf"{names}|{job.files}|({nested})?({_STORE})|{re.escape(scenario)}\.(gif|mp4|png|xyz)")
     folders = re.compile(rf"({nested})?segments|{job.stores}")
-    foreign = _foreign_files(folder, "", files, folders)
+    foreign = _foreign_files(folder, "", written, folders)
     if job.nested is None:
         return sorted(foreign)
     runs = {path.name: foreign_files(path, scenario, job.nested[1]) for path in nested_runs(folder, kind)}
@@ -93,15 +76,15 @@ def nested_runs(folder: Path, kind: str) -> list[Path]:
     nested = kind_of(kind).nested
     if nested is None:
         return []
-    return sorted(path for path in folder.iterdir() if re.fullmatch(nested[0], path.name) and check_folder(path))
+    return sorted(path for path in folder.iterdir() if re.fullmatch(nested[0], path.name) and files.check_folder(path))
 
 
-def _foreign_files(folder: Path, prefix: str, files: re.Pattern[str], folders: re.Pattern[str]) -> Iterator[str]:
+def _foreign_files(folder: Path, prefix: str, written: re.Pattern[str], folders: re.Pattern[str]) -> Iterator[str]:
     for path in folder.iterdir():
         name, mode = f"{prefix}{path.name}", path.lstat().st_mode
         if stat.S_ISDIR(mode) and folders.fullmatch(name):
-            yield from _foreign_files(path, f"{name}/", files, folders)
-        elif not stat.S_ISREG(mode) or not files.fullmatch(name):
+            yield from _foreign_files(path, f"{name}/", written, folders)
+        elif not stat.S_ISREG(mode) or not written.fullmatch(name):
             yield name
 
 
@@ -167,11 +150,11 @@ class RunDirectory:
         """
         check_output(path, overwrite=overwrite)
         home = path.resolve()  # the target of a link is replaced, not the link
-        temporary, replaced = (hidden(home, f"{os.getpid()}.{end}") for end in ("tmp", "old"))
+        temporary, replaced = (files.hidden(home, f"{os.getpid()}.{end}") for end in ("tmp", "old"))
         with ExitStack() as locks:
             shutil.rmtree(temporary, ignore_errors=True)
             try:
-                with writing(path, f"choose another folder with {argument('output')}"):
+                with files.writing(path, f"choose another folder with {argument('output')}"):
                     temporary.mkdir(parents=True)
                     # The lock is renamed with its folder, so the new directory is never unlocked.
                     locks.enter_context(_lock_folder(temporary, path))
@@ -219,14 +202,14 @@ class RunDirectory:
                 f"{path} is not a run directory (it has no manifest.json); give the folder that a run wrote"
             )
         try:
-            manifest, text = read_json(path / MANIFEST), read_bytes(path / SCENARIO).decode()
+            manifest, text = files.read_json(path / MANIFEST), files.read_bytes(path / SCENARIO).decode()
             check_manifest(manifest, text, path)
-        except (DamagedFileError, UnicodeDecodeError) as error:
+        except (files.DamagedFileError, UnicodeDecodeError) as error:
             try:
-                copy = read_json(path / COPY)
+                copy = files.read_json(path / COPY)
                 manifest, text = copy["manifest"], copy["scenario"]
                 check_manifest(manifest, text, path)
-            except (DamagedFileError, KeyError, TypeError, AttributeError):
+            except (files.DamagedFileError, KeyError, TypeError, AttributeError):
                 reason = str(error).removeprefix(f"{path}: ").removeprefix(f"{path}/")
                 raise UserError(f"{path} cannot be read back ({reason}); run the scenario again") from None
             warnings.warn(f"{error}; {COPY} takes the place of {MANIFEST} and {SCENARIO}", stacklevel=2)
@@ -253,9 +236,9 @@ class RunDirectory:
         return identity_of(self.manifest)
 
     @property
-    def seal(self) -> Seal:
+    def seal(self) -> files.Seal:
         """Seal of this run, completed by the name of a file."""
-        return Seal(self.identity)
+        return files.Seal(self.identity)
 
     @property
     def store(self) -> Store:
@@ -280,12 +263,12 @@ class RunDirectory:
     def extension(self) -> int | None:
         """Number of steps to which the run was extended; ``None`` for the number in its manifest."""
         path = self.path / CONTINUATION
-        if not check_regular(path):
+        if not files.check_regular(path):
             return None
         try:
-            return read_sealed_json(path, self.identity)["steps"]
-        except (DamagedFileError, KeyError) as error:
-            problem = error if isinstance(error, DamagedFileError) else f"{path}: it is of another kind"
+            return files.read_sealed_json(path, self.identity)["steps"]
+        except (files.DamagedFileError, KeyError) as error:
+            problem = error if isinstance(error, files.DamagedFileError) else f"{path}: it is of another kind"
             raise UserError(f"{problem}; remove it, and extend the run again with {argument('steps')}") from None
 
     def extend(self, steps: int) -> None:
@@ -293,7 +276,7 @@ class RunDirectory:
         with self.locked():
             # In this order: a crash in between leaves the run of fewer steps, which lacks only its summary.
             (self.path / SUMMARY).unlink(missing_ok=True)
-            write_sealed_json(self.path / CONTINUATION, {"steps": steps}, self.identity)
+            files.write_sealed_json(self.path / CONTINUATION, {"steps": steps}, self.identity)
 
     def check_kind(self, is_served: bool, words: str) -> None:
         """Refuse what is not for the kind of this job.
@@ -308,13 +291,13 @@ class RunDirectory:
         if not is_served:
             raise UserError(f"{self.path} holds {kind_of(self.kind).noun}{words}")
 
-    def check_finished(self, files: Iterable[str], lack: str = "is not finished") -> None:
+    def check_finished(self, names: Iterable[str], lack: str = "is not finished") -> None:
         """Refuse a job that lacks one of the files of a finished one.
 
         Raises:
             UserError: with what it lacks, and the command that finishes it.
         """
-        if not all(check_regular(self.path / name) for name in files):
+        if not all(files.check_regular(self.path / name) for name in names):
             raise UserError(f"{self.path} {lack}; finish it with: {self.resuming}")
 
     def warn_of_changes(self, warn: Callable[[str], None]) -> None:
@@ -337,14 +320,14 @@ class RunDirectory:
         with _lock_folder(self.path, self.path):
             others = nested_runs(self.path, self.kind)
             archives = (p for p in sorted(self.path.rglob("*.npz")) if not any(map(p.is_relative_to, others)))
-            runs = {run_of(path) for path in archives} - {None}
+            runs = {files.run_of(path) for path in archives} - {None}
             if runs and self.identity not in runs:
                 # The manifest is the misplaced file: resuming would overwrite the results of another run.
                 raise UserError(
                     f"{self.path}: its manifest.json and its files are from different runs; restore the right one, "
                     f"or run the scenario again with {argument('overwrite', 'True')}"
                 )
-            remove_leftovers(self.path)
+            files.remove_leftovers(self.path)
             if self.is_repaired:
                 _write_request(self.path, self.manifest, self.text)
             yield
@@ -352,9 +335,9 @@ class RunDirectory:
 
 def _write_request(folder: Path, manifest: Mapping[str, Any], text: str) -> None:
     """Write the manifest and the scenario, and a second copy of both."""
-    write_bytes(folder / SCENARIO, text.encode())
-    write_json(folder / MANIFEST, manifest)
-    write_json(folder / COPY, {"manifest": manifest, "scenario": text})
+    files.write_bytes(folder / SCENARIO, text.encode())
+    files.write_json(folder / MANIFEST, manifest)
+    files.write_json(folder / COPY, {"manifest": manifest, "scenario": text})
 
 
 def folder_of(path: Path | str) -> Path:
@@ -376,12 +359,12 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
         UserError: if another process has locked the folder, or it cannot be written.
     """
     busy = UserError(f"{path} is being written by another process; wait for it to end")
-    with writing(path, "change its permissions, or copy it to another place"):
-        file = open_regular(folder / LOCK, "rb+")
+    with files.writing(path, "change its permissions, or copy it to another place"):
+        file = files.open_regular(folder / LOCK, "rb+")
     with file:
         for wait in (0.01, 0.05, None):  # retried, since `is_locked` holds a shared lock for a moment
             try:
-                lock(file)
+                files.lock(file)
                 break
             except BlockingIOError:
                 if wait is None:
@@ -400,8 +383,8 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
 def is_locked(folder: Path) -> bool:
     """Return whether a process is writing to a run directory."""
     try:
-        with open_regular(folder / LOCK, "rb") as file:
-            lock(file, shared=True)
+        with files.open_regular(folder / LOCK, "rb") as file:
+            files.lock(file, shared=True)
     except BlockingIOError:
         return True
     except OSError:
@@ -456,8 +439,8 @@ def _holds_run(folder: Path) -> bool:
 def _manifest_in(folder: Path) -> dict[str, Any]:
     """Return the manifest of a run, altered or not, or its second copy; empty if there is none."""
     for name in (MANIFEST, COPY):
-        with contextlib.suppress(DamagedFileError, UserError):
-            content = read_json(folder / name)
+        with contextlib.suppress(files.DamagedFileError, UserError):
+            content = files.read_json(folder / name)
             manifest = content.get("manifest", content)
             if isinstance(manifest, dict) and is_manifest(manifest):
                 return manifest
