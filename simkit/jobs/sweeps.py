@@ -250,12 +250,8 @@ def _chunk_progress(sweep: Sweep, directory: RunDirectory) -> StoredProgress:
         # A copy, so that the other frames of the chunk are freed.
         final = {n: ("member", array[:, -1].copy()) for n, array in diagnosed.items() if array.ndim == 2}
         ends.append(xarray.Dataset({**final, "status": ("member", status.copy())}))
-        bad = (
-            index * size
-            + np.flatnonzero(sweep_results.is_failure(status, sweep.failures))[
-                : max(sweep_results.MOST_NAMED - len(lines), 0)
-            ]
-        )
+        room = max(sweep_results.MOST_NAMED - len(lines), 0)
+        bad = index * size + np.flatnonzero(sweep_results.is_failure(status, sweep.failures))[:room]
         values, seeds = sweep.values_of(bad)
         for row, member in enumerate(bad.tolist()):
             swept = {name: array[row].item() for name, array in values.items()} | {"seed": int(seeds[row])}
