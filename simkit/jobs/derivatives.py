@@ -108,11 +108,12 @@ def differentiate(
         fit = _fit_in_words(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
     status, note = (int(statuses), "") if seeds is None else _worst(scenario, statuses)
     means = {name: slopes[name] if seeds is None else slopes[name].mean(axis=0) for name in names}
-    found = Derivative(float(values.mean()), means, status, note or note_of(scenario, objective, status, means), fit)
+    note = note or note_of(scenario, objective, status, means)
+    result = Derivative(float(values.mean()), means, status, note, fit)
     if seeds is None:
-        return found
+        return result
     errors = {name: _standard_error(slopes[name]) for name in names}
-    return dataclasses.replace(found, seeds=seeds, value_error=float(_standard_error(values)), error=errors)
+    return dataclasses.replace(result, seeds=seeds, value_error=float(_standard_error(values)), error=errors)
 
 
 def _fit_in_words(call: "Fitted", objective: "Objective", limit: int) -> str:
