@@ -221,7 +221,7 @@ def selected_parameters(scenario: Scenario, wrt: str | Sequence[str]) -> list[st
     """
     names = [wrt] if isinstance(wrt, str) else wrt
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
-        raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters; name each once")
+        raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names; name each parameter once")
     return paths.selected(names, scenario.parameters, scenario.name)
 
 
