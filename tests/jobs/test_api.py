@@ -175,7 +175,7 @@ def test_interrupted_run_is_read_back_as_unfinished(tmp_path):
         (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, chunk="2"), "chunk = '2' is not an integer"),
         (
             lambda: simkit.sweep(toy(), {"frequency": [1.0]}, memory="x"),
-            "memory = 'x' is not a memory size; give a number",
+            "memory = 'x' is not a memory size",
         ),
         (lambda: simkit.sweep(toy(), [1.0]), "over is of type list; give {name of a parameter: list of values}"),
         (lambda: simkit.sweep(toy(), {"frequency": [1.0, 1.0]}), "over frequency lists a value twice"),
