@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, ClassVar, Literal
@@ -91,14 +92,21 @@ class UserError(Exception):
     def as_data(self) -> dict[str, Any]:
         """The mistake as data for machines: ``code, key, allowed, did_you_mean, message, remedy``."""
         remedy = self.remedy
+        if remedy and remedy.of_formula and self._suggested() is None:
+            remedy = None  # its value only takes the place of a wrong formula
         return {
             "code": self.code,
             "key": self.key,
             "allowed": None if self.allowed is None else list(self.allowed),
-            "did_you_mean": remedy.value if remedy and remedy.action != "remove" else None,
+            "did_you_mean": remedy.value if remedy and remedy.action != "remove" else self._suggested(),
             "message": str(self),
             "remedy": None if remedy is None else {"action": remedy.action, "value": remedy.value},
         }
+
+    def _suggested(self) -> str | None:
+        """Return the name that `nearest` suggests in the message, of a mistake without a remedy."""
+        suggestion = re.search(r"; did you mean '([^']+)'\?", str(self))
+        return suggestion[1] if suggestion else None
 
     @property
     def others(self) -> tuple[str, ...]:

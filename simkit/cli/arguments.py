@@ -175,7 +175,7 @@ def carry_out(
         The exit code.
     """
     with resumable(folder):
-        with Progress(job.scenario.name, **job.progress) as progress:
+        with Progress(job.scenario.name, **job.progress, phase="ran") as progress:
             result = work(progress.update)
         return _report_of(job).finish(result, job, folder, arguments, size)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.cli.output import as_line, option, print_json
+from simkit.cli.progress import SPENT, spent_in_words
 from simkit.errors import UserError, check_characters, spelled
 from simkit.plugins import Registry
 
@@ -167,8 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Returns:
-        0 fine, 1 an exported program differs from JAX, 2 the input is wrong, 3 a run failed, 130 interrupted or 143
-        terminated (and resumable).
+        0 fine, 1 an exported program differs from JAX or the output cannot be written, 2 the input is wrong, 3 a run
+        failed, 130 interrupted or 143 terminated (and resumable).
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     _open_closed_streams()
@@ -205,12 +206,15 @@ def warnings_as_lines() -> Iterator[None]:
 def _guarded(words: list[str], stops: Stops) -> int:
     """Run a command and return its exit code, also for errors and signals."""
     json_wanted = "--json" in words
+    SPENT.clear()
     try:
         code = _dispatch(words)
         sys.stdout.flush()
+        if SPENT and code == FINE and not json_wanted:
+            print(spent_in_words(), file=sys.stderr)
         return code
     except UserError as error:
-        more = f" (and {len(error.others)} more; simkit check FILE lists all)" if error.others else ""
+        more = _further(error, words)
         return _complain(error, WRONG_INPUT if error.is_mistake else FAILED, json_wanted, more=more)
     except KeyboardInterrupt as interrupt:
         stops.finish()
@@ -230,11 +234,12 @@ def _guarded(words: list[str], stops: Stops) -> int:
             "missing_package",
         )
     except OSError as error:
-        # Without a file name, the error is on standard output, so no JSON is written there.
-        place, json_wanted = (error.filename, json_wanted) if error.filename else ("the output", False)
         scarce = error.errno in (errno.EMFILE, errno.ENFILE)
+        if not error.filename and not scarce:  # the error is on standard output, such as a full disk
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return _complain(f"cannot write the output: {error.strerror or error}", DIFFERS, json_wanted=False)
         remedy = "raise the limit with ulimit -n" if scarce else "choose another path, or change its permissions"
-        reason = f"cannot read or write {place}: {error.strerror or error}; {remedy}"
+        reason = f"cannot read or write {error.filename or 'the output'}: {error.strerror or error}; {remedy}"
         return _complain(reason, WRONG_INPUT, json_wanted, "file_access")
     except Exception as error:
         if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
@@ -243,6 +248,15 @@ def _guarded(words: list[str], stops: Stops) -> int:
         is_begun = words[:1] == ["resume"]
         remedy = "resume it where more memory is free" if is_begun else "make the simulation smaller with --set"
         return _complain(f"{reason}; {remedy}", WRONG_INPUT, json_wanted, "out_of_memory")
+
+
+def _further(error: UserError, words: list[str]) -> str:
+    """Return the end of a message about the further mistakes: where a file has them, the command that lists them."""
+    if not error.others:
+        return ""
+    if (file := next((word for word in words if word.endswith(".toml")), None)) is None:
+        return f"; {'; '.join(error.others)}"
+    return f" (and {len(error.others)} more; simkit check {shlex.quote(file)} lists all)"
 
 
 def _dispatch(words: list[str]) -> int:

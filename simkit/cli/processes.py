@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import dataclasses
 import os
 import shlex
 import signal
@@ -19,7 +18,6 @@ from simkit.errors import UserError
 
 if TYPE_CHECKING:
     from simkit.engine.processes import ProcessGroup
-    from simkit.jobs.job import Job
 
 
 SETTING = "JAX_NUM_CPU_DEVICES"
@@ -92,21 +90,6 @@ def _stop_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE)
     os._exit(FAILED)
-
-
-def run_of(job: "Job[Any]", group: "ProcessGroup | None") -> "Job[Any]":
-    """Return a job that a group of processes runs together.
-
-    Raises:
-        UserError: if there is a group, and the job is not a run.
-    """
-    from simkit.jobs.runs import Run
-
-    if group is None:
-        return job
-    if not isinstance(job, Run):
-        raise UserError(f"processes= divides the fields of a run, and this is {job.noun}; leave it out")
-    return dataclasses.replace(job, group=group)
 
 
 def together[**P, T](group: "ProcessGroup", remedy: str, work: "Callable[P, T]") -> "Callable[P, T]":

@@ -1,13 +1,30 @@
 """Progress display: a bar with rate and time left on a terminal, a plain line every few seconds elsewhere."""
 
+import contextlib
 import shutil
 import sys
+import threading
 import time
-from typing import Self
+from typing import Literal, Self
+
+from simkit.core.compilation import compilations, covered
 
 BAR = 28
-# Seconds between plain lines, which are written to logs.
-PLAIN_INTERVAL = 5.0
+# Seconds between plain lines, which are written to logs; and of a wait before the first step that is worth a line.
+PLAIN_INTERVAL, LONG_WAIT = 5.0, 10.0
+# Seconds between two displays of the time that has passed before the first step.
+TICK = 1.0
+SPENT: dict[str, float] = {}
+"""Seconds of this command by phase, ``compiled``, ``ran`` and ``drew``; empty for one that has computed nothing."""
+
+
+def spent_in_words() -> str:
+    """Return the seconds of this command by phase, such as ``"compiled 41 s, ran 3 s, drew 9 s"``."""
+    return ", ".join(f"{phase} {_seconds(seconds)}" for phase, seconds in SPENT.items())
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
 
 
 class Progress:
@@ -17,9 +34,11 @@ class Progress:
         name: name of the work.
         steps: total number of steps, for the rate; ``None`` shows no rate.
         unit: name of a step, in the plural.
-        doing: activity before the first step.
+        doing: activity before the first step, shown with the seconds that it takes.
         may_end_early: whether the work may end before its last step, so that the time left is an upper bound.
         terminal: whether lines may be overwritten; ``None`` tests whether standard error is a terminal.
+        phase: how its seconds are counted in `SPENT`: ``"ran"`` without those of compiling, which are counted apart;
+            ``None`` if not at all.
     """
 
     def __init__(
@@ -28,9 +47,10 @@ class Progress:
         steps: int | None = None,
         unit: str = "steps",
         *,
-        doing: str = "compiling",
+        doing: str = "compiling (first time only)",
         may_end_early: bool = False,
         terminal: bool | None = None,
+        phase: Literal["ran", "drew"] | None = None,
     ) -> None:
         self._name, self._steps, self._unit, self._doing = name, steps, unit, doing
         self._longest = "at most " if may_end_early else ""
@@ -38,15 +58,24 @@ class Progress:
         self._shown = 0.0
         self._has_lines = False
         self._skipped: tuple[float, float, str] | None = None
+        self._phase = phase
+        # Of the wait before the first step: whether it is over, a lock of the display, and whether a log tells of it.
+        self._waited, self._display, self._told = threading.Event(), threading.Lock(), False
 
     def __enter__(self) -> Self:
         self._start: tuple[float, float] | None = None
-        self._shown = time.monotonic()
+        self._shown = self._began = time.monotonic()
+        self._first: float | None = None  # time of the first update
+        if self._phase:
+            self._compiled = len(compilations())
         if self._terminal:
             self._draw(f"\r{_cut(f'{self._name}  {self._doing}')}")
+        threading.Thread(target=self._wait, daemon=True).start()
         return self
 
-    def __exit__(self, *unused: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *unused: object) -> None:
+        self._end_wait(is_told=kind is None)  # an error is told in one line of its own
+        self._count()
         if self._terminal:
             self._draw("\r\033[K")
         elif self._has_lines and self._skipped is not None:
@@ -62,6 +91,9 @@ class Progress:
             words: further text at the end of the line.
         """
         now = time.monotonic()
+        if self._first is None:
+            self._first = now
+            self._end_wait()
         if self._start is None and fraction > 0:
             # Rate and time left are measured from the first update, to exclude compilation.
             self._start = (now, fraction)
@@ -79,6 +111,40 @@ class Progress:
             self._draw(line + "\n")
             self._has_lines, self._skipped = True, None
         self._shown = now
+
+    def _wait(self) -> None:
+        """Show, in a thread, how long the first step takes: every second on a terminal, at the begin in a log."""
+        with contextlib.suppress(OSError, ValueError):  # standard error is closed
+            while not self._waited.wait(TICK if self._terminal else LONG_WAIT):
+                with self._display:
+                    if self._waited.is_set():
+                        return
+                    text = f"{self._name}  {self._doing}"
+                    if not self._terminal:
+                        self._draw(f"{text}\n")
+                        self._told = True
+                        return
+                    self._draw(f"\r\033[K{_cut(f'{text}  {clock(time.monotonic() - self._began)}')}")
+
+    def _end_wait(self, *, is_told: bool = True) -> None:
+        with self._display:
+            self._waited.set()
+        if self._told and is_told:
+            self._draw(f"{self._name}  {self._doing}: {_seconds(time.monotonic() - self._began)}\n")
+            self._told = False
+
+    def _count(self) -> None:
+        """Add the seconds since the begin to `SPENT`; what is prepared before the first step counts as compiling."""
+        if self._phase is None:
+            return
+        now = time.monotonic()
+        seconds = now - self._began
+        if self._phase == "ran":
+            compiling = compilations()[self._compiled :]
+            ready = self._first or min((first for first, _ in compiling), default=self._began)
+            compiled = covered([(self._began, ready), *compiling], now)
+            SPENT["compiled"], seconds = SPENT.get("compiled", 0.0) + compiled, seconds - compiled
+        SPENT[self._phase] = SPENT.get(self._phase, 0.0) + seconds
 
     def _line(self, now: float, fraction: float, words: str, is_last: bool = False) -> str:
         done = f"{100 * fraction:3.0f} %"

@@ -2,8 +2,9 @@
 
 import functools
 import os
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,30 @@ def compiled[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         return program(*arguments, **keywords)
 
     return run
+
+
+@functools.cache
+def compilations() -> list[tuple[float, float]]:
+    """Return begin and end of each trace and compilation since the first call, by `time.monotonic`; the list grows."""
+    import jax
+
+    times = list[tuple[float, float]]()
+
+    def listen(event: str, seconds: float, **unused: Any) -> None:
+        if event.startswith("/jax/core/compile/"):
+            times.append(((now := time.monotonic()) - seconds, now))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    return times
+
+
+def covered(intervals: Iterable[tuple[float, float]], end: float) -> float:
+    """Return the seconds up to an end that are in at least one of several intervals, which may contain each other."""
+    total, reached = 0.0, -float("inf")
+    for first, last in sorted(intervals):
+        total += max(min(last, end) - max(first, reached), 0.0)
+        reached = max(reached, last)
+    return total
 
 
 def needed_bytes(compiled: Any) -> int:

@@ -15,58 +15,6 @@ from simkit.core.status import stops
 from simkit.engine.driver import Plan, Program, Segment, run_all
 from simkit.storage.store import Store
 
-
-def inconsistency_of(
-    segments: Sequence[Mapping[str, np.ndarray]],
-    member: np.ndarray,
-    frame: np.ndarray,
-    waiting: int,
-    *,
-    members: int,
-    frames: int,
-) -> str | None:
-    """Return the first inconsistency of stored segments and their checkpoint, in a few words, or ``None``.
-
-    Checksums verify that a file is unchanged; this verifies that a sweep could have written it.
-
-    Args:
-        segments: arrays of the segments in order, see `simkit.engine.lanes.Queue`.
-        member: member index in each lane of the checkpoint, int32 (lanes,); ``members`` marks an empty lane.
-        frame: frames taken in each lane of the checkpoint, int32 (lanes,).
-        waiting: index of the next member to start, in the checkpoint.
-        members: number of members.
-        frames: frames per member, without the initial one.
-    """
-    ended = [np.zeros(0, np.int32)]
-    for segment in segments:
-        if problem := _inconsistency_of_lanes(
-            segment["member"], segment["frame"] + len(segment["status"]) - 1, members, frames
-        ):
-            return problem
-        if not np.isin(segment["left"], segment["member"]).all() or (segment["left"] == members).any():
-            return "a member ends that is in no lane"
-        ended.append(segment["left"])
-    if problem := _inconsistency_of_lanes(member, frame, members, frames):
-        return problem
-    begun = np.sort(np.concatenate([*ended, member[member < members]]))
-    if not 0 <= waiting <= members or not np.array_equal(begun, np.arange(waiting)):
-        return "members that have begun more than once or not at all"
-    return None
-
-
-def _inconsistency_of_lanes(member: np.ndarray, last: np.ndarray, members: int, frames: int) -> str | None:
-    """Return the first inconsistency of lanes whose members have reached the frames ``last``, int32 (lanes,)."""
-    if ((member < 0) | (member > members)).any():
-        return f"a member outside 0 to {members - 1}"
-    present = member < members
-    if len(np.unique(member[present])) < present.sum():
-        return "a member in two lanes"
-    # The frame count of an empty lane keeps increasing, so it is not checked.
-    if ((last < 0) | (last > frames))[present].any():
-        return f"a frame outside 0 to {frames}"
-    return None
-
-
 # A lane whose member ends idles for half a segment on average, so segments are shorter than those of a run.
 SEGMENTS = 100
 # Enough lanes to keep a CPU busy with a short tail at the end; and enough to fill another device.
@@ -153,10 +101,6 @@ class Queue:
         if found is None:
             return None
         index, current, arrays = found
-        if problem := self._inconsistency(store.read(), current):
-            warn(f"{store.folder}: its segments and checkpoint hold {problem}; starting from the beginning")
-            store.discard()
-            return None
         program = self.program
         if _shapes(current.state) != _shapes(template.state):
             program = program.with_buffers_of(current.state)
@@ -180,11 +124,6 @@ class Queue:
 
     def _ended(self, current: Lanes) -> int:
         return int(current.waiting) - int(np.sum(np.asarray(current.member) < self.members))
-
-    def _inconsistency(self, segments: Sequence[Mapping[str, np.ndarray]], current: Lanes) -> str | None:
-        member, frame = np.asarray(current.member), np.asarray(current.frame)
-        counts = {"members": self.members, "frames": self.plan.frames}
-        return inconsistency_of(segments, member, frame, int(current.waiting), **counts)
 
     def _inputs(self, member: np.ndarray) -> tuple[Params, jax.Array]:
         # An empty lane repeats the last member; its results are dropped.

@@ -1,5 +1,7 @@
 """Sizes of states and frames, free memory, and memory sizes as text."""
 
+import contextlib
+import math
 import os
 from typing import Any
 
@@ -54,36 +56,41 @@ def available_bytes() -> int:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _parsed(text: str) -> int:
-    """Return the bytes in a size such as ``"8GiB"`` or ``"500 MB"``.
-
-    Raises:
-        UserError: if it is not a positive number with one of the units B, kB, MB, GB, TB, KiB, MiB, GiB, TiB.
-    """
-    powers = {"K": 1, "M": 2, "G": 3, "T": 4}
-    units = {"B": 1} | {f"{k}B": 1000**n for k, n in powers.items()} | {f"{k}IB": 1024**n for k, n in powers.items()}
-    digits = text.strip().rstrip("bBiIkKmMgGtT ")
-    unit = text.strip()[len(digits) :].strip().upper() or "B"
-    try:
-        size = float(digits) * units[unit]
-    except (ValueError, KeyError):
-        raise UserError(f"'{text}' is not a memory size; write a number and a unit, such as 8GiB or 500MB") from None
-    if not 1 <= size < 2**60:
-        raise UserError(f"'{text}' is no possible memory size; choose one from 1 B to 1,000,000 TiB")
-    return int(size)
-
-
 def memory_in_bytes(size: int | str) -> int:
-    """Return the bytes of a memory size: a number of bytes, or text such as ``"8GiB"``.
+    """Return the bytes of a memory size: a number of bytes, or text such as ``"8GiB"`` or ``"500 MB"``.
 
     Raises:
-        UserError: if the size is neither.
+        UserError: if the size is neither, or not from 1 B to 2^60 B.
     """
+    number: Any = math.nan if isinstance(size, bool) else size
     if isinstance(size, str):
-        return _parsed(size)
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < 2**60:
+        powers = {"K": 1, "M": 2, "G": 3, "T": 4}
+        units = {"B": 1} | {f"{k}B": 1000**n for k, n in powers.items()}
+        units |= {f"{k}IB": 1024**n for k, n in powers.items()}
+        digits = size.strip().rstrip("bBiIkKmMgGtT ")
+        unit = size.strip()[len(digits) :].strip().upper() or "B"
+        with contextlib.suppress(ValueError):
+            number = float(digits) * units.get(unit, math.nan)
+    if not isinstance(number, int | float) or not 1 <= number < 2**60:
         raise UserError(f"memory = {size!r:.40} is not a memory size; give a number of bytes, or text such as '8GiB'")
-    return size
+    return int(number)
+
+
+def check_room(what: str, need: float, limit: float, remedy: str, source: str = "may be used") -> None:
+    """Refuse what needs more bytes than there are.
+
+    Args:
+        what: needs the memory, with its verb, such as ``"one member needs"``.
+        need: bytes needed.
+        limit: bytes that there are.
+        remedy: what to do.
+        source: whose bytes they are, as a verb.
+
+    Raises:
+        UserError: with both numbers and the remedy.
+    """
+    if need > limit:
+        raise UserError(f"{what} {format_bytes(need)} and {format_bytes(limit)} {source}; {remedy}")
 
 
 def format_bytes(size: float) -> str:

@@ -22,6 +22,7 @@ from simkit.core.pytrees import keyed, plain
 from simkit.core.simulation import Params, Simulation, State
 from simkit.engine.driver import Drive, Plan, Program, Segment
 from simkit.errors import UserError, one_line
+from simkit.scenario import checks
 from simkit.storage.store import Store
 
 # Seconds to wait for the other processes to start, and without a heartbeat until a process counts as lost.
@@ -62,8 +63,8 @@ class ProcessGroup:
         Raises:
             UserError: if the numbers do not fit, or the other processes do not connect in time.
         """
-        if count < 2 or not 0 <= index < count:
-            raise UserError(f"processes = {count} and process_id = {index} do not fit; count processes from 0")
+        checks.integer(count, "processes", 2)
+        checks.integer(index, "process_id", 0, count - 1)
         host, _, port = coordinator.rpartition(":")
         if not host or not port.isdecimal() or len(port) > 5 or not 0 < int(port) < 65536:
             raise UserError(
@@ -79,17 +80,14 @@ class ProcessGroup:
                 initialization_timeout=JOIN_TIMEOUT,
                 heartbeat_timeout_seconds=HEARTBEAT_TIMEOUT,
             )
-        except (RuntimeError, ValueError) as error:
-            raise UserError(f"the {count} processes did not all connect to {coordinator} ({one_line(error)})") from None
-        if index:
-            for number in STOP_SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
-        group = cls(count, index)
-        try:
+            if index:
+                for number in STOP_SIGNALS:
+                    signal.signal(number, signal.SIG_IGN)
+            group = cls(count, index)
             with _quiet_output():
                 group.from_first(np.bool_(True))
-        except jax.errors.JaxRuntimeError as error:
-            raise UserError(f"the {count} processes cannot reach one another ({one_line(error)})") from None
+        except (RuntimeError, ValueError) as error:  # also JAX's, if they cannot reach one another
+            raise UserError(f"the {count} processes did not all connect to {coordinator} ({one_line(error)})") from None
         return group
 
     @property

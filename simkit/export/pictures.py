@@ -15,6 +15,7 @@ from simkit.errors import UserError
 from simkit.render.animate import check_size, parse_size, render
 from simkit.render.chart import comparison
 from simkit.render.sweep_charts import SweepData, sweep_chart
+from simkit.render.views import new_painter
 from simkit.scenario.drawing import CLOCKS, Frame, likely_view, render_settings
 from simkit.scenario.scenario import RenderSettings
 from simkit.storage import datasets
@@ -24,6 +25,7 @@ from simkit.storage.files import make_folder, write_bytes
 if TYPE_CHECKING:
     import xarray
 
+    from simkit.jobs.job import Prepared
     from simkit.jobs.runs import Outcome
     from simkit.scenario.scenario import Scenario
 
@@ -162,6 +164,22 @@ def draw(
         report=report,
     )
     return output
+
+
+def check_window(scenario: "Scenario", prepared: "Prepared") -> None:
+    """Refuse a part of the field to draw that is not in it, before a run: by the painter of a frame of zeros.
+
+    Args:
+        scenario: scenario of the run.
+        prepared: its simulation.
+
+    Raises:
+        UserError: with the range of the field.
+    """
+    if scenario.render.options.get("window"):
+        zeros = {name: np.zeros((1, *array.shape), array.dtype) for name, array in prepared.shapes[1].items()}
+        arrays = parts_of(zeros, datasets.labels_of(prepared.simulation))
+        new_painter(**arrays, title=scenario.title, settings=scenario.render)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,8 +13,8 @@ from simkit.core.compilation import needed_bytes
 from simkit.core.pytrees import size_in_bytes
 from simkit.engine import memory
 from simkit.engine.lanes import default_lanes
-from simkit.engine.memory import SHARE, format_bytes, frame_bytes
-from simkit.errors import UserError, argument
+from simkit.engine.memory import SHARE, frame_bytes
+from simkit.errors import argument
 from simkit.jobs.chunks import cores_for_chunks, devices_of_members, member_plan, member_sharding
 from simkit.jobs.executors.executor import Executor
 from simkit.jobs.job import Prepared, check_disk
@@ -128,11 +128,9 @@ class Sizes:
         if (need := self.needed(wanted, compiled=compiled)) <= limit:
             return wanted
         if chunk is not None:
-            raise UserError(
-                f"a chunk of {chunk} members needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
-                f"pass a smaller {argument('chunk')} (about {max(chunk * limit // need, 1)}) or a larger "
-                f"{argument('memory')}"
-            )
+            smaller = f"{argument('chunk')} (about {max(chunk * limit // need, 1)})"
+            remedy = f"pass a smaller {smaller} or a larger {argument('memory')}"
+            memory.check_room(f"a chunk of {chunk} members needs", need, limit, remedy)
         fitting = self._even(max(wanted * limit // need, 1))
         while fitting > 1 and self.needed(fitting, compiled=compiled) > limit:
             fitting = self._even(fitting // 2)
@@ -146,17 +144,16 @@ class Sizes:
 
     def _check_results(self) -> None:
         """Refuse results that are returned as one file, or in memory, and do not fit."""
-        free = memory.available_bytes()
-        if not self.sweep.in_one_file or self.results <= free:
+        if not self.sweep.in_one_file:
             return
+        free = memory.available_bytes()
         diagnosed = dataclasses.replace(self, sweep=dataclasses.replace(self.sweep, final_frames=False)).results
         remedy = (
             f"pass {argument('final_frames', 'False')} to keep the diagnostics only, or " if diagnosed <= free else ""
         )
-        raise UserError(
-            f"the results of {self.sweep.members} members need {format_bytes(self.results)} and {format_bytes(free)} "
-            f"are free; {remedy}give {argument('output')} to keep them on disk, or sweep fewer values"
-        )
+        remedy += f"give {argument('output')} to keep them on disk, or sweep fewer values"
+        words = f"the results of {self.sweep.members} members need"
+        memory.check_room(words, self.results, free, remedy, "are free")
 
     def _shapes(self, members: int) -> tuple[Any, Any]:
         """Return the shapes of a chunk's params and keys, without allocating them."""
@@ -173,8 +170,5 @@ class Sizes:
 
 def _check_member(need: int, limit: int) -> None:
     """Refuse a member that does not fit in the memory in bytes that a program may use."""
-    if need > limit:
-        raise UserError(
-            f"one member needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
-            f"pass a larger {argument('memory')} or make the simulation smaller"
-        )
+    remedy = f"pass a larger {argument('memory')} or make the simulation smaller"
+    memory.check_room("one member needs", need, limit, remedy)

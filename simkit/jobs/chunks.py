@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +12,9 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.ensemble import ensemble
+from simkit.core.simulation import Params, Simulation
 from simkit.core.status import Status, stops
-from simkit.engine.driver import Drive, Program, final_status, run_all
+from simkit.engine.driver import Drive, Plan, Program, Segment, final_status, run_all
 from simkit.engine.lanes import SEGMENTS, Queue
 from simkit.jobs.job import Prepared
 from simkit.jobs.points import Members
@@ -23,10 +24,6 @@ from simkit.storage import datasets
 from simkit.storage.chunk_files import ChunkFile, chunk_layout, lanes_layout
 from simkit.storage.files import write_arrays
 from simkit.storage.run_directory import RunDirectory
-
-if TYPE_CHECKING:
-    from simkit.core.simulation import Params, Simulation
-    from simkit.engine.driver import Plan, Segment
 
 
 def program_of_chunk(simulation: "Simulation", sweep: Members) -> "Program":

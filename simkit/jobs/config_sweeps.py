@@ -8,20 +8,22 @@ the values of the configuration; arrays that differ in size stay in the folder o
 import contextlib
 import dataclasses
 import itertools
-import math
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import xarray
 
+from simkit.core.simulation import Simulation
+from simkit.engine.driver import Program
 from simkit.engine.memory import shapes_of
 from simkit.errors import UserError, argument, one_line
 from simkit.jobs.chunk_size import Sizes, most_in_one_file
 from simkit.jobs.job import Prepared, StoredProgress, begin, proceed
+from simkit.jobs.points import check_listed
 from simkit.jobs.reporting import Report, Warn
 from simkit.jobs.sweep_datasets import stacked_variable
 from simkit.jobs.sweep_results import read_summary, store_result
@@ -31,13 +33,6 @@ from simkit.scenario.overrides import with_values
 from simkit.storage import manifest
 from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import RunDirectory, UnfinishedError
-
-if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
-    from simkit.engine.driver import Program
-
-# Every configuration is compiled separately.
-MOST_CONFIGURATIONS = 10_000
 
 _OR_NONE = manifest.value_check(
     "a whole number from 1 or null", lambda v: v is None or (isinstance(v, int) and not isinstance(v, bool) and v > 0)
@@ -87,9 +82,6 @@ class ConfigSweep(SweepJob):
     def checked(self) -> "ConfigSweep":
         """Return the job with its values as tuples."""
         configs = {key: self._values(key, values) for key, values in self.configs.items()}
-        count = math.prod(len(values) for values in configs.values())
-        if count > MOST_CONFIGURATIONS:
-            raise UserError(f"{count} configurations are over {MOST_CONFIGURATIONS}, and each is compiled; give fewer")
         job, over = dataclasses.replace(self, configs=configs), self.over
         for words, part in job.named_parts:
             with _named(words):
@@ -100,12 +92,8 @@ class ConfigSweep(SweepJob):
         label, listed = f"over {one_line(key, 80)}", checks.unwrapped(values)
         if self.scenario.made is not None:
             raise UserError(f"{label}: a simulation made in Python has no configuration; make one of each")
-        if not isinstance(listed, list | tuple) or not listed:
-            raise UserError(f"{label} has no values; give a list of them")
-        plain = tuple(checks.plain(value, label) for value in listed)
-        if twice := [value for index, value in enumerate(plain) if value in plain[:index]]:
-            raise UserError(f"{label} lists {checks.show(twice[0])} twice; keep one of them")
-        return plain
+        check_listed(listed, label)
+        return tuple(checks.plain(value, label) for value in listed)
 
     def simulation(self, *, new: bool) -> "Simulation":
         """Return the simulation of one member of the first configuration."""
@@ -208,7 +196,7 @@ def _named(words: str) -> Iterator[None]:
     except UnfinishedError as error:
         raise UnfinishedError(f"{words}: {error.reason}", error.folder.parent) from None
     except UserError as error:
-        raise UserError(f"{words}: {error}") from None
+        raise error.within("", f"{words}: ") from None
 
 
 def _folder(index: int) -> str:

@@ -5,32 +5,28 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import budget, gradient, paths
+from simkit.core.budget import Fitted
 from simkit.core.dependence import draws, in_steps_only
 from simkit.core.expressions.measures import measure_of
 from simkit.core.expressions.syntax import parse
-from simkit.core.objective import Objective
+from simkit.core.gradient import GradientCheck
+from simkit.core.objective import Measure, Objective, Reduce
 from simkit.core.precision import precision
+from simkit.core.simulation import Params, Simulation
 from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
 from simkit.engine.memory import format_bytes, memory_in_bytes
+from simkit.engine.processes import ProcessGroup
 from simkit.errors import UserError, argument, closest, nearest
 from simkit.jobs.points import check_counts
 from simkit.scenario.build import build
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
-
-if TYPE_CHECKING:
-    from simkit.core.budget import Fitted
-    from simkit.core.gradient import GradientCheck
-    from simkit.core.objective import Measure, Objective, Reduce
-    from simkit.core.simulation import Params, Simulation
-    from simkit.engine.processes import ProcessGroup
-
 
 EQUILIBRIUM = "the derivative of an equilibrium"
 type Mode = Literal["reverse", "forward", "shortest"]
@@ -46,6 +42,9 @@ class Derivative:
         status: status of the run, a code of `simkit.core.status.Status`.
         note: limits of the derivative's validity, in one line; empty if there are none.
         fit: memory used and recomputation, in one line; empty without a memory limit.
+        seeds: number of seeds n, of the mean over seeds; ``None`` for one run.
+        value_error: standard error of a mean, s / sqrt(n) with the sample standard deviation s of the values.
+        error: standard errors of the derivatives of a mean, ``{name: array}``.
     """
 
     value: float
@@ -53,6 +52,9 @@ class Derivative:
     status: int
     note: str
     fit: str = ""
+    seeds: int | None = None
+    value_error: float = 0.0
+    error: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @property
     def is_finite(self) -> bool:
@@ -60,41 +62,58 @@ class Derivative:
         return all(np.isfinite(number).all() for number in (self.value, *self.derivative.values()))
 
 
+# Seeds named in a message.
+SHOWN = 5
+
+
 def differentiate(
     scenario: Scenario,
-    wrt: Sequence[str],
+    wrt: str | Sequence[str],
     objective: "str | Measure | None",
     mode: Mode,
     memory: int | str | None = None,
-) -> Derivative:
-    """Return a derivative with the status of its run; arguments as for `value_and_grad`."""
-    value, status, slopes, fit = _derived(scenario, wrt, objective, mode, memory)
-    return Derivative(float(value), slopes, int(status), note_of(scenario, objective, int(status), slopes), fit)
-
-
-def _derived(
-    scenario: Scenario,
-    wrt: Sequence[str],
-    objective: "str | Measure | None",
-    mode: Mode,
-    memory: int | str | None,
     seeds: int | None = None,
     group: "ProcessGroup | None" = None,
-) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], str]:
-    """Return value, status and derivatives, with a leading axis of seeds if there are several, and the memory used."""
+) -> Derivative:
+    """Return a derivative with the status of its run, or that of the mean over consecutive seeds.
+
+    Args:
+        scenario: scenario with overrides applied.
+        wrt: paths of the parameters.
+        objective: as for `simkit.value_and_grad`, as are the next two.
+        mode: mode of differentiation.
+        memory: memory limit.
+        seeds: number of seeds, at least 2, beginning with the scenario's; ``None`` for one run.
+        group: processes over which the seeds are divided.
+
+    Raises:
+        UserError: if a name is unknown, the derivative does not fit in memory, the initial state does not depend on the
+            seed, or the processes do not divide the seeds.
+    """
     names, limit = selected_parameters(scenario, wrt), None if memory is None else memory_in_bytes(memory)
     compiling: Any = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
+    if seeds is not None:
+        check_counts(scenario, seeds, least=2)
     with prepared(scenario, objective) as (function, params, key), within_memory(scenario, limit):
         if seeds is not None:
             if not draws(function.simulation):
                 raise UserError(f"{scenario.name} does not depend on the seed; leave {argument('seeds')} out")
             key = jax.vmap(jax.random.key)(scenario.run.seed + jnp.arange(seeds, dtype=jnp.uint32))
         if group:
+            if (seeds or 0) % group.count:
+                raise UserError(f"{group.count} processes do not divide seeds = {seeds}; give a multiple")
             params, key, compiling = group.whole(params), group.members(key), _gathering(group, function)
         call, _, *results = gradient.derivative_with_growth(function, names, mode, params, key, compiling)
-        value, status, slopes = jax.tree.map(np.asarray, results)
+        values, statuses, slopes = jax.tree.map(np.asarray, results)
         fit = _fit_in_words(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
-    return value, status, {name: slopes[name] for name in names}, fit
+    status, note = (int(statuses), "") if seeds is None else _worst(scenario, statuses)
+    means = {name: slopes[name] if seeds is None else slopes[name].mean(axis=0) for name in names}
+    note = note or note_of(scenario, objective, status, means)
+    result = Derivative(float(values.mean()), means, status, note, fit)
+    if seeds is None:
+        return result
+    errors = {name: _standard_error(slopes[name]) for name in names}
+    return dataclasses.replace(result, seeds=seeds, value_error=float(_standard_error(values)), error=errors)
 
 
 def _fit_in_words(call: "Fitted", objective: "Objective", limit: int) -> str:
@@ -120,13 +139,6 @@ def within_memory(scenario: Scenario, limit: int | None, *, in_pieces: bool = Fa
         forward = f", or {argument('mode', '"forward"')} for few parameters" * (error.holds_states and not in_pieces)
         remedy = f"pass a larger {argument('memory')}{forward}"
         raise UserError(f"the derivative of {scenario.name} needs {needs}; {remedy}") from None
-
-
-def parameter_names(wrt: str | Sequence[str]) -> list[str]:
-    """Return a list of parameter names, given as one name or several."""
-    if not isinstance(wrt, str | list | tuple):
-        raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters")
-    return [wrt] if isinstance(wrt, str) else list(wrt)
 
 
 def status_note(scenario: Scenario, status: int) -> str:
@@ -201,17 +213,16 @@ def prepared(
         yield function, simulation.params, jax.random.key(scenario.run.seed)
 
 
-def selected_parameters(scenario: Scenario, wrt: Sequence[str]) -> list[str]:
-    """Return the paths of the selected parameters; a branch selects all parameters below it.
+def selected_parameters(scenario: Scenario, wrt: str | Sequence[str]) -> list[str]:
+    """Return the paths of the selected parameters, given by one name or several; a branch selects all below it.
 
     Raises:
         UserError: if a name is unknown (with the nearest), or no name is given.
     """
-    if not all(isinstance(name, str) for name in wrt):
-        raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters")
-    if not wrt:
-        raise UserError("wrt names no parameter; name each parameter once")
-    return paths.selected(wrt, scenario.parameters, scenario.name)
+    names = [wrt] if isinstance(wrt, str) else wrt
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names; name each parameter once")
+    return paths.selected(names, scenario.parameters, scenario.name)
 
 
 def objective_name(scenario: Scenario, name: object) -> str:
@@ -228,25 +239,21 @@ def objective_name(scenario: Scenario, name: object) -> str:
         )
     if name is not None and name not in scenario.objectives and not name.isidentifier():
         return parse(name, "objective").text
-    if not scenario.objectives:
-        remedy = (
-            f"add an [objectives.NAME] table to {scenario.file}"
-            if scenario.made is None
-            else "give it one with simulation.with_quantities(NAME=function of (state, params))"
-        )
-        if name is not None:
-            remedy = f"of a quantity write final({name})"
-        raise UserError(f"{scenario.name} has no objectives; {remedy}")
-    if name is None and scenario.made is not None and len(scenario.objectives) > 1:
-        raise UserError(f"the objective is missing; give objective= one of {', '.join(scenario.objectives)}")
-    if name is None:
-        return next(iter(scenario.objectives))
-    if name not in scenario.objectives:
-        hint = "" if closest(name, scenario.objectives) else f"; of a quantity write final({name})"
-        raise UserError(
-            f"'{name}' is not an objective of {scenario.name}{nearest(name, list(scenario.objectives))}{hint}"
-        )
-    return name
+    names, is_python = list(scenario.objectives), scenario.made is not None
+    if name in names or (name is None and (len(names) == 1 or (names and not is_python))):
+        return names[0] if name is None else name
+    as_final = f"; of a quantity write final({name})"
+    if name is None and names:
+        problem = f"the objective is missing; give objective= one of {', '.join(names)}"
+    elif name is not None and names:
+        hint = "" if closest(name, names) else as_final
+        problem = f"'{name}' is not an objective of {scenario.name}{nearest(name, names)}{hint}"
+    else:
+        table = f"; add an [objectives.NAME] table to {scenario.file}"
+        function = "; give it one with simulation.with_quantities(NAME=function of (state, params))"
+        remedy = (function if is_python else table) if name is None else as_final
+        problem = f"{scenario.name} has no objectives{remedy}"
+    raise UserError(problem)
 
 
 def objective_settings(scenario: Scenario, name: str) -> ObjectiveSettings:
@@ -290,71 +297,6 @@ def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Meas
         return Objective(simulation, spec.quantity, steps, every, reduce=reduce, square=spec.square)
     except ValueError as error:
         raise UserError(f"{scenario.file}: objectives.{name}: {error}") from None
-
-
-# Seeds named in a message.
-SHOWN = 5
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MeanDerivative(Derivative):
-    """The derivative of the mean of an objective over seeds.
-
-    Attributes:
-        seeds: number of seeds n.
-        value_error: standard error of the mean, s / sqrt(n) with the sample standard deviation s of the values.
-        error: standard errors of the derivatives, ``{name: array}``.
-    """
-
-    seeds: int
-    value_error: float
-    error: dict[str, np.ndarray]
-
-
-def differentiate_mean(
-    scenario: Scenario,
-    wrt: Sequence[str],
-    objective: "str | Measure | None",
-    mode: Mode,
-    seeds: int,
-    memory: int | str | None = None,
-    group: "ProcessGroup | None" = None,
-) -> MeanDerivative:
-    """Return the derivative of the mean over consecutive seeds, beginning with the scenario's.
-
-    Args:
-        scenario: scenario with overrides applied.
-        wrt: paths of the parameters.
-        objective: as for `simkit.value_and_grad`.
-        mode: likewise.
-        seeds: number of seeds, at least 2.
-        memory: memory limit, as for `simkit.value_and_grad`.
-        group: processes over which the seeds are divided.
-
-    Raises:
-        UserError: if a name is unknown, the derivative does not fit in memory, the initial state does not depend on the
-            seed, or the processes do not divide the seeds.
-    """
-    check_counts(scenario, seeds)
-    if seeds < 2:
-        raise UserError(f"seeds = {seeds} leaves no mean; give at least 2, or leave {argument('seeds')} out")
-    if group and seeds % group.count:
-        raise UserError(f"{group.count} processes do not divide seeds = {seeds}; give a multiple")
-    if group and memory is not None:
-        raise UserError(f"{argument('memory')} is for one process; leave it out, or the number of processes")
-    values, statuses, slopes, fit = _derived(scenario, wrt, objective, mode, memory, seeds, group)
-    means = {name: array.mean(axis=0) for name, array in slopes.items()}
-    status, note = _worst(scenario, statuses)
-    return MeanDerivative(
-        float(values.mean()),
-        means,
-        status,
-        note or note_of(scenario, objective, status, means),
-        fit,
-        seeds=seeds,
-        value_error=float(_standard_error(values)),
-        error={name: _standard_error(array) for name, array in slopes.items()},
-    )
 
 
 def _gathering(group: "ProcessGroup", objective: "Objective") -> Any:

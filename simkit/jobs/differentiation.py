@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import xarray
 
 from simkit.core import second
+from simkit.core.gradient import Difference
+from simkit.core.objective import Measure
 from simkit.core.status import caution_of
 from simkit.errors import UserError, argument
 from simkit.jobs.derivatives import (
     Mode,
     differentiate,
-    differentiate_mean,
     objective_name,
-    parameter_names,
     prepared,
     selected_parameters,
     status_note,
@@ -30,8 +29,7 @@ from simkit.scenario.made_in_python import Source, load
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    from simkit.core.gradient import Difference
-    from simkit.core.objective import Measure
+    import xarray
 
 
 # Maximum number of rows of the Hessian, each of which is one Hessian-vector product.
@@ -60,6 +58,11 @@ class Curvature:
     status: int
     note: str
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all derivatives are finite."""
+        return bool(np.isfinite(self.matrix).all() and np.isfinite(self.derivative).all())
+
 
 def hessian(
     scenario: Source,
@@ -85,8 +88,10 @@ def hessian(
     Raises:
         UserError: if an argument is wrong.
     """
+    import xarray
+
     enter("hessian", scenario, values)
-    result = curvature(load(scenario, values), parameter_names(wrt), objective, mode)
+    result = curvature(load(scenario, values), wrt, objective, mode)
     if result.note:
         warnings.warn(result.note, stacklevel=2)
     labels = {"row": result.entries, "column": result.entries}
@@ -179,12 +184,10 @@ def value_and_grad(
             f"{argument('output')} stores the derivative of one run, not of a mean; leave it out, or leave "
             f"{argument('seeds')} out"
         )
-    if seeds is not None:
-        result = differentiate_mean(loaded, parameter_names(wrt), objective, mode, seeds, memory)
-    elif output is None:
-        result = differentiate(loaded, parameter_names(wrt), objective, mode, memory)
+    if output is None:
+        result = differentiate(loaded, wrt, objective, mode, memory, seeds)
     else:
-        result = begin(gradient_job(loaded, parameter_names(wrt), objective, mode, memory), output, overwrite)
+        result = begin(gradient_job(loaded, wrt, objective, mode, memory), output, overwrite)
     note = result.note
     if not note and not result.is_finite:
         note = f"{loaded.name}: the objective or a derivative is not finite: {NOT_FINITE}"

@@ -19,8 +19,11 @@ from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.precision import precision
 from simkit.core.pytrees import size_in_bytes
+from simkit.core.settings import flag
+from simkit.core.simulation import Arrays, Simulation
 from simkit.engine import memory
-from simkit.engine.memory import SHARE, format_bytes, frame_bytes, shapes_of
+from simkit.engine.driver import Plan, Program
+from simkit.engine.memory import SHARE, frame_bytes, shapes_of
 from simkit.errors import UserError, argument
 from simkit.jobs.reporting import Report, Warn, progress_of
 from simkit.scenario import checks
@@ -33,9 +36,6 @@ from simkit.storage.run_directory import SUMMARY, RunDirectory, check_output, fo
 
 if TYPE_CHECKING:
     import xarray
-
-    from simkit.core.simulation import Arrays, Simulation
-    from simkit.engine.driver import Plan, Program
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +82,7 @@ def enter(name: str, *arguments: Any, **flags: Any) -> None:
         UserError: if a flag is something else, or the call is made under a transformation of JAX.
     """
     for key, value in flags.items():
-        if not isinstance(checks.unwrapped(value), bool):
-            raise UserError(f"{key} = {checks.show(value)} is {checks.kind(value)}; give True or False")
+        flag("").check(checks.unwrapped(value), key)
     # A simulation made in Python holds its parameters; a new array is traced under a transformation, too.
     leaves = jax.tree.leaves([getattr(argument, "params", argument) for argument in arguments])
     if any(isinstance(leaf, Tracer) for leaf in (*leaves, jnp.zeros(()))):
@@ -102,16 +101,9 @@ def check_frames(state: Any, frame: "Arrays", plan: "Plan", output: Path | None)
     """
     frames, limit = (plan.frames + 1) * sum(frame_bytes(frame)), int(SHARE * memory.available_bytes())
     # A segment holds the state at its start and the state at its end.
-    if (need := 2 * size_in_bytes(state)) > limit:
-        raise UserError(
-            f"the state of this simulation needs {format_bytes(need)} and {format_bytes(limit)} may be used; "
-            "make the simulation smaller"
-        )
-    if frames > limit:
-        raise UserError(
-            f"the {plan.frames + 1} frames of this run need {format_bytes(frames)} and {format_bytes(limit)} may be "
-            f"used; {fewer_frames(plan)}"
-        )
+    need, remedy = 2 * size_in_bytes(state), "make the simulation smaller"
+    memory.check_room("the state of this simulation needs", need, limit, remedy)
+    memory.check_room(f"the {plan.frames + 1} frames of this run need", frames, limit, fewer_frames(plan))
     # Two checkpoints, and the temporary file of a third.
     check_disk(frames + 3 * size_in_bytes(state), output, fewer_frames(plan))
 
@@ -130,10 +122,9 @@ def check_declared_sizes(simulation: "Simulation", frames: int, remedy: str) -> 
     lengths = {name: len(values) for name, values in simulation.coordinates.items()}
     shapes = [[lengths.get(name, 0) for name in names] for names in simulation.dimensions.values()]
     itemsize = min((value.dtype.itemsize for value in paths.leaves(simulation.params).values()), default=4)
-    need, free = frames * itemsize * sum(math.prod(shape) for shape in shapes if shape), memory.available_bytes()
-    if need > free:
-        words = "1 frame needs" if frames == 1 else f"{frames} frames need"
-        raise UserError(f"{words} {format_bytes(need)} and {format_bytes(free)} are free; {remedy}")
+    need = frames * itemsize * sum(math.prod(shape) for shape in shapes if shape)
+    words = "1 frame needs" if frames == 1 else f"{frames} frames need"
+    memory.check_room(words, need, memory.available_bytes(), remedy, "are free")
 
 
 def fewer_frames(plan: "Plan") -> str:
@@ -152,11 +143,8 @@ def check_disk(needed: int, output: Path | None, remedy: str) -> None:
         return
     home = output.resolve()
     free = shutil.disk_usage(next(parent for parent in (home, *home.parents) if parent.exists())).free
-    if needed > free:
-        raise UserError(
-            f"{output} would take {format_bytes(needed)} and {format_bytes(free)} are free on its disk; "
-            f"{remedy}, or choose another disk with {argument('output')}"
-        )
+    remedy += f", or choose another disk with {argument('output')}"
+    memory.check_room(f"{output} would take", needed, free, remedy, "are free on its disk")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,14 +275,19 @@ class Job[Result](abc.ABC):
 
 
 def begin[Result](
-    job: Job[Result], output: Path | str | None, overwrite: bool = False, report: Report = lambda fraction, words: None
+    job: Job[Result],
+    output: Path | str | None,
+    overwrite: bool = False,
+    report: Report = lambda fraction, words: None,
+    examine: Callable[[Prepared], None] = lambda prepared: None,
 ) -> Result:
-    """Run a new job."""
+    """Run a new job, unless ``examine`` refuses it."""
     folder, job = folder_of(output) if output else None, job.checked()
     if folder:
         check_output(folder, overwrite=overwrite)
     with precision(job.scenario.run.precision):
         prepared = prepared_of(job, new=True)
+        examine(prepared)
         job = job.fitted(prepared, folder)
         if folder is None:
             return job.execute(prepared, None, report, warnings.warn)

@@ -15,8 +15,9 @@ from simkit.core.optimizers.methods import LEARNING_RATE, check_options, chosen,
 from simkit.core.parameter import shown_bound
 from simkit.core.parts import table_of
 from simkit.core.settings import Settings
+from simkit.core.simulation import Simulation
 from simkit.core.status import Status
-from simkit.engine.driver import Plan
+from simkit.engine.driver import Plan, Segment
 from simkit.errors import UserError
 from simkit.jobs.derivatives import (
     Mode,
@@ -24,7 +25,6 @@ from simkit.jobs.derivatives import (
     objective_name,
     objective_of,
     objective_settings,
-    parameter_names,
     selected_parameters,
     status_note,
     status_of_run,
@@ -38,16 +38,12 @@ from simkit.jobs.sweeps import Sweep
 from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import Source, load
-from simkit.scenario.scenario import Scenario
+from simkit.scenario.scenario import ObjectiveSettings, Scenario
 from simkit.storage import datasets, manifest
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     import xarray
-
-    from simkit.core.simulation import Simulation
-    from simkit.engine.driver import Segment
-    from simkit.scenario.scenario import ObjectiveSettings
 
 
 # Maximum number of entries at their bounds that a message lists.
@@ -382,6 +378,26 @@ def rows_of(result: "xarray.Dataset", wrt: Sequence[str]) -> tuple[tuple[str, ..
     return header, rows
 
 
+def planned(
+    scenario: Scenario,
+    wrt: str | Sequence[str],
+    objective: str | None,
+    *,
+    method: str,
+    iterations: int,
+    learning_rate: float | None,
+    mode: Mode,
+    starts: int | Mapping[str, Any] | None,
+) -> Optimization | Starts:
+    """Return the job of an optimization, from one start or several; arguments as for `optimize`."""
+    names, name = tuple(selected_parameters(scenario, wrt)), objective_name(scenario, objective)
+    rate = learning_rate_of(method, checks.unwrapped(learning_rate))
+    options: Any = {"method": method, "iterations": checks.unwrapped(iterations), "learning_rate": rate, "mode": mode}
+    if starts is None:
+        return Optimization(scenario, names, name, **options)
+    return starts_of(scenario, names, name, starts, **options)
+
+
 def optimize(
     scenario: Source,
     wrt: str | Sequence[str],
@@ -424,12 +440,6 @@ def optimize(
         RunFailedError: if the objective turns non-finite.
     """
     enter("optimize", scenario, values, overwrite=overwrite)
-    loaded = load(scenario, values)
-    names, count = tuple(parameter_names(wrt)), checks.unwrapped(iterations)
-    rate, name = learning_rate_of(method, checks.unwrapped(learning_rate)), objective_name(loaded, objective)
-    if starts is not None:
-        options = {"method": method, "iterations": count, "learning_rate": rate, "mode": mode}
-        several = starts_of(loaded, names, name, starts, **options)
-        return run_to_dataset(several, partial(begin, several, output, overwrite))
-    job = Optimization(loaded, names, name, method, count, rate, mode)
+    options: dict[str, Any] = {"method": method, "iterations": iterations, "learning_rate": learning_rate, "mode": mode}
+    job: Any = planned(load(scenario, values), wrt, objective, starts=starts, **options)
     return run_to_dataset(job, partial(begin, job, output, overwrite))

@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import importlib
 import io
 import itertools
 import math
@@ -10,25 +9,24 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
 from simkit.core import paths
 from simkit.core.dependence import draws
+from simkit.core.simulation import Simulation
 from simkit.engine.driver import Plan, plan_of
 from simkit.errors import UserError, one_line
-from simkit.jobs.sweep_results import POINT, named
 from simkit.scenario import checks
 from simkit.scenario.files import read_text
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
-
-if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
-
+from simkit.storage.files import open_regular
 
 type Axes = Mapping[str, Sequence[float]]
+POINT = "point"
+"""Name of the axis of zipped, sampled or tabulated points."""
 # Maximum number of members checked before a sweep, at a few milliseconds each.
 CHECKED = 1000
 # Maximum number of values of all points, which a manifest lists.
@@ -139,15 +137,12 @@ class Members:
             listed = np.asarray(checks.unwrapped(values)).tolist()
         except ValueError:  # rows of different lengths
             listed = None
-        if not isinstance(listed, list) or not listed:
-            raise UserError(f"{label} has no values; give a list of numbers")
+        check_listed(listed, label, may_repeat=self.zip)
         bounds, numbers = self.scenario.parameters[name].bounds, []
-        for index, value in enumerate(listed):
+        for index, value in enumerate(listed or ()):
             where = f"{label}, point {index}" if self.zip else label
             numbers.append(checks.number(value, where))
             checks.inside(numbers[-1], where, bounds)
-        if len(set(numbers)) < len(numbers) and not self.zip:
-            raise UserError(f"{label} lists a value twice; keep one of them")
         return tuple(numbers)
 
     def extreme_points(self) -> Iterator[int]:
@@ -159,16 +154,31 @@ class Members:
         return (int(np.ravel_multi_index(index, self.shape[:-1])) if index else 0 for index in corners)
 
 
+def check_listed(values: Any, label: str, *, may_repeat: bool = False) -> None:
+    """Refuse values to sweep that are no list, none at all, or equal to one another unless they ``may_repeat``.
+
+    Raises:
+        UserError: with the label.
+    """
+    listed = values if isinstance(values, list | tuple) else []
+    texts = set(map(repr, listed))
+    if not listed or (len(texts) < len(listed) and not may_repeat):
+        problem = "lists a value twice; keep one of them" if listed else "has no values; give a list of them"
+        raise UserError(f"{label} {problem}")
+
+
 def check_swept(scenario: Scenario, name: str, where: str) -> None:
     """Refuse a name, described by ``where``, that is not that of a scalar parameter.
 
     Raises:
         UserError: naming it.
     """
+    problem = "is an array; only single numbers are swept"
     if name not in scenario.parameters:
-        raise UserError(f"{where} is not a parameter of {scenario.name}{paths.hint(str(name), scenario.parameters)}")
-    if isinstance(scenario.parameters[name].default, tuple):
-        raise UserError(f"{where} is an array; only single numbers are swept")
+        problem = f"is not a parameter of {scenario.name}{paths.hint(str(name), scenario.parameters)}"
+    elif not isinstance(scenario.parameters[name].default, tuple):
+        return
+    raise UserError(f"{where} {problem}")
 
 
 def check_axes(simulation: "Simulation", over: Axes) -> None:
@@ -183,13 +193,15 @@ def check_axes(simulation: "Simulation", over: Axes) -> None:
         raise UserError(f"over '{clash}': the result has an axis or array of that name already; rename the parameter")
 
 
-def check_counts(scenario: Scenario, seeds: int, chunk: int | None = None, memory: int | None = None) -> None:
-    """Check the numbers of seeds per point, members per chunk and bytes of memory.
+def check_counts(
+    scenario: Scenario, seeds: int, chunk: int | None = None, memory: int | None = None, least: int = 1
+) -> None:
+    """Check the numbers of seeds per point, at ``least`` one, members per chunk and bytes of memory.
 
     Raises:
         UserError: naming the number and the allowed values.
     """
-    checks.integer(seeds, "seeds", 1, 2**31)
+    checks.integer(seeds, "seeds", least, 2**31)
     for name, count, most in (("chunk", chunk, 2**31), ("memory", memory, 2**60)):
         if count is not None:
             checks.integer(count, name, 1, most)
@@ -220,7 +232,13 @@ def check_extremes(simulation: "Simulation", members: Members) -> None:
             simulation.check_values(simulation.with_params(chosen).params, jax.random.key(seed))
         except UserError as error:
             words = named(point * members.seeds + seed - first, chosen | {"seed": seed})
-            raise UserError(f"{words}: {one_line(error)}") from None
+            raise error.within("", f"{words}: ", 200) from None
+
+
+def named(index: int, values: Mapping[str, float | str]) -> str:
+    """Return the description of a member of a sweep, by its index, its swept values and its seed."""
+    words = (f"{name} = {v if isinstance(v, str) else f'{v:g}'}" for name, v in values.items())
+    return f"member {index} ({', '.join(words)})"
 
 
 METHODS = ("sobol", "latin_hypercube")
@@ -272,8 +290,6 @@ def _unit_points(method: str, dimensions: int, count: int, seed: int) -> np.ndar
     random = np.random.default_rng(seed)
     if method == "latin_hypercube":
         return qmc.LatinHypercube(dimensions, rng=random).random(count)
-    if dimensions > qmc.Sobol.MAXDIM:
-        raise UserError(f"a Sobol' sequence has at most {qmc.Sobol.MAXDIM} parameters; use a latin_hypercube")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about counts that are not powers of 2, given above
         return qmc.Sobol(dimensions, rng=random).random(count)
@@ -294,8 +310,8 @@ def _ends(scenario: Scenario, name: str, interval: Sequence[Any]) -> tuple[float
         raise UserError(f'{label} is not a range to sample; write (low, high) or (low, high, "log")')
     low, high = checks.interval(entries[:2], label)
     checks.inside((low, high), label, scenario.parameters[name].bounds)
-    if is_log and low <= 0:
-        raise UserError(f"{label} has an end that is not positive; a logarithmic range needs both ends above 0")
+    if is_log:
+        checks.positive(low, f"{label}, with 'log': the lower end")
     return low, high, is_log
 
 
@@ -318,79 +334,55 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
     Raises:
         UserError: naming the file, row and column of the mistake. The header of a CSV file is row 1.
     """
-    if not isinstance(file, str | Path):
-        raise UserError(f"table is of type {type(file).__name__}; give the path of a .csv or .parquet file")
-    path = Path(file).expanduser()
+    path = Path(file).expanduser() if isinstance(file, str | Path) else Path()
     readers = {".csv": _read_csv, ".parquet": _read_parquet}
     if path.suffix.lower() not in readers:
-        raise UserError(f"table {path} is neither .csv nor .parquet; give a file of one of these kinds")
-    header, rows = readers[path.suffix.lower()](path)
-    label, columns = path.name, dict[str, list[float]]()
-    for name in header:
-        if separator := next((mark for mark in (";", "\t") if mark in name), None):
-            raise UserError(f"{label}: its columns are separated by {separator!r}; write commas")
-        if name in columns:
-            raise UserError(f"{label}: column '{one_line(name, 60)}' is given twice; keep one")
-        check_swept(scenario, name, f"{label}: column '{one_line(name, 60)}'")
-        columns[name] = []
+        raise UserError(f"table = {checks.show(file)} is neither .csv nor .parquet; give a file of one of these kinds")
+    label = path.name
+    try:
+        header, rows = readers[path.suffix.lower()](path)
+    except UserError:
+        raise
+    except Exception as error:  # csv and pyarrow raise many types of errors on malformed bytes
+        raise UserError(f"table {label} cannot be read: {one_line(error, 80)}; correct it") from None
+    for place, name in enumerate(header):
+        where = f"{label}: column '{one_line(name, 60)}'"
+        check_swept(scenario, name, where)
+        if name in header[:place]:
+            raise UserError(f"{where} is given twice; keep one")
+    columns: dict[str, list[float]] = {name: [] for name in header}
     for row, cells in rows:
         if len(cells) != len(header):
-            raise UserError(
-                f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give equal numbers"
-            )
-        for (name, column), cell in zip(columns.items(), cells, strict=True):
+            raise UserError(f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give as many")
+        for name, cell in zip(header, cells, strict=True):
             where = f"{label}: row {row}, column '{name}'"
-            column.append(checks.number(_number(cell, where), where))
-            checks.inside(column[-1], where, scenario.parameters[name].bounds)
-    if not columns or not columns[header[0]]:
-        missing = "rows" if columns else "header"
-        raise UserError(f"{label} has no {missing}; name parameters in its first line and give values below them")
+            is_number = isinstance(cell, str) and _NUMBER.fullmatch(cell.strip())
+            columns[name].append(checks.number(float(cell) if is_number else cell, where))
+            checks.inside(columns[name][-1], where, scenario.parameters[name].bounds)
+    if not rows:
+        raise UserError(f"{label} has no rows; name parameters in its first line and give values below them")
     return {name: tuple(column) for name, column in columns.items()}, f"table {label}"
 
 
-def _number(cell: Any, where: str) -> Any:
-    if not isinstance(cell, str):
-        return cell
-    if not cell.strip():
-        raise UserError(f"{where} is empty; write a number")
-    return float(cell) if _NUMBER.fullmatch(cell.strip()) else cell
-
-
-type _Table = tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]
+type _Table = tuple[list[str], list[tuple[int, Sequence[Any]]]]
 """Names of the columns, and the rows with their numbers."""
 
 
 def _read_csv(path: Path) -> _Table:
     text = read_text(path, "table", _LARGEST, "for a table")
     reader = csv.reader(io.StringIO(text), strict=True)
-
-    def parsed() -> Iterator[tuple[int, list[str]]]:
-        try:
-            yield from ((reader.line_num, cells) for cells in reader if cells)  # blank lines are ignored
-        except csv.Error as error:
-            raise UserError(f"{path.name}: line {reader.line_num} is not CSV: {one_line(error)}; correct it") from None
-
-    rows = parsed()
-    return [name.strip() for name in next(rows, (1, []))[1]], rows
+    rows = [(reader.line_num, cells) for cells in reader if cells]  # blank lines are ignored
+    return [name.strip() for name in rows[0][1]] if rows else [], rows[1:]
 
 
 def _read_parquet(path: Path) -> _Table:
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise UserError(f"table {path}: reading Parquet needs pyarrow; install it, or give a .csv file") from None
-    try:
-        if not path.is_file():
-            raise UserError(f"table: {checks.show(str(path))} is no file; check the path")
-        with path.open("rb") as opened:
-            file = parquet.ParquetFile(opened)
-            header = [str(name) for name in file.schema_arrow.names]
-            if file.metadata.num_rows * len(header) > MOST_NUMBERS:
-                raise UserError(f"{path.name} has over {MOST_NUMBERS} numbers; give a smaller table")
-            columns = [column.to_pylist() for column in file.read().columns]
-            rows = [[math.nan if cell is None else cell for cell in cells] for cells in zip(*columns, strict=True)]
-    except UserError:
-        raise
-    except Exception as error:  # pyarrow raises many types of errors on malformed bytes
-        raise UserError(f"table {path} cannot be read as Parquet: {one_line(error, 80)}; write it again") from None
-    return header, enumerate(rows, 1)
+    from pyarrow import parquet
+
+    with open_regular(path, "rb") as opened:
+        file = parquet.ParquetFile(opened)
+        header = [str(name) for name in file.schema_arrow.names]
+        if file.metadata.num_rows * len(header) > MOST_NUMBERS:
+            raise ValueError(f"it has over {MOST_NUMBERS} numbers")
+        columns = [column.to_pylist() for column in file.read().columns]
+    rows = ([math.nan if cell is None else cell for cell in row] for row in zip(*columns, strict=True))
+    return header, list(enumerate(rows, 1))

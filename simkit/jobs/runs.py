@@ -1,20 +1,20 @@
 """Runs of one simulation: their outcome, in memory and in a run directory, and `simkit.run`."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import jax
 import numpy as np
-import xarray
 
 from simkit.core.parameter import MOST_SHOWN, count
 from simkit.core.precision import precision
+from simkit.core.simulation import Simulation
 from simkit.core.status import CAUTIONS, MESSAGES, ONLY_DERIVATIVES, Status, failed
-from simkit.engine.driver import Drive, Program, final_status, plan_of, run_all
-from simkit.engine.processes import SharedDrive, SharedStore
+from simkit.engine.driver import Drive, Plan, Program, Segment, final_status, plan_of, run_all
+from simkit.engine.processes import ProcessGroup, SharedDrive, SharedStore
 from simkit.errors import UserError
 from simkit.jobs.job import (
     Job,
@@ -29,7 +29,7 @@ from simkit.jobs.job import (
     run_to_dataset,
     write_times,
 )
-from simkit.jobs.reporting import DISPLAYS, Report, Warn
+from simkit.jobs.reporting import Report, Warn
 from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import Source, load
@@ -38,42 +38,10 @@ from simkit.storage import datasets
 from simkit.storage.datasets import annotate, attributes_of
 from simkit.storage.files import DamagedFileError, check_regular, read_sealed_json, write_sealed_json
 from simkit.storage.run_directory import SUMMARY, RunDirectory, resuming
+from simkit.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from simkit.core.simulation import Simulation
-    from simkit.engine.driver import Plan, Program, Segment
-    from simkit.engine.processes import ProcessGroup
-    from simkit.storage.store import Store
-
-
-class RunDataset(xarray.Dataset):
-    """Data set of a run, displayed in a notebook below its animation; selections of it are plain data sets."""
-
-    __slots__ = ("_html", "_outcome")
-
-    @classmethod
-    def of(cls, dataset: xarray.Dataset, outcome: object) -> "RunDataset":
-        """Return the data set with the outcome of its run, which an animation draws."""
-        made = cls(dataset.data_vars, coords=dataset.coords, attrs=dataset.attrs)
-        made._outcome, made._html = outcome, None
-        return made
-
-    def _repr_html_(self) -> str:
-        """Return the animation, drawn on first display, above the HTML of xarray."""
-        if getattr(self, "_outcome", None) is None:
-            return super()._repr_html_()
-        if self._html is None:
-            self._html = _animation(self)
-        return self._html + super()._repr_html_()
-
-
-def _animation(run: RunDataset) -> str:
-    try:
-        return DISPLAYS["animation"](run)._repr_html_()
-    except UserError:
-        return ""  # frames that cannot be drawn are still data
+    import xarray
 
 
 NOT_FINITE = (
@@ -170,7 +138,11 @@ class Outcome:
         }
         dataset = datasets.to_dataset(self.arrays, self.labels, attributes | ending)
         annotate(dataset, self.labels.get("quantities", {}), self.scenario)
-        return RunDataset.of(dataset, self) if self.animated else dataset
+        if not self.animated:
+            return dataset
+        from simkit.jobs.run_datasets import RunDataset  # xarray takes a second to import
+
+        return RunDataset.of(dataset, self)
 
     def __repr__(self) -> str:
         """Return one line; the arrays are in `dataset`."""
@@ -260,7 +232,7 @@ class DrivenJob[Result: Outcome](Job[Result]):
         if not segments:
             if check_regular(summary):
                 raise DamagedFileError(f"{directory.path}: its segments are missing")
-            raise UserError(f"{directory.path} holds no frames yet; finish it with: {directory.resuming}")
+            directory.check_finished([SUMMARY], "holds no frames yet")
         arrays, labels = datasets.join(segments), directory.manifest["request"]["labels"]
         status = segments[-1]["status"][-1]
         if check_regular(summary):
@@ -352,12 +324,13 @@ class Run(DrivenJob[Outcome]):
         run, length = self.scenario.run, self.plan.frames_per_segment * self.plan.every
         if steps == run.steps:  # extended already, and interrupted
             return self
-        if not check_regular(directory.path / SUMMARY):
-            raise UserError(f"{directory.path} is not finished; finish it with: {directory.resuming}")
-        if checks.integer(checks.unwrapped(steps), "steps", run.steps + length) % length:
+        directory.check_finished([SUMMARY])
+        checks.integer(checks.unwrapped(steps), "steps", 1)
+        if steps <= run.steps or steps % length:
+            fitting = max(-(-steps // length), run.steps // length + 1) * length
             raise UserError(
-                f"steps = {steps} does not divide into the segments of {directory.path}, of {length} steps; give "
-                f"{-(-steps // length) * length}",
+                f"steps = {steps} does not continue {directory.path}: it has {run.steps} steps, stored in segments of "
+                f"{length}, so give more steps, and a multiple of {length}, such as {fitting}",
                 key="steps",
             )
         scenario = dataclasses.replace(self.scenario, run=dataclasses.replace(run, steps=steps))

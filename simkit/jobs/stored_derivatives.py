@@ -7,27 +7,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
-import xarray
 
 from simkit.core import paths
 from simkit.core.budget import NoRoomError
 from simkit.core.compilation import needed_bytes
+from simkit.core.objective import Objective
 from simkit.core.pytrees import size_in_bytes
+from simkit.core.simulation import Arrays, Simulation
 from simkit.core.status import Status
 from simkit.engine.backward import VALUE, backward, last_segment, number_of_pieces, number_within, plan_of_pieces
 from simkit.engine.driver import SEGMENTS, Drive, Program, Segment, final_status, plan_of, segments_of
 from simkit.engine.memory import format_bytes, memory_in_bytes
-from simkit.errors import UserError, argument
-from simkit.jobs.derivatives import (
-    EQUILIBRIUM,
-    Derivative,
-    Mode,
-    note_of,
-    objective_name,
-    objective_of,
-    selected_parameters,
-    within_memory,
-)
+from simkit.errors import UserError
+from simkit.jobs import derivatives
 from simkit.jobs.job import Job, Prepared, StoredProgress, check_disk, write_times
 from simkit.jobs.reporting import Report, Warn
 from simkit.jobs.runs import RunFailedError
@@ -38,7 +30,6 @@ from simkit.storage.datasets import attributes_of
 from simkit.storage.files import (
     DamagedFileError,
     Layout,
-    check_regular,
     read_arrays,
     read_sealed_json,
     write_arrays,
@@ -48,8 +39,7 @@ from simkit.storage.run_directory import SUMMARY, RunDirectory
 from simkit.storage.store import Store
 
 if TYPE_CHECKING:
-    from simkit.core.objective import Objective
-    from simkit.core.simulation import Arrays, Simulation
+    import xarray
 
 RESULT = "derivative.npz"
 # Names of its arrays besides the value.
@@ -57,7 +47,7 @@ STATUS, SLOPE = "status", "derivative."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class StoredDerivative(Derivative):
+class StoredDerivative(derivatives.Derivative):
     """A derivative with what it is of.
 
     Attributes:
@@ -106,8 +96,8 @@ class Gradient(Job[StoredDerivative]):
 
     def checked(self) -> "Gradient":
         """Return the job with its parameters as paths, and branches replaced by the parameters below them."""
-        wrt = tuple(selected_parameters(self.scenario, self.wrt))
-        return dataclasses.replace(self, wrt=wrt, objective=objective_name(self.scenario, self.objective))
+        wrt = tuple(derivatives.selected_parameters(self.scenario, self.wrt))
+        return dataclasses.replace(self, wrt=wrt, objective=derivatives.objective_name(self.scenario, self.objective))
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -126,7 +116,7 @@ class Gradient(Job[StoredDerivative]):
     def simulation(self, *, new: bool) -> "Simulation":
         """Return the simulation, with buffers large enough for the run."""
         made = build(self.scenario)
-        objective = objective_of(self.scenario, made, self.objective)
+        objective = derivatives.objective_of(self.scenario, made, self.objective)
         if made.sized_like is None or objective.converges:
             return made
         return objective.with_room(made.params, self._key).simulation
@@ -137,13 +127,13 @@ class Gradient(Job[StoredDerivative]):
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "Gradient":
         """Return the job with its number of segments, if it fits in memory and its files on the disk."""
-        objective = objective_of(self.scenario, prepared.simulation, self.objective)
+        objective = derivatives.objective_of(self.scenario, prepared.simulation, self.objective)
         least, fit, params = SEGMENTS, "", prepared.simulation.params
         if self.memory is not None:
-            with within_memory(self.scenario, self.memory, in_pieces=True):
+            with derivatives.within_memory(self.scenario, self.memory, in_pieces=True):
                 if objective.converges:
                     program = self._at_rest(objective).lower(prepared.shapes[0], self._chosen(objective)).compile()
-                    needed, what = needed_bytes(program), f"{EQUILIBRIUM} holds no states of earlier steps"
+                    needed, what = needed_bytes(program), f"{derivatives.EQUILIBRIUM} holds no states of earlier steps"
                     if needed > self.memory:
                         raise NoRoomError(needed)
                 else:
@@ -176,9 +166,11 @@ class Gradient(Job[StoredDerivative]):
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
     ) -> StoredDerivative:
         """Compute the derivative and store it."""
-        if directory is None:
-            raise UserError(f"a derivative in pieces keeps its states in a folder; give {argument('output')}")
-        objective, params = objective_of(self.scenario, prepared.simulation, self.objective), prepared.simulation.params
+        assert directory is not None  # all that start one give a folder
+        objective, params = (
+            derivatives.objective_of(self.scenario, prepared.simulation, self.objective),
+            prepared.simulation.params,
+        )
         store, last = Store(directory.path, directory.seal), None
         if objective.converges:
             work = Drive(prepared.program, params, self._key, plan_of(self.scenario))
@@ -191,7 +183,7 @@ class Gradient(Job[StoredDerivative]):
             raise UserError(f"{error}; remove this file, then: {directory.resuming}") from None
         assert last is not None  # there is always a first segment
         value, status, slopes = self._result(objective, last)
-        note = note_of(self.scenario, self.objective, status, slopes)
+        note = derivatives.note_of(self.scenario, self.objective, status, slopes)
         arrays = {VALUE: np.asarray(value, self.scenario.run.precision), STATUS: np.asarray(status, np.int32)}
         arrays |= {f"{SLOPE}{path}": array for path, array in slopes.items()}
         write_arrays(directory.path / RESULT, arrays, directory.seal.of("derivative"))
@@ -226,8 +218,7 @@ class Gradient(Job[StoredDerivative]):
     @classmethod
     def read(cls, directory: RunDirectory) -> StoredDerivative:
         """Return the stored derivative."""
-        if not check_regular(directory.path / SUMMARY):
-            raise UserError(f"{directory.path} holds no derivative yet; finish it with: {directory.resuming}")
+        directory.check_finished([SUMMARY], "holds no derivative yet")
         job = cls.of(directory)
         dtype, parameters = job.scenario.run.precision, job.scenario.parameters
         layout = {f"{SLOPE}{path}": (dtype, np.shape(parameters[path].default)) for path in job.wrt}
@@ -241,6 +232,8 @@ class Gradient(Job[StoredDerivative]):
     @staticmethod
     def dataset(result: StoredDerivative) -> "xarray.Dataset":
         """Return the derivatives, each named after its parameter, with the value among the attributes."""
+        import xarray
+
         variables = {
             path: (
                 tuple(f"{path}_{axis}" for axis in range(array.ndim)),
@@ -262,7 +255,7 @@ class Gradient(Job[StoredDerivative]):
 
 
 def gradient_job(
-    scenario: Scenario, wrt: Sequence[str], objective: object, mode: Mode, memory: int | str | None = None
+    scenario: Scenario, wrt: Sequence[str], objective: object, mode: derivatives.Mode, memory: int | str | None = None
 ) -> Gradient:
     """Return the job of a derivative that is stored.
 
@@ -279,4 +272,5 @@ def gradient_job(
     if mode == "forward":
         raise UserError("forward mode stores no states between steps; leave the mode out, or the output folder")
     limit = None if memory is None else memory_in_bytes(memory)
-    return Gradient(scenario, tuple(wrt), objective_name(scenario, objective), memory=limit).checked()
+    names = (wrt,) if isinstance(wrt, str) else wrt
+    return Gradient(scenario, names, derivatives.objective_name(scenario, objective), memory=limit).checked()

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -131,7 +131,7 @@ def resume(
         raise UserError(f"simulation is of type {type(simulation).__name__}; give a simkit.Simulation")
     enter("resume", simulation)
     opened = RunDirectory.open(directory, simulation)
-    job = extended(with_executor(kind_of(opened.kind).of(opened), workers, scheduler, deadline), opened, steps)
+    job = extended(with_executor(opened, workers, scheduler, deadline), opened, steps)
     if simulation is not None and (others := _other_values(job.scenario, simulation)):
         warnings.warn(f"{opened.path} continues with the values that it began with: {others}", stacklevel=2)
     return run_to_dataset(job, partial(proceed, job, opened, warnings.warn))
@@ -158,24 +158,23 @@ def _is_default(value: Numbers, settings: ParameterSettings | None) -> bool:
 
 
 def with_executor(
-    job: Job[Any],
+    directory: RunDirectory,
     workers: int | None = None,
     scheduler: str | None = None,
     deadline: float | None = None,
     executor: str | None = None,
 ) -> Job[Any]:
-    """Return a job whose chunks are computed by workers, see `resume` and, for ``executor``, `simkit.sweep`.
+    """Return a stored job, its chunks computed by workers, see `resume` and, for ``executor``, `simkit.sweep`.
 
     Raises:
         UserError: if the job is not a sweep, or the arguments exclude each other.
     """
+    job: Any = kind_of(directory.kind).of(directory)
     if all(each is None for each in (workers, scheduler, deadline, executor)):
         return job
-    if not hasattr(job, "executor"):
-        raise UserError(
-            f"{argument('workers')} and "
-            f"{argument('scheduler')} distribute the members of a sweep; {job.noun} has no members; leave them out"
-        )
+    options = f"{argument('workers')} and {argument('scheduler')}"
+    words = f", and {options} distribute the members of a sweep; leave them out"
+    directory.check_kind(hasattr(job, "executor"), words)
     # A run that is resumed loads nothing of sweeps.
     from simkit.jobs.executors.choice import executor_of
 
@@ -191,9 +190,8 @@ def extended(job: Job[Any], directory: RunDirectory, steps: int | None) -> Job[A
     """
     if steps is None:
         return job
-    if not isinstance(job, Run):
-        raise UserError(f"{argument('steps')} continues a run, and {directory.path} holds {job.noun}; leave it out")
-    return job.extended(directory, steps)
+    directory.check_kind(isinstance(job, Run), f", and {argument('steps')} continues a run; leave it out")
+    return cast(Run, job).extended(directory, steps)
 
 
 def open_run(directory: Path | str) -> "xarray.Dataset":
@@ -215,7 +213,5 @@ def open_run(directory: Path | str) -> "xarray.Dataset":
 def open_frames(directory: Path | str, lacks: str) -> Outcome:
     """Return the stored outcome of a run; the error of other kinds of jobs says what they lack, ``"animation"``."""
     opened = RunDirectory.open(directory)
-    kind = kind_of(opened.kind)
-    if not kind.has_frames:
-        raise UserError(f"{opened.path} holds {kind.noun}, which has no {lacks}; give a run's directory")
+    opened.check_kind(kind_of(opened.kind).has_frames, f", which has no {lacks}; give a run's directory")
     return stored(opened)

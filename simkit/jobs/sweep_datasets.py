@@ -7,7 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -19,6 +19,7 @@ from xarray.core import indexing
 from simkit.core.expressions.measures import measure_of
 from simkit.core.expressions.syntax import dotted, parse
 from simkit.core.objective import reduced
+from simkit.core.simulation import Simulation
 from simkit.core.status import Status, checks_every_step, stops
 from simkit.errors import UserError
 from simkit.jobs.points import Members
@@ -29,9 +30,6 @@ from simkit.storage.chunk_files import ChunkFile, members_layout
 from simkit.storage.datasets import annotate, attributes_of, components, free_name, oriented
 from simkit.storage.files import DamagedFileError, read_arrays, write_arrays
 from simkit.storage.run_directory import RunDirectory
-
-if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
 
 type Arrays = Mapping[str, np.ndarray]
 type Chunk = Callable[[int], Arrays]

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas
 import xarray
 
 from simkit.core.precision import precision
+from simkit.core.simulation import Simulation
 from simkit.engine.memory import memory_in_bytes
 from simkit.errors import UserError, argument, one_line
 from simkit.jobs.chunk_size import Sizes
@@ -20,22 +21,16 @@ from simkit.jobs.chunks import Chunks
 from simkit.jobs.config_sweeps import ConfigSweep
 from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.job import Prepared, begin, check_disk, enter, prepared_of, run_to_dataset
-from simkit.jobs.points import MOST_NUMBERS, sampled, tabulated
+from simkit.jobs.points import POINT, sampled, tabulated
 from simkit.jobs.reporting import Report, Warn
 from simkit.jobs.sweep_datasets import ChunkReader, member_axis
-from simkit.jobs.sweep_results import POINT
 from simkit.jobs.sweeps import Sweep, SweepJob
 from simkit.scenario import checks
 from simkit.scenario.made_in_python import Source, load
 from simkit.scenario.overrides import place_of
 from simkit.scenario.scenario import Scenario
-from simkit.storage.files import check_regular, write_arrays
-from simkit.storage.kinds import kind_of
+from simkit.storage.files import write_arrays
 from simkit.storage.run_directory import RunDirectory, check_output, folder_of
-
-if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
-
 
 type Over = Mapping[str, Any]
 """Values by name of a swept parameter or configuration key, see `sweep`."""
@@ -153,19 +148,20 @@ def planned(
     points = {name: values for name, values in over.items() if name not in configs}
     ways = {argument("zip", "True"): zip, argument("sample"): sample, argument("table"): table}
     ways = [word for word, value in ways.items() if value]
+    problem = ""
     if len(ways) > 1:
-        raise UserError(f"{ways[0]} and {ways[1]} are two ways to make points; give one of them")
-    if sample is not None and members is None:
-        raise UserError(f"{argument('sample')} needs the number of points; give {argument('members')} too")
-    if sample is None and members is not None:
-        remedy = "leave it out" if ways else f"give {argument('sample')} too, or leave it out"
-        raise UserError(f"{argument('members')} is the number of points of a sample; {remedy}")
+        problem = f"{ways[0]} and {ways[1]} are two ways to make points; give one of them"
+    elif (sample is None) != (members is None):
+        both = f"{argument('sample')} and {argument('members')}, the number of its points"
+        problem = f"a sample needs {both}; give both, or leave both out"
+    elif table is not None and points:
+        problem = f"{argument('table')} gives all points; make '{next(iter(points))}' of over a column of it"
+    if problem:
+        raise UserError(problem)
     origin = ""
     if sample is not None and members is not None:
         points, origin = sampled(scenario, points, sample, members)
     elif table is not None:
-        if points:
-            raise UserError(f"{argument('table')} gives all points; make '{next(iter(points))}' of over a column of it")
         points, origin = tabulated(scenario, table)
     _check_unset(scenario, (*configs, *(f"params.{name}" for name in points)), overrides)
     fields |= {"zip": bool(ways), "origin": origin, "memory": None if memory is None else memory_in_bytes(memory)}
@@ -226,20 +222,16 @@ def finished_sweeps(folders: Sequence[Path | str], simulation: "Simulation | Non
         UserError: naming a folder that is not a finished sweep, or is given twice.
     """
     listed = list(folders) if isinstance(folders, Iterable) and not isinstance(folders, str | Path) else []
-    if len(listed) < 2:
+    if len(listed) < 2 or len({folder_of(folder).resolve() for folder in listed}) < len(listed):
         raise UserError(
-            f"folders = {one_line(repr(folders), 60)}: merging takes two sweeps or more; give a list of their folders"
+            f"folders = {one_line(repr(folders), 60)}: merging takes two sweeps or more, each once; give their folders"
         )
-    opened = {}
-    for directory in (RunDirectory.open(folder, simulation) for folder in listed):
-        if opened.setdefault(directory.path.resolve(), directory) is not directory:
-            raise UserError(f"{directory.path} is given twice; keep one of them")
-        if directory.kind != Sweep.kind:
-            noun = kind_of(directory.kind).noun
-            raise UserError(f"{directory.path} holds {noun}; give the folder of a sweep, such as config_0000 in it")
-        if not all(check_regular(directory.path / name) for name in Sweep.of(directory).results):
-            raise UserError(f"{directory.path} is not finished; finish it with: {directory.resuming}")
-    return list(opened.values())
+    opened = [RunDirectory.open(folder, simulation) for folder in listed]
+    for directory in opened:
+        words = "; give the folder of a sweep, such as config_0000 in it"
+        directory.check_kind(directory.kind == Sweep.kind, words)
+        directory.check_finished(Sweep.of(directory).results)
+    return opened
 
 
 def merged(
@@ -345,11 +337,9 @@ def joined(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) -> tupl
     over = {name: tuple(whole[name].values.tolist()) for name in first.over}
     job = dataclasses.replace(first, over=over, seeds=whole.sizes["seed"])
     if axis == POINT:
-        if sum(map(len, over.values())) > MOST_NUMBERS:
-            raise UserError(f"the points of all sweeps are over {MOST_NUMBERS} numbers; merge fewer")
         origins = ", ".join(dict.fromkeys(sweep.origin or "grid" for sweep in sweeps))
         job = dataclasses.replace(job, zip=True, origin=f"merged: {origins}")
-    return job, whole.values.ravel()
+    return job.checked(), whole.values.ravel()
 
 
 def _axis_of(paths: Sequence[Path], sweeps: Sequence[Sweep]) -> str:
@@ -389,14 +379,9 @@ def _check_joined(whole: "xarray.DataArray", axis: str, names: Sequence[str], pa
     folders = ", ".join(map(str, paths))
     if axis == "seed":
         seeds = whole["seed"].values
-        if (steps := np.diff(seeds)).min() < 1:
-            raise UserError(f"{folders}: two have the same points and seeds; merge others")
-        if steps.max() > 1:
-            end = seeds[steps.argmax()]
-            raise UserError(
-                f"{folders} have no seeds from {end + 1} to {end + steps.max() - 1} between them; merge sweeps whose "
-                "seeds follow each other"
-            )
+        if (wrong := np.flatnonzero(np.diff(seeds) != 1)).size:
+            pair = " and then ".join(map(str, seeds[wrong[0] : wrong[0] + 2]))
+            raise UserError(f"{folders}: of equal points, with the seeds {pair}; merge sweeps with seeds without gaps")
         return
     points = pandas.DataFrame({name: whole[name].values for name in ([axis] if axis != POINT else names)})
     if (twice := points[points.duplicated()]).size:

@@ -10,6 +10,7 @@ import numpy as np
 import xarray
 
 from simkit.core.status import FAILURES, MESSAGES, Status, failed
+from simkit.jobs.points import POINT, named
 from simkit.jobs.runs import NOT_FINITE
 from simkit.scenario.scenario import Scenario
 from simkit.storage.datasets import from_netcdf_types, to_netcdf_types
@@ -132,8 +133,6 @@ def block_lengths(shape: Sequence[int], most: int) -> tuple[int, ...]:
 RESULT = "sweep.nc"
 # Maximum number of failed members that are named.
 MOST_NAMED = 1000
-POINT = "point"
-"""Name of the axis of zipped, sampled or tabulated points."""
 
 
 def store_result(directory: RunDirectory, result: "xarray.Dataset", *, in_one_file: bool) -> "xarray.Dataset":
@@ -230,12 +229,6 @@ def undefined_objectives(result: "xarray.Dataset") -> list[str]:
         for name, count in bad.items()
         if count
     ]
-
-
-def named(index: int, values: Mapping[str, float | str]) -> str:
-    """Return the description of a member of a sweep, by its index, its swept values and its seed."""
-    words = (f"{name} = {v if isinstance(v, str) else f'{v:g}'}" for name, v in values.items())
-    return f"member {index} ({', '.join(words)})"
 
 
 def _digest(data: bytes) -> str:

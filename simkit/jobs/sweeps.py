@@ -5,16 +5,18 @@ import contextlib
 import dataclasses
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import jax
 import numpy as np
 import xarray
 
 from simkit.core.precision import precision
+from simkit.core.simulation import Simulation
 from simkit.core.status import MESSAGES, Status
-from simkit.engine.driver import Drive
+from simkit.engine.driver import Drive, Program
 from simkit.errors import UserError, argument
+from simkit.jobs import sweep_results
 from simkit.jobs.chunk_size import Sizes
 from simkit.jobs.chunks import Chunks, member_inputs, member_plan, program_of_chunk
 from simkit.jobs.executors.executor import Executor
@@ -31,27 +33,11 @@ from simkit.jobs.sweep_datasets import (
     on_disk,
     store_objectives,
 )
-from simkit.jobs.sweep_results import (
-    MOST_NAMED,
-    RESULT,
-    failures,
-    is_failure,
-    named,
-    read_result,
-    read_summary,
-    store_result,
-    totals,
-    undefined_objectives,
-)
 from simkit.scenario.build import build
 from simkit.storage import datasets, manifest
 from simkit.storage.chunk_files import ChunkFile, check_chunks
-from simkit.storage.files import DamagedFileError, check_regular
+from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import SUMMARY, RunDirectory
-
-if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
-    from simkit.engine.driver import Program
 
 BLOCKS_PER_WORKER = 4
 
@@ -98,26 +84,31 @@ class SweepJob(Members, Job["xarray.Dataset"]):
     @property
     def results(self) -> tuple[str, ...]:
         """Files of a finished sweep, besides its chunks."""
-        return (RESULT, SUMMARY) if self.in_one_file else (SUMMARY,)
+        return (sweep_results.RESULT, SUMMARY) if self.in_one_file else (SUMMARY,)
 
     def check_folder(self, output: Path | None) -> None:
-        """Refuse a sweep in other processes without a run directory.
+        """Refuse a sweep in other processes without a run directory, or of a simulation that is in this one alone.
 
         Raises:
-            UserError: if there is none and chunks are not computed in this process.
+            UserError: if chunks are not computed in this process, and there is no directory, or the simulation was made
+                in Python.
         """
-        if output is None and not self.executor.in_this_process:
-            raise UserError(
-                f"workers write their results into a run directory; give {argument('output')}, or leave workers out"
-            )
+        if self.executor.in_this_process:
+            return
+        problem = f"workers write their results into a run directory; give {argument('output')}, or leave workers out"
+        if self.scenario.made is not None:
+            options = f"{argument('workers')} and {argument('scheduler')}"
+            problem = f"{self.scenario.name} was made in Python, in this process, and cannot be made in others"
+            problem += f"; leave out {options}, or register it (docs/extending.md)"
+        if output is None or self.scenario.made is not None:
+            raise UserError(problem)
 
     @classmethod
     def read(cls, directory: RunDirectory) -> "xarray.Dataset":
         """Return the result of a finished sweep."""
         job = cls.of(directory)
-        if not all(check_regular(directory.path / name) for name in job.results):
-            raise UserError(f"{directory.path} is not finished; finish it with: {directory.resuming}")
-        return read_result(directory) if job.in_one_file else job.opened(directory)
+        directory.check_finished(job.results)
+        return sweep_results.read_result(directory) if job.in_one_file else job.opened(directory)
 
     @staticmethod
     def dataset(result: "xarray.Dataset") -> "xarray.Dataset":
@@ -127,10 +118,10 @@ class SweepJob(Members, Job["xarray.Dataset"]):
     @staticmethod
     def warning(result: "xarray.Dataset") -> str:
         """Return the members that failed."""
-        messages = failures(result)
+        messages = sweep_results.failures(result)
         if messages and bool((result["status"] == "non_finite").all()):
             raise RunFailedError(f"{messages[0]}, and so did every other member")
-        return "; ".join([*messages, *undefined_objectives(result)])
+        return "; ".join([*messages, *sweep_results.undefined_objectives(result)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,11 +136,7 @@ class Sweep(SweepJob):
     def checked(self) -> "Sweep":
         """Return the job with its values as tuples of numbers."""
         check_counts(self.scenario, self.seeds, self.chunk, self.memory)
-        if self.scenario.made is not None and not self.executor.in_this_process:
-            raise UserError(
-                f"{self.scenario.name} was made in Python, in this process, and cannot be made in others; leave out "
-                f"{argument('workers')} and {argument('scheduler')}, or register it (docs/extending.md)"
-            )
+        self.check_folder(Path())  # of a new sweep without one, see `fitted`
         return dataclasses.replace(self, over=self.checked_points())
 
     def simulation(self, *, new: bool) -> "Simulation":
@@ -224,11 +211,11 @@ class Sweep(SweepJob):
         if directory is None or self.in_one_file:
             arrays = [finished[index] for index in range(chunks.count)]
             result = in_memory(prepared.simulation, self, arrays, chunks.length)
-            result.attrs["failed"] = int(is_failure(result["status"].values, self.failures).sum())
+            result.attrs["failed"] = int(sweep_results.is_failure(result["status"].values, self.failures).sum())
         else:
             store_objectives(self, prepared.simulation, directory, map(chunks.read, range(chunks.count)))
             result = on_disk(self, directory)
-        return store_result(directory, result, in_one_file=self.in_one_file) if directory else result
+        return sweep_results.store_result(directory, result, in_one_file=self.in_one_file) if directory else result
 
     def stored_progress(self, directory: RunDirectory) -> StoredProgress:
         """Return the number of stored members, and their failures."""
@@ -240,7 +227,7 @@ class Sweep(SweepJob):
 
     def opened(self, directory: RunDirectory) -> "xarray.Dataset":
         """Return the result that stays in its chunks."""
-        summary = read_summary(directory)
+        summary = sweep_results.read_summary(directory)
         check_chunks(directory, -(-self.members // self.stored_length), read=False)
         return on_disk(self, directory).assign_attrs(failed=summary["failures"])
 
@@ -263,11 +250,12 @@ def _chunk_progress(sweep: Sweep, directory: RunDirectory) -> StoredProgress:
         # A copy, so that the other frames of the chunk are freed.
         final = {n: ("member", array[:, -1].copy()) for n, array in diagnosed.items() if array.ndim == 2}
         ends.append(xarray.Dataset({**final, "status": ("member", status.copy())}))
-        bad = index * size + np.flatnonzero(is_failure(status, sweep.failures))[: max(MOST_NAMED - len(lines), 0)]
+        room = max(sweep_results.MOST_NAMED - len(lines), 0)
+        bad = index * size + np.flatnonzero(sweep_results.is_failure(status, sweep.failures))[:room]
         values, seeds = sweep.values_of(bad)
         for row, member in enumerate(bad.tolist()):
             swept = {name: array[row].item() for name, array in values.items()} | {"seed": int(seeds[row])}
-            lines.append(f"{named(member, swept)} {MESSAGES[Status(int(status[member - index * size]))]}")
+            lines.append(f"{sweep_results.named(member, swept)} {MESSAGES[Status(int(status[member - index * size]))]}")
     for folder in sorted(directory.path.glob("chunk_[0-9]*")):
         if folder.suffix or folder.with_suffix(".npz") in paths:
             continue
@@ -284,7 +272,7 @@ def _chunk_progress(sweep: Sweep, directory: RunDirectory) -> StoredProgress:
             under_way += min(size, sweep.members) * max(len(written) - 1, 0) / sweep.plan.segments
     words = f"{finished + left} of {sweep.members} members"
     fraction = min((finished + left + under_way) / sweep.members, 1.0)
-    counts = totals(ends, sweep.failures) if ends else {"failures": 0}
+    counts = sweep_results.totals(ends, sweep.failures) if ends else {"failures": 0}
     failed = counts.pop("failures") + damaged
     return StoredProgress(fraction, words, lines, write_times(paths), failed, finished + left, counts)
 

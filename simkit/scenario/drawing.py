@@ -97,7 +97,7 @@ COMMON = {
     "label": line("text of the color bar; by default the quantity's name", "", LONGEST_LABEL),
     "unit": line("unit of the quantity", "1", LONGEST_LABEL),
     "limits": interval("lowest and highest color value, or ends of the axis; by default those of the data", None),
-    "frames_per_second": number("speed of the animation", 20.0, POSITIVE),
+    "frames_per_second": number("speed of the animation", 20.0, (POSITIVE[0], 1000.0)),
 }
 
 
@@ -130,7 +130,8 @@ def render_settings(entries: Mapping[str, Any], where: str = "render") -> Render
     try:
         return _settings_of(render_table(VIEWS.shipped() if is_shipped else VIEWS).read(entries, where))
     except UserError as error:
-        error.partial = _settings_of(error.partial) if error.partial and error.partial.get("quantity") else UNKNOWN
+        is_whole = error.partial and all(error.partial.get(key) for key in ("view", "quantity"))
+        error.partial = _settings_of(error.partial) if is_whole else UNKNOWN
         raise
 
 

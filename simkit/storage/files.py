@@ -16,7 +16,7 @@ import struct
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -78,6 +78,20 @@ def open_regular(path: Path, mode: Literal["rb", "rb+", "xb"]) -> BinaryIO:
     return os.fdopen(descriptor, mode.replace("x", "w"))  # type: ignore[return-value]
 
 
+@contextlib.contextmanager
+def writing(path: Path, remedy: str) -> Iterator[None]:
+    """Turn the errors of a file system while a file or folder is written into one line.
+
+    Raises:
+        UserError: with the reason and the remedy.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = "another process has just created it" if error.errno == errno.ENOTEMPTY else error.strerror or error
+        raise UserError(f"cannot write {path}: {reason}; {remedy}") from None
+
+
 @functools.cache
 def warn_once(words: str) -> None:
     """Warn of a limit of the file system, once in a process."""
@@ -127,7 +141,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     """
     # Processes on two machines that share a folder may have the same process id.
     temporary = hidden(path, f"{os.getpid()}{int.from_bytes(os.urandom(4)):010}.tmp")
-    try:
+    with writing(path, "make room or change permissions, then try again"):
         check_regular(path)
         try:  # also if a signal arrives while the file is created
             with open_regular(temporary, "xb") as file:
@@ -138,10 +152,6 @@ def write_bytes(path: Path, data: bytes) -> None:
         finally:
             temporary.unlink(missing_ok=True)
         _sync_folder(path.parent)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror or error}; make room or change permissions, then try again"
-        ) from None
 
 
 def _sync_folder(folder: Path) -> None:
@@ -165,12 +175,8 @@ def make_folder(folder: Path) -> None:
     Raises:
         UserError: if the folder cannot be created.
     """
-    try:
+    with writing(folder, f"choose another folder with {argument('output')}"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {folder}: {error.strerror}; choose another folder with {argument('output')}"
-        ) from None
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import errno
 import json
 import os
 import re
@@ -11,7 +10,7 @@ import shutil
 import stat
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,23 +20,7 @@ from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.made_in_python import with_simulation
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import IN_PYTHON, Scenario
-from simkit.storage.files import (
-    DamagedFileError,
-    Seal,
-    check_folder,
-    check_regular,
-    hidden,
-    lock,
-    open_regular,
-    read_bytes,
-    read_json,
-    read_sealed_json,
-    remove_leftovers,
-    run_of,
-    write_bytes,
-    write_json,
-    write_sealed_json,
-)
+from simkit.storage import files
 from simkit.storage.kinds import kind_of
 from simkit.storage.manifest import (
     check_manifest,
@@ -61,6 +44,7 @@ MANIFEST, SCENARIO = "manifest.json", "scenario.toml"
 COPY = "manifest_copy.json"
 # The number of steps of a run that was extended.
 CONTINUATION = "continuation.json"
+SUMMARY, LOCK = "summary.json", ".lock"
 # Network file systems keep files that are deleted while another process reads them.
 _TEMPORARY = r"\..+\.\d+\.(tmp|partial)|\.nfs[0-9a-f]+"
 _STORE = rf"checkpoint(_previous)?\.npz|{_TEMPORARY}|segments/(\d{{6,}}\.npz|{_TEMPORARY})"
@@ -76,12 +60,10 @@ def foreign_files(folder: Path, scenario: str, kind: str) -> list[str]:
     """
     job = kind_of(kind)
     nested = f"({job.stores})/" if job.stores else ""
-    files = re.compile(
-        rf"\.lock|manifest(_copy)?\.json|scenario\.toml|(summary|continuation)\.json|{job.files}|({nested})?({_STORE})"
-        rf"|{re.escape(scenario)}\.(gif|mp4|png|xyz)"
-    )
+    names = "|".join(map(re.escape, (LOCK, MANIFEST, COPY, SCENARIO, SUMMARY, CONTINUATION)))
+    written = re.compile(rf"{names}|{job.files}|({nested})?({_STORE})|{re.escape(scenario)}\.(gif|mp4|png|xyz)")
     folders = re.compile(rf"({nested})?segments|{job.stores}")
-    foreign = _foreign_files(folder, "", files, folders)
+    foreign = _foreign_files(folder, "", written, folders)
     if job.nested is None:
         return sorted(foreign)
     runs = {path.name: foreign_files(path, scenario, job.nested[1]) for path in nested_runs(folder, kind)}
@@ -94,19 +76,16 @@ def nested_runs(folder: Path, kind: str) -> list[Path]:
     nested = kind_of(kind).nested
     if nested is None:
         return []
-    return sorted(path for path in folder.iterdir() if re.fullmatch(nested[0], path.name) and check_folder(path))
+    return sorted(path for path in folder.iterdir() if re.fullmatch(nested[0], path.name) and files.check_folder(path))
 
 
-def _foreign_files(folder: Path, prefix: str, files: re.Pattern[str], folders: re.Pattern[str]) -> Iterator[str]:
+def _foreign_files(folder: Path, prefix: str, written: re.Pattern[str], folders: re.Pattern[str]) -> Iterator[str]:
     for path in folder.iterdir():
         name, mode = f"{prefix}{path.name}", path.lstat().st_mode
         if stat.S_ISDIR(mode) and folders.fullmatch(name):
-            yield from _foreign_files(path, f"{name}/", files, folders)
-        elif not stat.S_ISREG(mode) or not files.fullmatch(name):
+            yield from _foreign_files(path, f"{name}/", written, folders)
+        elif not stat.S_ISREG(mode) or not written.fullmatch(name):
             yield name
-
-
-SUMMARY = "summary.json"
 
 
 def resuming(path: Path, simulation: str) -> str:
@@ -171,33 +150,29 @@ class RunDirectory:
         """
         check_output(path, overwrite=overwrite)
         home = path.resolve()  # the target of a link is replaced, not the link
-        temporary, replaced = (hidden(home, f"{os.getpid()}.{end}") for end in ("tmp", "old"))
+        temporary, replaced = (files.hidden(home, f"{os.getpid()}.{end}") for end in ("tmp", "old"))
         with ExitStack() as locks:
             shutil.rmtree(temporary, ignore_errors=True)
             try:
-                temporary.mkdir(parents=True)
-                # The lock is renamed with its folder, so the new directory is never unlocked.
-                locks.enter_context(_lock_folder(temporary, path))
-                _write_request(temporary, manifest_of(kind, scenario, request), scenario.text)
-                if not _run_alike(cls.open(temporary).scenario(), scenario):
-                    raise UserError(f"{scenario.name} differs from its text, so it cannot be stored; change its text")
-                if _holds_run(home):
-                    with _lock_folder(home, path):
-                        # Another process may have replaced the directory or added a file since the first check.
-                        check_output(path, overwrite=overwrite)
-                        shutil.rmtree(replaced, ignore_errors=True)
-                        home.rename(replaced)
+                with files.writing(path, f"choose another folder with {argument('output')}"):
+                    temporary.mkdir(parents=True)
+                    # The lock is renamed with its folder, so the new directory is never unlocked.
+                    locks.enter_context(_lock_folder(temporary, path))
+                    _write_request(temporary, manifest_of(kind, scenario, request), scenario.text)
+                    if not _run_alike(cls.open(temporary).scenario(), scenario):
+                        raise UserError(
+                            f"{scenario.name} differs from its text, so it cannot be stored; change its text"
+                        )
+                    if _holds_run(home):
+                        with _lock_folder(home, path):
+                            # Another process may have replaced the directory or added a file since the first check.
+                            check_output(path, overwrite=overwrite)
+                            shutil.rmtree(replaced, ignore_errors=True)
+                            home.rename(replaced)
+                            temporary.rename(home)
+                    else:
                         temporary.rename(home)
-                else:
-                    temporary.rename(home)
-                shutil.rmtree(replaced, ignore_errors=True)
-            except OSError as error:
-                reason = error.strerror or str(error)
-                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                    reason = "another process has just created it"
-                raise UserError(
-                    f"cannot write {path}: {reason}; choose another folder with {argument('output')}"
-                ) from None
+                    shutil.rmtree(replaced, ignore_errors=True)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
                 if replaced.exists() and not home.exists():
@@ -227,15 +202,16 @@ class RunDirectory:
                 f"{path} is not a run directory (it has no manifest.json); give the folder that a run wrote"
             )
         try:
-            manifest, text = read_json(path / MANIFEST), read_bytes(path / SCENARIO).decode()
+            manifest, text = files.read_json(path / MANIFEST), files.read_bytes(path / SCENARIO).decode()
             check_manifest(manifest, text, path)
-        except (DamagedFileError, UnicodeDecodeError) as error:
+        except (files.DamagedFileError, UnicodeDecodeError) as error:
             try:
-                copy = read_json(path / COPY)
+                copy = files.read_json(path / COPY)
                 manifest, text = copy["manifest"], copy["scenario"]
                 check_manifest(manifest, text, path)
-            except (DamagedFileError, KeyError, TypeError, AttributeError):
-                raise UserError(f"{path} cannot be read back ({error}); run the scenario again") from None
+            except (files.DamagedFileError, KeyError, TypeError, AttributeError):
+                reason = str(error).removeprefix(f"{path}: ").removeprefix(f"{path}/")
+                raise UserError(f"{path} cannot be read back ({reason}); run the scenario again") from None
             warnings.warn(f"{error}; {COPY} takes the place of {MANIFEST} and {SCENARIO}", stacklevel=2)
             return cls(path, manifest, text, made, is_repaired=True)
         return cls(path, manifest, text, made)
@@ -260,9 +236,9 @@ class RunDirectory:
         return identity_of(self.manifest)
 
     @property
-    def seal(self) -> Seal:
+    def seal(self) -> files.Seal:
         """Seal of this run, completed by the name of a file."""
-        return Seal(self.identity)
+        return files.Seal(self.identity)
 
     @property
     def store(self) -> Store:
@@ -287,12 +263,12 @@ class RunDirectory:
     def extension(self) -> int | None:
         """Number of steps to which the run was extended; ``None`` for the number in its manifest."""
         path = self.path / CONTINUATION
-        if not check_regular(path):
+        if not files.check_regular(path):
             return None
         try:
-            return read_sealed_json(path, self.identity)["steps"]
-        except (DamagedFileError, KeyError) as error:
-            problem = error if isinstance(error, DamagedFileError) else f"{path}: it is of another kind"
+            return files.read_sealed_json(path, self.identity)["steps"]
+        except (files.DamagedFileError, KeyError) as error:
+            problem = error if isinstance(error, files.DamagedFileError) else f"{path}: it is of another kind"
             raise UserError(f"{problem}; remove it, and extend the run again with {argument('steps')}") from None
 
     def extend(self, steps: int) -> None:
@@ -300,7 +276,29 @@ class RunDirectory:
         with self.locked():
             # In this order: a crash in between leaves the run of fewer steps, which lacks only its summary.
             (self.path / SUMMARY).unlink(missing_ok=True)
-            write_sealed_json(self.path / CONTINUATION, {"steps": steps}, self.identity)
+            files.write_sealed_json(self.path / CONTINUATION, {"steps": steps}, self.identity)
+
+    def check_kind(self, is_served: bool, words: str) -> None:
+        """Refuse what is not for the kind of this job.
+
+        Args:
+            is_served: whether it is.
+            words: the rest of the sentence, with what it is for and the remedy.
+
+        Raises:
+            UserError: with the kind of this job.
+        """
+        if not is_served:
+            raise UserError(f"{self.path} holds {kind_of(self.kind).noun}{words}")
+
+    def check_finished(self, names: Iterable[str], lack: str = "is not finished") -> None:
+        """Refuse a job that lacks one of the files of a finished one.
+
+        Raises:
+            UserError: with what it lacks, and the command that finishes it.
+        """
+        if not all(files.check_regular(self.path / name) for name in names):
+            raise UserError(f"{self.path} {lack}; finish it with: {self.resuming}")
 
     def warn_of_changes(self, warn: Callable[[str], None]) -> None:
         """Warn in one line of packages whose version, and of devices whose kind has changed since the run began."""
@@ -322,14 +320,14 @@ class RunDirectory:
         with _lock_folder(self.path, self.path):
             others = nested_runs(self.path, self.kind)
             archives = (p for p in sorted(self.path.rglob("*.npz")) if not any(map(p.is_relative_to, others)))
-            runs = {run_of(path) for path in archives} - {None}
+            runs = {files.run_of(path) for path in archives} - {None}
             if runs and self.identity not in runs:
                 # The manifest is the misplaced file: resuming would overwrite the results of another run.
                 raise UserError(
                     f"{self.path}: its manifest.json and its files are from different runs; restore the right one, "
                     f"or run the scenario again with {argument('overwrite', 'True')}"
                 )
-            remove_leftovers(self.path)
+            files.remove_leftovers(self.path)
             if self.is_repaired:
                 _write_request(self.path, self.manifest, self.text)
             yield
@@ -337,9 +335,9 @@ class RunDirectory:
 
 def _write_request(folder: Path, manifest: Mapping[str, Any], text: str) -> None:
     """Write the manifest and the scenario, and a second copy of both."""
-    write_bytes(folder / SCENARIO, text.encode())
-    write_json(folder / MANIFEST, manifest)
-    write_json(folder / COPY, {"manifest": manifest, "scenario": text})
+    files.write_bytes(folder / SCENARIO, text.encode())
+    files.write_json(folder / MANIFEST, manifest)
+    files.write_json(folder / COPY, {"manifest": manifest, "scenario": text})
 
 
 def folder_of(path: Path | str) -> Path:
@@ -361,16 +359,12 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
         UserError: if another process has locked the folder, or it cannot be written.
     """
     busy = UserError(f"{path} is being written by another process; wait for it to end")
-    try:
-        file = open_regular(folder / ".lock", "rb+")
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror or error}; change its permissions, or copy it to another place"
-        ) from None
+    with files.writing(path, "change its permissions, or copy it to another place"):
+        file = files.open_regular(folder / LOCK, "rb+")
     with file:
         for wait in (0.01, 0.05, None):  # retried, since `is_locked` holds a shared lock for a moment
             try:
-                lock(file)
+                files.lock(file)
                 break
             except BlockingIOError:
                 if wait is None:
@@ -378,7 +372,7 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
                 time.sleep(wait)
         try:
             # If the folder was replaced between the two calls, its ``.lock`` is another file.
-            if not os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / ".lock")):
+            if not os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / LOCK)):
                 raise busy
             os.utime(file.fileno())  # the time since when the job has been worked on, for its progress
         except OSError:
@@ -389,8 +383,8 @@ def _lock_folder(folder: Path, path: Path) -> Iterator[None]:
 def is_locked(folder: Path) -> bool:
     """Return whether a process is writing to a run directory."""
     try:
-        with open_regular(folder / ".lock", "rb") as file:
-            lock(file, shared=True)
+        with files.open_regular(folder / LOCK, "rb") as file:
+            files.lock(file, shared=True)
     except BlockingIOError:
         return True
     except OSError:
@@ -407,43 +401,34 @@ def check_output(path: Path, *, overwrite: bool) -> None:
     """
     check_characters(str(path))
     try:
-        home = path.resolve()
-        if home.exists() and not home.is_dir():
-            raise UserError(f"{path} exists and is not a folder; choose another with {argument('output')}")
-        if home == Path.cwd():
-            raise UserError(
-                f"the folder you are in cannot become a run directory; name one in it with {argument('output')}"
-            )
-        if home.is_dir() and any(home.iterdir()):
-            if not _holds_run(home):
-                raise UserError(
-                    f"{path} is not empty and is not a run directory; choose another with {argument('output')}"
-                )
-            if not overwrite:
-                raise UserError(
-                    f"{path} already holds a run; pass {argument('overwrite', 'True')} to replace it, or choose "
-                    f"another with {argument('output')}"
-                )
-            manifest = _manifest_in(home)
-            if foreign := foreign_files(home, str(manifest.get("scenario")), manifest["kind"]):
-                names = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
-                raise UserError(
-                    f"{path} holds files that no run wrote ({names}), which "
-                    f"{argument('overwrite', 'True')} would delete; move them, "
-                    f"or choose another folder with {argument('output')}"
-                )
-        existing = next(parent for parent in (home, *home.parents) if parent.exists())
-        if not existing.is_dir():
-            raise UserError(
-                f"cannot write {path}: {existing} is not a folder; choose another with {argument('output')}"
-            )
-        if not os.access(existing, os.W_OK | os.X_OK):
-            raise UserError(
-                f"cannot write {path}: no permission to write in {existing}; choose another with {argument('output')}"
-            )
+        problem = _problem_of(path.resolve(), overwrite=overwrite)
     except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError for a link to itself
-        reason = getattr(error, "strerror", None) or "it is a link to itself"
-        raise UserError(f"cannot write {path}: {reason}; choose another with {argument('output')}") from None
+        problem = f"cannot be written: {getattr(error, 'strerror', None) or 'it is a link to itself'}"
+    if problem:
+        choose = ", or choose" if ";" in problem else "; choose"
+        raise UserError(f"{path} {problem}{choose} another with {argument('output')}")
+
+
+def _problem_of(home: Path, *, overwrite: bool) -> str:
+    """Return why a folder cannot become a run directory, in words; empty if it can."""
+    if home.exists() and not home.is_dir():
+        return "exists and is not a folder"
+    if home == Path.cwd():
+        return "is the folder you are in, which cannot become a run directory"
+    if home.is_dir() and any(home.iterdir()):
+        if not (manifest := _manifest_in(home)):
+            return "is not empty and is not a run directory"
+        if not overwrite:
+            return f"already holds a run; pass {argument('overwrite', 'True')} to replace it"
+        if foreign := foreign_files(home, str(manifest.get("scenario")), manifest["kind"]):
+            names = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
+            deleted = f"which {argument('overwrite', 'True')} would delete; move them"
+            return f"holds files that no run wrote ({names}), {deleted}"
+    existing = next(parent for parent in (home, *home.parents) if parent.exists())
+    if not existing.is_dir():
+        return f"cannot be written: {existing} is not a folder"
+    is_writable = os.access(existing, os.W_OK | os.X_OK)
+    return "" if is_writable else f"cannot be written: no permission to write in {existing}"
 
 
 def _holds_run(folder: Path) -> bool:
@@ -454,8 +439,8 @@ def _holds_run(folder: Path) -> bool:
 def _manifest_in(folder: Path) -> dict[str, Any]:
     """Return the manifest of a run, altered or not, or its second copy; empty if there is none."""
     for name in (MANIFEST, COPY):
-        with contextlib.suppress(DamagedFileError, UserError):
-            content = read_json(folder / name)
+        with contextlib.suppress(files.DamagedFileError, UserError):
+            content = files.read_json(folder / name)
             manifest = content.get("manifest", content)
             if isinstance(manifest, dict) and is_manifest(manifest):
                 return manifest

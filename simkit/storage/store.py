@@ -13,20 +13,7 @@ import numpy as np
 
 from simkit.core.pytrees import keyed, plain
 from simkit.core.status import Status
-from simkit.storage.files import (
-    UNBOUND,
-    DamagedFileError,
-    Layout,
-    Seal,
-    check_folder,
-    check_regular,
-    make_folder,
-    read_arrays,
-    read_bytes,
-    remove_leftovers,
-    write_arrays,
-    write_bytes,
-)
+from simkit.storage import files
 
 CHECKPOINTS = ("checkpoint.npz", "checkpoint_previous.npz")
 
@@ -43,7 +30,7 @@ class Store:
         layout: layout of the segments; ``None`` accepts any.
     """
 
-    def __init__(self, folder: Path, seal: Seal = UNBOUND, layout: Layout | None = None) -> None:
+    def __init__(self, folder: Path, seal: files.Seal = files.UNBOUND, layout: files.Layout | None = None) -> None:
         self.folder = folder
         self.segments = folder / "segments"
         self._seal, self._layout = seal, layout
@@ -52,9 +39,9 @@ class Store:
         """Create the folders."""
         # A run directory may be a link that the user made; the folders in it may not be links.
         if not self.folder.is_dir():
-            make_folder(self.folder)
-        if not check_folder(self.segments):
-            make_folder(self.segments)
+            files.make_folder(self.folder)
+        if not files.check_folder(self.segments):
+            files.make_folder(self.segments)
 
     def write(self, index: int, state: Any, arrays: dict[str, np.ndarray]) -> None:
         """Store the arrays of segment ``index`` (0 for the initial frame, then 1, 2, ...) and the state at its end."""
@@ -63,16 +50,16 @@ class Store:
 
     def write_segment(self, index: int, arrays: dict[str, np.ndarray]) -> None:
         """Store segment ``index``, before the state at its end."""
-        write_arrays(self.path_of(index), arrays, self._seal.of(f"segment {index}"))
+        files.write_arrays(self.path_of(index), arrays, self._seal.of(f"segment {index}"))
 
     def write_checkpoint(self, index: int, state: Any) -> None:
         """Store the state at the end of segment ``index``, which is stored; the state stored last is kept too."""
         current, previous = (self.folder / name for name in CHECKPOINTS)
-        if check_regular(current):
-            check_regular(previous)
+        if files.check_regular(current):
+            files.check_regular(previous)
             current.replace(previous)
         arrays = {name: np.asarray(array) for name, array in arrays_of_state(state).items()}
-        write_arrays(current, {"segment": np.asarray(index, np.int64), **arrays}, self._seal.of("checkpoint"))
+        files.write_arrays(current, {"segment": np.asarray(index, np.int64), **arrays}, self._seal.of("checkpoint"))
 
     def restore(
         self, template: Any, warn: Callable[[str], None], *, advance: Callable[[Any], Any] | None = None
@@ -89,16 +76,16 @@ class Store:
             ``(index, state, arrays)`` of the newest intact checkpoint whose segments are intact, with the arrays of
             the last of them; ``None`` if the run must restart from the beginning.
         """
-        check_folder(self.segments)
+        files.check_folder(self.segments)
         newest, source, damaged = None, None, {}
         for name in CHECKPOINTS:
-            if not check_regular(self.folder / name):
+            if not files.check_regular(self.folder / name):
                 continue
             try:
                 checkpoint = self._read_checkpoint(name, template, advance)
                 if newest is None:
                     newest, source = (*checkpoint, self._read_segments(checkpoint[0])), name
-            except DamagedFileError as error:
+            except files.DamagedFileError as error:
                 damaged[name] = f"{name} cannot be used ({error})"
         if damaged:
             remedy = f"resuming from segment {newest[0]}" if newest else "starting from the beginning"
@@ -109,25 +96,18 @@ class Store:
             # A damaged file must not replace the previous checkpoint, which may be the only intact one.
             (self.folder / name).unlink()
         if source == CHECKPOINTS[0] and damaged:
-            write_bytes(self.folder / CHECKPOINTS[1], read_bytes(self.folder / source))
+            files.write_bytes(self.folder / CHECKPOINTS[1], files.read_bytes(self.folder / source))
         self._discard_after(newest[0] if newest else -1)
         return newest
 
-    def discard(self) -> None:
-        """Remove all segments and checkpoints."""
-        for name in CHECKPOINTS:
-            if check_regular(self.folder / name):
-                (self.folder / name).unlink()
-        self._discard_after(-1)
-
     def read(self) -> list[dict[str, np.ndarray]]:
         """Return the stored segments in order."""
-        check_folder(self.segments)
+        files.check_folder(self.segments)
         return [self._read_segment(index) for index in range(max(self._indices(), default=-1) + 1)]
 
     def written(self) -> list[Path]:
         """Return the files of the stored segments, in order."""
-        return [self.path_of(index) for index in sorted(self._indices())] if check_folder(self.segments) else []
+        return [self.path_of(index) for index in sorted(self._indices())] if files.check_folder(self.segments) else []
 
     def read_segment(self, path: Path) -> dict[str, np.ndarray]:
         """Return a stored segment, by its path, one of `written`."""
@@ -140,15 +120,15 @@ class Store:
     def check(self) -> None:
         """Check the checkpoints as far as possible without the simulation."""
         for name in CHECKPOINTS:
-            if name == CHECKPOINTS[0] or check_regular(self.folder / name):
+            if name == CHECKPOINTS[0] or files.check_regular(self.folder / name):
                 self._read_checkpoint_arrays(name)
 
     def _read_checkpoint_arrays(self, name: str) -> tuple[int, dict[str, np.ndarray]]:
         path = self.folder / name
-        arrays = read_arrays(path, self._seal.of("checkpoint"))
+        arrays = files.read_arrays(path, self._seal.of("checkpoint"))
         index = arrays.pop("segment", None)
         if index is None or index.shape or index.dtype != np.int64 or index < 0:
-            raise DamagedFileError(f"{path}: it names no segment")
+            raise files.DamagedFileError(f"{path}: it names no segment")
         return int(index), arrays
 
     def _read_checkpoint(self, name: str, template: Any, advance: Callable[[Any], Any] | None) -> tuple[int, Any]:
@@ -158,7 +138,9 @@ class Store:
             try:
                 jax.eval_shape(advance, state)
             except (TypeError, ValueError, IndexError):
-                raise DamagedFileError(f"{self.folder / name}: the sizes of its arrays are inconsistent") from None
+                raise files.DamagedFileError(
+                    f"{self.folder / name}: the sizes of its arrays are inconsistent"
+                ) from None
         return index, state
 
     def _read_segments(self, index: int) -> dict[str, np.ndarray]:
@@ -168,9 +150,9 @@ class Store:
         return self._read_segment(index)
 
     def _read_segment(self, index: int) -> dict[str, np.ndarray]:
-        arrays = read_arrays(self.path_of(index), self._seal.of(f"segment {index}"), self._layout)
+        arrays = files.read_arrays(self.path_of(index), self._seal.of(f"segment {index}"), self._layout)
         if not np.isin(arrays.get("status", Status.OK), list(Status)).all():
-            raise DamagedFileError(f"{self.path_of(index)}: it holds an unknown status code")
+            raise files.DamagedFileError(f"{self.path_of(index)}: it holds an unknown status code")
         return arrays
 
     def _indices(self) -> list[int]:
@@ -180,10 +162,10 @@ class Store:
 
     def _discard_after(self, index: int) -> None:
         for later in self._indices():
-            if later > index and check_regular(self.path_of(later)):
+            if later > index and files.check_regular(self.path_of(later)):
                 self.path_of(later).unlink()
         for folder in (self.folder, self.segments):
-            remove_leftovers(folder)
+            files.remove_leftovers(folder)
 
 
 def arrays_of_state(state: Any) -> dict[str, jax.Array]:
@@ -203,18 +185,12 @@ def state_of_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path, *,
     Raises:
         DamagedFileError: if they are not the arrays of such a state.
     """
-    named = _named_leaves(template)
-    if set(arrays) != {name for name, _ in named}:
-        raise DamagedFileError(f"{path}: its fields are not those of this simulation's state")
-    leaves = []
-    for name, leaf in named:
-        array, expected = arrays[name], jax.eval_shape(plain, leaf)
-        fits = array.ndim == expected.ndim if resizable else array.shape == expected.shape
-        if not fits or array.dtype != expected.dtype:
-            raise DamagedFileError(
-                f"{path}: field {name} is {array.dtype}{array.shape}, not {expected.dtype}{expected.shape}"
-            )
-        leaves.append(keyed(leaf, jnp.asarray(array)))
+    named = dict(_named_leaves(template))
+    shapes = {name: jax.eval_shape(plain, leaf) for name, leaf in named.items()}
+    free = {name: tuple(f"{name} {axis}" for axis in range(shape.ndim)) for name, shape in shapes.items()}
+    layout = {n: (str(shape.dtype), free[n] if resizable else shape.shape) for n, shape in shapes.items()}
+    files.Layout(layout).check(path, arrays)
+    leaves = [keyed(leaf, jnp.asarray(arrays[name])) for name, leaf in named.items()]
     return jax.tree.unflatten(jax.tree.structure(template), leaves)
 
 
@@ -266,11 +242,6 @@ class LateStore(Store):
         restored = super().restore(template, warn, advance=advance)
         self._held = super().read() if restored else []
         return restored
-
-    def discard(self) -> None:
-        """Remove all segments and checkpoints."""
-        self._held, self._unwritten = [], []
-        super().discard()
 
     def read(self) -> list[dict[str, np.ndarray]]:
         """Return all segments in order."""

@@ -170,7 +170,8 @@ def test_other_verbs_report_the_first_mistake_and_the_number_of_others(check, tm
     check(("every = 2", "every = 3"), ('view = "bodies"', 'view = "body"'))
     assert main(["run", str(tmp_path / "throw.toml")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "run.steps: steps = 10 is" in line and line.endswith("(and 1 more; simkit check FILE lists all)")
+    assert "run.steps: steps = 10 is" in line
+    assert line.endswith(f"(and 1 more; simkit check {tmp_path}/throw.toml lists all)")
 
 
 def test_an_unknown_color_map_is_reported_before_a_run(check, tmp_path, capsys):

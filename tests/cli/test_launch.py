@@ -16,7 +16,7 @@ from tests.tables import every
         ),
         (
             ["run", "channel_flow", "--processes", "2", "--process-id", "2", "--coordinator", "127.0.0.1:1"],
-            "processes = 2 and process_id = 2 do not fit; count processes from 0",
+            "process_id = 2 is not an integer of 0 to 1; write one",
         ),
     ],
     ids=["one", "sweep", "missing", "address", "index"],

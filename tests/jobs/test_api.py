@@ -173,7 +173,10 @@ def test_interrupted_run_is_read_back_as_unfinished(tmp_path):
             "seeds = true is not an integer",
         ),
         (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, chunk="2"), "chunk = '2' is not an integer"),
-        (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, memory="x"), "'x' is not a memory size; write a number"),
+        (
+            lambda: simkit.sweep(toy(), {"frequency": [1.0]}, memory="x"),
+            "memory = 'x' is not a memory size",
+        ),
         (lambda: simkit.sweep(toy(), [1.0]), "over is of type list; give {name of a parameter: list of values}"),
         (lambda: simkit.sweep(toy(), {"frequency": [1.0, 1.0]}), "over frequency lists a value twice"),
         (lambda: simkit.optimize(toy(), "frequency", iterations="3"), "iterations = '3' is not an integer"),

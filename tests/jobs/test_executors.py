@@ -45,7 +45,9 @@ def test_sweeps_that_workers_cannot_compute_are_refused(tmp_path):
 
 def test_a_run_cannot_be_resumed_by_workers(tmp_path):
     simkit.run("bouncing_ball", output=tmp_path / "run", steps=10, every=10)
-    with pytest.raises(UserError, match="distribute the members of a sweep; a run has no members"):
+    with pytest.raises(
+        UserError, match="holds a run, and workers= and scheduler= distribute the members of a sweep; leave"
+    ):
         simkit.resume(tmp_path / "run", workers=2)
 
 

@@ -35,14 +35,15 @@ def test_an_extension_that_does_not_fit_is_refused_and_changes_nothing(tmp_path,
     simkit.run(toy(steps=80, every=2), output=tmp_path / "run")
     before = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for steps, words in (
-        (40, "is not an integer of at least"),
-        (86, "does not divide into the segments"),
+        (40, "it has 80 steps, stored in segments of 4, so give more steps, and a multiple of 4, such as 84$"),
+        (86, "a multiple of 4, such as 88$"),
+        (0, "is not an integer of at least 1"),
         (1.5, "is not an integer"),
     ):
         with pytest.raises(UserError, match=words):
             simkit.resume(tmp_path / "run", steps=steps)
     begin(Sweep(toy(), {"frequency": (1.0,)}), tmp_path / "sweep")
-    with pytest.raises(UserError, match=r"steps= continues a run, and .*sweep holds a sweep; leave it out"):
+    with pytest.raises(UserError, match=r"sweep holds a sweep, and steps= continues a run; leave it out"):
         simkit.resume(tmp_path / "sweep", steps=40)
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
     assert main(["resume", str(tmp_path / "run"), "--steps", "84", "--no-render", "--json"]) == 0

@@ -52,8 +52,8 @@ def test_sweeps_that_do_not_belong_together_are_refused_in_one_line(two):
         "other parameters": (over(one, time_step=(0.01,)), r"over is \['frequency'\] and \['time_step'\]"),
         "no frames": (dataclasses.replace(one, final_frames=False), "final_frames is True and False"),
         "the same point": (over(one, frequency=(5.0, 3.0)), "both have frequency = 3; leave one of them out"),
-        "the same points": (one, "have the same points and seeds"),
-        "a gap of seeds": (later(7), "have no seeds from 4 to 6 between"),
+        "the same points": (one, "of equal points, with the seeds 2 and then 2"),
+        "a gap of seeds": (later(7), "of equal points, with the seeds 3 and then 7"),
         "other seeds and points": (later(4, over={"frequency": (1.0,)}), r"in seeds \(2 to 3 and 4 to 5\)"),
     }
     missed = []

@@ -187,9 +187,9 @@ def test_mistakes_in_the_shell_name_the_path(file, words, message, capsys):
     [
         (
             lambda s: simkit.value_and_grad(s, [], objective="off", steps=2),
-            "wrt names no parameter; name each parameter once",
+            r"wrt = \[\] is not a name or a list of names",
         ),
-        (lambda s: simkit.optimize(s, [], objective="off", steps=2), "wrt names no parameter"),
+        (lambda s: simkit.optimize(s, [], objective="off", steps=2), r"wrt = \[\] is not a name or a list"),
         (lambda s: simkit.value_and_grad(s, "params.closure", objective="off", steps=2), "; write closure$"),
         (lambda s: simkit.optimize(s, "closure.layer", objective="off", steps=2), "did you mean 'closure.layers'"),
         (lambda s: simkit.sweep(s, {"closure": [1.0]}, steps=2), "it is a branch; name one of closure.scale"),

@@ -66,9 +66,12 @@ def test_samples_fill_their_ranges_evenly_and_depend_on_the_seed_alone(method):
         ),
         ({"over": {}, "zip": True}, "need equal numbers of values, at least one"),
         ({"over": RANGES, "sample": "sobl", "members": 4}, "sobol"),
-        ({"over": RANGES, "sample": "sobol"}, "sample= needs the number of points; give members= too"),
-        ({"over": RANGES, "members": 4}, "give sample= too, or leave it out"),
-        ({"over": {}, "members": 4, "table": "table.csv"}, "points of a sample; leave it out"),
+        (
+            {"over": RANGES, "sample": "sobol"},
+            "a sample needs sample= and members=",
+        ),
+        ({"over": RANGES, "members": 4}, "a sample needs sample= and members="),
+        ({"over": {}, "members": 4, "table": "table.csv"}, "the number of its points; give both, or leave both out"),
         ({"over": {}, "sample": "sobol", "members": 4}, "a range of at least one parameter"),
         ({"over": {"frequency": (0.0, 1.0, "log")}, "sample": "sobol", "members": 4}, "frequency"),
         ({"over": {"frequency": [1.0, 2.0, 3.0]}, "sample": "sobol", "members": 4}, "is not a range to sample"),
@@ -100,9 +103,9 @@ def test_invalid_points_give_one_line(asked, message):
         ("frequenzy\n1.0\n", "did you mean 'frequency'"),
         ("seed\n1\n", "column 'seed' is not a parameter"),
         ("frequency\n", "has no rows"),
-        ("", "has no header"),
-        ("frequency;time_step\n1;2\n", "its columns are separated by ';'; write commas"),
-        ('frequency\n"1.0\n', "is not CSV"),
+        ("", "has no rows"),
+        ("frequency;time_step\n1;2\n", "column 'frequency;time_step' is not a parameter"),
+        ('frequency\n"1.0\n', "members.csv cannot be read"),
     ],
 )
 def test_errors_of_tables_name_row_and_column(text, message, tmp_path):

@@ -116,7 +116,7 @@ def test_the_longest_names_of_folders_are_written(length, tmp_path):
 
 def test_an_output_that_is_a_link_to_itself_is_refused_in_one_line(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(UserError, match=r"loop: .*; choose another with output=") as caught:
+    with pytest.raises(UserError, match=r"loop cannot be written: .*; choose another with output=") as caught:
         simkit.run(toy(), output=tmp_path / "loop")
     assert "\n" not in str(caught.value)
 

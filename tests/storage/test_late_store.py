@@ -76,10 +76,3 @@ def test_a_crash_between_segments_and_checkpoint_resumes_from_the_checkpoint_bef
         assert index == 0 and not state["x"].any()
         assert len(store.read()) == 1
     assert indices(tmp_path) == [0]
-
-
-def test_segments_that_are_discarded_are_not_read(tmp_path):
-    with store_of(tmp_path) as store:
-        store.write(*segment(0))
-        store.discard()
-        assert store.read() == []

@@ -58,63 +58,82 @@ def report(
     Returns:
         The exit code.
     """
-    from simkit.core.status import FAILURES, Status
-    from simkit.jobs.derivatives import MeanDerivative, objective_settings
-    from simkit.jobs.runs import NOT_FINITE
-
-    mean = derivative if isinstance(derivative, MeanDerivative) else None
+    mean = derivative if derivative.seeds else None
     columns = MEAN_COLUMNS if mean else COLUMNS if checked else COLUMNS[:1]
     exact = 1 if mean else 2
     rows = _rows(derivative, checked, wrt)
-    failed = derivative.status in FAILURES
     if json:
-        result = {"scenario": scenario.name, "objective": objective, "value": derivative.value}
-        result |= {
-            "precision": scenario.run.precision,
-            "status": Status(derivative.status).name.lower(),
-            "note": derivative.note,
-        }
+        result = _as_data(derivative, scenario, objective)
         result |= {"memory": derivative.fit} if derivative.fit else {}
         result |= {"seeds": mean.seeds, "standard_error": mean.value_error} if mean else {}
         result |= {"directory": folder} if folder else {}
         keys = [column.replace(" ", "_") for column in columns]
         print_json(result | {"wrt": {name: dict(zip(keys, row, strict=False)) for name, row in rows.items()}})
     else:
-        doc = objective_settings(scenario, objective).doc
-        error = f" +- {_rough(mean.value_error)}" if mean else ""
-        members = f"; mean of {mean.seeds} seeds" if mean else ""
-        print(f"{objective} = {derivative.value:.10g}{error}   ({doc}; {scenario.run.precision}{members})\n")
+        _print_value(derivative, scenario, objective, mean)
         print_table(
             ("with respect to", *columns),
             [(name, *map(_digits, row[:exact]), *map(_rough, row[exact:])) for name, row in rows.items()],
         )
-        if derivative.fit:
-            print(f"\nmemory: {derivative.fit}")
-        if folder:
-            print(f"\nstored: {folder}")
-        if derivative.note and not failed:
-            print(f"\nnote: {derivative.note}")
-    if failed:
-        print(f"simkit: {derivative.note}; its derivative is not defined", file=sys.stderr)
-    elif not derivative.is_finite:
-        print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {NOT_FINITE}", file=sys.stderr)
-    if failed or not derivative.is_finite:
-        return FAILED
+        about = {"memory": derivative.fit, "stored": folder, "note": _note(derivative)}
+        print("".join(f"\n{name}: {words}\n" for name, words in about.items() if words), end="")
     wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"]
-    if wrong:
-        problem = "by more than the error of the difference: it is wrong, or the objective is not smooth there"
-        print(
-            f"simkit: {scenario.name}: d {objective} / d {wrong[0]} differs from its central difference {problem}",
-            file=sys.stderr,
-        )
-    return FAILED if wrong else FINE
+    difference = f"d {objective} / d {wrong[0]} differs from its central difference" if wrong else ""
+    return _exit_code(derivative, scenario, f"{objective} or a derivative", difference)
+
+
+def _as_data(result: "Derivative | Curvature", scenario: Scenario, objective: str) -> dict[str, Any]:
+    from simkit.core.status import Status
+
+    about = {"scenario": scenario.name, "objective": objective, "value": result.value}
+    status = Status(result.status).name.lower()
+    return about | {"precision": scenario.run.precision, "status": status, "note": result.note}
+
+
+def _print_value(
+    result: "Derivative | Curvature", scenario: Scenario, objective: str, mean: "Derivative | None" = None
+) -> None:
+    from simkit.jobs.derivatives import objective_settings
+
+    error = f" +- {_rough(mean.value_error)}" if mean else ""
+    members = f"; mean of {mean.seeds} seeds" if mean else ""
+    meaning = f"{objective_settings(scenario, objective).doc}; {scenario.run.precision}{members}"
+    print(f"{objective} = {result.value:.10g}{error}   ({meaning})\n")
+
+
+def _note(result: "Derivative | Curvature") -> str:
+    """Return the note of a derivative of a run that did not fail."""
+    from simkit.core.status import FAILURES
+
+    return "" if result.status in FAILURES else result.note
+
+
+def _exit_code(result: "Derivative | Curvature", scenario: Scenario, numbers: str, difference: str) -> int:
+    """Print why a derivative is a failure, if it is, and return the exit code.
+
+    Args:
+        result: the derivatives.
+        scenario: scenario with overrides applied.
+        numbers: what they are, in words.
+        difference: what differs from its central difference, in words; empty if nothing does.
+    """
+    from simkit.core.status import FAILURES
+    from simkit.jobs.runs import NOT_FINITE
+
+    problem = f"{scenario.name}: {numbers} is not finite: {NOT_FINITE}"
+    if result.status in FAILURES:
+        problem = f"{result.note}; its derivative is not defined"
+    elif result.is_finite:
+        reason = "by more than the error of the difference: it is wrong, or the objective is not smooth there"
+        problem = f"{scenario.name}: {difference} {reason}" if difference else ""
+    if problem:
+        print(f"simkit: {problem}", file=sys.stderr)
+    return FAILED if problem else FINE
 
 
 def _rows(derivative: "Derivative", checked: "GradientCheck | None", wrt: Sequence[str]) -> dict[str, list[Any]]:
-    from simkit.jobs.derivatives import MeanDerivative
-
     columns: list[Mapping[str, Any]] = [derivative.derivative]
-    if isinstance(derivative, MeanDerivative):
+    if derivative.seeds:
         columns.append(derivative.error)
     if checked is not None:
         largest_error = {name: float(error.max(initial=0)) for name, error in checked.error.items()}
@@ -143,21 +162,22 @@ def report_second(scenario: "Scenario", wrt: list[str], objective: str, argument
     import numpy as np
 
     from simkit.core.gradient import verdict_of
-    from simkit.core.status import FAILURES
-    from simkit.jobs.derivatives import objective_settings
     from simkit.jobs.differentiation import curvature
 
     if arguments.check and arguments.precision is None:
         scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
     doing = "differentiating twice" + ", and comparing with central differences" * arguments.check
-    with Progress(scenario.name, doing=doing):
+    with Progress(scenario.name, doing=doing, phase="ran"):
         result = curvature(scenario, wrt, objective, arguments.mode, check=arguments.check)
     verdict = verdict_of(result.matrix, result.difference) if result.difference else None
     if arguments.json:
-        print_json(_as_json(scenario, objective, result, verdict))
+        record = _as_data(result, scenario, objective) | {"entries": result.entries}
+        record |= {"derivative": result.derivative, "hessian": result.matrix}
+        if result.difference:
+            record |= {"central_difference": result.difference.value, "verdict": verdict}
+        print_json(record)
     else:
-        meaning = objective_settings(scenario, objective).doc
-        print(f"{objective} = {result.value:.10g}   ({meaning}; {scenario.run.precision})\n")
+        _print_value(result, scenario, objective)
         rows = zip(result.entries, result.derivative, strict=True)
         print_table(("with respect to", "derivative"), [(name, f"{value:.10g}") for name, value in rows])
         print("\nsecond derivatives:\n")
@@ -165,35 +185,10 @@ def report_second(scenario: "Scenario", wrt: list[str], objective: str, argument
         if verdict:
             largest = np.abs(result.matrix - result.difference.value).max() if result.difference else 0.0
             print(f"\ncentral differences of the derivative: {verdict} (largest difference {largest:.1g})")
-        if result.note and result.status not in FAILURES:
-            print(f"\nnote: {result.note}")
-    failed = result.status in FAILURES
-    if failed:
-        print(f"simkit: {result.note}; its derivatives are not defined", file=sys.stderr)
-    elif not (np.isfinite(result.matrix).all() and np.isfinite(result.derivative).all()):
-        problem = "the run failed or did not converge, or the objective has no second derivative there"
-        print(f"simkit: {scenario.name}: a second derivative of {objective} is not finite: {problem}", file=sys.stderr)
-        failed = True
-    elif verdict == "differs":
-        problem = "it is wrong, or the objective is not smooth there"
-        print(
-            f"simkit: {scenario.name}: the second derivatives of {objective} differ from central differences of the "
-            f"derivative by more than their error: {problem}",
-            file=sys.stderr,
-        )
-        failed = True
-    return FAILED if failed else FINE
-
-
-def _as_json(scenario: "Scenario", objective: str, result: "Curvature", verdict: str | None) -> dict[str, Any]:
-    from simkit.core.status import Status
-
-    record = {"scenario": scenario.name, "objective": objective, "value": result.value}
-    record |= {"precision": scenario.run.precision, "status": Status(result.status).name.lower(), "note": result.note}
-    record |= {"entries": result.entries, "derivative": result.derivative.tolist(), "hessian": result.matrix.tolist()}
-    if result.difference:
-        record |= {"central_difference": result.difference.value.tolist(), "verdict": verdict}
-    return record
+        if note := _note(result):
+            print(f"\nnote: {note}")
+    difference = f"a second derivative of {objective} differs from its central difference" * (verdict == "differs")
+    return _exit_code(result, scenario, f"a second derivative of {objective}", difference)
 
 
 def _print_matrix(result: "Curvature") -> None:

@@ -61,7 +61,8 @@ def finish(
         else:
             captions = [", ".join(f"{name} = {show(value)}" for name, value in v.items()) for v in (initial, best)]
             file, titles = folder / "before_after.png", (f"before: {captions[0]}", f"after: {captions[1]}")
-            pictures["before_after"] = draw_before_and_after(runs[0], runs[1], file, titles, size)
+            with Progress(scenario.name, doing="drawing", phase="drew"):
+                pictures["before_after"] = draw_before_and_after(runs[0], runs[1], file, titles, size)
     if arguments.json:
         report = {
             "scenario": scenario.name,
@@ -107,7 +108,7 @@ def _before_and_after(*scenarios: Scenario) -> "list[Outcome]":
     from simkit.jobs.runs import Run
 
     runs: list[Outcome] = []
-    with Progress(scenarios[0].name, 2 * scenarios[0].run.steps) as progress:
+    with Progress(scenarios[0].name, 2 * scenarios[0].run.steps, phase="ran") as progress:
         for finished, scenario in enumerate(scenarios):
             words = ("before the optimization", "after the optimization")[finished]
 

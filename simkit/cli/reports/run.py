@@ -36,7 +36,7 @@ def finish(outcome: "Outcome", job: "Run", folder: Path, arguments: argparse.Nam
         from simkit.export.pictures import draw
 
         file = folder / f"{job.scenario.name}.{arguments.format}"
-        with Progress(job.scenario.name, doing="drawing") as progress:
+        with Progress(job.scenario.name, doing="drawing", phase="drew") as progress:
             picture = draw(outcome, file, arguments.format, size, report=lambda done: progress.update(done, "drawing"))
     if arguments.json:
         result = {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import more, print_json, print_table
+from simkit.cli.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -193,7 +194,8 @@ def _chart(result: "xarray.Dataset", scenario: "Scenario", folder: Path, argumen
     numbers = [values for values in columns_of(result).values() if values.dtype.kind in "fiu"]
     if not numbers or result["status"].size > MOST_MEMBERS or not os.access(folder, os.W_OK):
         return None
-    return draw_sweep(result, scenario, folder / "sweep.png")
+    with Progress(scenario.name, doing="drawing", phase="drew"):
+        return draw_sweep(result, scenario, folder / "sweep.png")
 
 
 def _print_points(

@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simkit.cli.arguments import (
     add_mode,
@@ -27,14 +27,10 @@ from simkit.cli.processes import add_processes, follow, group_of, resuming, toge
 from simkit.cli.progress import Progress
 from simkit.cli.reports.derivative import report, report_second
 from simkit.core.compilation import use_compilation_cache
-from simkit.core.optimizers.methods import METHODS, learning_rate_of
+from simkit.core.optimizers.methods import METHODS
 from simkit.errors import UserError
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import parse_over, parse_settings
-from simkit.scenario.scenario import Scenario
-
-if TYPE_CHECKING:
-    from simkit.engine.processes import ProcessGroup
 
 
 class Run:
@@ -57,16 +53,18 @@ class Run:
         from simkit.jobs.runs import Run
 
         job = Run(scenario_of(arguments), group)
-        size = size_of(arguments)
+        size, checks = size_of(arguments), {}
         if size:
+            from simkit.export.pictures import check_window
             from simkit.render.color import check_scenario
 
             check_scenario(job.scenario)
+            checks["examine"] = partial(check_window, job.scenario)
         output = output_of(arguments, job.scenario.name)
         use_compilation_cache()
         if group and not group.is_first:
             return follow(job.follow, group)
-        work = partial(begin, job, output, arguments.overwrite)
+        work = partial(begin, job, output, arguments.overwrite, **checks)
         work = together(group, resuming(output), work) if group else work
         return carry_out(job, output, arguments, size, work)
 
@@ -208,9 +206,12 @@ class Grad:
         objective = objective_name(scenario, arguments.objective)
         use_compilation_cache()
         if arguments.seeds is not None:
-            return _of_mean(scenario, wrt, objective, arguments, group)
+            names, remedy = ["output", "check", "second", "overwrite"], "leave it out, or leave --seeds out"
+            exclude(arguments, names, "is not for the mean over seeds", remedy)
         if group:
-            exclude(arguments, ["processes"], "divides the seeds of a derivative", "give --seeds, or leave it out")
+            exclude(arguments, ["memory"], "is for one process", "leave it out, or the number of processes")
+            if arguments.seeds is None:
+                exclude(arguments, ["processes"], "divides the seeds of a derivative", "give --seeds, or leave it out")
         if arguments.output is not None:
             remedy = "leave it out, or leave --output out"
             exclude(arguments, ["check", "second"], "is not for a derivative that is stored", remedy)
@@ -223,33 +224,20 @@ class Grad:
         if arguments.second:
             return report_second(scenario, wrt, objective, arguments)
         if not arguments.check:
-            with Progress(scenario.name, doing="differentiating"):
-                derivative = differentiate(scenario, wrt, objective, arguments.mode, arguments.memory)
+            mode, memory, seeds = arguments.mode, arguments.memory, arguments.seeds
+            work = partial(differentiate, scenario, wrt, objective, mode, memory, seeds, group)
+            if group and not group.is_first:
+                return follow(work, group)
+            with Progress(scenario.name, doing="differentiating", phase="ran"):
+                derivative = (together(group, "run the command again", work) if group else work)()
             return report(derivative, scenario, objective, wrt, json=arguments.json)
         if arguments.precision is None:
             scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
-        with Progress(scenario.name, doing="differentiating, and comparing with central differences"):
+        with Progress(scenario.name, doing="differentiating, and comparing with central differences", phase="ran"):
             checked = compare(scenario, wrt, objective, arguments.mode)
         note = note_of(scenario, objective, checked.status, checked.derivative)
         derivative = Derivative(checked.value, checked.derivative, checked.status, note)
         return report(derivative, scenario, objective, wrt, json=arguments.json, checked=checked)
-
-
-def _of_mean(
-    scenario: Scenario, wrt: list[str], objective: str, arguments: argparse.Namespace, group: "ProcessGroup | None"
-) -> int:
-    """Differentiate the mean over seeds, and report."""
-    from simkit.jobs.derivatives import differentiate_mean
-
-    names, remedy = ["output", "check", "second", "overwrite"], "leave it out, or leave --seeds out"
-    exclude(arguments, names, "is not for the mean over seeds", remedy)
-    mode, seeds, memory = arguments.mode, arguments.seeds, arguments.memory
-    work = partial(differentiate_mean, scenario, wrt, objective, mode, seeds, memory, group)
-    if group and not group.is_first:
-        return follow(work, group)
-    with Progress(scenario.name, doing="differentiating"):
-        derivative = (together(group, "run the command again", work) if group else work)()
-    return report(derivative, scenario, objective, wrt, json=arguments.json)
 
 
 class Optimize:
@@ -276,28 +264,21 @@ class Optimize:
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Optimize and report."""
-        from simkit.jobs.derivatives import objective_name
         from simkit.jobs.job import begin
-        from simkit.jobs.optimizations import Optimization, starts_of
+        from simkit.jobs.optimizations import planned
 
         scenario = scenario_of(arguments)
-        job = Optimization(
+        job = planned(
             scenario,
-            tuple(names_of(arguments.wrt)),
-            objective_name(scenario, arguments.objective),
-            arguments.method,
-            arguments.iterations,
-            learning_rate_of(arguments.method, arguments.learning_rate),
-            arguments.mode,
+            names_of(arguments.wrt),
+            arguments.objective,
+            method=arguments.method,
+            iterations=arguments.iterations,
+            learning_rate=arguments.learning_rate,
+            mode=arguments.mode,
+            starts=arguments.starts,
         ).checked()
-        output = output_of(arguments, scenario.name)
-        if arguments.starts is not None:
-            options = {name: getattr(job, name) for name in ("method", "iterations", "learning_rate", "mode")}
-            several = starts_of(scenario, job.wrt, job.objective, arguments.starts, **options)
-            check_pictures(several, arguments)
-            use_compilation_cache()
-            return carry_out(several, output, arguments, None, partial(begin, several, output, arguments.overwrite))
-        size = size_of(arguments)
+        check_pictures(job, arguments)
+        size, output = size_of(arguments), output_of(arguments, scenario.name)
         use_compilation_cache()
-        work = partial(begin, job, output, arguments.overwrite)
-        return carry_out(job, output, arguments, size, work)
+        return carry_out(job, output, arguments, size, partial(begin, job, output, arguments.overwrite))

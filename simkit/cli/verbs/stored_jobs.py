@@ -34,7 +34,6 @@ from simkit.cli.processes import (
     follow,
     group_of,
     resuming,
-    run_of,
     together,
     use_every_core,
 )
@@ -82,16 +81,17 @@ class Resume:
         directory = RunDirectory.open(arguments.run)
         if directory.kind in ("sweep", "config_sweep"):
             use_every_core(arguments)
-        job = kind_of(directory.kind).of(directory)
+        job = with_executor(directory, arguments.workers, arguments.scheduler, arguments.deadline, arguments.executor)
         check_pictures(job, arguments)
         size = size_of(arguments)
-        job = with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline, arguments.executor)
         if group:
             exclude(arguments, ["steps"], "continues a run in one process", "leave it out, or --processes")
-        job = run_of(extended(job, directory, arguments.steps), group)
+            directory.check_kind(isinstance(job, Run), ", and --processes divides the fields of a run; leave it out")
+            job = dataclasses.replace(job, group=group)
+        job = extended(job, directory, arguments.steps)
         use_compilation_cache()
         if group and not group.is_first:
-            assert isinstance(job, Run)  # see `run_of`
+            assert isinstance(job, Run)  # as checked above
             return follow(job.follow, group)
         remove_abandoned(directory.path)
 

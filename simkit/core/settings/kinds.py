@@ -159,7 +159,10 @@ def exact(value: Any, where: str) -> float:
     """Return a value as a float if it is a finite number; arithmetic in quotes is refused."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UserError(f"{where} = {shown(value)} is no number; write one")
-    if not abs(value) <= (MOST_EXACT if isinstance(value, int) else sys.float_info.max):
+    if isinstance(value, int) and abs(value) > MOST_EXACT:
+        problem = "is an integer beyond 2^53, which float64 does not hold exactly"
+        raise UserError(f"{where} = {shown(value)} {problem}; write it with a decimal point to round it")
+    if not abs(value) <= sys.float_info.max:
         raise UserError(f"{where} = {shown(value)} is not a finite number of float64; write one")
     return float(value)
 

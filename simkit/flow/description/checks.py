@@ -39,17 +39,21 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     places, equations = flow.places, flow.equations
     zero = jnp.zeros((), precision_of(params))
     start = flow.initial
-    said = start.said(params)
+
+    @jax.jit  # one program compiles faster than each of its operations
+    def fields(params: Params, key: jax.Array) -> Any:
+        begun = {name: one.start(places, params) for name, one in flow.scalars.items()}
+        return start.said(params), start(params, key, equations.boundary), begun
+
+    said, velocity, scalars = fields(params, key)
     for i, formula in start.components.items():
         refuse_non_finite(formula, said[i])
     if start.stream is not None:
         refuse_non_finite(start.stream, said[0])
     if start.eddies is not None:
         refuse_non_finite(start.eddies, start.eddies.number(params))
-    scalars: Any = {}
     for name, one in flow.scalars.items():
         refuse_out_of_bounds(one.diffusivity, one.diffusivity.number(params))
-        scalars[name] = one.start(places, params)
         refuse_non_finite(one.initial, scalars[name])
     check_parts(flow.sides, places, params, zero)
     if places.domain.entrances() and not (places.domain.exits() or places.domain.open_sides()):
@@ -63,7 +67,6 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     on_scalars = [each for scalar in flow.scalars.values() for each in scalar.on_sides]
     for formula, value in (*pressures, *flow.sides.data, *on_scalars):
         refuse_out_of_bounds(formula, value(params, zero))
-    velocity = start.compiled(params, key, equations.boundary)
     length = _first_step(flow, velocity, scalars, params)
     times = [0.0, *(length * 2.0**k for k in range(LOOKS))]
     speeds = _speeds_on_sides(flow, params, times)
@@ -172,10 +175,10 @@ def _speeds_on_sides(flow: ComposedFlow, params: Params, times: list[float]) -> 
     """Return the largest absolute value of each component of the velocity on the sides, at the given times."""
     found = np.zeros(len(flow.places.axes))
     for (axis, side, component), formula in flow.sides.velocities.items():
-        of_time = flow.places.of_side(formula, axis, side, component)
+        of_time = jax.jit(flow.places.of_side(formula, axis, side, component))
         for time in times if formula.takes("time") else times[:1]:
             value = of_time(params, jnp.asarray(time, precision_of(params)))
             if time == 0:
                 refuse_non_finite(formula, value)
-            found[component] = max(found[component], float(jnp.nanmax(jnp.abs(value))))
+            found[component] = max(found[component], float(np.nanmax(np.abs(value))))
     return tuple(found)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -15,15 +15,13 @@ import numpy as np
 from simkit.core.parts import part
 from simkit.core.settings import text
 from simkit.errors import UserError, one_line
+from simkit.jobs.chunks import Chunks
 from simkit.jobs.executors.executor import DEADLINE, Tally, Tries
 from simkit.jobs.executors.worker import compute, refuse_other_versions
+from simkit.jobs.reporting import Report, Warn
 from simkit.storage.files import DamagedFileError
 from simkit.storage.manifest import versions
 from simkit.storage.run_directory import UnfinishedError
-
-if TYPE_CHECKING:
-    from simkit.jobs.chunks import Chunks
-    from simkit.jobs.reporting import Report, Warn
 
 MISSING = "a Dask cluster needs the package distributed; install it with: pip install 'simkit-physics[dask]'"
 SECONDS_TO_CONNECT = 10

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,12 +15,9 @@ import numpy as np
 from simkit.core.parts import part
 from simkit.core.precision import precision
 from simkit.jobs.chunk_size import Sizes, memory_limit
-from simkit.jobs.chunks import cores_for_chunks
+from simkit.jobs.chunks import Chunks, cores_for_chunks
 from simkit.jobs.executors.executor import Tally
-
-if TYPE_CHECKING:
-    from simkit.jobs.chunks import Chunks
-    from simkit.jobs.reporting import Report, Warn
+from simkit.jobs.reporting import Report, Warn
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -19,15 +19,13 @@ from simkit.core.parts import part
 from simkit.core.settings import whole
 from simkit.errors import UserError
 from simkit.jobs.child_processes import ending, last_line, share_cores
+from simkit.jobs.chunks import Chunks
 from simkit.jobs.executors.executor import DEADLINE, MOST_TRIES, Tally, Tries
 from simkit.jobs.executors.worker import refuse_other_versions
+from simkit.jobs.reporting import Report, Warn
 from simkit.storage.files import DamagedFileError, remove_leftovers
 from simkit.storage.manifest import versions
-
-if TYPE_CHECKING:
-    from simkit.jobs.chunks import Chunks
-    from simkit.jobs.reporting import Report, Warn
-    from simkit.storage.run_directory import RunDirectory
+from simkit.storage.run_directory import RunDirectory
 
 
 @dataclasses.dataclass(frozen=True)

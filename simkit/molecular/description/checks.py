@@ -72,7 +72,7 @@ def checker(
                 refuse_too_dense(closest, placing.random.separation, "start.separation")
             start = _of_fractions(placing, drawn, params)
         else:
-            start = placing.start(params, key)
+            start = jax.jit(placing.start)(params, key)  # one program compiles faster than each of its operations
             _refuse_same_place(interactions, particles, start, placing, cell, params)
         _refuse_non_finite(interactions, particles, start, cell, params)
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core.compilation import compiled
 from simkit.core.parameter import UNBOUNDED
 from simkit.core.parts import declaration_of
 from simkit.core.settings import Settings
@@ -245,7 +246,7 @@ def images_of(
     if isinstance(reach, Tracer) or isinstance(present, Tracer) or reach is None:
         return None
     refuse_no_volume(cell, params)
-    widths = np.asarray(spaces.of_cell(present, cell.dimension).widths)
+    widths = np.asarray(compiled(lambda present: spaces.of_cell(present, cell.dimension).widths)(present))
     needed = tuple(max(1, math.ceil(2 * float(reach) / width - 1e-9)) for width in widths)
     if math.prod(needed) == 1:
         return None

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.compilation import compiled
 from simkit.core.expressions.scope import Formula, precision_of
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
@@ -484,7 +485,8 @@ class Placing:
         """Return the typical distance of neighbors."""
         frame = self.places.own if self.frame is None else self.frame
         if frame is not None:
-            volume = jnp.abs(spaces.determinant(spaces.lattice_vectors(frame(params))))
+            cell = frame(params)
+            volume = compiled(lambda cell: jnp.abs(spaces.determinant(spaces.lattice_vectors(cell))))(cell)
             return (volume / count) ** (1 / dimension)
         if self.places.nearest is not None:
             return jnp.asarray(self.places.nearest, precision_of(params))

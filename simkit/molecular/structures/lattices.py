@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.compilation import compiled
 from simkit.errors import UserError
 from simkit.molecular.spaces import check_particles
 
@@ -139,5 +140,12 @@ def _crystal(
     check_particles(math.prod(counts) * len(sites), f"repeats = {counts}")
     corners = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, 1, dimension)
     fractions = ((corners + np.asarray(sites)) / counts).reshape(-1, dimension)
-    sides = jnp.stack([jnp.asarray(n * edge * spacing, dtype=float) for n, edge in zip(counts, edges, strict=True)])
-    return Lattice(position=jnp.asarray(fractions, dtype=sides.dtype) * sides, cell=jnp.diag(sides))
+    sides = [jnp.asarray(n * edge * spacing, dtype=float) for n, edge in zip(counts, edges, strict=True)]
+    position, cell = _filled(np.asarray(fractions, sides[0].dtype), sides)
+    return Lattice(position=position, cell=cell)
+
+
+@compiled
+def _filled(fractions: jax.Array, sides: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    """Return the positions, given in units of the sides of a box, and its lattice vectors."""
+    return fractions * jnp.stack(sides), jnp.diag(jnp.stack(sides))

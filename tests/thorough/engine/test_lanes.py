@@ -10,7 +10,6 @@ import simkit
 from simkit.core.status import Status
 from simkit.jobs.job import begin
 from simkit.jobs.sweeps import Sweep
-from simkit.storage.files import UNBOUND, read_arrays, write_arrays
 from simkit.storage.store import Store
 from tests.engine.test_lanes import OVER, assert_resumes, countdown, springs, swept
 from tests.stopping import StopAfter, Stopped
@@ -101,38 +100,3 @@ def begun(tmp_path_factory):
 def interrupted(begun, tmp_path):
     """Return a folder with the first five segments of a sweep through two lanes, and the checkpoint after them."""
     return shutil.copytree(begun, tmp_path / "interrupted")
-
-
-# File, array, inconsistent value with a valid checksum, and the reported message.
-CRAFTED = {
-    "negative member": ("segment 2", "member", [-1, 1], "a member outside 0 to 8"),
-    "member that does not exist": ("segment 2", "member", [1000, 1], "a member outside 0 to 8"),
-    "member in two lanes": ("segment 2", "member", [0, 0], "a member in two lanes"),
-    "frame out of range": ("segment 2", "frame", [0, 10**6], "a frame outside 0 to 40"),
-    "negative frame": ("segment 2", "frame", [-20, 0], "a frame outside 0 to 40"),
-    "end of a member that is not there": ("segment 0", "left", [7], "a member ends that is in no lane"),
-    "member of the checkpoint": ("checkpoint", "state.member", [-2, 1], "a member outside 0 to 8"),
-    "frame of the checkpoint": ("checkpoint", "state.frame", [99, 1], "a frame outside 0 to 40"),
-    "member that begins twice": ("checkpoint", "state.waiting", 0, "members that have begun more than once or not"),
-    "member that never begins": ("checkpoint", "state.waiting", 9, "members that have begun more than once or not"),
-}
-
-
-@pytest.mark.parametrize("case", CRAFTED)
-def test_inconsistent_indices_are_reported_in_one_line_and_never_used(case, interrupted):
-    file, name, value, problem = CRAFTED[case]
-    number = file.removeprefix("segment ")
-    path = interrupted / ("checkpoint.npz" if file == "checkpoint" else f"segments/{int(number):06d}.npz")
-    arrays = read_arrays(path, UNBOUND.of(file))
-    shape = (1,) if name == "left" else arrays[name].shape
-    crafted = {name: np.broadcast_to(np.asarray(value, arrays[name].dtype), shape)}
-    if name == "left":
-        crafted["observed.state"] = np.zeros(1, np.float32)
-    write_arrays(path, arrays | crafted, UNBOUND.of(file))
-    told = []
-    found = countdown(Store(interrupted), lanes=2, values=VALUES, warn=told.append)
-    (line,) = told
-    assert f"hold {problem}" in line and line.endswith("; starting from the beginning") and "\n" not in line
-    for ours, theirs in zip(found, countdown(lanes=2, values=VALUES), strict=True):
-        for key in theirs:
-            np.testing.assert_array_equal(ours[key], theirs[key])

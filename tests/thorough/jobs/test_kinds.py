@@ -80,11 +80,11 @@ from simkit.cli.main import main
 words = ["bouncing_ball", "--set", "steps=2", "--set", "every=1", "--no-render", "--output", sys.argv[1]]
 assert main(["run", *words]) == 0
 assert main(["resume", sys.argv[1], "--no-render"]) == 0
-print([name for name in {OF_SWEEPS + OF_OPTIMIZATIONS} if name in sys.modules])
+print([name for name in {[*OF_SWEEPS, *OF_OPTIMIZATIONS, 'xarray']} if name in sys.modules])
 """
 
 
-def test_a_plain_run_imports_nothing_of_sweeps_and_optimizations(tmp_path):
+def test_a_plain_run_imports_neither_sweeps_nor_optimizations_nor_xarray(tmp_path):
     assert all(importlib.util.find_spec(name) for name in OF_SWEEPS + OF_OPTIMIZATIONS)
     command = [sys.executable, "-c", PLAIN_RUN, str(tmp_path / "run")]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)

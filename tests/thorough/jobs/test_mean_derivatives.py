@@ -9,7 +9,7 @@ import pytest
 
 import simkit
 from simkit.cli.main import main
-from simkit.jobs.derivatives import differentiate_mean
+from simkit.jobs.derivatives import differentiate
 from simkit.scenario.made_in_python import load
 from tests.core.test_buffers import swing
 from tests.jobs.test_mean_derivatives import BOTH, SEEDS
@@ -46,7 +46,7 @@ def test_the_implicit_derivative_of_the_mean():
 
 def test_standard_errors_are_those_of_the_sample():
     each, slopes = of_each(toy(), BOTH, objective="energy")
-    found = differentiate_mean(load(toy(), {"seed": 3}), BOTH, "energy", "shortest", SEEDS)
+    found = differentiate(load(toy(), {"seed": 3}), BOTH, "energy", "shortest", seeds=SEEDS)
     assert found.value_error == pytest.approx(each.std(ddof=1) / SEEDS**0.5, rel=1e-9)
     for name in BOTH:
         assert found.error[name] == pytest.approx(slopes[name].std(ddof=1) / SEEDS**0.5, rel=1e-9)

@@ -115,9 +115,9 @@ def test_folders_without_a_finished_sweep_are_refused(tmp_path):
         begin(Sweep(toy(), {"frequency": (1.0,)}), b, report=StopAfter(3))
     for folders, words in (
         ([a], "two sweeps or more"),
-        (None, "folders = None: merging takes two sweeps or more; give a list of their folders"),
+        (None, "folders = None: merging takes two sweeps or more, each once; give their folders"),
         (3, "folders = 3: merging takes two sweeps or more"),
-        ([a, a], "is given twice"),
+        ([a, a], "two sweeps or more, each once"),
         ([a, tmp_path / "run"], "run holds a run; give the folder of a sweep"),
         (
             [a, tmp_path / "configs"],
