@@ -17,11 +17,11 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.dependence import draws
+from simkit.core.files import read_text
 from simkit.engine.driver import Plan, plan_of
 from simkit.errors import UserError, one_line
 from simkit.jobs.sweep_results import POINT, named
 from simkit.scenario import checks
-from simkit.scenario.files import read_text
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
 
 if TYPE_CHECKING:
