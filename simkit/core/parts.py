@@ -157,7 +157,10 @@ class Choice:
         """
         names = self.fitting()
         if isinstance(value, str) and value in self.parts.names():
-            reason = self._reason(self.parts.resolve(value))
+            part = self.parts.resolve(value)
+            reason = self._reason(part)
+            if getattr(part, "kind", value) != value:
+                reason = f"is a class of the kind '{part.kind}'; register it by that name"
             if reason is not None:
                 problem = f"{where} = '{value}' {reason}; choose one of {', '.join(names)}"
                 raise UserError(problem, key=where, allowed=names)
@@ -396,7 +399,8 @@ class PartTable:
         def schema() -> dict[str, Any]:
             needing = {name: [key for key, each in own(name).items() if each.is_required] for name in choice.fitting()}
             names = {"enum": [name for name, keys in needing.items() if not keys]}
-            return {"anyOf": [names, dict(own(value_of)[value_of].schema)]} if value_of else names
+            # A table would be that of the part.
+            return {"anyOf": [names, {"type": ["number", "string"]}]} if value_of else names
 
         # The names themselves are told by the key that chooses one: they are those of packages installed later, too.
         kind = f"{'a value, or ' if value_of else ''}the name of a {choice.parts.kind.replace('_', ' ')}"

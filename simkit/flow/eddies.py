@@ -1,4 +1,4 @@
-"""Random eddies between two walls, as an initial velocity."""
+"""Random eddies between two walls or in a periodic box, as an initial velocity."""
 
 import math
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.grid import Grid, Velocity, like
-from simkit.flow.operators.differences import curl
+from simkit.flow.operators.differences import curl, difference_at_centers
 
 SHORTEST_WAVELENGTH = 0.75
 WAVES_ACROSS = 3
@@ -45,6 +45,66 @@ def random_eddies(grid: Grid, key: jax.Array, dtype: jnp.dtype) -> Velocity:
     precise = jax.lax.Precision.HIGHEST
     stream = jnp.matmul(like(amplitudes, waves), weighted, precision=precise)
     stream = jnp.matmul(stream, like(amplitudes, profiles.T), precision=precise)
-    velocity = curl(stream, grid)
+    return _of_unit_speed(curl(stream, grid), grid)
+
+
+def spectrum_of_eddies(k: jax.Array, wavenumber: jax.Array | float) -> jax.Array:
+    """Return the energy of `periodic_eddies` per wavenumber, but for a factor: ``(k/k_p)^4 exp(-2 (k/k_p)^2)``.
+
+    Args:
+        k: wavenumbers, of any shape.
+        wavenumber: k_p, where the spectrum has its maximum.
+    """
+    return (k / wavenumber) ** 4 * jnp.exp(-2 * (k / wavenumber) ** 2)
+
+
+def periodic_eddies(grid: Grid, key: jax.Array, wavenumber: jax.Array | float, dtype: jnp.dtype) -> Velocity:
+    """Return a random velocity in a periodic box, with no divergence, no mean and root-mean-square speed 1.
+
+        u = curl(A),   A_k = a_k sqrt(E(k)/k^(d - 1))/|k|,   E(k) as in `spectrum_of_eddies`
+
+    with normal random a_k: of d = 2 axes the stream function, of 3 the vector potential on the edges of the cells.
+    Divided by the wavenumber of the differences, the velocity on the faces has the spectrum E on the grid.
+
+    Args:
+        grid: periodic along all axes.
+        key: random key.
+        wavenumber: where the spectrum has its maximum, in radians per length, scalar.
+        dtype: floating-point type of the velocity.
+
+    Reference: Rogallo, NASA TM 81315 (1981), for the method; the spectrum of Orszag and Patterson,
+    Phys. Rev. Lett. 28, 76 (1972), doi:10.1103/PhysRevLett.28.76.
+    """
+    dimension, cells = grid.dimension, grid.cells
+    noise = jax.random.normal(key, (1 if dimension == 2 else 3, *cells), dtype)
+    square, of_differences = jnp.zeros((), dtype), jnp.zeros((), dtype)
+    for i, (axis, n) in enumerate(zip(grid.axes, cells, strict=True)):
+        waves = np.fft.rfftfreq(n, 1 / n) if i == dimension - 1 else np.fft.fftfreq(n, 1 / n)
+        k = 2 * math.pi / axis.length * waves
+        width = axis.length / n
+        square = square + like(noise, grid.along(k**2, i))
+        of_differences = of_differences + like(noise, grid.along((2 / width * np.sin(k * width / 2)) ** 2, i))
+    is_wave = square > 0
+    k = jnp.sqrt(jnp.where(is_wave, square, 1))
+    of_differences = jnp.sqrt(jnp.where(is_wave, of_differences, 1))
+    energy = spectrum_of_eddies(k, wavenumber)
+    # Powers of k over k_p: the result is the same in other units of length.
+    amplitude = jnp.sqrt(energy / (k / wavenumber) ** (dimension - 1)) / (of_differences / wavenumber)
+    axes = tuple(range(1, dimension + 1))
+    filtered = jnp.fft.rfftn(noise, axes=axes) * jnp.where(is_wave, amplitude, 0)
+    potential = jnp.fft.irfftn(filtered, s=cells, axes=axes).astype(dtype)
+    if dimension == 2:
+        return _of_unit_speed(curl(potential[0], grid), grid)
+    a, b, c = potential
+    slope = difference_at_centers
+    velocity = (
+        slope(c, 1, grid) - slope(b, 2, grid),
+        slope(a, 2, grid) - slope(c, 0, grid),
+        slope(b, 0, grid) - slope(a, 1, grid),
+    )
+    return _of_unit_speed(velocity, grid)
+
+
+def _of_unit_speed(velocity: Velocity, grid: Grid) -> Velocity:
     scale = jnp.sqrt(2 * kinetic_energy(velocity, grid))
     return tuple(f / scale for f in velocity)

@@ -40,9 +40,14 @@ class Scalar(Protocol):
     ``scalar`` is one array, or any pytree of them.
     """
 
-    @property
-    def diffusivity(self) -> Callable[[Params], Any]:
-        """Its diffusivity, a function of the parameters; of several scalars by name."""
+    def diffusivity_at(self, scalar: Any, params: Params, time: jax.Array) -> Any:
+        """Return its diffusivity, a number or an array at the cell centers; of several scalars by name."""
+        ...
+
+    def spreading(
+        self, scalar: Any, params: Params, time: jax.Array, explicit: tuple[int, ...]
+    ) -> list[tuple[jax.Array, tuple[int, ...]]]:
+        """Return the largest diffusivity of each scalar, and the axes along which its diffusion is explicit."""
         ...
 
     def rate(self, scalar: Any, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]) -> Any:

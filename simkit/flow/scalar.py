@@ -20,6 +20,7 @@ from simkit.flow.operators.differences import (
     difference_at_centers,
     difference_at_faces,
     inside,
+    linear_at_faces,
     mean_at_faces,
     neighbors,
     total,
@@ -27,6 +28,7 @@ from simkit.flow.operators.differences import (
 )
 from simkit.flow.parts import SCALAR_SIDES
 from simkit.flow.solvers.diffusion import solver_between_sides
+from simkit.flow.viscosity import number_of_arguments
 
 SCHEMES = ("central", "bounded")
 
@@ -35,7 +37,7 @@ SCHEMES = ("central", "bounded")
 class TransportedScalar:
     """A scalar c at the cell centers, carried by the flow of `simkit.flow.equations.Equations`.
 
-        dc/dt + div(u c) = D laplacian(c) + source
+        dc/dt + div(u c) = div(D grad(c)) + source
 
     ==========  ====================================================  ============================================
     side        diffusion through it                                  what a flow through it carries
@@ -50,8 +52,9 @@ class TransportedScalar:
 
     These kinds are known by name; others are objects, see `simkit.flow.boundary.scalar_sides.ScalarSide`.
 
-    Diffusion is implicit along the same axes as friction, see `simkit.flow.equations.Equations`; along the others it
-    limits the time step, see `simkit.flow.stepping.time_step.check_time_step`.
+    Diffusion is implicit along the same axes as friction, see `simkit.flow.equations.Equations`; along the others, and
+    wherever D varies, it limits the time step, see `simkit.flow.stepping.time_step.check_time_step`. A D that varies is
+    interpolated linearly from the centers to the faces; on a side it is that of the nearest cells.
 
     Sides through which the flow enters need a value; sides through which it leaves are best insulated.
 
@@ -65,7 +68,8 @@ class TransportedScalar:
     Attributes:
         domain: that of the flow.
         sides: for each axis its lower and upper side, names of kinds or objects; ``None`` where it is periodic.
-        diffusivity: ``params -> D``.
+        diffusivity: ``params -> D``, a number; or ``(scalar, params, time) -> D``, an array at the cell centers, where
+            ``scalar`` is that of `source`.
         values: ``(params, time) -> ((lower, upper), ...)``, numbers or arrays of one layer, the data of sides of kind
             ``value`` and ``flux``; ``None`` for a periodic axis, 0.0 for an insulated side. Zero by default.
         source: ``(scalar, velocity, params, time) -> array``, the rate of production per volume; or None. With several
@@ -80,7 +84,7 @@ class TransportedScalar:
 
     domain: Domain
     sides: tuple[tuple[str | ScalarSide, str | ScalarSide] | None, ...]
-    diffusivity: Callable[[Params], jax.Array]
+    diffusivity: Callable[[Params], jax.Array] | Callable[[Any, Params, jax.Array], jax.Array]
     values: Callable[[Params, jax.Array], SideValues] | None = None
     source: Callable[[Any, Velocity, Params, jax.Array], jax.Array] | None = None
     scheme: str = "central"
@@ -106,6 +110,35 @@ class TransportedScalar:
             for i, pair in enumerate(self.sides)
         )
 
+    @functools.cached_property
+    def varies(self) -> bool:
+        """Whether the diffusivity is an array."""
+        return number_of_arguments(self.diffusivity) > 1
+
+    def diffusivity_at(self, scalar: Any, params: Params, time: jax.Array) -> jax.Array:
+        """Return the diffusivity, a number, or an array at the cell centers if it varies.
+
+        Args:
+            scalar: at the cell centers; of several scalars all of them by name.
+            params: parameters.
+            time: time.
+        """
+        return self.diffusivity(scalar, params, time) if self.varies else self.diffusivity(params)  # type: ignore[call-arg]
+
+    def spreading(
+        self, scalar: Any, params: Params, time: jax.Array, explicit: tuple[int, ...]
+    ) -> list[tuple[jax.Array, tuple[int, ...]]]:
+        """Return the largest diffusivity and the axes along which diffusion is explicit.
+
+        Args:
+            scalar: as for `diffusivity_at`.
+            params: parameters.
+            time: time.
+            explicit: axes along which friction is explicit.
+        """
+        axes = tuple(range(self.domain.grid.dimension)) if self.varies else explicit
+        return [(jnp.max(self.diffusivity_at(scalar, params, time)), axes)]
+
     def rate(
         self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
     ) -> jax.Array:
@@ -113,7 +146,7 @@ class TransportedScalar:
 
         Arguments are those of `transport`.
         """
-        change = self.transport(scalar, velocity, params, time, explicit)
+        change = self.transport(scalar, velocity, params, time, explicit, scalar)
         made = self.production(scalar, velocity, params, time)
         return change if made is None else change + made
 
@@ -131,7 +164,13 @@ class TransportedScalar:
         return None if self.source is None else self.source(scalar, velocity, params, time)
 
     def transport(
-        self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
+        self,
+        scalar: jax.Array,
+        velocity: Velocity,
+        params: Params,
+        time: jax.Array,
+        explicit: tuple[int, ...],
+        every: Any,
     ) -> jax.Array:
         """Return the rate of change at the cell centers without the source, and without diffusion along implicit axes.
 
@@ -140,18 +179,19 @@ class TransportedScalar:
             velocity: components on their faces.
             params: parameters.
             time: time.
-            explicit: axes along which diffusion is explicit.
+            explicit: axes along which diffusion is explicit, if the diffusivity is a number.
+            every: the scalar; of several scalars all of them by name.
         """
         grid, values = self.domain.grid, self.on_sides(params, time)
-        change = jnp.zeros_like(scalar)
+        change, diffusivity = jnp.zeros_like(scalar), self.diffusivity_at(every, params, time)
         for axis in range(grid.dimension):
             carried = _carried(scalar, inside(velocity[axis], axis, grid), axis, grid, self.scheme)
             if not grid.axes[axis].periodic:
                 lower, upper = (self._carried(scalar, velocity, values, axis, side) for side in (0, 1))
                 carried = with_ends(lower, carried, upper, axis)
             flux = velocity[axis] * carried
-            if axis in explicit:
-                flux = flux + self._diffusing(scalar, values, params, axis)
+            if axis in explicit or self.varies:
+                flux = flux + self._diffusing(scalar, values, diffusivity, axis)
             change = change - difference_at_centers(flux, axis, grid)
         return change
 
@@ -166,7 +206,7 @@ class TransportedScalar:
         Args:
             axes: along which diffusion is implicit.
         """
-        if not axes:
+        if not axes or self.varies:
             return None
         grid = self.domain.grid
         solver = solver_between_sides(self.domain, axes)
@@ -180,10 +220,11 @@ class TransportedScalar:
             share: jax.Array | float,
         ) -> jax.Array:
             values = blend(self.on_sides(params, time), self.on_sides(params, time + part), share)
-            fluxes = (self._diffusing(scalar, values, params, axis) for axis in axes)
+            diffusivity = self.diffusivity_at(scalar, params, time)
+            fluxes = (self._diffusing(scalar, values, diffusivity, axis) for axis in axes)
             spread = total(difference_at_centers(flux, axis, grid) for axis, flux in zip(axes, fluxes, strict=True))
             shares = {i: self._shares(i, values) for i in axes if self.known[i] is not None}
-            return solver(change - part * spread, share * part * self.diffusivity(params), shares)
+            return solver(change - part * spread, share * part * diffusivity, shares)
 
         return solve
 
@@ -212,7 +253,9 @@ class TransportedScalar:
                     )
         return values
 
-    def side_flux(self, scalar: jax.Array, params: Params, time: jax.Array, axis: int, side: int) -> jax.Array:
+    def side_flux(
+        self, scalar: jax.Array, params: Params, time: jax.Array, axis: int, side: int, every: Any = None
+    ) -> jax.Array:
         """Return the diffusive flux into the fluid through one side, per area and time, as an array of one layer.
 
         Args:
@@ -221,22 +264,29 @@ class TransportedScalar:
             time: time.
             axis: bounded axis normal to the side.
             side: 0 for the lower, 1 for the upper one.
+            every: all scalars by name, where there are several.
         """
-        return self._entering(scalar, self.on_sides(params, time), params, axis, side)
+        diffusivity = self.diffusivity_at(scalar if every is None else every, params, time)
+        return self._entering(scalar, self.on_sides(params, time), diffusivity, axis, side)
 
-    def _entering(self, scalar: jax.Array, values: SideValues, params: Params, axis: int, side: int) -> jax.Array:
+    def _entering(
+        self, scalar: jax.Array, values: SideValues, diffusivity: jax.Array, axis: int, side: int
+    ) -> jax.Array:
         what, place = self._side(axis, side), self.domain.place(axis, side)
         given, own = self._given(scalar, values, axis, side), values_on(values, axis, side, what)
         if self._is_outside(axis, side):
             return jnp.zeros_like(given)
-        return what.entering(scalar, given, self.diffusivity(params), place, own)
+        diffusivity = place.nearest(diffusivity) if self.varies else diffusivity
+        return what.entering(scalar, given, diffusivity, place, own)
 
-    def _diffusing(self, scalar: jax.Array, values: SideValues, params: Params, axis: int) -> jax.Array:
+    def _diffusing(self, scalar: jax.Array, values: SideValues, diffusivity: jax.Array, axis: int) -> jax.Array:
         """Return the diffusive flux through all faces across an axis."""
-        inner = -self.diffusivity(params) * difference_at_faces(scalar, axis, self.domain.grid)
+        grid = self.domain.grid
+        on_faces = linear_at_faces(diffusivity, axis, grid) if self.varies else diffusivity
+        inner = -on_faces * difference_at_faces(scalar, axis, grid)
         if self.sides[axis] is None:
             return inner
-        lower, upper = (self._entering(scalar, values, params, axis, side) for side in (0, 1))
+        lower, upper = (self._entering(scalar, values, diffusivity, axis, side) for side in (0, 1))
         return with_ends(lower, inner, -upper, axis)
 
     def _shares(self, axis: int, values: SideValues) -> tuple[Share, Share]:
@@ -348,9 +398,15 @@ class TransportedScalars:
         """The domain of all of them."""
         return next(iter(self.scalars.values())).domain
 
-    def diffusivity(self, params: Params) -> dict[str, jax.Array]:
-        """Return the diffusivity of each."""
-        return {name: one.diffusivity(params) for name, one in self.scalars.items()}
+    def diffusivity_at(self, scalar: Scalars, params: Params, time: jax.Array) -> dict[str, jax.Array]:
+        """Return the diffusivity of each, see `TransportedScalar.diffusivity_at`."""
+        return {name: one.diffusivity_at(scalar, params, time) for name, one in self.scalars.items()}
+
+    def spreading(
+        self, scalar: Scalars, params: Params, time: jax.Array, explicit: tuple[int, ...]
+    ) -> list[tuple[jax.Array, tuple[int, ...]]]:
+        """Return the largest diffusivity of each, see `TransportedScalar.spreading`."""
+        return [each for one in self.scalars.values() for each in one.spreading(scalar, params, time, explicit)]
 
     def rate(
         self, scalar: Scalars, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
@@ -366,7 +422,7 @@ class TransportedScalars:
         """
         rates, made = {}, self.production(scalar, velocity, params, time)
         for name, one in self.scalars.items():
-            change = one.transport(scalar[name], velocity, params, time, explicit)
+            change = one.transport(scalar[name], velocity, params, time, explicit, scalar)
             source = made[name]
             rates[name] = change if source is None else change + source
         return rates
@@ -406,6 +462,9 @@ class TransportedScalars:
             part: jax.Array,
             share: jax.Array | float,
         ) -> Scalars:
-            return {name: one(change[name], scalar[name], params, time, part, share) for name, one in solvers.items()}
+            solved = (
+                (name, one(change[name], scalar[name], params, time, part, share)) for name, one in solvers.items()
+            )
+            return {**change, **dict(solved)}
 
         return solve

@@ -33,13 +33,14 @@ def is_field(viscosity: Viscosity) -> bool:
         return False
     if not callable(viscosity):
         raise UserError(f"viscosity = {viscosity!r} is no viscosity; {REMEDY}")
-    count = _arguments(viscosity)
+    count = number_of_arguments(viscosity)
     if count not in (1, *ARGUMENTS):
         raise UserError(f"viscosity is a function of {count} arguments; {REMEDY}")
     return count in ARGUMENTS
 
 
-def _arguments(function: Callable[..., Any]) -> int:
+def number_of_arguments(function: Callable[..., Any]) -> int:
+    """Return how many arguments a function needs."""
     given = inspect.signature(function).parameters.values()
     return sum(a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty for a in given)
 
@@ -84,7 +85,7 @@ def field_at_centers(
         UserError: if the array has another shape than the cells.
     """
     field = cast(Callable[..., jax.Array], viscosity)
-    more = carried if _arguments(field) == max(ARGUMENTS) else ()
+    more = carried if number_of_arguments(field) == max(ARGUMENTS) else ()
     found = jnp.asarray(field(velocity, params, *more), velocity[0].dtype)
     if found.shape not in ((), cells):
         raise UserError(f"viscosity returns an array of shape {found.shape}; give one number for each cell, {cells}")

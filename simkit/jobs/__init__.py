@@ -1,5 +1,6 @@
 """Jobs: runs, sweeps, derivatives, optimizations and validations."""
 
+from simkit.core.files import RUNS
 from simkit.storage.kinds import KINDS
 
 KINDS |= {
@@ -10,3 +11,4 @@ KINDS |= {
     "grad": "simkit.jobs.stored_derivatives:Gradient",
     "optimize_starts": "simkit.jobs.optimizations:Starts",
 }
+RUNS.add({"frame": "simkit.jobs.stored_jobs:frame_archive"})

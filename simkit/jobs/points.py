@@ -16,11 +16,11 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.dependence import draws
+from simkit.core.files import read_text
 from simkit.core.simulation import Simulation
 from simkit.engine.driver import Plan, plan_of
 from simkit.errors import UserError, one_line
 from simkit.scenario import checks
-from simkit.scenario.files import read_text
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
 from simkit.storage.files import open_regular
 

@@ -1,6 +1,7 @@
 """Stored jobs of any kind: progress, resumption and results."""
 
 import dataclasses
+import io
 import itertools
 import statistics
 import warnings
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from simkit.core.parameter import Numbers
+from simkit.core.settings import whole
 from simkit.core.simulation import Simulation
 from simkit.errors import UserError, argument, one_line
 from simkit.jobs.job import Job, StoredProgress, enter, proceed, run_to_dataset, stored
 from simkit.jobs.runs import Outcome, Run
 from simkit.scenario.scenario import ParameterSettings, Scenario, declared_in
+from simkit.storage import datasets
 from simkit.storage.files import check_regular
 from simkit.storage.kinds import kind_of
 from simkit.storage.run_directory import RunDirectory, is_locked
@@ -215,3 +218,21 @@ def open_frames(directory: Path | str, lacks: str) -> Outcome:
     opened = RunDirectory.open(directory)
     opened.check_kind(kind_of(opened.kind).has_frames, f", which has no {lacks}; give a run's directory")
     return stored(opened)
+
+
+def frame_archive(directory: Path | str, frame: Any) -> bytes:
+    """Return the content of an ``.npz`` file with the arrays that a run observed in one frame.
+
+    Args:
+        directory: the run directory.
+        frame: which one, counted from 0, or from -1 backward.
+
+    Raises:
+        UserError: if it is not a run, its files are damaged, or it has no such frame.
+    """
+    observed, _ = datasets.split(open_frames(directory, "frame").arrays)
+    count = len(next(iter(observed.values()), ()))
+    chosen = whole("", low=-count, high=count - 1).check(frame, "frame")
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **{name: array[chosen] for name, array in observed.items()})
+    return buffer.getvalue()

@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from simkit.core.files import MAX_FILE_BYTES, read_text
 from simkit.core.paths import below
 from simkit.core.settings import named, read, text
 from simkit.core.settings.records import fields_of, keys_of
 from simkit.errors import Mistakes, Remedy, UserError, closest, likeliest, nearest
 from simkit.scenario.checks import parse_toml, show
-from simkit.scenario.files import MAX_FILE_BYTES, Files, own_part, read_text
+from simkit.scenario.files import Files, own_part
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario, file_label
 

@@ -2,64 +2,17 @@
 
 import json
 import os
-import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from simkit.core.files import MAX_FILE_BYTES, frame_text, is_frame, read_text
 from simkit.core.paths import below
 from simkit.core.settings import text
 from simkit.errors import UserError, argument
 from simkit.scenario import checks
 
-MAX_FILE_BYTES = 8 * 2**20
 HEADER = "[files]"
-# Characters that TOML does not allow in a multi-line string.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-
-
-def read_text(
-    path: Path | str, where: str, largest: int = MAX_FILE_BYTES, purpose: str = "to be kept in a scenario"
-) -> str:
-    """Return the text of a file, with line feeds as line ends.
-
-    Args:
-        path: the file.
-        where: name of the place in errors.
-        largest: largest size in bytes.
-        purpose: of reading, for the error, such as ``"to be kept in a scenario"``.
-
-    Raises:
-        UserError: if it cannot be read, is too large, or is not text.
-    """
-    path = Path(path)
-    content, decoded = b"", ""
-    try:
-        mode = path.stat().st_mode
-        problem = (
-            "is a directory; name a text file" if stat.S_ISDIR(mode) else "is not a regular file; name a text file"
-        )
-        if stat.S_ISREG(mode):
-            problem = ""
-            with path.open("rb") as file:
-                content = file.read(largest + 1)
-            decoded = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except FileNotFoundError:
-        problem = "does not exist; check the path"
-    except UnicodeDecodeError as error:
-        problem = f"has byte {error.start}, which is not UTF-8 text; give a text file"
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        reason = getattr(error, "strerror", None) or "its path is malformed"
-        problem = f"cannot be read: {reason}; check the path and its permissions"
-    if len(content) > largest:
-        problem = f"is over {largest // 2**20} MiB, too large {purpose}; give a smaller file"
-    elif odd := _CONTROL.search(decoded):
-        problem = f"holds the control character {odd[0]!r}; give a text file"
-    if problem:
-        label = checks.show(str(path) if len(str(path)) < 60 else path.name)
-        raise UserError(f"{where}: {label} {problem}")
-    return decoded
 
 
 class Files:
@@ -67,17 +20,20 @@ class Files:
 
     Args:
         stored: texts by name, from the table ``[files]``; empty if the scenario has none.
-        folder: of the scenario file.
+        folder: of the scenario file; None where paths are those of a user, who may name any file.
     """
 
-    def __init__(self, stored: Mapping[str, str], folder: Path) -> None:
+    def __init__(self, stored: Mapping[str, str], folder: Path | None) -> None:
         """Take the stored texts."""
         self._folder, self._used = folder, set[str]()
         self._texts, self._is_complete = dict(stored), bool(stored)
         self._refuse_too_much()
 
     def resolve(self, value: Any, where: str) -> Any:
-        """Return a value of ``[config]`` with each table ``{ file = "name" }`` replaced by the text of the file.
+        """Return a value of ``[config]`` with the texts of the files in it.
+
+        A table ``{ file = "name" }``, or ``{ run = "folder", frame = -1 }`` for a frame of a stored run, is replaced by
+        the text; a table with other keys beside ``file`` gets it as ``text``.
 
         Args:
             value: as parsed.
@@ -90,17 +46,19 @@ class Files:
             return [self.resolve(entry, f"{where}[{index}]") for index, entry in enumerate(value)]
         if not isinstance(value, dict):
             return value
-        if "file" not in value:
+        key = "file" if "file" in value else "run" if is_frame(value) else ""
+        # Values taken from elsewhere have their texts; a scenario file may not say what another file holds.
+        if not key or (self._folder is None and "text" in value):
             return {key: self.resolve(entry, below(where, key)) for key, entry in value.items()}
-        if len(value) > 1:
-            other = next(key for key in value if key != "file")
-            raise UserError(f'{where} has {checks.show(other)} beside file; write {{ file = "name" }} only')
-        name = text("").check(value["file"], f"{where}.file")
+        place, frame = f"{where}.{key}", value.get("frame", -1)
+        path = text("").check(value[key], place)
+        name = path if key == "file" else f"{path} frame {frame}"
         if name not in self._texts:
-            self._texts[name] = read_text(self._beside(name, where), f"{where}.file")
+            beside = self._beside(path, place)
+            self._texts[name] = read_text(beside, place) if key == "file" else frame_text(beside, frame, place)
             self._refuse_too_much()
         self._used.add(name)
-        return self._texts[name]
+        return value | {"text": self._texts[name]} if key == "file" and len(value) > 1 else self._texts[name]
 
     def kept_in(self, scenario: str) -> str:
         """Return the text of the scenario with the texts of its files appended.
@@ -122,6 +80,8 @@ class Files:
 
     def _beside(self, name: str, where: str) -> Path:
         """Return the path of a file, refusing files outside the folder and hidden ones: a scenario may be untrusted."""
+        if self._folder is None:
+            return Path(name)
         path = self._folder / name
         real, folder = Path(os.path.realpath(path)), os.path.realpath(self._folder)
         remedy = f"put the file beside it, or give any file with {argument('KEY', 'Path("...")')}"
@@ -131,12 +91,30 @@ class Files:
         if self._is_complete:
             problem = "not in [files]; add its text there"
         if problem:
-            raise UserError(f"{where}.file = {checks.show(name)} is {problem}")
+            raise UserError(f"{where} = {checks.show(name)} is {problem}")
         return path
 
     def _refuse_too_much(self) -> None:
         if sum(len(text.encode()) for text in self._texts.values()) > MAX_FILE_BYTES:
             raise UserError("its files are over 8 MiB together; give smaller ones")
+
+
+def refuse_unread(config: Any, where: str = "config") -> None:
+    """Refuse files that a configuration names without their text: they would be read unseen, and not be kept.
+
+    Args:
+        config: a value of ``[config]``.
+        where: name of the value in errors.
+
+    Raises:
+        UserError: that names the key.
+    """
+    if isinstance(config, dict) and "text" not in config and ("file" in config or is_frame(config)):
+        raise UserError(f"{where} names a file that was not read with it; name it in the scenario, or set it alone")
+    for key, value in config.items() if isinstance(config, dict) else ():
+        refuse_unread(value, below(where, key))
+    for index, value in enumerate(config if isinstance(config, tuple | list) else ()):
+        refuse_unread(value, f"{where}[{index}]")
 
 
 def own_part(content: bytes) -> bytes:

@@ -17,7 +17,7 @@ from simkit.scenario.build import check_record
 from simkit.scenario.catalog import FILE, find_scenario, parse_scenario
 from simkit.scenario.checks import to_toml
 from simkit.scenario.drawing import CLOCKS, Frame, likely_view
-from simkit.scenario.overrides import with_values
+from simkit.scenario.overrides import with_files, with_values
 from simkit.scenario.scenario import IN_PYTHON, Scenario, shortest
 from simkit.scenario.sections import RUN_KEYS
 
@@ -210,4 +210,4 @@ def load(scenario: Source, values: Mapping[str, Any] | None = None) -> Scenario:
             raise UserError(f"{kind} is no scenario; give a name, the path of a .toml file, or a simkit.Simulation")
         scenario, values = scenario_of(scenario, values or {})
     chosen = scenario if isinstance(scenario, Scenario) else find_scenario(scenario)
-    return with_values(chosen, values) if values else chosen
+    return with_values(chosen, with_files(values)) if values else chosen

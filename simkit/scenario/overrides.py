@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from simkit.core import paths
+from simkit.core.files import read_text
 from simkit.core.parameter import Numbers, Parameter
 from simkit.core.settings.kinds import shape_of
 from simkit.errors import Remedy, UserError, closest, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import FILE
 from simkit.scenario.checks import parse_value
-from simkit.scenario.files import read_text
+from simkit.scenario.files import Files
 from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS, arguments_of, needed_arguments, takes_any
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.sections import RUN_KEYS, ParameterSettings, indivisible
@@ -65,7 +66,21 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
             # A condition is text with or without quotes.
             is_bare = key.removeprefix("run.") == "stop" and text[:1] not in ("'", '"')
             values[key] = text if is_bare else parse_value(text, label)
-    return values
+    return with_files(values, "--set {}".format)
+
+
+def with_files(values: Mapping[str, Any], where: Callable[[str], str] = "value of {}".format) -> dict[str, Any]:
+    """Return values of a user with the texts of the files that their tables name, anywhere.
+
+    Args:
+        values: by key.
+        where: ``key -> name`` of the key in errors.
+
+    Raises:
+        UserError: if a file cannot be read.
+    """
+    files = Files({}, None)
+    return {key: files.resolve(each, where(key)) if isinstance(each, dict) else each for key, each in values.items()}
 
 
 def place_of(scenario: Scenario, key: str) -> str:

@@ -19,6 +19,7 @@ from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, closest, n
 from simkit.scenario import checks
 from simkit.scenario.checks import DOTTED, IDENTIFIED, IDENTIFIER, LONGEST_LABEL, NAME, NO_DOTS, PATH, anything
 from simkit.scenario.drawing import RENDER
+from simkit.scenario.files import refuse_unread
 from simkit.scenario.registry import (
     PARAMETERS,
     REPLACED_ARGUMENTS,
@@ -210,6 +211,7 @@ def _is_data(value: Any) -> bool:
 def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
     """Return the result of the factory for the configuration."""
     needed, config, mistakes = needed_arguments(factory), scenario.config, Mistakes()
+    refuse_unread(config, f"{scenario.file}: config")
     if not takes_any(factory):
         allowed = [*needed, *arguments_of(factory)]
         with mistakes.kept():

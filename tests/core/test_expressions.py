@@ -54,7 +54,7 @@ def of(text):
 
 
 def test_every_function_of_numbers_is_tested():
-    between = {"at", "cubic_at", "parabola_min", "parabola_min_at"}
+    between = {"at", "cubic_at", "interp", "parabola_min", "parabola_min_at"}
     over_frames = {name for name, known in FUNCTIONS.items() if known.over_frames}
     reductions = {"mean", "sum", "rms", "norm", *between, *over_frames}
     assert {name for name in FUNCTIONS if not any(f"{name}(" in text for text in FORMULAS)} == reductions

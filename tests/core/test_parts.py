@@ -128,3 +128,15 @@ def test_the_keys_of_all_parts_are_listed_with_the_parts_that_take_them():
     )
     listed = dict(settings.listing({"box": PartTable((inner,), {}).setting("a box")}))
     assert listed["box.values.stiffness"].doc == "spring: stiffness"
+
+
+def test_a_class_of_another_kind_than_its_name_is_refused():
+    class Wall:
+        kind = "wall"
+
+    choice = Choice(Registry(wall=Wall, porous=Wall), "kind", "what it is")
+    assert choice.checked_name("wall", "lower.kind") == "wall"
+    with pytest.raises(
+        UserError, match=r"lower\.kind = 'porous' is a class of the kind 'wall'; register it by that name"
+    ):
+        choice.checked_name("porous", "lower.kind")

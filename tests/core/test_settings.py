@@ -3,7 +3,10 @@
 import dataclasses
 import math
 
+import jax
+import jax.numpy as jnp
 import jsonschema
+import numpy as np
 import pytest
 
 from simkit.core import settings
@@ -144,3 +147,28 @@ def test_what_is_right_of_a_wrong_table_is_read():
         settings.read({"seen": {"kind": "fre", "angle": 2}, "cells": 1}, {"seen": CAMERA, "cells": KEYS["cells"]})
     assert len(refused.value.others) == 1
     assert refused.value.partial["seen"] == Camera("side", 2.0) and refused.value.partial["cells"] is None
+
+
+@settings.declares(KEYS)
+def factory(*, cells, bodies=None, marks=None, start=None, parameters=None):
+    given = {"cells": cells, "bodies": bodies, "marks": marks, "start": start}
+    return settings.read({key: value for key, value in given.items() if value is not None}, KEYS)
+
+
+def test_a_factory_takes_arrays_as_lists_and_numbers():
+    radius, marks = {"rod": {"radius": jnp.float32(0.5)}}, [{"at": np.array(2)}]
+    arrays = factory(cells=np.int64(4), bodies=radius, marks=marks, start=np.array([1.0, 2.0]))
+    plain = factory(cells=4, bodies={"rod": {"radius": 0.5}}, marks=[{"at": 2}], start=[1.0, 2.0])
+    assert dict(arrays) == dict(plain)
+
+
+def test_what_a_factory_cannot_take_is_refused_in_one_line():
+    for message, call in {
+        r"parameters = \[1\] is no table; write names and values": lambda: factory(cells=4, parameters=[1]),
+        r"start\[0\] = \[1\] is neither a finite number nor an expression": lambda: factory(
+            cells=4, start=np.array([[1.0]])
+        ),
+        "start is an array without numbers yet": lambda: jax.jit(lambda x: factory(cells=4, start=x))(1.0),
+    }.items():
+        with pytest.raises(UserError, match=message):
+            call()

@@ -90,9 +90,9 @@ def test_time_step_above_the_limit_is_refused_with_the_limit():
     with pytest.raises(UserError, match=r"limit of explicit friction on this grid, 0.0103;"):
         check_time_step(0.02, 1.0, 1.0, place, "runge_kutta", (0, 1))
     with pytest.raises(UserError, match=r"limit of explicit diffusion of the scalar on this grid, 0.0103;"):
-        check_time_step(0.02, 1.0, 0.1, place, "runge_kutta", (0, 1), diffusivity=1.0)
+        check_time_step(0.02, 1.0, 0.1, place, "runge_kutta", (0, 1), [(1.0, (0, 1))])
     # Implicit along both axes, neither has a limit.
-    check_time_step(0.02, 1.0, 1.0, place, "runge_kutta", (), diffusivity=1.0)
+    check_time_step(0.02, 1.0, 1.0, place, "runge_kutta", (), [(1.0, ())])
 
 
 @over(

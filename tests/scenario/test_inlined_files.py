@@ -7,7 +7,9 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.scenario import files, registry
+from simkit.scenario.build import build
 from simkit.scenario.catalog import MAX_BYTES, parse_scenario, read_scenario
+from simkit.scenario.made_in_python import load
 from simkit.scenario.overrides import apply_overrides, with_values
 from simkit.storage.run_directory import RunDirectory
 from tests.scenario.examples import GOOD
@@ -53,6 +55,23 @@ def test_the_config_has_the_text(folder):
 def test_files_in_tables_and_lists_are_inlined(folder):
     text = NAMING.replace('{ file = "notes.txt" }', '{ a = [1, { b = { file = "notes.txt" } }] }')
     assert parse_scenario(text, folder / "toy.toml").config["method"] == {"a": (1, {"b": TEXT})}
+
+
+def test_a_table_that_says_more_about_its_file_gets_the_text_beside_it(folder):
+    text = NAMING.replace('{ file = "notes.txt" }', '{ file = "notes.txt", line = 3, text = "other" }')
+    scenario = parse_scenario(text, folder / "toy.toml")
+    assert scenario.config["method"] == {"file": "notes.txt", "line": 3, "text": TEXT}
+    named = {"file": str(folder / "notes.txt"), "line": 3}
+    changed = load(parse_scenario(GOOD, "toy.toml"), {"config.more": named})
+    assert changed.config["more"] == named | {"text": TEXT}
+    (folder / "notes.txt").unlink()
+    assert load(changed, {"config.more": changed.config["more"]}) == changed
+
+
+def test_a_file_that_values_of_a_stored_run_name_is_not_read(folder):
+    values = {"config.method": {"file": str(folder / "notes.txt"), "line": 3}}
+    scenario = with_values(parse_scenario(GOOD, folder / "toy.toml"), values)
+    assert "config.method names a file that was not read with it" in refusal(build, scenario)
 
 
 def test_the_scenario_no_longer_needs_its_file(folder):
@@ -137,14 +156,12 @@ def test_a_file_that_cannot_be_inlined_is_refused_in_one_line(tmp_path, monkeypa
 
 
 MISTAKES = {
-    "another key": ('{ file = "notes.txt", line = 3 }', "config.method has 'line' beside file"),
     "not a name": ("{ file = 3 }", "config.method.file = 3 is no text; write it in quotes"),
     "no name": ('{ file = "" }', "is a directory; name a text file"),
     "a folder up": ('{ file = "../notes.txt" }', "is outside the folder of the scenario; put the file beside it"),
     "anywhere": ('{ file = "/etc/hostname" }', "is outside the folder of the scenario"),
     "hidden": ('{ file = ".ssh/id_rsa" }', "is hidden or in a hidden folder, where keys and passwords are kept"),
     "through a link": ('{ file = "link/hostname" }', "is outside the folder of the scenario"),
-    "another key in a table": ('{ a = { file = "notes.txt", line = 3 } }', "config.method.a has 'line' beside file"),
     "a date in a list of files": ('[{ file = "notes.txt" }, 2020-01-01]', "config.method[1] = 2020-01-01 is a date"),
 }
 

@@ -14,6 +14,7 @@ from jax.core import Tracer
 from simkit.core.expressions import functions
 from simkit.core.expressions.functions import lowest_point
 from simkit.core.expressions.syntax import CONSTANTS, Syntax, dotted, entries_of, parse, refuse
+from simkit.core.settings.tables import Table
 from simkit.errors import UserError, nearest
 
 FRAME = "frame"
@@ -150,6 +151,11 @@ class _Evaluation:
 
     def call(self, node: ast.Call) -> Named:
         name = node.func.id  # type: ignore[attr-defined]
+        if name == "interp":
+            table = self.values.get(dotted(node.args[1]), Named(0.0)).array
+            if not isinstance(table, Table):
+                self.refuse(node, "has no table; formulas of a system take tables that it names")
+            return self.combined(node, lambda x: functions.interpolated(table, x), self.value(node.args[0]))
         parts = [self.value(argument) for argument in node.args]
         options = {keyword.arg: keyword.value for keyword in node.keywords}
         if name in functions.UNARY:

@@ -12,6 +12,8 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from simkit.core.settings.tables import Table
+
 type Unary = Callable[[jax.Array], jax.Array]
 
 
@@ -187,6 +189,40 @@ def cubic_weights(points: jax.Array, place: jax.Array) -> jax.Array:
             weight = weight * (place - other) / (own - other)
         found = found + jnp.where(number == first + k, where_defined(inside, weight), 0)
     return found
+
+
+@functools.lru_cache(maxsize=256)
+def _pieces(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points of a table, (n,), and the coefficients of the cubic from each to the next, (4, n - 1)."""
+    x, y = np.array(table.x), np.array(table.y)
+    if table.interpolation == "cubic":
+        from scipy.interpolate import CubicSpline
+
+        return x, CubicSpline(x, y).c
+    return x, np.stack([np.zeros(len(x) - 1)] * 2 + [np.diff(y) / np.diff(x), y[:-1]])
+
+
+def interpolated(table: Table, x: jax.Array | float) -> jax.Array:
+    """Return a table at points, see `simkit.core.settings.tables.Table`; NaN where it has no value.
+
+    Args:
+        table: the table.
+        x: points, of any shape.
+    """
+    x = jnp.asarray(x, jnp.result_type(float, x))
+    points, coefficients = (jnp.asarray(each, x.dtype) for each in _pieces(table))
+    low, high = points[0], points[-1]
+    inside = jnp.where(x < low, low, jnp.where(x > high, high, x))
+    piece = jnp.searchsorted(points, inside, side="right", method="scan_unrolled") - 1
+    piece = jnp.clip(piece, 0, len(points) - 2)
+    d = inside - points[piece]
+    a, b, c, value = (each[piece] for each in coefficients)
+    value = value + c * d if table.interpolation == "linear" else ((a * d + b) * d + c) * d + value
+    if table.outside == "hold":
+        return value
+    margin = ROUNDING * (high - low) / len(table.x)
+    is_defined = (x >= low - margin) & (x <= high + margin)
+    return multiply(value, jnp.where(is_defined, jnp.ones((), x.dtype), jnp.nan))
 
 
 def where_defined(is_defined: Points, value: jax.Array) -> jax.Array:

@@ -14,6 +14,7 @@ from simkit.core.expressions.evaluation import Expression, Named, aligned, expre
 from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, dotted, parse, refuse
 from simkit.core.parameter import UNBOUNDED, out_of_bounds
 from simkit.core.settings import FormulaText
+from simkit.core.settings.tables import Table
 from simkit.core.simulation import Params
 from simkit.errors import Mistakes, UserError, one_line
 
@@ -28,12 +29,14 @@ class Scope:
         derived: derived values by name, each a formula of parameters, of derived values before it, and of names that
             are available to some formulas only, such as the time.
         local: names that are available to some formulas only.
+        tables: tables of numbers by name, which ``interp`` reads.
     """
 
     parameters: tuple[str, ...]
     lists: tuple[str, ...] = ()
     derived: Mapping[str, "Formula"] = dataclasses.field(default_factory=dict)
     local: tuple[str, ...] = ()
+    tables: Mapping[str, Table] = dataclasses.field(default_factory=dict)
 
     def refuse_unknown(self, settings: Any, names_at: Callable[[FormulaText], Collection[str]]) -> None:
         """Refuse unknown names in any of the formulas of a system, all of them in one error.
@@ -73,6 +76,9 @@ class Scope:
             UserError: that marks the column of an unknown name or of an entry, or names the derived value that depends
                 on an unknown name.
         """
+        if written.tables:
+            scope = dataclasses.replace(self, tables={**self.tables, **dict(written.tables)})
+            return scope.formula(dataclasses.replace(written, tables=()), names, arrays)
         checked = expression(written.text, written.where, self._known(written, names))
         if checked.syntax.over_frames:
             raise UserError(f"{written.where}: '{written.text}' reduces frames, and a formula has the present one only")
@@ -80,10 +86,11 @@ class Scope:
             if isinstance(node, ast.Subscript) and dotted(node.value) not in arrays:
                 what = f"takes an entry of '{dotted(node.value)}', which is one number at each place"
                 refuse(written.text, written.where, node, f"{what}; leave out the brackets")
+        self._refuse_misread(written, checked.syntax.tree)
         taken: dict[str, None] = {}
         for name in checked.syntax.names:
             if name in names or name not in self.derived:
-                taken[name] = None
+                taken |= {} if name in self.tables else {name: None}
                 continue
             taken |= dict.fromkeys(self.derived[name].taken)
         return Formula(checked, self, tuple(taken), written.bounds)
@@ -97,13 +104,25 @@ class Scope:
                 continue
             parse(written.text, written.where, self._known(written, names, is_condition), is_condition=is_condition)
 
+    def _refuse_misread(self, written: FormulaText, tree: ast.expr) -> None:
+        """Refuse tables that are no second argument of ``interp``, and other names that are one."""
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "interp"]
+        read = [node.args[1] for node in calls]
+        for node in read:
+            if dotted(node) not in self.tables:
+                hint = f"choose one of {', '.join(self.tables)}" if self.tables else "name one under 'tables'"
+                refuse(written.text, written.where, node, f"is no table of numbers; {hint}")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id in self.tables and node not in read:
+                refuse(written.text, written.where, node, f"is a table; write interp(x, {node.id})")
+
     def _known(self, written: FormulaText, names: Collection[str], is_condition: bool = False) -> set[str]:
         """Return the names that a formula may contain, without the derived values that depend on others.
 
         Raises:
             UserError: if it contains one of those, or a list.
         """
-        known = {*self.parameters, *names}
+        known = {*self.parameters, *names, *self.tables, *dict(written.tables)}
         missing = {name: [o for o in found.taken if o not in known] for name, found in self.derived.items()}
         syntax = parse(written.text, written.where, is_condition=is_condition)
         for node in ast.walk(syntax.tree):
@@ -169,6 +188,8 @@ class Formula:
         for name in self.expression.syntax.names:
             if name in given:
                 values[name] = given[name]
+            elif name in self.scope.tables:
+                values[name] = Named(self.scope.tables[name])
             elif name in self.scope.derived:
                 values[name] = self.scope.derived[name].of(params, given)
             else:
@@ -213,6 +234,7 @@ def scope(
     derived: Mapping[str, FormulaText] | None = None,
     names: Collection[str] = (),
     arrays: Collection[str] = (),
+    tables: Mapping[str, Table] | None = None,
 ) -> Scope:
     """Return the names available to the formulas of a system.
 
@@ -221,6 +243,7 @@ def scope(
         derived: formulas of derived values by name; each may contain those before it.
         names: local names that derived values may contain, such as coordinates and the time.
         arrays: those of the names of which derived values may take entries.
+        tables: tables of numbers by name.
 
     Raises:
         UserError: if a parameter or derived value has the name of something else, or a formula has an unknown name.
@@ -231,9 +254,13 @@ def scope(
             what = "a function" if name in FUNCTIONS else "a constant" if name in CONSTANTS else "another value"
             raise UserError(f"parameter '{name}' has the name of {what} of formulas; choose another name")
     lists = tuple(name for name in paths.leaves(parameters) if name not in single)
-    found = Scope(single, lists, local=tuple(names))
+    found = Scope(single, lists, local=tuple(names), tables=tables or {})
+    taken = {*found.parameters, *FUNCTIONS, *CONSTANTS, *names}
+    for name in found.tables:
+        if name in taken:
+            raise UserError(f"tables.{name}: the name '{name}' is taken; choose another")
     for name, written in (derived or {}).items():
-        if name in found.parameters or name in FUNCTIONS or name in CONSTANTS or name in names:
+        if name in taken or name in found.tables:
             raise UserError(f"{written.where}: the name '{name}' is taken; choose another")
         formula = found.formula(written, names, arrays)
         found = dataclasses.replace(found, derived={**found.derived, name: formula})
@@ -254,9 +281,11 @@ def refuse_non_finite(formula: Formula, value: jax.Array | Named) -> None:
     wrong = np.argwhere(~np.isfinite(array))
     if len(wrong):
         index = f" at index {[int(k) for k in wrong[0]]} of {list(array.shape)}" if array.ndim else ""
+        text = one_line(formula.expression.syntax.text, 80)
+        remedy = ", or write outside = 'hold' where its table ends" if "interp(" in text else ""
         raise UserError(
-            f"{formula.where}: '{one_line(formula.expression.syntax.text, 80)}' is {array[tuple(wrong[0])]}{index} at "
-            "the start; change it, or the parameters in it"
+            f"{formula.where}: '{text}' is {array[tuple(wrong[0])]}{index} at the start; change it, or the parameters "
+            f"in it{remedy}"
         )
 
 

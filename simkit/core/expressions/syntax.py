@@ -104,6 +104,7 @@ FUNCTIONS = {
     "hypot": Function("hypot(x, y)", "length of (x, y)", 2, 2),
     "clip": Function("clip(x, low, high)", "x, but at least low and at most high", 3, 3),
     "where": Function("where(condition, one, other)", "one value where a comparison is true, else the other", 3, 3),
+    "interp": Function("interp(y, inflow)", "value of a table of numbers at a point", 2, 2),
     "max": Function("max(a, b) or max(u)", "the largest of several, or of a frame", 1, 16, ("axis",)),
     "min": Function("min(a, b) or min(u)", "the smallest of several, or of a frame", 1, 16, ("axis",)),
     **_over_space(),

@@ -12,6 +12,7 @@ from simkit.core.expressions.syntax import parse
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Numbers, out_of_bounds
 from simkit.core.paths import below
 from simkit.core.settings.setting import Form, FormulaText, Setting, Settings, read, schema_of, shown
+from simkit.core.settings.tables import Table, table_of
 from simkit.errors import Mistakes, Remedy, UserError, closest, one_line
 
 _REQUIRED: Any = object()
@@ -204,13 +205,18 @@ def formula(
         default: default as written in a file.
         unit: unit in words.
         bounds: lowest and highest value.
-        takes: names that it may take besides parameters.
+        takes: names that it may take besides parameters; a table may then stand for the formula.
     """
 
     def check(value: Any, where: str) -> FormulaText:
-        return dataclasses.replace(formula_text(value, where), bounds=bounds, takes=takes)
+        written = _table_text(value, where) if takes and isinstance(value, Mapping) else formula_text(value, where)
+        return dataclasses.replace(written, bounds=bounds, takes=takes)
 
-    setting = _setting("a number or an expression", doc, check, default, {"type": ["number", "string"]})
+    def schema() -> dict[str, Any]:
+        return schema_of(TABLE | READ_AT) | {"type": ["number", "string", "object"]}
+
+    kind = "a number or an expression" + ", or a table" * bool(takes)
+    setting = _setting(kind, doc, check, default, schema if takes else {"type": ["number", "string"]})
     return dataclasses.replace(setting, unit=unit, bounds=bounds)
 
 
@@ -384,3 +390,34 @@ def _setting(
     required = default is _REQUIRED
     describe = schema if callable(schema) else lambda: schema
     return Setting(kind, doc, check, None if required else default, keys, required, describe, form)
+
+
+TABLE = {
+    "file": text("file with columns, in place of lists", None),
+    "text": text("its content; by default it is read", None),
+    "x": either("points", line("name of a column"), several(number("a point"), "")),
+    "y": either("values there", line("name of a column"), several(number("a value"), "")),
+    "interpolation": word("between the points", ("linear", "cubic"), "linear"),
+    "outside": word("beyond the points: no value, or that of the nearest one", ("none", "hold"), "none"),
+}
+READ_AT = {"at": line("where it is read, an expression; by default the name of the column x", None)}
+
+
+def tabulated(doc: str) -> Setting:
+    """Return a setting that is a table of numbers, kept as `Table`."""
+
+    def check(value: Any, where: str) -> Table:
+        return table_of(read(value, TABLE, where), where)
+
+    return _setting("a table", doc, check, _REQUIRED, lambda: schema_of(TABLE), lambda: TABLE, "table")
+
+
+def _table_text(value: Mapping[str, Any], where: str) -> FormulaText:
+    """Return the formula that reads a table of its own."""
+    settings = read(value, TABLE | READ_AT, where)
+    at = settings["x"] if settings["at"] is None else settings["at"]
+    if not isinstance(at, str) or (settings["at"] is None and not at.isidentifier()):
+        raise UserError(f'{where}.at is missing; write where the table is read, such as at = "y"')
+    formula_text(at, f"{where}.at")
+    name = "table_" + re.sub(r"\W", "_", where)
+    return FormulaText(f"interp({at}, {name})", where, tables=((name, table_of(settings, where)),))

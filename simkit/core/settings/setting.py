@@ -12,7 +12,7 @@ from simkit.core.parameter import UNBOUNDED
 from simkit.core.paths import below
 from simkit.errors import Mistakes, Remedy, UserError, closest, nearest, one_line
 
-type Form = Literal["value", "list", "table", "names"]
+type Form = Literal["value", "list", "table", "names", "arrays"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +24,14 @@ class FormulaText:
         where: path of its key, for messages.
         bounds: lowest and highest value that it may have.
         takes: names that it may take besides parameters, such as ``time``.
+        tables: `simkit.core.settings.tables.Table` by name, those of the formula alone.
     """
 
     text: str
     where: str
     bounds: tuple[float, float] = UNBOUNDED
     takes: tuple[str, ...] = ()
+    tables: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +47,8 @@ class Setting:
             chooses are those of the packages that are then installed.
         is_required: whether the key must be given.
         describe: ``() -> `` JSON Schema of its values.
-        form: whether it is a list, a table of declared keys, a table of names chosen by the user, or a single value; of
-            a setting that may be written in several ways, the form of the first one.
+        form: whether it is a list, a table of declared keys, a table of names chosen by the user, arrays by name, or a
+            single value; of a setting that may be written in several ways, the form of the first one.
         unit: unit of a formula, in words such as ``"energy"``; empty for pure numbers and other values.
         bounds: lowest and highest value of a number or formula.
         example: value in place of a wrong or missing one without default, to look for further mistakes.
@@ -243,9 +245,13 @@ def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callab
 
         @functools.wraps(factory)
         def checked(*positional: Any, **options: Any) -> Any:
-            for key in options:
+            for key, value in options.items():
                 if key not in arguments:
                     raise unknown_key(key, {name: keys[name] for name in arguments if name in keys}, "")
+                if key in keys and keys[key].form != "arrays":
+                    options[key] = plain(value, key)
+                elif key == "parameters" and not isinstance(value, Mapping | None):
+                    raise UserError(f"{key} = {shown(value)} is no table; write names and values", key=key)
             return factory(*positional, **options)
 
         checked.settings = keys  # type: ignore[attr-defined]
@@ -284,7 +290,7 @@ def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Fu
             bound = signature.bind(*values, **named)
             for name, setting in settings.items():
                 if name in bound.arguments:
-                    bound.arguments[name] = setting.check(_plain(bound.arguments[name]), name)
+                    bound.arguments[name] = setting.check(plain(bound.arguments[name], name), name)
             return function(*bound.args, **bound.kwargs)
 
         checked.settings = settings  # type: ignore[attr-defined]
@@ -293,9 +299,26 @@ def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Fu
     return mark
 
 
-def _plain(value: Any) -> Any:
-    """Return a number of an array library as one of Python."""
-    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+def plain(value: Any, where: str) -> Any:
+    """Return numbers and arrays of array libraries as those of Python, also in tables and lists; others unchanged.
+
+    Args:
+        value: given in Python.
+        where: name of the argument.
+
+    Raises:
+        UserError: for an array without numbers, such as an argument of a function that is being compiled.
+    """
+    if isinstance(value, Mapping):
+        return {key: plain(entry, below(where, key)) for key, entry in value.items()}
+    if type(value) in (list, tuple) and not {float, int}.issuperset(map(type, value)):
+        return type(value)(plain(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+    if not hasattr(value, "tolist"):
+        return value
+    try:
+        return value.tolist()
+    except Exception:  # libraries raise errors of their own
+        raise UserError(f"{where} is an array without numbers yet; make it a parameter, or give numbers") from None
 
 
 def schema_of(keys: Mapping[str, Setting], rules: tuple[Rule, ...] = ()) -> dict[str, Any]:

@@ -51,10 +51,11 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     if start.stream is not None:
         refuse_non_finite(start.stream, said[0])
     if start.eddies is not None:
-        refuse_non_finite(start.eddies, start.eddies.number(params))
+        start.eddies.check(params)
     for name, one in flow.scalars.items():
-        refuse_out_of_bounds(one.diffusivity, one.diffusivity.number(params))
         refuse_non_finite(one.initial, scalars[name])
+    for name, one in flow.scalars.items():
+        refuse_out_of_bounds(one.diffusivity, flow.carried[name].diffusivity_at(scalars, params, zero))
     check_parts(flow.sides, places, params, zero)
     if places.domain.entrances() and not (places.domain.exits() or places.domain.open_sides()):
         entering, leaving = map(float, passing(equations.on_sides(params, zero), places.domain, zero.dtype))
@@ -90,7 +91,8 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
             refuse_non_finite(one.source, places.at_centers(one.source, velocity, scalars, params, zero))
     if flow.courant_number is not None:
         return
-    diffusivity = max([float(one.diffusivity.number(params)) for one in flow.scalars.values()], default=0.0)
+    carried = equations.scalar
+    diffusivities = [] if carried is None else carried.spreading(scalars, params, zero, equations.explicit)
     speed: Any
     if flow.largest_speed:
         speed = _largest_speed(flow, params)
@@ -104,7 +106,7 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
         places.domain,
         equations.method,
         equations.explicit,
-        diffusivity,
+        diffusivities,
     )
 
 

@@ -1,31 +1,27 @@
-"""Equations of a flow described as data: names in formulas, viscosity, forces, initial velocity."""
+"""Equations of a flow described as data: names in formulas, viscosity and forces."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
-from simkit.core.expressions.evaluation import Named
-from simkit.core.expressions.scope import Formula, precision_of, scope
+from simkit.core.expressions.scope import Formula, scope
 from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS
 from simkit.core.settings import Settings
 from simkit.core.simulation import TAKEN as OF_DATA_SETS
 from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import prescribe, velocity_on_sides
+from simkit.flow.boundary.domain import velocity_on_sides
 from simkit.flow.description.formulas import AXES, COMPONENTS, EVERY_FIELD, SHEAR_RATE, TIME, Names, Places, expanded
 from simkit.flow.description.obstacles import ObstacleFormulas, obstacles_of
 from simkit.flow.description.scalars import ScalarFormulas, carried_scalar
 from simkit.flow.description.sides import ENDS, Sides, boundary_of, side_pressure_of, sides_of
-from simkit.flow.eddies import random_eddies
+from simkit.flow.description.start import InitialVelocity, StoredFields
 from simkit.flow.equations import Equations
-from simkit.flow.grid import Velocity, end, with_end
+from simkit.flow.grid import Velocity
 from simkit.flow.obstacles.methods import FORCED, IMMERSED
-from simkit.flow.operators.differences import curl, divergence, gradient
 from simkit.flow.scalar import TransportedScalar, TransportedScalars
-from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 from simkit.flow.viscosity import Viscosity
 
@@ -42,7 +38,7 @@ def viscosity_of(formula: Formula, boundary: Any, places: Places, fields: tuple[
         fields: names that make it a field: coordinates, time, velocity, shear rate and scalars.
     """
     if not formula.takes(*fields):
-        return lambda params: formula.number(params)
+        return formula.number
 
     def field(velocity: Velocity, params: Params, scalar: Any, time: jax.Array) -> jax.Array:
         return places.at_centers(
@@ -74,108 +70,6 @@ def force_of(formulas: Mapping[int, Formula], places: Places) -> Force | None:
         )
 
     return force
-
-
-def flow_rate_of(formula: Formula | None) -> Callable[[Params, jax.Array], jax.Array] | None:
-    """Return the prescribed flow rate as a function of parameters and time; None if there is none.
-
-    Args:
-        formula: formula of time; or None.
-    """
-    return None if formula is None else lambda params, time: formula.number(params, time=time)
-
-
-class InitialVelocity:
-    """Formulas of the velocity at the start.
-
-    Attributes:
-        components: formulas of velocity components, by index of the component.
-        stream: formula of a stream function in place of components; or None.
-        eddies: formula of the speed of random eddies; or None.
-    """
-
-    def __init__(self, settings: Settings, names: Names, places: Places) -> None:
-        """Check the settings.
-
-        Args:
-            settings: settings of the start.
-            names: names that formulas may use.
-            places: of the domain.
-
-        Raises:
-            UserError: if settings contradict each other; names the key.
-        """
-        self._places = places
-        given = {key: names.formula(text) for key, text in settings.items() if text is not None}
-        self.components = {i: given[name] for i, name in enumerate(COMPONENTS) if name in given}
-        self.stream, self.eddies = given.get("stream_function"), given.get("eddies")
-        if self.stream is not None and self.components:
-            raise settings.refuse("stream_function", "is given beside components; give one")
-        kinds = places.domain.sides
-        if self.eddies is not None and (len(kinds) == 3 or kinds[0] is not None or kinds[1] is None):
-            raise settings.refuse("eddies", "need a plane flow, periodic along x and bounded along y; remove them")
-        open_sides = places.domain.open_sides()
-        self._solve = pressure_solver(places.domain.grid, open_sides=open_sides) if self.needs_projection else None
-        # For checks before a run: a hundred single operations take longer.
-        self.compiled = jax.jit(self.__call__, static_argnums=2)
-
-    @property
-    def needs_projection(self) -> bool:
-        """Whether the velocity of the formulas may have a divergence or differ from the boundary conditions."""
-        domain = self._places.domain
-        through_walls = self.stream is not None and bool(domain.bounded())
-        return bool(self.components) or bool(domain.entrances()) or through_walls
-
-    def said(self, params: Params) -> Velocity:
-        """Return the velocity of the formulas, without eddies and before projection."""
-        places, grid = self._places, self._places.domain.grid
-        dtype = precision_of(params)
-        if self.stream is not None:
-            axes = zip(places.axes, grid.axes, strict=True)
-            corners = {name: Named(jnp.asarray(axis.points, dtype), (name,)) for name, axis in axes}
-            field = self.stream.on(places.axes, params, **corners)
-            return curl(jnp.broadcast_to(field, [len(axis.points) for axis in grid.axes]), grid)
-        found = []
-        for i in range(grid.dimension):
-            field = jnp.zeros((), dtype)
-            if i in self.components:
-                field = self.components[i].on(places.axes, params, **places.coordinates(i, params))
-            found.append(jnp.broadcast_to(field, grid.shape(i)))
-        return tuple(found)
-
-    def __call__(self, params: Params, key: jax.Array, boundary: Callable[[Params, Any], Any] | None) -> Velocity:
-        """Return the divergence-free initial velocity.
-
-        Args:
-            params: parameters.
-            key: random key of the eddies.
-            boundary: velocity on the sides, ``(params, time) -> values``; or None.
-        """
-        domain = self._places.domain
-        grid = domain.grid
-        velocity = self.said(params)
-        dtype = velocity[0].dtype
-        if self.eddies is not None:
-            size = self.eddies.number(params)
-            velocity = tuple(f + size * eddy for f, eddy in zip(velocity, random_eddies(grid, key, dtype), strict=True))
-        velocity = _closed(velocity, self._places)
-        if self._solve is None:
-            return velocity
-        velocity = prescribe(velocity, velocity_on_sides(boundary, domain, params, jnp.zeros((), dtype)), domain)
-        slopes = gradient(self._solve(divergence(velocity, grid)), grid, domain.open_sides())
-        return jax.tree.map(jnp.subtract, velocity, slopes)
-
-
-def _closed(velocity: Velocity, places: Places) -> Velocity:
-    """Return the velocity with zero normal component on impermeable sides."""
-    components = list(velocity)
-    for axis in places.domain.bounded():
-        for side in (0, 1):
-            kind = places.domain.side(axis, side)
-            if not (kind.enters or kind.leaves or kind.gives_pressure):
-                nothing = jnp.zeros_like(end(components[axis], axis, side))
-                components[axis] = with_end(components[axis], nothing, axis, side)
-    return tuple(components)
 
 
 # Names of arrays in frames, diagnostics and data sets, which no scalar or obstacle may have.
@@ -260,8 +154,12 @@ class ComposedFlow:
 
         force = settings["force"]
         formulas = {i: known.formula(force[name]) for i, name in enumerate(AXES) if force[name] is not None}
-        scalars = {name: ScalarFormulas(each, known, places) for name, each in settings["scalars"].items()}
-        carried = {name: carried_scalar(name, each, places) for name, each in scalars.items()}
+        stored = StoredFields(settings, places)
+        scalars = {
+            name: ScalarFormulas(each, known, places, stored.scalars.get(name))
+            for name, each in settings["scalars"].items()
+        }
+        carried = {name: carried_scalar(name, each, places, fields) for name, each in scalars.items()}
         viscosity, flow_rate = known.formula(settings["viscosity"]), maybe("flow_rate")
         nu = viscosity_of(viscosity, boundary, places, fields)
         implicit_viscosity = maybe("implicit_viscosity")
@@ -285,7 +183,7 @@ class ComposedFlow:
             boundary=boundary,
             side_pressure=side_pressure_of(sides.pressures, places),
             force=force_of(formulas, places),
-            flow_rate=flow_rate_of(flow_rate),
+            flow_rate=None if flow_rate is None else flow_rate.of_time,
             scalar=TransportedScalars(carried) if carried else None,
             obstacle=obstacles_of(obstacles, way, sides.domain, nu, defaults),
             method=settings["method"],
@@ -301,7 +199,7 @@ class ComposedFlow:
             force=formulas,
             flow_rate=flow_rate,
             viscosity=viscosity,
-            initial=InitialVelocity(settings["initial"], known, places),
+            initial=InitialVelocity(settings["initial"], known, places, stored.velocity),
             scalars=scalars,
             carried=carried,
             obstacles=obstacles,
@@ -314,13 +212,14 @@ class ComposedFlow:
 
 def _names(settings: Settings, params: Params, fields: tuple[str, ...], dimension: int) -> Names:
     """Return the names that formulas may use, after checking that no name has two meanings."""
-    reserved = {*AXES, *COMPONENTS, TIME, SHEAR_RATE, *TAKEN, *FUNCTIONS, *CONSTANTS, *params}
+    reserved = {*AXES, *COMPONENTS, TIME, SHEAR_RATE, *TAKEN, *FUNCTIONS, *CONSTANTS, *params, *settings["tables"]}
     walls = (f"{axis}_{end}" for axis in AXES for end in ENDS)
     for table, taken in (("scalars", reserved), ("obstacles", {*reserved, *walls, *settings["scalars"]})):
         for name in settings[table]:
             if name in taken:
                 raise UserError(f"{table}.{name}: the name '{name}' is taken; choose another")
-    return Names(scope(params, settings["derived"], fields), dimension, tuple(settings["scalars"]))
+    known = scope(params, settings["derived"], fields, tables=settings["tables"])
+    return Names(known, dimension, tuple(settings["scalars"]))
 
 
 def _largest_speed(settings: Settings, names: Names) -> tuple[Formula, ...]:

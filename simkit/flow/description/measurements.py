@@ -430,7 +430,7 @@ class Measurements:
             for axis, pair in enumerate(formulas.ends):
                 for side, (kind, _) in enumerate(pair or ()):
                     if kind.is_given:
-                        flux = self._flow.carried[name].side_flux(c, params, state.time[0], axis, side)
+                        flux = self._flow.carried[name].side_flux(c, params, state.time[0], axis, side, state.scalar)
                         found[f"{name}.flux_{AXES[axis]}_{ENDS[side]}"] = self._mean_on_side(flux, axis)
         return found
 

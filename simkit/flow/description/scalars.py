@@ -4,7 +4,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from simkit.core.expressions.scope import precision_of
 from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
@@ -13,6 +15,7 @@ from simkit.flow.boundary.scalar_sides import ScalarSide
 from simkit.flow.boundary.side_data import SideValues
 from simkit.flow.description.formulas import AXES, Names, OfTime, Places, arguments_of
 from simkit.flow.description.sides import ENDS, Timed
+from simkit.flow.description.start import constants
 from simkit.flow.grid import Velocity
 from simkit.flow.parts import SCALAR_SIDES
 from simkit.flow.scalar import TransportedScalar
@@ -27,23 +30,24 @@ class ScalarFormulas:
     Attributes:
         ends: lower and upper side of each axis, each with what is given there; None for a periodic axis.
         on_sides: formulas of data on the sides, each with its value at a time.
-        diffusivity: formula of parameters.
+        diffusivity: formula of coordinates, time and scalars.
         initial: formula of the coordinates.
         source: formula of coordinates, time, velocity and scalars; or None.
     """
 
-    def __init__(self, settings: Settings, names: Names, places: Places) -> None:
+    def __init__(self, settings: Settings, names: Names, places: Places, stored: np.ndarray | None = None) -> None:
         """Check the settings of one scalar.
 
         Args:
             settings: its settings.
             names: names that formulas may use.
             places: of the domain.
+            stored: its values at the start at the cell centers, in place of the formula; or None.
 
         Raises:
             UserError: if settings contradict each other; names the key.
         """
-        self.settings = settings
+        self.settings, self.stored = settings, stored
         self.on_sides: list[Timed] = []
         self.ends = tuple(self._ends(axis, names, places) for axis in range(len(places.axes)))
         self.diffusivity = names.formula(settings["diffusivity"])
@@ -52,6 +56,8 @@ class ScalarFormulas:
 
     def start(self, places: Places, params: Params) -> jax.Array:
         """Return the initial values at the cell centers."""
+        if self.stored is not None:
+            return constants(self.stored, precision_of(params))
         field = self.initial.on(places.axes, params, **places.coordinates(None, params))
         return jnp.broadcast_to(field, places.domain.grid.cells)
 
@@ -83,13 +89,14 @@ class ScalarFormulas:
         return kind(**arguments), given
 
 
-def carried_scalar(name: str, formulas: ScalarFormulas, places: Places) -> TransportedScalar:
+def carried_scalar(name: str, formulas: ScalarFormulas, places: Places, names: tuple[str, ...]) -> TransportedScalar:
     """Return the transported scalar that the equations take.
 
     Args:
         name: its name.
         formulas: its formulas.
         places: of the domain.
+        names: those that make its diffusivity a field.
 
     Raises:
         UserError: if its sides do not fit the domain.
@@ -101,7 +108,10 @@ def carried_scalar(name: str, formulas: ScalarFormulas, places: Places) -> Trans
             for pair in formulas.ends
         )  # type: ignore[return-value]
 
-    formula = formulas.source
+    formula, spreads = formulas.source, formulas.diffusivity
+
+    def diffusivity(scalars: dict[str, jax.Array], params: Params, time: Any) -> jax.Array:
+        return places.at_centers(spreads, (), scalars, params, time)
 
     def source(scalars: dict[str, jax.Array], velocity: Velocity, params: Params, time: Any) -> jax.Array:
         assert formula is not None
@@ -111,7 +121,7 @@ def carried_scalar(name: str, formulas: ScalarFormulas, places: Places) -> Trans
         return TransportedScalar(
             domain=places.domain,
             sides=tuple(None if pair is None else (pair[0][0], pair[1][0]) for pair in formulas.ends),
-            diffusivity=lambda params: formulas.diffusivity.number(params),
+            diffusivity=diffusivity if spreads.takes(*names) else spreads.number,
             values=values if any(given for pair in formulas.ends for _, given in pair or ()) else None,
             source=None if formula is None else source,
             scheme=formulas.settings["scheme"],

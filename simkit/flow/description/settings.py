@@ -5,6 +5,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from simkit.core.arrays import arrays
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
 from simkit.core.parts import Choice, Declaration, PartTable, declaration_of
 from simkit.core.settings import (
@@ -17,6 +18,7 @@ from simkit.core.settings import (
     number,
     several,
     table,
+    tabulated,
     text,
     whole,
     word,
@@ -25,7 +27,7 @@ from simkit.errors import Mistakes, Remedy, UserError
 from simkit.flow.boundary.domain import WALL_SLOPES
 from simkit.flow.boundary.side_data import ON_SIDE
 from simkit.flow.boundary.sides import Side
-from simkit.flow.description.formulas import ANYWHERE, AXES, COMPONENTS, EVERY_FIELD, MOVING, TIME
+from simkit.flow.description.formulas import ANYWHERE, AXES, COMPONENTS, EVERY_FIELD, MOVING, SCALARS, TIME
 from simkit.flow.equations import METHODS as TIME_METHODS
 from simkit.flow.grid import MAX_CELLS
 from simkit.flow.obstacles.methods import METHODS
@@ -76,7 +78,9 @@ def declared_side(kind: type[Side], axis: int, dimension: int | None, role: str)
         values["pressure"] = formula("pressure over density; by default 0", None, takes=ON_SIDE)
     if kind.is_wall() and role == "whole":
         keys["drawn"] = word("how pictures show it", WALL_COLORS, WALL_COLORS[0])
-    return dataclasses.replace(declared, keys=keys, values=values, excludes=excludes)
+    along = COMPONENTS[axis if kind.enters else 1 - min(axis, 1)]
+    aliases = {**declared.aliases, **({"profile": along} if along in values else {})}
+    return dataclasses.replace(declared, keys=keys, values=values, excludes=excludes, aliases=aliases)
 
 
 def _side(axis: int, dimension: int | None) -> Setting:
@@ -148,6 +152,14 @@ AXIS = {
     "periodic": flag("periodic: both ends are joined, and there are no sides"),
 }
 AXIS_NAMES = ("first axis", "second axis", "third axis; without it the flow is plane")
+EDDIES = {
+    "energy": formula("mean kinetic energy per mass", bounds=NOT_NEGATIVE),
+    "wavenumber": formula(
+        "where the spectrum has its maximum, in a periodic box; by default four waves along the shortest axis",
+        None,
+        bounds=POSITIVE,
+    ),
+}
 UNITS = {
     "length": text("of length", "1"),
     "velocity": text("of velocity", "1"),
@@ -166,7 +178,11 @@ def _scalar(dimension: int | None) -> dict[str, Setting]:
     ends = {"lower": end, "upper": end}
     sides = {name: _absent(table(f"along {name}", ends, {}), IN_SPACE, name == "z" and dimension == 2) for name in AXES}
     return {
-        "diffusivity": formula("its diffusivity, by parameters", bounds=NOT_NEGATIVE),
+        "diffusivity": formula(
+            "its diffusivity: of parameters; or a field, by coordinates, time and scalars",
+            takes=(*AXES, TIME, SCALARS),
+            bounds=NOT_NEGATIVE,
+        ),
         "initial": formula("its values at the start, by the coordinates", 0.0, takes=tuple(AXES)),
         "source": formula(
             "amount added per volume and time, by coordinates, time, velocity and scalars", None, takes=ANYWHERE
@@ -258,10 +274,11 @@ def settings_of(dimension: int | None = None, scalars: tuple[str, ...] | None = 
             IN_PLANE,
             is_spatial,
         ),
-        "eddies": formula(
-            "root-mean-square speed of random eddies that are added, in a plane flow, periodic along x, between two "
-            "sides",
-            None,
+        "eddies": either(
+            "random eddies that are added, in a periodic box, or in a plane flow, periodic along x, between two sides",
+            formula("their root-mean-square speed"),
+            table("their energy and size", EDDIES),
+            default=None,
         ),
     }
     force = {
@@ -270,7 +287,9 @@ def settings_of(dimension: int | None = None, scalars: tuple[str, ...] | None = 
         "z": _absent(formula("along z", None, takes=MOVING), IN_SPACE, is_plane),
     }
     return {
-        "axes": table("directions of the domain: x, y and, in space, z", axis_tables),
+        "axes": dataclasses.replace(
+            table("directions of the domain: x, y and, in space, z", axis_tables), is_required=True
+        ),
         "viscosity": formula(
             "kinematic viscosity: of parameters; or a field, by coordinates, time, velocity, shear_rate and scalars",
             takes=EVERY_FIELD,
@@ -281,6 +300,10 @@ def settings_of(dimension: int | None = None, scalars: tuple[str, ...] | None = 
             "mean velocity along x that a uniform acceleration holds, by the time", None, takes=(TIME,)
         ),
         "initial": table("velocity at the start; at rest by default", initial, {}),
+        "start": arrays(
+            'velocity and scalars at the start, in place of formulas: { file = "start.npz" }, or a frame of a stored '
+            'run, { run = "runs/demo", frame = -1 }; u, v and w at the cell centers, or u_face, v_face and w_face'
+        ),
         "scalars": named("scalars that the flow carries", table("", _scalar(dimension))),
         "obstacles": named("bodies in the flow", _obstacle(dimension, scalars)),
         "obstacle_method": word(
@@ -289,6 +312,7 @@ def settings_of(dimension: int | None = None, scalars: tuple[str, ...] | None = 
         "derived": named(
             "values that formulas may take, each by parameters and by those before it", formula("", takes=EVERY_FIELD)
         ),
+        "tables": named("tables of numbers that formulas read, interp(y, NAME)", tabulated("")),
         "courant_number": formula(
             "largest number of cells that the flow crosses in a step, by parameters: each step is then as long as the "
             "flow allows, at most the parameter time_step; by default all steps are as long as that",

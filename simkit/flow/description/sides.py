@@ -122,7 +122,10 @@ def _velocity(parts: Sequence[Settings], name: str, names: Names) -> FormulaText
     # Mistakes are marked in the text of the part.
     for text in written:
         names.formula(text)
-    return dataclasses.replace(written[0], text=joined, where=" and ".join(text.where for text in written))
+    tables = tuple(table for text in written for table in text.tables)
+    return dataclasses.replace(
+        written[0], text=joined, where=" and ".join(text.where for text in written), tables=tables
+    )
 
 
 def check_parts(sides: Sides, places: Places, params: Params, time: jax.Array) -> None:
@@ -172,26 +175,15 @@ def boundary_of(
         formulas: by (axis, side, component).
         places: of the domain.
     """
-    if not formulas:
-        return None
     values = {which: places.of_side(formula, *which) for which, formula in formulas.items()}
 
     def boundary(params: Params, time: Any) -> BoundaryVelocity:
-        return tuple(
-            None
-            if pair is None
-            else tuple(
-                tuple(values.get((axis, side, i), _zero)(params, time) for i in range(len(places.axes)))
-                for side in (0, 1)
-            )
-            for axis, pair in enumerate(places.domain.sides)
-        )  # type: ignore[return-value]
+        def velocity(*side: int) -> tuple[Any, ...]:
+            return tuple(values.get((*side, i), _zero)(params, time) for i in range(len(places.axes)))
 
-    return boundary
+        return _on_sides(places.domain, velocity)
 
-
-def _zero(params: Params, time: Any) -> float:
-    return 0.0
+    return boundary if formulas else None
 
 
 def side_pressure_of(formulas: Mapping[tuple[int, int], Formula], places: Places) -> SidePressure | None:
@@ -201,17 +193,22 @@ def side_pressure_of(formulas: Mapping[tuple[int, int], Formula], places: Places
         formulas: by (axis, side).
         places: of the domain.
     """
-    if not formulas:
-        return None
     values = {which: places.of_side(formula, *which) for which, formula in formulas.items()}
 
     def side_pressure(params: Params, time: Any) -> PressureOnSides:
-        return tuple(
-            None if pair is None else tuple(values.get((axis, side), _zero)(params, time) for side in (0, 1))
-            for axis, pair in enumerate(places.domain.sides)
-        )  # type: ignore[return-value]
+        return _on_sides(places.domain, lambda *side: values.get(side, _zero)(params, time))
 
-    return side_pressure
+    return side_pressure if formulas else None
+
+
+def _on_sides(domain: Domain, value: Callable[[int, int], Any]) -> Any:
+    """Return ``value(axis, side)`` of both sides of each axis; None for a periodic axis."""
+    pairs = enumerate(domain.sides)
+    return tuple(None if pair is None else (value(axis, 0), value(axis, 1)) for axis, pair in pairs)
+
+
+def _zero(params: Params, time: Any) -> float:
+    return 0.0
 
 
 # What has no effect beside a key of an axis.

@@ -32,10 +32,12 @@ def system(
     force: Mapping[str, Any] | None = None,
     flow_rate: float | str | None = None,
     initial: Mapping[str, Any] | None = None,
+    start: Mapping[str, Any] | str | None = None,
     scalars: Mapping[str, Any] | None = None,
     obstacles: Mapping[str, Any] | None = None,
     obstacle_method: str | None = None,
     derived: Mapping[str, Any] | None = None,
+    tables: Mapping[str, Any] | None = None,
     courant_number: float | str | None = None,
     method: str = "runge_kutta",
     implicit: list[str] | None = None,
@@ -65,10 +67,14 @@ def system(
         flow_rate: mean velocity along x, a number or a formula of time, kept by a uniform acceleration; a start with
             another mean is shifted to it.
         initial: formulas of u, v and w, or of the ``stream_function``, at the start.
+        start: arrays of velocity and scalars at the start, by name, or the file or stored run that has them; the
+            velocity is projected.
         scalars: scalars that the flow carries, by name.
         obstacles: bodies in the flow, by name.
         obstacle_method: "immersed_boundary" or "direct_forcing", see `simkit.flow.obstacles.methods.bodies_in`.
         derived: formulas of values that other formulas take, by name.
+        tables: tables of numbers, by name, which formulas read by ``interp(y, NAME)``: lists ``x`` and ``y``, or
+            columns of a ``file``.
         courant_number: largest number of cells that the flow crosses in a step, a number or a formula; the parameter
             ``time_step`` is then the longest step, see `simkit.flow.stepping.time_step.adaptive_time_step`.
         method: "runge_kutta" or "adams_bashforth".
@@ -99,12 +105,12 @@ def system(
         )
     flow = ComposedFlow.of(settings, joined_parameters(own, unit_of_time(settings), adapts))
     seen = Measurements(flow)
-    start, step = stepper(flow.equations)
+    begin, step = stepper(flow.equations)
 
     def init(params: Params, key: jax.Array) -> FlowState:
         velocity = flow.initial(params, key, flow.equations.boundary)
         scalars = {name: one.start(flow.places, params) for name, one in flow.scalars.items()}
-        return start(velocity, params, scalars or ())
+        return begin(velocity, params, scalars or ())
 
     return Simulation(
         init=init,

@@ -445,7 +445,7 @@ class MethodInStep:
             carried: the scalar as the equations have it.
             time: at the end of the stage.
         """
-        spreads, domain = carried.diffusivity(self.params), self.bodies.domain
+        spreads, domain = carried.diffusivity_at(before, self.params, time), self.bodies.domain
         added, held = [], scalar
         for name in self.bodies.scalars:
             now, at_start, diffusivity = (of_name(every, name) for every in (scalar, before, spreads))

@@ -51,6 +51,15 @@ def mean_at_faces(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
     return (lower + upper) / 2
 
 
+def linear_at_faces(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
+    """Return the linear interpolation to the inner faces (all faces if periodic), of an array at the centers."""
+    if grid.axes[axis].periodic:
+        return mean_at_faces(f, axis, grid)
+    lower, upper = neighbors(f, axis, grid)
+    widths = grid.axes[axis].widths
+    return lower + like(f, grid.along(widths[:-1] / (widths[:-1] + widths[1:]), axis)) * (upper - lower)
+
+
 def flux_at_faces(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
     """Return the mean on the inner faces (all if periodic), each neighbor weighted by the width of its cell."""
     if grid.axes[axis].periodic:

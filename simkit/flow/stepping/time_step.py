@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter, truediv
 from typing import Any
 
@@ -95,9 +95,9 @@ def adaptive_time_step(courant_number: Callable[[Params], Any] = itemgetter("cou
     def time_step(equations: Equations, velocity: Velocity, scalar: Any, params: Params, time: jax.Array) -> jax.Array:
         cells = courant_number(params)
         rates = [1 / params["time_step"], jnp.max(crossing_rate(velocity, equations.domain.grid)) / cells]
-        if equations.explicit:
-            limit = diffusion_limit(equations.domain, equations.method, equations.explicit)
-            rates += [2 / limit * spreads for spreads in _spreading(equations, velocity, scalar, params, time)]
+        for diffusivity, axes in _spreading(equations, velocity, scalar, params, time):
+            if axes:
+                rates += [2 / diffusion_limit(equations.domain, equations.method, axes) * diffusivity]
         rate = functools.reduce(jnp.maximum, rates)
         for moment in (time, time + 1 / rate):
             given = rate_of_given_speeds(equations, params, moment)
@@ -107,13 +107,17 @@ def adaptive_time_step(courant_number: Callable[[Params], Any] = itemgetter("cou
     return time_step
 
 
-def _spreading(equations: Equations, velocity: Velocity, scalar: Any, params: Params, time: jax.Array) -> list[Any]:
-    """Return the largest viscosity and the diffusivity of each scalar."""
-    found = [] if equations.scalar is None else jax.tree.leaves(equations.scalar.diffusivity(params))
+def _spreading(
+    equations: Equations, velocity: Velocity, scalar: Any, params: Params, time: jax.Array
+) -> list[tuple[Any, tuple[int, ...]]]:
+    """Return the largest diffusivity of each scalar and the viscosity, with the axes along which they are explicit."""
+    explicit = equations.explicit
+    found = [] if equations.scalar is None else equations.scalar.spreading(scalar, params, time, explicit)
     if not equations.varies:
-        return [*found, uniform(equations.viscosity, params)]
+        return [*found, (uniform(equations.viscosity, params), explicit)]
     cells = equations.domain.grid.cells
-    return [*found, jnp.max(field_at_centers(equations.viscosity, velocity, params, cells, (scalar, time)))]
+    field = field_at_centers(equations.viscosity, velocity, params, cells, (scalar, time))
+    return [*found, (jnp.max(field), explicit)]
 
 
 def diffusion_limit(domain: Domain, method: str, axes: tuple[int, ...]) -> float:
@@ -137,7 +141,7 @@ def check_time_step(
     domain: Domain,
     method: str,
     explicit: tuple[int, ...],
-    diffusivity: float = 0.0,
+    diffusivities: Sequence[tuple[Any, tuple[int, ...]]] = (),
 ) -> None:
     """Refuse a fixed time step above the limit of stability.
 
@@ -148,18 +152,18 @@ def check_time_step(
         domain: the domain.
         method: of the stepper.
         explicit: axes along which friction and diffusion are explicit.
-        diffusivity: of the scalar that the flow carries; 0 where there is none.
+        diffusivities: largest one of each scalar, with the axes along which its diffusion is explicit.
 
     Raises:
         UserError: if the time step is above the limit, which it names.
     """
     widths = [float(a.widths.min()) for a in domain.grid.axes]
     crossing = sum(map(truediv, speed, widths)) if isinstance(speed, tuple) else speed / min(widths)
-    limit = diffusion_limit(domain, method, explicit)
+    spreads = [diffusion_limit(domain, method, axes) / max(float(value), 1e-300) for value, axes in diffusivities]
     limits = {
         "advection": CARRY_LIMIT[method] / max(crossing, 1e-300),
-        "explicit friction": limit / max(viscosity, 1e-300),
-        "explicit diffusion of the scalar": limit / max(diffusivity, 1e-300),
+        "explicit friction": diffusion_limit(domain, method, explicit) / max(viscosity, 1e-300),
+        "explicit diffusion of the scalar": min(spreads, default=math.inf),
     }
     reason = min(limits, key=lambda name: limits[name])
     if time_step > limits[reason]:
