@@ -16,19 +16,19 @@ from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import prescribe, velocity_on_sides
 from simkit.flow.description.formulas import AXES, COMPONENTS, EVERY_FIELD, SHEAR_RATE, TIME, Names, Places, expanded
-from simkit.flow.description.obstacles import ObstacleFormulas, obstacles_of
+from simkit.flow.description.obstacles import ObstacleFormulas, with_obstacles
 from simkit.flow.description.scalars import ScalarFormulas, carried_scalar
 from simkit.flow.description.sides import ENDS, Sides, boundary_of, side_pressure_of, sides_of
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Velocity, end, with_end
-from simkit.flow.obstacles.methods import FORCED, IMMERSED
 from simkit.flow.operators.differences import curl, divergence, gradient
 from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 from simkit.flow.viscosity import Viscosity
 
+type Drag = Callable[[Params, jax.Array], tuple[tuple, tuple]]
 type Force = Callable[[Velocity, Any, Params, jax.Array], tuple]
 
 
@@ -74,6 +74,27 @@ def force_of(formulas: Mapping[int, Formula], places: Places) -> Force | None:
         )
 
     return force
+
+
+def drag_of(formulas: Mapping[str, Formula], places: Places) -> Drag | None:
+    """Return the drag function of the equations; None if there is no drag.
+
+    Args:
+        formulas: of the coefficient and of the components of the velocity of what drags, by key; empty without drag.
+        places: of the domain.
+    """
+    if not formulas:
+        return None
+
+    def drag(params: Params, time: jax.Array) -> tuple[tuple, tuple]:
+        faces = [places.coordinates(i, params, where_moving=True) for i in range(len(places.axes))]
+        along = [formulas[name] for name in places.components]
+        coefficients = tuple(formulas["coefficient"].on(places.axes, params, **at, time=time) for at in faces)
+        return coefficients, tuple(
+            one.on(places.axes, params, **at, time=time) for one, at in zip(along, faces, strict=True)
+        )
+
+    return drag
 
 
 def flow_rate_of(formula: Formula | None) -> Callable[[Params, jax.Array], jax.Array] | None:
@@ -206,6 +227,7 @@ class ComposedFlow:
         places: points of the grid at which formulas are evaluated.
         sides: the sides, with the formulas of what is given on them.
         force: formulas of the forces, by component.
+        drag: formulas of its coefficient and of the velocity of what drags, by key; empty without drag.
         flow_rate: formula of the prescribed flow rate; or None.
         viscosity: formula of the viscosity.
         initial: velocity at the start.
@@ -223,6 +245,7 @@ class ComposedFlow:
     places: Places
     sides: Sides
     force: Mapping[int, Formula]
+    drag: Mapping[str, Formula]
     flow_rate: Formula | None
     viscosity: Formula
     initial: InitialVelocity
@@ -260,6 +283,7 @@ class ComposedFlow:
 
         force = settings["force"]
         formulas = {i: known.formula(force[name]) for i, name in enumerate(AXES) if force[name] is not None}
+        drag = {key: known.formula(text) for key, text in (settings["drag"] or {}).items() if text is not None}
         scalars = {name: ScalarFormulas(each, known, places) for name, each in settings["scalars"].items()}
         carried = {name: carried_scalar(name, each, places) for name, each in scalars.items()}
         viscosity, flow_rate = known.formula(settings["viscosity"]), maybe("flow_rate")
@@ -274,10 +298,6 @@ class ComposedFlow:
         ):
             if is_idle and settings[key] is not None:
                 raise settings.refuse(key, f"has no effect {why}; leave it out")
-        plain = not varies and flow_rate is None and courant_number is None
-        immersed = dimension == 2 and plain and not settings["implicit"]
-        immersed = immersed and not any(one.attached for one in obstacles.values())
-        way = settings["obstacle_method"] or (IMMERSED if immersed else FORCED)
         equations = Equations(
             domain=sides.domain,
             viscosity=nu,
@@ -285,20 +305,22 @@ class ComposedFlow:
             boundary=boundary,
             side_pressure=side_pressure_of(sides.pressures, places),
             force=force_of(formulas, places),
+            drag=drag_of(drag, places),
             flow_rate=flow_rate_of(flow_rate),
             scalar=TransportedScalars(carried) if carried else None,
-            obstacle=obstacles_of(obstacles, way, sides.domain, nu, defaults),
             method=settings["method"],
             implicit=_implicit(settings, places, varies),
             implicit_viscosity=None if implicit_viscosity is None else implicit_viscosity.number,
             scheme=settings["scheme"],
         )
+        equations = with_obstacles(equations, obstacles, settings["obstacle_method"], defaults)
         return cls(
             settings=settings,
             parameters=parameters,
             places=places,
             sides=sides,
             force=formulas,
+            drag=drag,
             flow_rate=flow_rate,
             viscosity=viscosity,
             initial=InitialVelocity(settings["initial"], known, places),

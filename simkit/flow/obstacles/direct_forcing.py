@@ -62,7 +62,7 @@ class DirectForcing(Bodies):
         return 1.5
 
     def impose(
-        self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, held: tuple, stage: Stage
+        self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, data: tuple, stage: Stage
     ) -> tuple[Velocity, jax.Array, jax.Array]:
         """Return the solenoidal velocity with the bodies' conditions imposed, the pressure, and the momentum removed.
 
@@ -71,7 +71,7 @@ class DirectForcing(Bodies):
             before: at its start.
             pressure: at its start; zero if its gradient is already in the velocity.
             params: parameters.
-            held: unused.
+            data: unused.
             stage: of the time step.
         """
         # Forcing acts on the velocity with the old pressure gradient; the change of pressure is of second order.
@@ -90,15 +90,15 @@ class DirectForcing(Bodies):
             params: parameters.
             stage: of the time step.
         """
-        held, loads = velocity, []
+        forced, loads = velocity, []
         for body in self.bodies.values():
             changes, load = self._forced(body, velocity, before, params, stage)
-            held = tuple(
+            forced = tuple(
                 _add_inside(f, change, i, self.domain.grid)
-                for i, (f, change) in enumerate(zip(held, changes, strict=True))
+                for i, (f, change) in enumerate(zip(forced, changes, strict=True))
             )
             loads.append(load)
-        return held, jnp.concatenate(loads)
+        return forced, jnp.concatenate(loads)
 
     def _forced(
         self, body: Body, velocity: Velocity, before: Velocity, params: Params, stage: Stage
