@@ -248,15 +248,15 @@ class ImmersedBoundary(Bodies):
             inverse=jax.lax.stop_gradient(inverses), ridge=ridge, made_for=_vector(params, parts.dtype)
         )
 
-    def at(self, params: Params, forces: InvertedForces, time: jax.Array) -> StepData:
+    def at(self, params: Params, data: InvertedForces, time: jax.Array) -> StepData:
         """Return the bodies for the parameters of a step, which may differ from those at the start."""
-        dtype = forces.inverse.dtype
+        dtype = data.inverse.dtype
         outlines = self._outlines(params, dtype)
         insides = [self._inside(i, params, time) for i in range(2)]
         if self.moves:
-            return StepData(outlines, None, insides, forces, jnp.asarray(False))
-        is_current = (forces.made_for == _vector(params, dtype)).all()
-        return StepData(outlines, self._placed(outlines, params, jnp.zeros((), dtype)), insides, forces, is_current)
+            return StepData(outlines, None, insides, data, jnp.asarray(False))
+        is_current = (data.made_for == _vector(params, dtype)).all()
+        return StepData(outlines, self._placed(outlines, params, jnp.zeros((), dtype)), insides, data, is_current)
 
     def _reach(self, body: Body, params: Params) -> jax.Array:
         """Return an upper bound of the distance between the pivot and the outline of a body."""

@@ -119,7 +119,7 @@ def implicit_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
         if open_sides:
             friction = pushed(friction, equations.pressure_on_sides(params, time + part / 2), domain)
         source = jax.tree.map(lambda c, f, slope: c + part * (f - slope), change, friction, slopes)
-        coefficient = share * part * equations.implicit_part(params) if axes else 0.0
+        coefficient = share * part * equations.implicit_part(params) if axes else jnp.zeros_like(part)
         drag = decays(equations, params, time, part)
         solved = []
         for i, f in enumerate(source):
@@ -140,7 +140,7 @@ def implicit_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
             solved.append(inner)
 
         def correction(increment: jax.Array) -> jax.Array:
-            total = 0.0
+            total = jnp.zeros_like(increment)
             for j in axes:
                 if any(domain.is_open(j)):
                     slope = slope_at_faces(increment, j, grid, open_sides)
