@@ -15,9 +15,12 @@ from simkit.flow.obstacles.stage import Stage
 from simkit.flow.obstacles.surface_conditions import Neighbors, shell_weight, with_value
 from simkit.flow.operators.differences import gradient, inside
 
-# Fraction of the old pressure used in forcing. With all of it the pressure would slowly grow in cells almost all of
-# would slowly grow if all of it were kept.
+# Fraction of the old pressure used in forcing; the rest of its gradient is left as slip. With all of it the pressure
+# would slowly grow in cells almost all of whose faces are forced. Fluid and kept pressure swing against each other, for
+# many steps: bodies that cross the grid excite that swing all the time. Noise of the torque on a turning plate 14 cells
+# long was 46 % of its mean; with half of the pressure 25 %.
 KEPT_PRESSURE = 0.99
+KEPT_IN_MOTION = 0.5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,7 +79,8 @@ class DirectForcing(Bodies):
         """
         # Forcing acts on the velocity with the old pressure gradient; the change of pressure is of second order.
         grid, part = self.domain.grid, stage.part
-        pushed = jax.tree.map(lambda slope: KEPT_PRESSURE * part * slope, gradient(pressure, grid))
+        kept = part * (KEPT_IN_MOTION if self.moves else KEPT_PRESSURE)
+        pushed = jax.tree.map(lambda slope: kept * slope, gradient(pressure, grid))
         velocity, momentum = self.force(jax.tree.map(jnp.subtract, velocity, pushed), before, params, stage)
         velocity = jax.tree.map(jnp.add, velocity, pushed)
         return *stage.project(velocity, part, stage.source), momentum
