@@ -2,9 +2,9 @@
 
 from simkit.flow import obstacles
 from simkit.flow.boundary.domain import Domain, domain, no_motion
-from simkit.flow.boundary.scalar_sides import ScalarSide
+from simkit.flow.boundary.scalar_sides import Robin, ScalarSide
 from simkit.flow.boundary.side_data import Place
-from simkit.flow.boundary.sides import FreeSlip, GivenPressure, Inflow, Outflow, Side, Wall
+from simkit.flow.boundary.sides import FreeSlip, GivenPressure, Inflow, NavierSlip, Outflow, Side, Wall
 from simkit.flow.description.system import system
 from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.eddies import random_eddies
@@ -30,8 +30,10 @@ __all__ = [
     "GivenPressure",
     "Grid",
     "Inflow",
+    "NavierSlip",
     "Outflow",
     "Place",
+    "Robin",
     "ScalarSide",
     "Side",
     "TransportedScalar",

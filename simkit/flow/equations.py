@@ -62,7 +62,7 @@ class Scalar(Protocol):
         """Return the function that adds implicit diffusion along ``axes`` to an explicit change; None if there is none.
 
         ``solve(change, scalar, params, time, part, share)`` returns the change over the time ``part`` from ``time``,
-        see `simkit.flow.stepping.implicit.friction_solver`.
+        see `simkit.flow.stepping.implicit.implicit_solver`.
         """
         ...
 
@@ -71,7 +71,7 @@ class Scalar(Protocol):
 class Equations:
     """Terms of the equations of motion as functions of the parameters, and the scheme that integrates them.
 
-        du/dt + div(u u) = -grad(p) + div(2 viscosity S) + force,    div(u) = 0
+        du/dt + div(u u) = -grad(p) + div(2 viscosity S) + force - drag,    div(u) = 0
 
     with the rate of strain S; where the viscosity is one number, friction is ``viscosity laplacian(u)``.
 
@@ -89,6 +89,9 @@ class Equations:
             periodic axis. Zero by default.
         force: ``(velocity, scalar, params, time) -> components`` per unit mass, numbers or arrays on the faces where
             velocity is an unknown, see `simkit.flow.operators.advection.moving`; ``scalar`` is ``()`` without one.
+        drag: ``(params, time) -> (coefficients, velocities)``, each with a number or an array for every component, as
+            for ``force``: ``-coefficient (u - velocity)`` is the drag of a porous medium, or of a solid for which it
+            stands, per unit mass. It is implicit: no coefficient is too large for a time step. None without drag.
         flow_rate: ``(params, time) -> number``, the mean of the first component, kept by a uniform acceleration; or
             None.
         scalar: the scalar or scalars that the flow carries; or None.
@@ -114,6 +117,7 @@ class Equations:
     boundary: Callable[[Params, jax.Array], BoundaryVelocity] | None = None
     side_pressure: SidePressure | None = None
     force: Callable[[Velocity, Any, Params, jax.Array], tuple] | None = None
+    drag: Callable[[Params, jax.Array], tuple[tuple, tuple]] | None = None
     flow_rate: Callable[[Params, jax.Array], jax.Array] | None = None
     scalar: Scalar | None = None
     obstacle: Obstacle | None = None
@@ -165,6 +169,11 @@ class Equations:
             )
 
     @property
+    def keeps_pressure(self) -> bool:
+        """Whether a stage begins with the old pressure, and finds its increment: beside implicit friction and drag."""
+        return bool(self.implicit) or self.drag is not None
+
+    @property
     def varies(self) -> bool:
         """Whether the viscosity is a field."""
         return is_field(self.viscosity)
@@ -210,8 +219,8 @@ def explicit_terms(
     """Return the explicit acceleration on all faces of each component, and the rate of change of the scalar, if any.
 
     On the sides the acceleration is zero, except for those through which the flow leaves, and for open ones. What the
-    pressure given there adds is among the explicit terms only where friction is; beside implicit friction see
-    `simkit.flow.stepping.implicit.friction_solver`.
+    pressure given there adds is among the explicit terms only where friction is; beside implicit terms see
+    `simkit.flow.stepping.implicit.implicit_solver`.
 
     Args:
         velocity: components on their faces.
@@ -229,7 +238,7 @@ def explicit_terms(
         acceleration = _with_friction(acceleration, velocity, nearest, equations, params, (scalar, time))
     if equations.force is not None:
         acceleration = jax.tree.map(jnp.add, acceleration, equations.force(velocity, scalar, params, time))
-    pushes = bool(domain.open_sides()) and not equations.implicit
+    pushes = bool(domain.open_sides()) and not equations.keeps_pressure
     given = equations.pressure_on_sides(params, time) if pushes else None
     terms = tuple(computed_once(_on_all_faces(a, velocity, i, domain, given)) for i, a in enumerate(acceleration))
     if equations.scalar is None:
@@ -239,6 +248,8 @@ def explicit_terms(
 
 def implicit_friction(velocity: Velocity, boundary: BoundaryVelocity, equations: Equations, params: Params) -> Velocity:
     """Return the viscous acceleration along the implicit axes, on all faces of each component; zero on the sides."""
+    if not equations.implicit:
+        return jax.tree.map(jnp.zeros_like, velocity)
     around = surround(velocity, boundary, equations.domain)
     terms = laplacian(around, equations.domain, equations.implicit)
     viscosity = equations.implicit_part(params)

@@ -19,6 +19,7 @@ SIDES = Registry(
     "side",
     {
         "wall": "simkit.flow.boundary.sides:Wall",
+        "navier_slip": "simkit.flow.boundary.sides:NavierSlip",
         "free_slip": "simkit.flow.boundary.sides:FreeSlip",
         "inflow": "simkit.flow.boundary.sides:Inflow",
         "outflow": "simkit.flow.boundary.sides:Outflow",
@@ -28,6 +29,7 @@ SIDES = Registry(
         "no_slip": "wall",
         "moving_wall": "wall",
         "slip": "free_slip",
+        "partial_slip": "navier_slip",
         "symmetry": "free_slip",
         "inlet": "inflow",
         "velocity_inlet": "inflow",
@@ -40,9 +42,10 @@ SCALAR_SIDES = Registry(
     {
         "value": "simkit.flow.boundary.scalar_sides:GivenValue",
         "flux": "simkit.flow.boundary.scalar_sides:GivenFlux",
+        "robin": "simkit.flow.boundary.scalar_sides:Robin",
         "insulated": "simkit.flow.boundary.scalar_sides:Insulated",
     },
-    aliases={"adiabatic": "insulated"},
+    aliases={"adiabatic": "insulated", "mixed": "robin", "convective": "robin", "heat_transfer": "robin"},
 )
 SHAPES = Registry(
     "shape",

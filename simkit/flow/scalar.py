@@ -44,6 +44,7 @@ class TransportedScalar:
     ==========  ====================================================  ============================================
     value       the slope to the given value, ``domain.wall_slope``   the given value
     flux        the given amount per area and time, into the fluid    the value in the nearest cells
+    robin       coefficient times (outside - the value there)         the value in the nearest cells
     insulated   none                                                  the value in the nearest cells
     ==========  ====================================================  ============================================
 
@@ -62,8 +63,7 @@ class TransportedScalar:
     through the sides. ``central`` takes the plain mean of both neighbors on each face: of second order, and without
     diffusion it conserves the variance too, in a solenoidal flow on any grid. ``bounded`` takes van Leer's limited
     linear reconstruction from upstream: of second order where the scalar is smooth, and free of new extrema up to
-        errors
-    of the time step; for fronts that the grid does not resolve, at the cost of some variance.
+    errors of the time step; for fronts that the grid does not resolve, at the cost of some variance.
 
     Attributes:
         domain: that of the flow.
@@ -223,7 +223,7 @@ class TransportedScalar:
             diffusivity = self.diffusivity_at(scalar, params, time)
             fluxes = (self._diffusing(scalar, values, diffusivity, axis) for axis in axes)
             spread = total(difference_at_centers(flux, axis, grid) for axis, flux in zip(axes, fluxes, strict=True))
-            shares = {i: self._shares(i, values) for i in axes if self.known[i] is not None}
+            shares = {i: self._shares(i, values, diffusivity) for i in axes if self.known[i] is not None}
             return solver(change - part * spread, share * part * diffusivity, shares)
 
         return solve
@@ -289,12 +289,12 @@ class TransportedScalar:
         lower, upper = (self._entering(scalar, values, diffusivity, axis, side) for side in (0, 1))
         return with_ends(lower, inner, -upper, axis)
 
-    def _shares(self, axis: int, values: SideValues) -> tuple[Share, Share]:
+    def _shares(self, axis: int, values: SideValues, diffusivity: jax.Array) -> tuple[Share, Share]:
         def share(side: int) -> Share:
             if self._is_outside(axis, side):
                 return 0.0
             what = self._side(axis, side)
-            return what.share(self.domain.place(axis, side), values_on(values, axis, side, what))
+            return what.share(self.domain.place(axis, side), values_on(values, axis, side, what), diffusivity)
 
         return share(0), share(1)
 

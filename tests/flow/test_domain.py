@@ -109,9 +109,9 @@ def test_time_step_above_the_limit_is_refused_with_the_limit():
             (None, ("wall", "wal")),
             "side 'wal' of axis y is unknown, did you mean 'wall'|side 'wal' of axis y is unknown",
         ),
-        ((WALLS, WALLS), "axis x is periodic but"),
-        ((None, None), "axis y is bounded but"),
-        ((None,), "2 axes and 1 pairs of sides"),
+        ((WALLS, WALLS), "for a periodic and a bounded axis; give two or three axes, None for each periodic and a"),
+        ((None,), r"sides = \(None,\) for a periodic and a bounded axis"),
+        ((None, ("navier_slip", "wall")), r"side 'navier_slip' of axis y holds data; .* give NavierSlip\(\.\.\.\)"),
     ]
 )
 def test_bad_sides_are_refused_in_one_line(sides, message):
@@ -149,11 +149,15 @@ REST = (0.0, 0.0)
         (
             (None, WALLS),
             lambda p: (REST, (REST, REST)),
-            r"boundary\[0\] gives 2 entries; axis x is periodic",
+            r"boundary gives 2 entries, with \[2, 2\] of their own; .* a bounded one, \[0, 2\]",
         ),
-        ((None, WALLS), lambda p: (None, (REST,)), "1 entries; axis y has a lower and an upper side"),
-        ((None, WALLS), lambda p: (None, (REST, (0.0,))), "1 entries for the upper side of axis y.*not 2 components"),
-        ((None, WALLS), lambda p: ((REST, REST),), "1 entries; give one pair of sides for each of the 2 axes"),
+        (
+            (None, WALLS),
+            lambda p: (None, (REST,)),
+            r"with \[0, 1\] of their own; .* a pair for the lower and the upper",
+        ),
+        ((None, WALLS), lambda p: (None, (REST, (0.0,))), "upper side of axis y.* 1 entries and not 2 components"),
+        ((None, WALLS), lambda p: ((REST, REST),), "1 entries, .* give one for each axis"),
     ]
 )
 def test_a_velocity_that_a_side_does_not_use_is_refused(pairs, boundary, message):

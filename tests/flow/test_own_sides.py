@@ -1,7 +1,6 @@
 """Kinds of sides defined outside the package: each in one class, supported everywhere or refused by name."""
 
 import dataclasses
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -9,34 +8,15 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import domain, no_motion
-from simkit.flow.boundary.side_data import Place
-from simkit.flow.boundary.sides import Outflow, Side
+from simkit.flow.boundary.sides import NavierSlip, Outflow, Side
 from simkit.flow.diagnosis.statistics import ChannelStatistics
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.operators.diffusion import shear
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.flow.flows import SCHEMES
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
-@dataclasses.dataclass(frozen=True)
-class NavierSlip(Side):
-    """A wall with a slip length: u - u_wall = length du/dn."""
-
-    length: Callable
-    kind = "navier_slip"
-    drawn_as = "wall"
-    takes_along = True
-
-    def values(self, params, time):
-        return self.length(params, time)
-
-    def share(self, component, place: Place, values):
-        near, far = place.weights
-        return 1 / (1 + values * (near - far))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,14 +48,6 @@ class PorousWall(Outflow):
 class PressureOutlet(Outflow):
     kind = "pressure_outlet"
     gives_pressure = True
-
-
-@dataclasses.dataclass(frozen=True)
-class Unfinished(Side):
-    kind = "unfinished"
-
-    def share(self, component, place, values):
-        return None
 
 
 SLIP = NavierSlip(lambda params, time: params["slip_length"])
@@ -112,11 +84,6 @@ def test_unsupported_sides_are_refused_by_name():
     with pytest.raises(UserError, match="axis y, of kind 'pressure_outlet', gives both the pressure and the velocity"):
         domain(axes, (None, ("wall", PressureOutlet())))
     place = domain(axes, (None, (SLIP, SLIP)))
-    with pytest.raises(UserError, match="side 'unfinished' has the share None and no slope of its own; define either"):
-        unfinished = domain(axes, (None, (Unfinished(), "wall")))
-        shear(jnp.zeros(unfinished.grid.cells), 0, 1, no_motion(unfinished), unfinished)
-    with pytest.raises(UserError, match="side 'navier_slip' of axis y has values of its own, which are missing here"):
-        shear(jnp.zeros(place.grid.cells), 0, 1, no_motion(place), place)
     with pytest.raises(UserError, match=r"sides \(None, \('navier_slip', 'navier_slip'\)\) are not those of a channel"):
         ChannelStatistics(place, lambda params: 1.0)
     with pytest.raises(UserError, match="lower side of axis y, which is of kind 'navier_slip', a velocity along y"):

@@ -91,7 +91,7 @@ DUCT = duct()
             lambda: equations(DUCT, "runge_kutta", side_pressure=lambda p, t: ((1.0, 0.0),)).pressure_on_sides(
                 {}, jnp.zeros(())
             ),
-            "side_pressure gives 1 entries; give one pair of sides for each of the 2 axes",
+            "side_pressure gives 1 entries, with .2. of their own; give one for each axis",
         ),
     ]
 )

@@ -25,16 +25,17 @@ WALL_SLOPES = ("parabola", "symmetric")
 class Domain:
     """A staggered grid and its sides.
 
-    ==========  =============================================  ==================================
-    kind        velocity through the side                      velocity along the side
-    ==========  =============================================  ==================================
-    wall        0                                              that of the wall
-    free_slip   0                                              no shear
-    inflow      the given profile                              the given profile
-    outflow     carried out by the mean outflow (Orlanski);    no change across the side
-                all inflow leaves through it, to round-off
-    pressure    from the equations, with the given pressure    no change across the side
-    ==========  =============================================  ==================================
+    ===========  =============================================  ==================================
+    kind         velocity through the side                      velocity along the side
+    ===========  =============================================  ==================================
+    wall         0                                              that of the wall
+    navier_slip  0                                              wall plus slip length times slope
+    free_slip    0                                              no shear
+    inflow       the given profile                              the given profile
+    outflow      carried out by the mean outflow (Orlanski);    no change across the side
+                 all inflow leaves through it, to round-off
+    pressure     from the equations, with the given pressure    no change across the side
+    ===========  =============================================  ==================================
 
     These kinds are known by name; others are objects, see `simkit.flow.boundary.sides.Side`.
 
@@ -118,12 +119,12 @@ def domain(
     Raises:
         UserError: if sides do not fit the axes or each other, or a name is unknown.
     """
-    if len(axes) not in (2, 3) or len(sides) != len(axes):
-        raise UserError(f"{len(axes)} axes and {len(sides)} pairs of sides; give two or three axes, and sides for each")
-    for i, (axis, pair) in enumerate(zip(axes, sides, strict=True)):
-        if axis.periodic != (pair is None):
-            name = "xyz"[i]
-            raise UserError(f"axis {name} is {'periodic' if axis.periodic else 'bounded'} but sides[{i}] = {pair!r}")
+    if len(axes) not in (2, 3) or [axis.periodic for axis in axes] != [pair is None for pair in sides]:
+        kinds = " and ".join("a periodic" if axis.periodic else "a bounded" for axis in axes)
+        raise UserError(
+            f"sides = {sides!r} for {kinds} axis; give two or three axes, None for each periodic and a pair for each "
+            "bounded one"
+        )
     if wall_slope not in WALL_SLOPES:
         raise UserError(
             f"wall_slope = {wall_slope!r} is unknown{nearest(str(wall_slope), list(WALL_SLOPES))}; "
@@ -168,15 +169,24 @@ def known_sides[T](pair: tuple[str | T, str | T], axis: int, of: str, known: Reg
     Raises:
         UserError: if there are not two, or one is unknown.
     """
+    names, where = known.names(), f"{of} on axis {'xyz'[axis]}" if of else f" of axis {'xyz'[axis]}"
+    problem = f"sides[{axis}] = {pair!r}{of}; axis {'xyz'[axis]} has a lower and an upper side, give both"
     if isinstance(pair, tuple | list) and len(pair) == 2:
-        names = known.names()
-        made = tuple(known.resolve(side)() if isinstance(side, str) and side in names else side for side in pair)
+        made = tuple(_named(side, known) if isinstance(side, str) and side in names else side for side in pair)
         wrong = [side for side in made if not isinstance(side, kind)]
         if not wrong:
             return made  # type: ignore[return-value]
-        where = f"{of} on axis" if of else " of axis"
-        raise UserError(f"side '{wrong[0]}'{where} {'xyz'[axis]} is unknown{nearest(str(wrong[0]), names)}")
-    raise UserError(f"sides[{axis}] = {pair!r}{of}; axis {'xyz'[axis]} has a lower and an upper side, give both")
+        problem = f"side '{wrong[0]}'{where} is unknown{nearest(str(wrong[0]), names)}"
+        if isinstance(wrong[0], type):
+            problem = f"side '{wrong[0].kind}'{where} holds data; in place of its name give {wrong[0].__name__}(...)"
+    raise UserError(problem)
+
+
+def _named(name: str, known: Registry) -> Any:
+    """Return the side of a name, or its class where it holds data of its own."""
+    kind = known.resolve(name)
+    needed = [field for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING]
+    return kind if needed else kind()
 
 
 def same(one: Domain, other: Domain) -> bool:
@@ -250,11 +260,7 @@ def passing(boundary: BoundaryVelocity, domain: Domain, dtype) -> tuple[jax.Arra
 def _given_face(boundary: BoundaryVelocity, domain: Domain, axis: int, side: int, dtype) -> jax.Array:
     """Return the given velocity through a side, as one layer."""
     entering = jnp.asarray(on_side(boundary, axis, side)[axis], dtype)
-    return jnp.broadcast_to(entering, _face_shape(domain, axis))
-
-
-def _face_shape(domain: Domain, axis: int) -> tuple[int, ...]:
-    return tuple(1 if i == axis else n for i, n in enumerate(domain.grid.cells))
+    return jnp.broadcast_to(entering, tuple(1 if i == axis else n for i, n in enumerate(domain.grid.cells)))
 
 
 def velocity_on_sides(boundary: Boundary | None, domain: Domain, params: Params, time: jax.Array) -> BoundaryVelocity:
@@ -292,15 +298,15 @@ def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelo
     for axis, side, given in entries_on_sides("boundary", boundary, domain):
         what = domain.side(axis, side)
         here = f"{domain.place(axis, side).name}, which is of kind '{what.kind}',"
-        if not isinstance(given, tuple | list) or len(given) != dimension:
-            raise UserError(f"boundary gives {entries_of(given)} for {here} and not {dimension} components")
-        for component, value in enumerate(given):
-            used = what.enters if component == axis else what.takes_along
-            if not used and not _is_zero(value):
-                raise UserError(
-                    f"boundary gives {here} a velocity along {'xyz'[component]}, which it does not use; give the "
-                    f"number 0{', or make the side an inflow' if component == axis else ''}"
-                )
+        unused, problem = [], f"{_entries_of(given)} and not {dimension} components"
+        if _count(given) == dimension:
+            uses = [what.enters if component == axis else what.takes_along for component in range(dimension)]
+            unused = [i for i, value in enumerate(given) if not uses[i] and not _is_zero(value)]
+            if not unused:
+                continue
+            problem = f"a velocity along {'xyz'[unused[0]]}, which it does not use; give the number 0"
+        remedy = ", or make the side an inflow" if axis in unused[:1] else ""
+        raise UserError(f"boundary gives {here} {problem}{remedy}")
     return boundary
 
 
@@ -315,19 +321,24 @@ def entries_on_sides(name: str, given: Any, domain: Domain) -> Iterator[tuple[in
     Raises:
         UserError: if a pair is missing or superfluous.
     """
-    if not isinstance(given, tuple | list) or len(given) != domain.grid.dimension:
-        count = domain.grid.dimension
-        raise UserError(f"{name} gives {entries_of(given)}; give one pair of sides for each of the {count} axes")
+    wanted = [0 if pair is None else 2 for pair in domain.sides]
+    counts = [0 if pair is None else _count(pair) for pair in given] if isinstance(given, tuple | list) else None
+    if counts != wanted:
+        raise UserError(
+            f"{name} gives {_entries_of(given)}, with {counts} of their own; give one for each axis: None for a "
+            f"periodic one, a pair for the lower and the upper side of a bounded one, {wanted}"
+        )
     for axis, pair in enumerate(given):
-        is_periodic = domain.sides[axis] is None
-        if not (pair is None if is_periodic else isinstance(pair, tuple | list) and len(pair) == 2):
-            what = "is periodic and has no sides; give None" if is_periodic else "has a lower and an upper side"
-            raise UserError(f"{name}[{axis}] gives {entries_of(pair)}; axis {'xyz'[axis]} {what}")
         for side, entry in enumerate(pair or ()):
             yield axis, side, entry
 
 
-def entries_of(value: object) -> str:
+def _count(value: object) -> int:
+    """Return the number of entries of a tuple or list; -1 for anything else."""
+    return len(value) if isinstance(value, tuple | list) else -1
+
+
+def _entries_of(value: object) -> str:
     """Return how many entries a tuple or list has, or the value itself, for a message."""
     return f"{len(value)} entries" if isinstance(value, tuple | list) else repr(value)
 

@@ -6,9 +6,11 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE
 from simkit.core.parts import part
 from simkit.core.settings import formula
-from simkit.flow.boundary.side_data import ON_SIDE, OwnValues, Place, known_share
+from simkit.core.simulation import Params
+from simkit.flow.boundary.side_data import ON_SIDE, OfTime, OwnValues, Place, nothing
 
 
 class ScalarSide(OwnValues):
@@ -29,8 +31,14 @@ class ScalarSide(OwnValues):
     takes: ClassVar[bool] = False
     is_given: ClassVar[bool] = False
 
-    def share(self, place: Place, values: Any) -> jax.Array | float | None:
-        """Return the slope on the side over that which the given number would cause, see `Side.share` of the flow."""
+    def share(self, place: Place, values: Any, diffusivity: jax.Array | float) -> jax.Array | float | None:
+        """Return the slope on the side over that which the given number would cause, see `Side.share` of the flow.
+
+        Args:
+            place: position of the side.
+            values: the result of `values`.
+            diffusivity: diffusivity of the scalar.
+        """
         return 0.0
 
     def entering(
@@ -47,7 +55,8 @@ class ScalarSide(OwnValues):
             place: position of the side; ``place.slope(f, value)`` is the derivative for a given value.
             values: the result of `values`.
         """
-        share = known_share(self.kind, self.share(place, values), "entering")
+        share = self.share(place, values, diffusivity)
+        assert share is not None, f"a side of kind '{self.kind}' with the share None defines entering"
         if isinstance(share, float) and share == 0:
             return jnp.zeros_like(given)
         slope = place.slope(scalar, given)
@@ -68,7 +77,7 @@ class GivenValue(ScalarSide):
     takes = True
     is_given = True
 
-    def share(self, place: Place, values: Any) -> float:
+    def share(self, place: Place, values: Any, diffusivity: jax.Array | float) -> float:
         """Return 1."""
         return 1.0
 
@@ -90,6 +99,52 @@ class GivenFlux(ScalarSide):
     ) -> jax.Array:
         """Return the given amount."""
         return given
+
+
+@part(
+    values={
+        "coefficient": formula(
+            "transfer coefficient h: the flux into the fluid is h (outside - value there)",
+            bounds=NOT_NEGATIVE,
+            takes=ON_SIDE,
+        ),
+        "outside": formula("value outside", 0.0, takes=ON_SIDE),
+    }
+)
+@dataclasses.dataclass(frozen=True)
+class Robin(ScalarSide):
+    """A side through which heat is transferred: its flux is proportional to the difference from a value outside.
+
+        h c - D dc/dn = h outside,    n into the fluid
+
+    With h = 0 it is insulated, with a large h it has the value outside. The mixed condition ``a c + b dc/dn = g``, with
+    n out of the domain, is that of ``h = a D/b`` and ``outside = g/a``.
+
+    Attributes:
+        coefficient: ``(params, time) -> h``, per area: a velocity.
+        outside: ``(params, time) -> number``, or an array of one layer.
+    """
+
+    coefficient: OfTime
+    outside: OfTime = nothing
+
+    kind = "robin"
+
+    def values(self, params: Params, time: jax.Array) -> tuple[jax.Array | float, jax.Array | float]:
+        """Return the coefficient and the value outside."""
+        return self.coefficient(params, time), self.outside(params, time)
+
+    def share(self, place: Place, values: Any, diffusivity: jax.Array | float) -> jax.Array:
+        """Return ``h/(h + D (near - far))``, with the weights of the slope at the side."""
+        near, far = place.weights
+        total = jnp.asarray(values[0] + diffusivity * (near - far))
+        return values[0] / jnp.where(total > 0, total, 1)
+
+    def entering(
+        self, scalar: jax.Array, given: jax.Array, diffusivity: jax.Array, place: Place, values: Any
+    ) -> jax.Array:
+        """Return the share of the flux that the value outside would cause on the side itself."""
+        return super().entering(scalar, place.layer(scalar, values[1]), diffusivity, place, values)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,11 +10,17 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.simulation import Params
-from simkit.errors import UserError
 from simkit.flow.grid import Grid, end, like
 
 # Names that formulas of data on sides take besides parameters.
 ON_SIDE = ("x", "y", "z", "time")
+# ``(params, time) -> number``, or an array of one layer on the side.
+type OfTime = Callable[[Params, jax.Array], jax.Array | float]
+
+
+def nothing(params: Params, time: jax.Array) -> float:
+    """Return 0."""
+    return 0.0
 
 
 class Given(NamedTuple):
@@ -52,22 +58,6 @@ type SideVelocity = tuple[jax.Array | float, ...]
 type BoundaryVelocity = tuple[tuple[SideVelocity | Given, SideVelocity | Given] | None, ...]
 type Boundary = Callable[[Params, jax.Array], BoundaryVelocity]
 type SideValues = tuple[tuple[jax.Array | float | Given, jax.Array | float | Given] | None, ...]
-
-
-def known_share(kind: str, share: jax.Array | float | None, method: str) -> jax.Array | float:
-    """Return the share of a side, after checking that it is defined.
-
-    Args:
-        kind: of the side.
-        share: the share of the side, or None.
-        method: name of the method that a side without a share must define.
-
-    Raises:
-        UserError: if the share is None.
-    """
-    if share is None:
-        raise UserError(f"side '{kind}' has the share None and no {method} of its own; define either in its class")
-    return share
 
 
 def with_values(given: tuple, sides: tuple, params: Params, time: jax.Array) -> tuple:
@@ -108,18 +98,11 @@ def values_on(given: BoundaryVelocity | SideValues, axis: int, side: int, what: 
         axis: index of a bounded axis.
         side: 0 for the lower, 1 for the upper.
         what: the side.
-
-    Raises:
-        UserError: if the side has values that are missing.
     """
     if not what.has_values:
         return None
     entry = (given[axis] or ((), ()))[side]
-    if not isinstance(entry, Given):
-        raise UserError(
-            f"side '{what.kind}' of axis {'xyz'[axis]} has values of its own, which are missing here; "
-            "give what Equations.on_sides(params, time) returns"
-        )
+    assert isinstance(entry, Given), f"data of sides of kind '{what.kind}' are those of Equations.on_sides"
     return entry.values
 
 

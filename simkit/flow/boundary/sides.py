@@ -6,7 +6,11 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from simkit.flow.boundary.side_data import OwnValues, Place, known_share
+from simkit.core.parameter import NOT_NEGATIVE
+from simkit.core.parts import part
+from simkit.core.settings import formula
+from simkit.core.simulation import Params
+from simkit.flow.boundary.side_data import ON_SIDE, OfTime, OwnValues, Place
 from simkit.flow.grid import Velocity
 from simkit.flow.operators.differences import difference_at_centers
 
@@ -81,7 +85,8 @@ class Side(OwnValues):
             place: position of the side; ``place.slope(f, value)`` is the derivative at a wall.
             values: the result of `values`.
         """
-        share = known_share(self.kind, self.share(component, place, values), "slope")
+        share = self.share(component, place, values)
+        assert share is not None, f"a side of kind '{self.kind}' with the share None defines slope"
         if isinstance(share, float) and share == 0:
             return None
         slope = place.slope(f, place.layer(f, given))
@@ -92,6 +97,7 @@ class Side(OwnValues):
         return None
 
 
+@part(excludes={"slip_length": "on which the fluid sticks (a 'navier_slip' side takes one)"})
 @dataclasses.dataclass(frozen=True)
 class Wall(Side):
     """A wall: the normal velocity is zero, and the tangential velocity is that of the wall."""
@@ -106,6 +112,34 @@ class Wall(Side):
         return 1.0
 
 
+@part(values={"slip_length": formula("slip length", bounds=NOT_NEGATIVE, takes=ON_SIDE)})
+@dataclasses.dataclass(frozen=True)
+class NavierSlip(Side):
+    """A wall on which the fluid slips, by the slip length times the slope of the velocity.
+
+        u - u_wall = slip_length du/dn,    n into the fluid
+
+    Attributes:
+        slip_length: ``(params, time) -> number``, 0 for a wall; or an array of one layer, along explicit axes.
+    """
+
+    slip_length: OfTime
+
+    kind = "navier_slip"
+    drawn_as = "wall"
+    takes_along = True
+
+    def values(self, params: Params, time: jax.Array) -> jax.Array | float:
+        """Return the slip length."""
+        return self.slip_length(params, time)
+
+    def share(self, component: int, place: Place, values: Any) -> jax.Array | float:
+        """Return ``1/(1 + slip_length (near - far))``, with the weights of the slope at a wall."""
+        near, far = place.weights
+        return 1 / (1 + values * (near - far))
+
+
+@part(excludes={"slip_length": "on which the velocity is given"})
 @dataclasses.dataclass(frozen=True)
 class Inflow(Wall):
     """A side on which all components of the velocity are given, tangential and normal."""

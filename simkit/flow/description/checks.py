@@ -12,12 +12,13 @@ from simkit.errors import UserError
 from simkit.flow.boundary.domain import passing, velocity_on_sides
 from simkit.flow.boundary.side_data import on_side
 from simkit.flow.description.equations import ComposedFlow
+from simkit.flow.description.formulas import COMPONENTS
 from simkit.flow.description.measurements import check_surface
 from simkit.flow.description.sides import check_parts
 from simkit.flow.diagnosis.status import is_balanced
 from simkit.flow.grid import Velocity, like
 from simkit.flow.obstacles.distance import distance_and_normal, positions
-from simkit.flow.stepping.time_step import CARRY_LIMIT, check_time_step
+from simkit.flow.stepping.time_step import CARRY_LIMIT, check_damping, check_time_step
 
 # Sides and obstacles are checked at time 0 and at this many times, the first time step times powers of two.
 LOOKS = 7
@@ -76,6 +77,11 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
         speeds = tuple(FASTER * max(pair) for pair in zip(speeds, bodies, strict=True))
     for i, formula in flow.force.items():
         refuse_non_finite(formula, places.at_faces(formula, i, velocity, scalars, params, zero))
+    if any(formula.takes(COMPONENTS[i]) for i, formula in flow.force.items()):
+        check_damping(equations, velocity, scalars or (), params, zero)
+    if equations.drag is not None:
+        for coefficient in equations.drag(params, zero)[0]:
+            refuse_out_of_bounds(flow.drag["coefficient"], coefficient)
     if flow.flow_rate is not None:
         refuse_non_finite(flow.flow_rate, flow.flow_rate.number(params, time=zero))
 
@@ -149,19 +155,22 @@ def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float])
     bodies.check(params, times if moves else times[:1])  # type: ignore[union-attr]
     _check_covered_sides(flow, params)
     found = np.zeros(len(flow.places.axes))
-    for body in bodies.bodies.values():  # type: ignore[union-attr]
-        for time in times if body.motion is not None else ():
-            speeds = [abs(float(v)) for v in body.now(params, jnp.asarray(time, precision_of(params))).velocity]
-            found = np.maximum(found, speeds)
+    moving = [body for body in bodies.bodies.values() if body.motion is not None]  # type: ignore[union-attr]
+    # One program for all times compiles faster than each of its operations.
+    speeds_at = jax.jit(lambda params, time: [jnp.abs(jnp.stack(body.now(params, time).velocity)) for body in moving])
+    for time in times if moving else ():
+        found = np.max([found, *speeds_at(params, jnp.asarray(time, precision_of(params)))], axis=0)
     return tuple(found)
 
 
 def _check_covered_sides(flow: ComposedFlow, params: Params) -> None:
     """Refuse fluid that is given to enter or leave where an obstacle covers a side."""
+    if not any(one.attached for one in flow.obstacles.values()):
+        return
     equations, domain, zero = flow.equations, flow.places.domain, jnp.zeros((), precision_of(params))
     centers = [like(zero, p) for p in positions(None, domain.grid)]
     shapes = equations.obstacle.shapes(params, zero)  # type: ignore[union-attr]
-    for axis, side in domain.entrances() if any(one.attached for one in flow.obstacles.values()) else ():
+    for axis, side in domain.entrances():
         place, given = domain.place(axis, side), on_side(equations.on_sides(params, zero), axis, side)[axis]
         face = domain.grid.axes[axis].faces[-1 if side else 0]
         points = [jnp.full_like(p, face) if k == axis else p for k, p in enumerate(centers)]

@@ -14,17 +14,17 @@ from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import velocity_on_sides
 from simkit.flow.description.formulas import AXES, COMPONENTS, EVERY_FIELD, SHEAR_RATE, TIME, Names, Places, expanded
-from simkit.flow.description.obstacles import ObstacleFormulas, obstacles_of
+from simkit.flow.description.obstacles import ObstacleFormulas, with_obstacles
 from simkit.flow.description.scalars import ScalarFormulas, carried_scalar
 from simkit.flow.description.sides import ENDS, Sides, boundary_of, side_pressure_of, sides_of
 from simkit.flow.description.start import InitialVelocity, StoredFields
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Velocity
-from simkit.flow.obstacles.methods import FORCED, IMMERSED
 from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 from simkit.flow.viscosity import Viscosity
 
+type Drag = Callable[[Params, jax.Array], tuple[tuple, tuple]]
 type Force = Callable[[Velocity, Any, Params, jax.Array], tuple]
 
 
@@ -72,6 +72,27 @@ def force_of(formulas: Mapping[int, Formula], places: Places) -> Force | None:
     return force
 
 
+def drag_of(formulas: Mapping[str, Formula], places: Places) -> Drag | None:
+    """Return the drag function of the equations; None if there is no drag.
+
+    Args:
+        formulas: of the coefficient and of the components of the velocity of what drags, by key; empty without drag.
+        places: of the domain.
+    """
+    if not formulas:
+        return None
+
+    def drag(params: Params, time: jax.Array) -> tuple[tuple, tuple]:
+        faces = [places.coordinates(i, params, where_moving=True) for i in range(len(places.axes))]
+        along = [formulas[name] for name in places.components]
+        coefficients = tuple(formulas["coefficient"].on(places.axes, params, **at, time=time) for at in faces)
+        return coefficients, tuple(
+            one.on(places.axes, params, **at, time=time) for one, at in zip(along, faces, strict=True)
+        )
+
+    return drag
+
+
 # Names of arrays in frames, diagnostics and data sets, which no scalar or obstacle may have.
 TAKEN = (
     *("pressure", "vorticity", "drive", "sides", "divergence", "kinetic_energy", "courant_number", "speed"),
@@ -100,6 +121,7 @@ class ComposedFlow:
         places: points of the grid at which formulas are evaluated.
         sides: the sides, with the formulas of what is given on them.
         force: formulas of the forces, by component.
+        drag: formulas of its coefficient and of the velocity of what drags, by key; empty without drag.
         flow_rate: formula of the prescribed flow rate; or None.
         viscosity: formula of the viscosity.
         initial: velocity at the start.
@@ -117,6 +139,7 @@ class ComposedFlow:
     places: Places
     sides: Sides
     force: Mapping[int, Formula]
+    drag: Mapping[str, Formula]
     flow_rate: Formula | None
     viscosity: Formula
     initial: InitialVelocity
@@ -154,6 +177,7 @@ class ComposedFlow:
 
         force = settings["force"]
         formulas = {i: known.formula(force[name]) for i, name in enumerate(AXES) if force[name] is not None}
+        drag = {key: known.formula(text) for key, text in (settings["drag"] or {}).items() if text is not None}
         stored = StoredFields(settings, places)
         scalars = {
             name: ScalarFormulas(each, known, places, stored.scalars.get(name))
@@ -172,10 +196,6 @@ class ComposedFlow:
         ):
             if is_idle and settings[key] is not None:
                 raise settings.refuse(key, f"has no effect {why}; leave it out")
-        plain = not varies and flow_rate is None and courant_number is None
-        immersed = dimension == 2 and plain and not settings["implicit"]
-        immersed = immersed and not any(one.attached for one in obstacles.values())
-        way = settings["obstacle_method"] or (IMMERSED if immersed else FORCED)
         equations = Equations(
             domain=sides.domain,
             viscosity=nu,
@@ -183,20 +203,22 @@ class ComposedFlow:
             boundary=boundary,
             side_pressure=side_pressure_of(sides.pressures, places),
             force=force_of(formulas, places),
+            drag=drag_of(drag, places),
             flow_rate=None if flow_rate is None else flow_rate.of_time,
             scalar=TransportedScalars(carried) if carried else None,
-            obstacle=obstacles_of(obstacles, way, sides.domain, nu, defaults),
             method=settings["method"],
             implicit=_implicit(settings, places, varies),
             implicit_viscosity=None if implicit_viscosity is None else implicit_viscosity.number,
             scheme=settings["scheme"],
         )
+        equations = with_obstacles(equations, obstacles, settings["obstacle_method"], defaults)
         return cls(
             settings=settings,
             parameters=parameters,
             places=places,
             sides=sides,
             force=formulas,
+            drag=drag,
             flow_rate=flow_rate,
             viscosity=viscosity,
             initial=InitialVelocity(settings["initial"], known, places, stored.velocity),

@@ -1,5 +1,6 @@
 """Obstacles of a flow described as data: shapes, positions and motions."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,14 +20,14 @@ from simkit.flow.boundary.domain import Domain
 from simkit.flow.description.formulas import AXES, TIME, Names, OfTime, arguments_of
 from simkit.flow.description.settings import SHAPE
 from simkit.flow.description.sides import Timed
+from simkit.flow.equations import Equations
 from simkit.flow.obstacles.body import Body, Motion
 from simkit.flow.obstacles.immersed_boundary import points_around
-from simkit.flow.obstacles.methods import bodies_in
+from simkit.flow.obstacles.methods import bodies_in, method_for
 from simkit.flow.obstacles.outline import outline
 from simkit.flow.obstacles.shapes import Shape, rotate, translate
 from simkit.flow.obstacles.surface_conditions import ScalarSurface
 from simkit.flow.parts import SURFACES
-from simkit.flow.viscosity import Viscosity
 
 type Shaped = Callable[[Params], Shape]
 
@@ -230,25 +231,26 @@ class ObstacleFormulas:
         return 4 * math.ceil(max(points_around(perimeter, width), 8) / 4) if np.isfinite(perimeter) else 8
 
 
-def obstacles_of(
-    formulas: Mapping[str, ObstacleFormulas], method: str, domain: Domain, viscosity: Viscosity, params: Params
-) -> Any:
-    """Return the bodies that the equations take; None if there are no obstacles.
+def with_obstacles(
+    equations: Equations, formulas: Mapping[str, ObstacleFormulas], method: str | None, params: Params
+) -> Equations:
+    """Return equations with obstacles.
 
     Args:
+        equations: of the flow without them.
         formulas: formulas of the obstacles, by name.
-        method: "immersed_boundary" or "direct_forcing".
-        domain: the domain.
-        viscosity: viscosity of the equations.
+        method: "immersed_boundary" or "direct_forcing"; None for the first that serves.
         params: default parameters.
 
     Raises:
         UserError: if the method does not support them.
     """
     if not formulas:
-        return None
+        return equations
+    domain = equations.domain
     bodies = {name: one.body(domain, params) for name, one in formulas.items()}
-    return bodies_in(domain, method, bodies, viscosity)  # type: ignore[arg-type]
+    obstacle = bodies_in(domain, method or method_for(equations, bodies), bodies, equations.viscosity)  # type: ignore[arg-type]
+    return dataclasses.replace(equations, obstacle=obstacle)
 
 
 def _scaled(shape: Shape, size: jax.Array) -> Shape:

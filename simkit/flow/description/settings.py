@@ -240,7 +240,15 @@ def _obstacle(dimension: int | None, scalars: tuple[str, ...] | None) -> Setting
             "on the outline of an immersed boundary; by default as many as the cells there ask for", None, 8
         ),
     }
-    return PartTable((dataclasses.replace(SHAPE, dimension=dimension),), common).setting("an obstacle")
+    shape = dataclasses.replace(SHAPE, dimension=dimension, declared=_declared_shape)
+    return PartTable((shape,), common).setting("an obstacle")
+
+
+def _declared_shape(shape: Any) -> Declaration:
+    """Return what a shape declares, with what others call the position of an obstacle."""
+    declared = declaration_of(shape)
+    aliases = {"center": "position", "centre": "position", "origin": "position"}
+    return dataclasses.replace(declared, aliases={**aliases, **declared.aliases})
 
 
 @functools.lru_cache(maxsize=16)
@@ -286,6 +294,14 @@ def settings_of(dimension: int | None = None, scalars: tuple[str, ...] | None = 
         "y": formula("along y", None, takes=MOVING),
         "z": _absent(formula("along z", None, takes=MOVING), IN_SPACE, is_plane),
     }
+    of_medium = (*AXES, TIME)
+    velocities = {
+        "u": formula("velocity of what drags along x, by coordinates and time", 0.0, takes=of_medium),
+        "v": formula("along y", 0.0, takes=of_medium),
+        "w": _absent(formula("along z", 0.0, takes=of_medium), IN_SPACE, is_plane),
+    }
+    coefficient = formula("inverse time, by coordinates and time", bounds=NOT_NEGATIVE, takes=of_medium)
+    drag = {"coefficient": coefficient, **velocities}
     return {
         "axes": dataclasses.replace(
             table("directions of the domain: x, y and, in space, z", axis_tables), is_required=True
@@ -296,6 +312,10 @@ def settings_of(dimension: int | None = None, scalars: tuple[str, ...] | None = 
             bounds=NOT_NEGATIVE,
         ),
         "force": table("forces", force, {}),
+        "drag": table(
+            "implicit drag -coefficient (u - its velocity) per unit mass, of a porous medium or a solid",
+            drag,
+        ),
         "flow_rate": formula(
             "mean velocity along x that a uniform acceleration holds, by the time", None, takes=(TIME,)
         ),

@@ -185,8 +185,6 @@ class InitialVelocity:
             raise settings.refuse(min(given), "is given beside start, which gives the velocity; leave one of them out")
         open_sides = places.domain.open_sides()
         self._solve = pressure_solver(places.domain.grid, open_sides=open_sides) if self.needs_projection else None
-        # For checks before a run: a hundred single operations take longer.
-        self.compiled = jax.jit(self.__call__, static_argnums=2)
 
     @property
     def needs_projection(self) -> bool:

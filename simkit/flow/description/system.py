@@ -30,6 +30,7 @@ def system(
     axes: Mapping[str, Any],
     viscosity: float | str,
     force: Mapping[str, Any] | None = None,
+    drag: Mapping[str, Any] | None = None,
     flow_rate: float | str | None = None,
     initial: Mapping[str, Any] | None = None,
     start: Mapping[str, Any] | str | None = None,
@@ -52,7 +53,7 @@ def system(
 ) -> Simulation:
     """Return an incompressible flow described as data: axes, sides, forces, scalars, obstacles and start.
 
-        du/dt + div(u u) = -grad(p) + 2 div(viscosity S) + force,    div(u) = 0
+        du/dt + div(u u) = -grad(p) + 2 div(viscosity S) + force - drag,    div(u) = 0
         dc/dt + div(u c) = diffusivity laplacian(c) + source,        for each scalar c
 
     Numbers may be formulas, see docs/scenario_files.md; they take the parameters, ``derived`` values, the coordinates
@@ -64,6 +65,8 @@ def system(
         viscosity: kinematic viscosity, a number or a formula; of the coordinates, the velocity, ``shear_rate`` and
             scalars too.
         force: formulas of its components x, y and z, per unit mass.
+        drag: ``coefficient`` of an implicit drag, a number or a formula of the coordinates and time, and the velocity
+            ``u``, ``v`` and ``w`` of what drags, by default at rest: porous media, and solids by a large coefficient.
         flow_rate: mean velocity along x, a number or a formula of time, kept by a uniform acceleration; a start with
             another mean is shifted to it.
         initial: formulas of u, v and w, or of the ``stream_function``, at the start.

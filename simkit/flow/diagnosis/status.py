@@ -38,7 +38,7 @@ def flow_status(equations: Equations) -> Callable[[FlowState, Params], jax.Array
         time = state.time[0]
         conditions = [(Status.COURANT_ABOVE_LIMIT, is_carried_stably(equations, state, params))]
         if equations.domain.exits():
-            conditions.append((Status.BACKFLOW, ~takes_in(equations, state)))
+            conditions.append((Status.BACKFLOW, lets_out(equations, state)))
         elif equations.domain.entrances() and not equations.domain.open_sides():
             conditions.append((Status.UNBALANCED, is_balanced(equations, params, time)))
         if equations.varies:
@@ -69,10 +69,10 @@ def is_carried_stably(equations: Equations, state: FlowState, params: Params) ->
     return cells <= ROUNDING * CARRY_LIMIT[equations.method]
 
 
-def takes_in(equations: Equations, state: FlowState) -> jax.Array:
-    """Return whether more fluid enters through an outflow side than leaves by it, a boolean.
+def lets_out(equations: Equations, state: FlowState) -> jax.Array:
+    """Return whether as much fluid leaves through each outflow side as enters by it, or more, a boolean.
 
-    What such a side takes in carries whatever velocity and scalar the side happens to have: nothing gives them.
+    What an outflow side takes in carries whatever velocity and scalar the side happens to have: nothing gives them.
 
     Args:
         equations: of a flow with an outflow side.
@@ -82,7 +82,7 @@ def takes_in(equations: Equations, state: FlowState) -> jax.Array:
     places = [domain.place(axis, side) for axis, side in domain.exits()]
     means = jnp.stack([place.flux(velocity) / place.area for place in places])
     fastest = jnp.max(jnp.stack([jnp.max(jnp.abs(f)) for f in velocity]))
-    return jnp.min(means) < -BACKFLOW * fastest
+    return jnp.min(means) >= -BACKFLOW * fastest
 
 
 def is_balanced(equations: Equations, params: Params, time: jax.Array) -> jax.Array:

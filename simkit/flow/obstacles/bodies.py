@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -16,10 +16,10 @@ from simkit.flow.boundary.domain import Domain
 from simkit.flow.diagnosis.measures import control_volumes, integral
 from simkit.flow.grid import Velocity, like
 from simkit.flow.obstacles.body import Body, Kinematics, turned
-from simkit.flow.obstacles.checks import CLEAR, check_apart, check_obstacle, check_scalar
+from simkit.flow.obstacles.checks import CLEAR, check_apart, check_obstacle, check_scalar, distances_from
 from simkit.flow.obstacles.distance import distance_and_normal, indicator, positions
 from simkit.flow.obstacles.shapes import Shape
-from simkit.flow.obstacles.stage import Inertia, Moment, Project, Stage
+from simkit.flow.obstacles.stage import BodiesInStep, Inertia, Moment, Obstacle, Stage
 from simkit.flow.operators.differences import inside, total
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _turn(product: jax.Array) -> jax.Array:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Bodies:
+class Bodies(Obstacle):
     """One body or several in a flow.
 
     Attributes:
@@ -193,11 +193,6 @@ class Bodies:
 
     domain: Domain
     bodies: Mapping[str, Body]
-
-    def __post_init__(self) -> None:
-        """Refuse a flow without bodies."""
-        if not self.bodies:
-            raise UserError("bodies is empty; give at least one body, or remove the obstacle")
 
     @property
     def turns(self) -> int:
@@ -229,11 +224,6 @@ class Bodies:
         """Distance from the surface, in spacings, within which the method disturbs the pressure."""
         return 0.0
 
-    @property
-    def averages_pressure(self) -> bool:
-        """Whether the pressure of a state is the mean over a step instead of that of its last stage."""
-        return False
-
     def load_on(self, name: str, load: jax.Array) -> jax.Array:
         """Return force and torque on one body: ``(F_x, F_y, M)``, in space ``(F_x, F_y, F_z, M_x, M_y, M_z)``.
 
@@ -259,7 +249,7 @@ class Bodies:
 
     def shapes(self, params: Params, time: jax.Array | float = 0.0) -> dict[str, Shape]:
         """Return the shapes of all bodies at their positions at a time."""
-        return {name: body.shape_at(params, body.now(params, time), self.domain) for name, body in self.bodies.items()}
+        return {name: shape(params, jnp.asarray(time)) for name, shape in self._shapes_at.items()}
 
     def distance(self, params: Params, time: jax.Array | float) -> jax.Array:
         """Return the signed distance of the cell centers from the nearest body, negative inside."""
@@ -294,6 +284,9 @@ class Bodies:
         Raises:
             UserError: names the body, and the time if that is not the start.
         """
+        for body in self.bodies.values():
+            # Shapes refuse numbers that do not fit each other where these are not traced.
+            body.shape(params)
         for time in times:
             try:
                 self.check_places(params, time)
@@ -304,11 +297,24 @@ class Bodies:
 
     def check_places(self, params: Params, time: float) -> None:
         """Refuse bodies that do not fit at a time."""
-        shapes = self.shapes(params, time)
-        for name, body in self.bodies.items():
-            position = body.now(params, time).position
+        now = jnp.asarray(time, float)
+        shapes = {name: distances_from(shape, params, now) for name, shape in self._shapes_at.items()}
+        for (name, body), position in zip(self.bodies.items(), self._positions(params, now), strict=True):
             check_obstacle(shapes[name], self.domain, position, name, position, body.attached)
         check_apart(shapes, self.domain)
+
+    @functools.cached_property
+    def _positions(self) -> Callable[[Params, jax.Array], list[tuple]]:
+        return jax.jit(lambda params, time: [body.now(params, time).position for body in self.bodies.values()])
+
+    @functools.cached_property
+    def _shapes_at(self) -> dict[str, Callable[[Params, jax.Array], Shape]]:
+        """Functions of parameters and time that return the shape of each body, always the same ones."""
+
+        def of(body: Body) -> Callable[[Params, jax.Array], Shape]:
+            return lambda params, time: body.shape_at(params, body.now(params, time), self.domain)
+
+        return {name: of(body) for name, body in self.bodies.items()}
 
     def check_equations(self, equations: "Equations") -> None:
         """Refuse equations that bodies do not support.
@@ -357,38 +363,34 @@ class Bodies:
             fields.append(grid.dimension * now.growth * indicator(shape, None, grid, jnp.asarray(time).dtype))
         return total(fields)
 
-    def prepare(self, params: Params, parts: jax.Array, project: Project) -> Any:
-        """Return data for the whole run; by default none."""
-        return ()
-
-    def during(self, params: Params, hold: Any, time: jax.Array) -> "MethodInStep":
+    def during(self, params: Params, data: Any, time: jax.Array) -> "MethodInStep":
         """Return the bodies during the step that begins at a time, from the result of `prepare`."""
-        return MethodInStep(self, params, self.at(params, hold, time))
+        return MethodInStep(self, params, self.at(params, data, time))
 
-    def at(self, params: Params, hold: Any, time: jax.Array) -> Any:
+    def at(self, params: Params, data: Any, time: jax.Array) -> Any:
         """Return data for the step that begins at a time, from the result of `prepare`; by default the same."""
-        return hold
+        return data
 
-    def inertia(self, params: Params, held: Any, time: jax.Array) -> Inertia | None:
+    def inertia(self, params: Params, data: Any, time: jax.Array) -> Inertia | None:
         """Return the velocity that advection carries at a time of a step; by default None: all of it, inside too."""
         return None
 
     def begin(
-        self, velocity: Velocity, params: Params, held: Any, time: jax.Array, length: jax.Array
+        self, velocity: Velocity, params: Params, data: Any, time: jax.Array, length: jax.Array
     ) -> tuple[Velocity, jax.Array]:
         """Return the velocity after what the bodies do to it once a step, by default nothing, and the momentum removed.
 
         Args:
             velocity: at the start of the step.
             params: parameters.
-            held: the result of `at`.
+            data: the result of `at`.
             time: at the start of the step.
             length: of the step.
         """
         return velocity, jnp.zeros(self.turns * len(self.bodies), velocity[0].dtype)
 
     def impose(
-        self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, held: Any, stage: Stage
+        self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, data: Any, stage: Stage
     ) -> tuple[Velocity, jax.Array, jax.Array]:
         """Return the solenoidal velocity with the bodies' conditions imposed, the pressure, and the momentum removed.
 
@@ -397,34 +399,34 @@ class Bodies:
             before: at its start.
             pressure: at its start; zero if its gradient is already in the velocity.
             params: parameters.
-            held: the result of `at`.
+            data: the result of `at`.
             stage: of the time step.
         """
         raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class MethodInStep:
-    """Bodies during one time step, a `simkit.flow.obstacles.stage.BodiesInStep`.
+class MethodInStep(BodiesInStep):
+    """Bodies during one time step, with the method that imposes their conditions.
 
     Attributes:
         bodies: the bodies, with the method that imposes their conditions.
         params: parameters.
-        held: the method's data for the step.
+        data: the method's data for the step.
     """
 
     bodies: Bodies
     params: Params
-    held: Any
+    data: Any
 
     def begin(self, velocity: Velocity, time: jax.Array, length: jax.Array) -> tuple[Velocity, jax.Array]:
         """Return the velocity at the start of the step after what the bodies do to it, and the loads of that."""
-        velocity, momentum = self.bodies.begin(velocity, self.params, self.held, time, length)
+        velocity, momentum = self.bodies.begin(velocity, self.params, self.data, time, length)
         return velocity, jnp.pad(momentum, (0, self.bodies.loads - len(momentum)))
 
     def inertia(self, time: jax.Array) -> Inertia | None:
         """Return the velocity that advection carries at a time; None for all of it."""
-        return self.bodies.inertia(self.params, self.held, time)
+        return self.bodies.inertia(self.params, self.data, time)
 
     def source(self, time: jax.Array) -> jax.Array | None:
         """Return the divergence that fills the insides of bodies that change their size; None where none does."""
@@ -434,7 +436,7 @@ class MethodInStep:
         self, velocity: Velocity, before: Velocity, pressure: jax.Array, stage: Stage
     ) -> tuple[Velocity, jax.Array, jax.Array]:
         """Return the solenoidal velocity that meets the bodies' conditions, the pressure, and the momentum removed."""
-        return self.bodies.impose(velocity, before, pressure, self.params, self.held, stage)
+        return self.bodies.impose(velocity, before, pressure, self.params, self.data, stage)
 
     def impose_scalar(self, scalar: Any, before: Any, carried: "Scalar", time: jax.Array) -> tuple[Any, jax.Array]:
         """Return a scalar (or several by name) with the bodies' conditions imposed, and the amount added by each body.
@@ -446,7 +448,7 @@ class MethodInStep:
             time: at the end of the stage.
         """
         spreads, domain = carried.diffusivity_at(before, self.params, time), self.bodies.domain
-        added, held = [], scalar
+        added, imposed = [], scalar
         for name in self.bodies.scalars:
             now, at_start, diffusivity = (of_name(every, name) for every in (scalar, before, spreads))
             changed = now
@@ -456,8 +458,8 @@ class MethodInStep:
                 change = surface.force(now, at_start, shape, domain, diffusivity, self.params, time)
                 changed = changed + change
                 added.append(integral(change, domain.grid))
-            held = changed if name is None else {**held, name: changed}
-        return held, jnp.stack(added)
+            imposed = changed if name is None else {**imposed, name: changed}
+        return imposed, jnp.stack(added)
 
     def received(self, impulse: jax.Array, before: Moment, after: Moment, carried: "Scalar | None") -> jax.Array:
         """Return the impulse on each body and the amounts that it gave, without what the fluid inside it took.
@@ -495,15 +497,15 @@ class MethodInStep:
 
         It is integrated over the step by the trapezoidal rule.
         """
-        early, late = (carried.production(c, velocity, self.params, time) for time, velocity, c in (before, after))
-        sources = {name: (of_name(early, name), of_name(late, name)) for name in self.bodies.scalars}
+        at_start, at_end = (carried.production(c, velocity, self.params, time) for time, velocity, c in (before, after))
+        sources = {name: (of_name(at_start, name), of_name(at_end, name)) for name in self.bodies.scalars}
         if all(rate is None for rate, _ in sources.values()):
             return None
 
-        def made(body: Body, early: Any, late: Any) -> jax.Array:
-            if early is None:
+        def made(body: Body, at_start: Any, at_end: Any) -> jax.Array:
+            if at_start is None:
                 return jnp.zeros_like(after[0])
-            at = (before[0], early), (after[0], late)
+            at = (before[0], at_start), (after[0], at_end)
             rates = [rate_inside(body, self.bodies.domain, self.params, *moment) for moment in at]
             return (rates[0] + rates[1]) / 2 * (after[0] - before[0])
 

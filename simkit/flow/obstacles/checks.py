@@ -1,8 +1,9 @@
 """Refusing bodies that do not fit into their domain."""
 
+import functools
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +28,29 @@ ROUNDING = 1e-6
 NARROWEST = 3
 
 
+# ``(*places) -> distances`` of points from a body: coordinates that broadcast against each other, of several sets.
+type Distances = Callable[..., list[np.ndarray]]
+
+
+def distances_from(shape: Callable[..., Shape], *arguments: Any) -> Distances:
+    """Return the distances of points from the shape that a function returns, all sets of points in one program.
+
+    One program compiles faster than each of its operations; it serves all arguments of the same function.
+    """
+    return functools.partial(_distances_from, shape, arguments)
+
+
+def _distances_from(shape: Callable[..., Shape], arguments: tuple, *places: Sequence[jax.Array]) -> list[np.ndarray]:
+    return [np.asarray(distance) for distance in _compiled(shape)(arguments, places)]
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled(shape: Callable[..., Shape]) -> Callable[..., list[jax.Array]]:
+    return jax.jit(lambda arguments, places: [distance_and_normal(shape(*arguments), x)[0] for x in places])
+
+
 def check_obstacle(
-    shape: Shape,
+    shape: Distances,
     domain: Domain,
     across: Point | None = None,
     name: str = "obstacle",
@@ -38,7 +60,7 @@ def check_obstacle(
     """Refuse a body that is outside the domain, fills it, touches one of its sides, or is too small for its cells.
 
     Args:
-        shape: the body, with the values it would run with.
+        shape: distances from the body, with the values it would run with.
         domain: the domain.
         across: pivot of a body that may cross the ends of periodic axes but not meet its own images, unless it is the
             same everywhere along an axis: an endless one.
@@ -60,10 +82,10 @@ def check_obstacle(
             # One cell must be free up to the midpoint to its image, so that two are free between them.
             half = axis.length / 2 * (1 - ROUNDING)
             ends = [(float(across[i]) + way * half, ends[0][1] / 2) for way in (-1, 1)]
-        free = [attached and not axis.periodic and _is_given(domain, i, side) for side in (0, 1)]
-        sides += [(i, face, width) for (face, width), is_free in zip(ends, free, strict=True) if not is_free]
-    on_sides = [[jnp.full_like(p, face) if k == i else p for k, p in enumerate(centers)] for i, face, _ in sides]
-    distance, *beside = distances_at(shape, centers, *on_sides)
+        remedies = ["" if axis.periodic else _beside(domain, i, side, attached) for side in (0, 1)]
+        sides += [(i, *end, remedy) for end, remedy in zip(ends, remedies, strict=True) if remedy is not None]
+    on_sides = [[jnp.full_like(p, face) if k == i else p for k, p in enumerate(centers)] for i, face, *_ in sides]
+    distance, *beside = shape(centers, *on_sides)
     problem = ""
     if not np.isfinite(distance).all():
         problem = "has a shape that is not a number somewhere in the domain; correct its parameters"
@@ -74,10 +96,10 @@ def check_obstacle(
         )
     elif distance.max() <= 0:
         problem = "fills the domain; make it smaller"
-    for (i, face, width), along in zip(sides, beside, strict=True):
+    for (i, face, width, remedy), along in zip(sides, beside, strict=True):
         gap = float(along.min())
         if not problem and gap < CLEAR * width:
-            problem = _too_near(gap, face, width, i, grid.axes[i].periodic, across is not None)
+            problem = _too_near(gap, face, width, i, grid.axes[i].periodic, across is not None) + remedy
     if problem:
         raise UserError(f"{what} {problem}")
     deepest = tuple(int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
@@ -88,7 +110,7 @@ def check_obstacle(
         for p, axis, k in zip(centers, grid.axes, deepest, strict=True)
     ]
     finer = [jnp.asarray(x, dtype=float) for x in np.meshgrid(*around, indexing="ij", sparse=True)]
-    thickness = -2 * float(distances_at(shape, finer)[0].min())
+    thickness = -2 * float(shape(finer)[0].min())
     if thickness < NARROWEST * narrow:
         raise UserError(
             f"{what} is about {thickness:.3g} across where cells are {narrow:.3g} wide; "
@@ -123,13 +145,16 @@ def _too_near(gap: float, face: float, width: float, axis: int, periodic: bool, 
     return f"comes within {gap:.3g} of the side {end}; {cells}"
 
 
-def _is_given(domain: Domain, axis: int, side: int) -> bool:
-    """Return whether the velocity through a side of a bounded axis is given: 0 for a wall."""
+def _beside(domain: Domain, axis: int, side: int, attached: bool) -> str | None:
+    """Return what else a body can do beside a side than keep clear of it; None where it may touch it."""
     what = domain.side(axis, side)
-    return not (what.leaves or what.gives_pressure)
+    if what.leaves or what.gives_pressure:
+        where = f"; attached bodies touch walls and inflows alone, and this is an '{what.kind}' side"
+        return where if attached else ""
+    return None if attached else "; or let it touch the side: attached = true"
 
 
-def _is_endless(shape: Shape, domain: Domain, pivot: Point, axis: int) -> bool:
+def _is_endless(shape: Distances, domain: Domain, pivot: Point, axis: int) -> bool:
     """Return whether a body is the same everywhere along a periodic axis."""
     grid = domain.grid
     places = [float(pivot[axis]) + share * grid.axes[axis].length for share in (0, 0.2, 0.49)]
@@ -137,27 +162,15 @@ def _is_endless(shape: Shape, domain: Domain, pivot: Point, axis: int) -> bool:
         [jnp.full_like(p, place) if k == axis else p for k, p in enumerate(map(jnp.asarray, positions(None, grid)))]
         for place in places
     ]
-    middle, *others = distances_at(shape, *planes)
+    middle, *others = shape(*planes)
     return all(np.allclose(other, middle, rtol=0, atol=1e-5 * grid.axes[axis].length) for other in others)
 
 
-def distances_at(shape: Shape, *places: Sequence[jax.Array]) -> list[np.ndarray]:
-    """Return the distances of points from a body, of several sets of points at once.
-
-    Args:
-        shape: the body.
-        *places: coordinates that broadcast against each other, of each set.
-    """
-    # One program compiles faster than each of its operations.
-    found = jax.jit(lambda places: [distance_and_normal(shape, points)[0] for points in places])(places)
-    return [np.asarray(distance) for distance in found]
-
-
-def check_apart(shapes: Mapping[str, Shape], domain: Domain) -> None:
+def check_apart(shapes: Mapping[str, Distances], domain: Domain) -> None:
     """Refuse bodies that overlap, or come within two cells of each other.
 
     Args:
-        shapes: the bodies by their names, with the values they would run with.
+        shapes: distances from the bodies by their names, with the values they would run with.
         domain: the domain.
 
     Raises:
@@ -167,7 +180,7 @@ def check_apart(shapes: Mapping[str, Shape], domain: Domain) -> None:
     centers = [jnp.asarray(p, dtype=float) for p in positions(None, grid)]
     if len(shapes) < 2:
         return
-    distances = {name: distances_at(shape, centers)[0] for name, shape in shapes.items()}
+    distances = {name: shape(centers)[0] for name, shape in shapes.items()}
     for (one, a), (other, b) in itertools.combinations(distances.items(), 2):
         # On the line between two bodies this sum is their gap; elsewhere it is larger.
         between = a + b
@@ -196,17 +209,16 @@ def check_scalar(equations: "Equations", known: Mapping[str, tuple[str | None, .
     names = tuple(sorted(scalar.scalars)) if isinstance(scalar, TransportedScalars) else ()
     wanted: tuple[str | None, ...] = names or ((None,) if scalar is not None else ())
     surface = "ScalarSurface(value = ...) or ScalarSurface(flux = ...), 0 for an insulated one"
-    for name, given in known.items():
-        if given != wanted:
-            carries = f"the scalars {', '.join(names)}" if names else "one scalar" if wanted else "no scalar"
-            each = f"scalar = {{name: surface, ...}}, each {surface}" if names else f"scalar = {surface}"
-            raise UserError(
-                f"the flow carries {carries}, and body '{name}' has conditions of others; give it "
-                f"{each if wanted else 'none'}"
-            )
-    if scalar is not None and not isinstance(scalar, TransportedScalar | TransportedScalars):
-        raise UserError(
-            "a body acts on a TransportedScalar or on TransportedScalars only; remove the body or this scalar"
-        )
-    if scalar is not None and swells:
-        raise UserError("a body that changes its size in time does not support scalars; give its motion no size")
+    others = [name for name, given in known.items() if given != wanted]
+    problem = ""
+    if others:
+        carries = f"the scalars {', '.join(names)}" if names else "one scalar" if wanted else "no scalar"
+        each = f"scalar = {{name: surface, ...}}, each {surface}" if names else f"scalar = {surface}"
+        problem = f"the flow carries {carries}, and body '{others[0]}' has conditions of others; give it "
+        problem += each if wanted else "none"
+    elif scalar is not None and not isinstance(scalar, TransportedScalar | TransportedScalars):
+        problem = "a body acts on a TransportedScalar or on TransportedScalars only; remove the body or this scalar"
+    elif scalar is not None and swells:
+        problem = "a body that changes its size in time does not support scalars; give its motion no size"
+    if problem:
+        raise UserError(problem)

@@ -1,8 +1,9 @@
 """Immersed boundary: plane bodies act on the flow by forces at their outlines, spread by a smooth kernel."""
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax
@@ -45,6 +46,8 @@ LARGEST_DISTANCE = 1.5
 # Added to the diagonal of the matrix of forces, relative to its mean; without it the matrix is singular: a uniform
 # force across a closed outline is balanced by the pressure inside, and moves no fluid.
 RIDGE = 1e-4
+# Makes the slip of a flow without friction a number; its inverse is one in float32 too.
+LEAST_VISCOSITY = 1e-20
 # Drag on the fluid inside bodies: the cell Reynolds number from which it acts, and its coefficient. Where boundary
 # layers are resolved the fluid inside the kernel stays below 5, so that nothing acts on it. A coefficient of 64, or the
 # square of 1 - phi in place of its fourth power, makes an unresolved cylinder rough: its drag is 10 to 20 % larger.
@@ -53,7 +56,7 @@ INNER_DRAG = 16.0
 
 
 @pytree
-class Hold:
+class InvertedForces:
     """The linear equations for the forces on the outlines, inverted once at the start of a run.
 
     Attributes:
@@ -96,21 +99,21 @@ class Inside(NamedTuple):
     owner: jax.Array
 
 
-class Held(NamedTuple):
+class StepData(NamedTuple):
     """Bodies in one step.
 
     Attributes:
         outlines: of the shape of each body.
         placed: their positions; None if any body moves.
         insides: their insides for each component, at the start of the step.
-        hold: the inverse computed at the start.
+        forces: the inverse computed at the start.
         is_current: whether the bodies have their positions of the start, bool.
     """
 
     outlines: list[Outline]
     placed: Placed | None
     insides: list[Inside]
-    hold: Hold
+    forces: InvertedForces
     is_current: jax.Array
 
 
@@ -162,13 +165,7 @@ class ImmersedBoundary(Bodies):
 
     def __post_init__(self) -> None:
         """Refuse bodies without points."""
-        super().__post_init__()
         for name, body in self.bodies.items():
-            if body.attached:
-                raise UserError(
-                    f"body '{name}' is attached to sides, which an immersed boundary does not support; choose method "
-                    "direct_forcing"
-                )
             if not isinstance(body.points, int) or body.points < 8:
                 raise UserError(
                     f"points = {body.points!r} of body '{name}'; an immersed boundary needs a number of points of at "
@@ -185,12 +182,20 @@ class ImmersedBoundary(Bodies):
         """Distance from the outline, in spacings, within which the pressure is disturbed: the radius of the kernel."""
         return SUPPORT
 
-    def check_places(self, params: Params, time: float) -> None:
+    def check(self, params: Params, times: Sequence[float] = (0.0,)) -> None:
         """Refuse bodies that do not fit, or whose outlines are not star-shaped about their pivots."""
-        super().check_places(params, time)
+        super().check(params, times)
         for body in self.bodies.values():
             check_outline(body.shape(params), body.pivot(params), self._reach(body, params))
-        apart = jax.jit(self._spacing)(params, jnp.asarray(time, float))
+
+    @functools.cached_property
+    def _compiled_spacing(self) -> Callable[[Params, jax.Array], list[jax.Array]]:
+        return jax.jit(self._spacing)
+
+    def check_places(self, params: Params, time: float) -> None:
+        """Refuse bodies that do not fit at a time, or whose points are too far apart."""
+        super().check_places(params, time)
+        apart = self._compiled_spacing(params, jnp.asarray(time, float))
         for (name, body), cells in zip(self.bodies.items(), map(float, apart), strict=True):
             if cells > LARGEST_DISTANCE:
                 count = body.points or 0
@@ -210,18 +215,10 @@ class ImmersedBoundary(Bodies):
             UserError: names the unsupported part.
         """
         super().check_equations(equations)
-        refused = {
-            "three axes": equations.domain.grid.dimension == 3,
-            "a held flow rate": equations.flow_rate is not None,
-            "implicit friction": bool(equations.implicit),
-            "a viscosity that varies": equations.varies,
-            "a time step that changes": equations.time_step is not fixed_time_step,
-        }
-        for name, given in refused.items():
-            if given:
-                raise UserError(f"an immersed boundary does not support {name}; choose method direct_forcing")
+        for name in unsupported(equations, self.bodies.values()):
+            raise UserError(f"an immersed boundary does not support {name}; choose method direct_forcing")
 
-    def prepare(self, params: Params, parts: jax.Array, project: Project) -> Hold:
+    def prepare(self, params: Params, parts: jax.Array, project: Project) -> InvertedForces:
         """Return the inverted equations for the forces, for the lengths of time ``(stages,)`` of the stages of a step.
 
         Each column of the matrix is the velocity at the points of the outlines due to one force and the pressure that
@@ -247,17 +244,19 @@ class ImmersedBoundary(Bodies):
 
         # No derivative is needed: `_forces` differentiates the equations, not their inverse.
         inverses = jax.vmap(inverse)(jax.lax.stop_gradient(parts))
-        return Hold(inverse=jax.lax.stop_gradient(inverses), ridge=ridge, made_for=_vector(params, parts.dtype))
+        return InvertedForces(
+            inverse=jax.lax.stop_gradient(inverses), ridge=ridge, made_for=_vector(params, parts.dtype)
+        )
 
-    def at(self, params: Params, hold: Hold, time: jax.Array) -> Held:
+    def at(self, params: Params, data: InvertedForces, time: jax.Array) -> StepData:
         """Return the bodies for the parameters of a step, which may differ from those at the start."""
-        dtype = hold.inverse.dtype
+        dtype = data.inverse.dtype
         outlines = self._outlines(params, dtype)
         insides = [self._inside(i, params, time) for i in range(2)]
         if self.moves:
-            return Held(outlines, None, insides, hold, jnp.asarray(False))
-        is_current = (hold.made_for == _vector(params, dtype)).all()
-        return Held(outlines, self._placed(outlines, params, jnp.zeros((), dtype)), insides, hold, is_current)
+            return StepData(outlines, None, insides, data, jnp.asarray(False))
+        is_current = (data.made_for == _vector(params, dtype)).all()
+        return StepData(outlines, self._placed(outlines, params, jnp.zeros((), dtype)), insides, data, is_current)
 
     def _reach(self, body: Body, params: Params) -> jax.Array:
         """Return an upper bound of the distance between the pivot and the outline of a body."""
@@ -291,14 +290,14 @@ class ImmersedBoundary(Bodies):
         """Return the bodies at their positions at a time."""
         moved = self._moved(outlines, params, time)
         around = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), *moved)
-        slip = smearing_at(around, self.domain.grid) / (
-            uniform(self.viscosity, params, "an immersed boundary") * around.spacing
-        )
+        # Without friction nothing holds the flow along the outline.
+        viscosity = jnp.maximum(uniform(self.viscosity, params, "an immersed boundary"), LEAST_VISCOSITY)
+        slip = smearing_at(around, self.domain.grid) / (viscosity * around.spacing)
         return Placed(around, kernels_at(around, self.domain.grid), slip)
 
-    def inertia(self, params: Params, held: Held, time: jax.Array) -> Inertia:
+    def inertia(self, params: Params, data: StepData, time: jax.Array) -> Inertia:
         """Return the fluid fraction phi on the faces of each component, and the velocity of the bodies."""
-        insides = [self._inside(i, params, time) for i in range(2)] if self.moves else held.insides
+        insides = [self._inside(i, params, time) for i in range(2)] if self.moves else data.insides
         return Inertia(tuple(i.fluid for i in insides), tuple(i.velocity for i in insides) if self.moves else None)
 
     def _inside(self, i: int, params: Params, time: jax.Array) -> Inside:
@@ -322,14 +321,14 @@ class ImmersedBoundary(Bodies):
         )
 
     def begin(
-        self, velocity: Velocity, params: Params, held: Held, time: jax.Array, length: jax.Array
+        self, velocity: Velocity, params: Params, data: StepData, time: jax.Array, length: jax.Array
     ) -> tuple[Velocity, jax.Array]:
         """Return the velocity after the drag on the fluid inside, and the momentum and angular momentum removed.
 
         Args:
             velocity: at the start of the step.
             params: parameters.
-            held: the result of `at`.
+            data: the result of `at`.
             time: at the start of the step.
             length: of the step.
         """
@@ -337,7 +336,7 @@ class ImmersedBoundary(Bodies):
         turning = self.moves or any(body.spin is not None for body in self.bodies.values())
         slowed, sums = [], []
         with jax.named_scope("obstacle"):
-            for i, (f, inner) in enumerate(zip(velocity, held.insides, strict=True)):
+            for i, (f, inner) in enumerate(zip(velocity, data.insides, strict=True)):
                 axis = self.domain.grid.axes[i]
                 apart = axis.distances if axis.periodic else np.pad(axis.distances, 1, mode="edge")
                 width = like(f, self.domain.grid.along(apart, i))
@@ -371,7 +370,7 @@ class ImmersedBoundary(Bodies):
         return products[:, 0, 0], products[:, 1, 0], products[:, 0, 1]
 
     def impose(
-        self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, held: Held, stage: Stage
+        self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, data: StepData, stage: Stage
     ) -> tuple[Velocity, jax.Array, jax.Array]:
         """Return the solenoidal velocity with the bodies' conditions imposed, the pressure, and the momentum removed.
 
@@ -380,19 +379,19 @@ class ImmersedBoundary(Bodies):
             before: unused.
             pressure: unused.
             params: parameters.
-            held: the result of `at`.
+            data: the result of `at`.
             stage: of the time step.
         """
         grid = self.domain.grid
         with jax.named_scope("obstacle"):
-            placed = held.placed or self._placed(held.outlines, params, stage.time)
+            placed = data.placed or self._placed(data.outlines, params, stage.time)
             around, kernels = placed.around, placed.kernels
             arm, body = self._motion(around, params, stage.time)
             velocity, first = stage.project(velocity, stage.part, stage.source)
             slip = read(velocity, around, kernels, grid)
             if body is not None:
                 slip = slip - across_and_along(body[0], body[1], around)
-            force = self._forces(-slip, placed, held, stage)
+            force = self._forces(-slip, placed, data, stage)
             pushed = jax.tree.map(jnp.add, velocity, spread(force, around, kernels, grid))
             velocity, second = stage.project(pushed, stage.part, stage.source)
             x, y = along_axes(force, around)
@@ -420,7 +419,7 @@ class ImmersedBoundary(Bodies):
         split = [jnp.split(f, ends) for f in at_points]
         return jnp.stack([part.sum() for parts in zip(*split, strict=True) for part in parts])
 
-    def _forces(self, change: jax.Array, placed: Placed, held: Held, stage: Stage) -> jax.Array:
+    def _forces(self, change: jax.Array, placed: Placed, data: StepData, stage: Stage) -> jax.Array:
         """Return the impulses at the outlines that cause a given change of velocity there, (2 n,).
 
         For bodies at rest, at the parameters of the start, they are a product with the stored inverse. Otherwise the
@@ -428,8 +427,8 @@ class ImmersedBoundary(Bodies):
         solution of the equations in both cases.
         """
         grid, nothing = self.domain.grid, jnp.zeros_like(placed.slip)
-        diagonal = held.hold.ridge + jnp.concatenate([nothing, placed.slip / stage.part])
-        inverse = held.hold.inverse[stage.number]
+        diagonal = data.forces.ridge + jnp.concatenate([nothing, placed.slip / stage.part])
+        inverse = data.forces.inverse[stage.number]
 
         def moved(force: jax.Array) -> jax.Array:
             pushed, _ = stage.project(spread(force, placed.around, placed.kernels, grid), stage.part)
@@ -438,10 +437,24 @@ class ImmersedBoundary(Bodies):
         def solve(matvec: Callable[[jax.Array], jax.Array], b: jax.Array) -> jax.Array:
             if self.moves:
                 return preconditioned(matvec, b, lambda r: inverse @ r, jnp.asarray(True))
-            changed = preconditioned(matvec, b, lambda r: inverse @ r, ~held.is_current)
-            return jnp.where(held.is_current, inverse @ b, changed)
+            changed = preconditioned(matvec, b, lambda r: inverse @ r, ~data.is_current)
+            return jnp.where(data.is_current, inverse @ b, changed)
 
         return jax.lax.custom_linear_solve(moved, change, solve, symmetric=True)
+
+
+def unsupported(equations: "Equations", bodies: Iterable[Body]) -> list[str]:
+    """Return what an immersed boundary does not support of equations and bodies, in words; empty where it serves."""
+    parts = {
+        "three axes": equations.domain.grid.dimension == 3,
+        "a held flow rate": equations.flow_rate is not None,
+        "implicit friction": bool(equations.implicit),
+        "an implicit drag": equations.drag is not None,
+        "a viscosity that varies": equations.varies,
+        "a time step that changes": equations.time_step is not fixed_time_step,
+        "bodies that are attached to sides": any(body.attached for body in bodies),
+    }
+    return [name for name, is_there in parts.items() if is_there]
 
 
 def points_around(perimeter: float, spacing: float) -> int:

@@ -1,15 +1,29 @@
 """Bodies in a flow by the name of the method that imposes their boundary conditions."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from simkit.errors import UserError, nearest
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
-from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
+from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary, unsupported
 from simkit.flow.viscosity import Uniform
 
+if TYPE_CHECKING:
+    from simkit.flow.equations import Equations
+
 METHODS = IMMERSED, FORCED = ("immersed_boundary", "direct_forcing")
+
+
+def method_for(equations: "Equations", bodies: Mapping[str, Body]) -> str:
+    """Return the method for bodies of which none is named: an immersed boundary where it serves.
+
+    Args:
+        equations: of the flow, without the bodies.
+        bodies: by name.
+    """
+    return FORCED if unsupported(equations, bodies.values()) else IMMERSED
 
 
 def bodies_in(

@@ -121,19 +121,20 @@ def check_outline(shape: Shape, pivot: Point, reach: jax.Array | float) -> None:
     )
     # One program compiles faster than each of its operations.
     inside = np.asarray(jax.jit(shape)(x, y)) < 0
-    if not inside[0].all():
-        raise UserError(f"the pivot {where} of the obstacle is outside it; choose one inside, or method direct_forcing")
-    if (inside[1:] & ~inside[:-1]).any():
-        raise UserError(
-            f"a ray from the pivot {where} meets the outline of the obstacle more than once; choose another pivot, "
-            "or method direct_forcing"
-        )
     on_outline = jax.jit(lambda angles: on_rays(shape, pivot, angles, reach))(jnp.asarray(angles[::8], float))
-    if not np.isfinite(np.asarray(on_outline)).all():
-        raise UserError(
-            f"the distance of the obstacle around {where} has the slope zero on its surface, so that its outline is "
-            "not a number; write one that crosses zero with a slope, such as x**2 + y**2 - 1 in place of its cube"
-        )
+    problems = {
+        f"the pivot {where} of the obstacle is outside it; choose one inside": not inside[0].all(),
+        f"a ray from the pivot {where} meets the outline of the obstacle more than once; choose another pivot": (
+            inside[1:] & ~inside[:-1]
+        ).any(),
+        f"the distance of the obstacle around {where} has the slope zero on its surface, so that its outline is not a "
+        "number; write one that crosses zero with a slope, such as x**2 + y**2 - 1 in place of its cube": (
+            not np.isfinite(np.asarray(on_outline)).all()
+        ),
+    }
+    for problem, is_there in problems.items():
+        if is_there:
+            raise UserError(f"{problem}, or method direct_forcing")
 
 
 def on_rays(shape: Shape, pivot: tuple, angles: jax.Array, reach: jax.Array | float) -> tuple[jax.Array, jax.Array]:

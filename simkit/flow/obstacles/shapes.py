@@ -269,10 +269,10 @@ def airfoil(
         digits: four of them, as in "2412"; or the largest camber, its place and the thickness, in parts of the chord,
             which may be parameters: (0.02, 0.4, 0.12).
         chord: its length.
-        points: number of edges on each side, at least 8.
+        points: number of edges on each side, 8 or more.
 
     Raises:
-        UserError: if the digits are not four, or there are too few points.
+        UserError: if the digits are not four.
 
     Reference: Jacobs, Ward and Pinkerton, NACA Report 460 (1933).
     """
@@ -280,8 +280,6 @@ def airfoil(
         if len(digits) != 4 or not digits.isdecimal() or digits[2:] == "00":
             raise UserError(f'digits = \'{digits}\'; give four digits with a thickness, such as "0012" or "2412"')
         digits = int(digits[0]) / 100, int(digits[1]) / 10, int(digits[2:]) / 100
-    if points < 8:
-        raise UserError(f"points = {points}; choose at least 8 on each side")
     camber, place, thickness = digits
     # Points are densest where the curvature is largest, at the nose.
     s = (1 - np.cos(np.pi * np.arange(points + 1) / points)) / 2
@@ -301,7 +299,7 @@ def airfoil(
 RADIUS = formula("radius", unit="length", bounds=POSITIVE)
 HALF_AXES = per_axis(formula("a length", unit="length", bounds=POSITIVE), "from the center along each axis")
 # The surface of a body that is not round does not move along itself.
-NOT_ROUND = {"spin": "which is not round; give an angle that depends on the time"}
+NOT_ROUND = {"spin": "which is not round: its angle turns it"}
 
 
 @part(values={"radius": RADIUS}, dimensions=PLANE)

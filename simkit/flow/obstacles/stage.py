@@ -1,7 +1,7 @@
-"""The interface between the time step of a flow and the bodies in it, and the empty one of a flow without bodies."""
+"""The interface between the time step of a flow and the bodies in it."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,23 +48,23 @@ class Inertia(NamedTuple):
     body: tuple[jax.Array, ...] | None
 
 
-class BodiesInStep(Protocol):
-    """Bodies during one time step: what they add to its stages."""
+class BodiesInStep:
+    """Bodies during one time step: what they add to its stages; of this base class, nothing."""
 
     def begin(self, velocity: Velocity, time: jax.Array, length: jax.Array) -> tuple[Velocity, jax.Array]:
         """Return the velocity at the start of the step after what the bodies do to it, and the loads of that.
 
         ``time`` is that of the start, ``length`` that of the step; loads are as long as `Obstacle.loads`.
         """
-        ...
+        return velocity, jnp.zeros(0, time.dtype)
 
     def inertia(self, time: jax.Array) -> Inertia | None:
         """Return the velocity that advection carries at a time; None for all of it."""
-        ...
+        return None
 
     def source(self, time: jax.Array) -> jax.Array | None:
         """Return the divergence of the velocity at the cell centers; None for zero."""
-        ...
+        return None
 
     def project(
         self, velocity: Velocity, before: Velocity, pressure: jax.Array, stage: Stage
@@ -74,96 +74,47 @@ class BodiesInStep(Protocol):
         ``velocity`` is the velocity at the end of the stage before projection, ``before`` and ``pressure`` are those at
         its start; the pressure is zero where its gradient is already in the velocity. Momentum is force times time.
         """
-        ...
+        return *stage.project(velocity, stage.part), jnp.zeros(0, velocity[0].dtype)
 
     def impose_scalar(self, scalar: Any, before: Any, carried: Any, time: jax.Array) -> tuple[Any, jax.Array]:
         """Return the scalar (or scalars) at the end of a stage with the bodies' conditions imposed, and what they gave.
 
         ``before`` is the scalar at the start of the stage, ``time`` that of its end.
         """
-        ...
+        return scalar, jnp.zeros(0, time.dtype)
 
     def received(self, impulse: jax.Array, before: Moment, after: Moment, carried: Any) -> jax.Array:
         """Return the impulse and the amounts of scalars without what the fluid inside the bodies needed for itself.
 
         ``impulse`` is the sum over the stages, ``before`` and ``after`` are the start and the end of the step.
         """
-        ...
+        return impulse
 
 
-class Obstacle(Protocol):
-    """A body in the flow, or several."""
+class Obstacle:
+    """A body in the flow, or several; of this base class, none."""
 
     @property
     def loads(self) -> int:
         """Number of components of force and torque on all bodies, and of the amounts of scalars that they give."""
-        ...
+        return 0
 
     @property
     def averages_pressure(self) -> bool:
         """Whether the pressure of a state is the mean over a step instead of that of its last stage."""
-        ...
+        return False
 
     def check_equations(self, equations: Any) -> None:
         """Refuse equations that the method does not support."""
-        ...
 
     def crossing_rate(self, params: Params, time: jax.Array) -> jax.Array | None:
         """Return the largest number of cells per time that points of bodies cross at a time; None at rest."""
-        ...
+        return None
 
     def prepare(self, params: Params, parts: jax.Array, project: Project) -> Any:
-        """Return data for the whole run, see `during`; ``parts``: lengths of time of the stages."""
-        ...
-
-    def during(self, params: Params, hold: Any, time: jax.Array) -> BodiesInStep:
-        """Return the bodies during the step that begins at a time, from the result of `prepare`."""
-        ...
-
-
-class NoObstacle:
-    """A flow without bodies."""
-
-    loads = 0
-    averages_pressure = False
-
-    def check_equations(self, equations: Any) -> None:
-        """Accept all equations."""
-
-    def crossing_rate(self, params: Params, time: jax.Array) -> None:
-        """Return None: nothing moves."""
-
-    def prepare(self, params: Params, parts: jax.Array, project: Project) -> tuple:
-        """Return an empty tuple."""
+        """Return data for the whole run, see `during`; by default none. ``parts``: lengths of time of the stages."""
         return ()
 
-    def during(self, params: Params, hold: tuple, time: jax.Array) -> "NoObstacle":
-        """Return itself."""
-        return self
-
-    def begin(self, velocity: Velocity, time: jax.Array, length: jax.Array) -> tuple[Velocity, jax.Array]:
-        """Return the velocity, and no load."""
-        return velocity, jnp.zeros(0, time.dtype)
-
-    def inertia(self, time: jax.Array) -> None:
-        """Return None: advection carries all of the velocity."""
-
-    def source(self, time: jax.Array) -> None:
-        """Return None: the velocity is solenoidal."""
-
-    def project(
-        self, velocity: Velocity, before: Velocity, pressure: jax.Array, stage: Stage
-    ) -> tuple[Velocity, jax.Array, jax.Array]:
-        """Return the solenoidal velocity, the pressure, and no momentum."""
-        return *stage.project(velocity, stage.part), jnp.zeros(0, velocity[0].dtype)
-
-    def impose_scalar(self, scalar: Any, before: Any, carried: Any, time: jax.Array) -> tuple[Any, jax.Array]:
-        """Return the scalar, and no amount."""
-        return scalar, jnp.zeros(0, time.dtype)
-
-    def received(self, impulse: jax.Array, before: Moment, after: Moment, carried: Any) -> jax.Array:
-        """Return no impulse."""
-        return impulse
-
-
-NO_OBSTACLE = NoObstacle()
+    def during(self, params: Params, data: Any, time: jax.Array) -> BodiesInStep:
+        """Return the bodies during the step that begins at a time, from the result of `prepare`."""
+        return BodiesInStep()

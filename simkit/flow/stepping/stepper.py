@@ -15,10 +15,10 @@ from simkit.flow.boundary.domain import prescribe, pushed
 from simkit.flow.diagnosis.measures import integral, mean_velocity
 from simkit.flow.equations import Equations, explicit_terms, implicit_friction
 from simkit.flow.grid import Velocity, like
-from simkit.flow.obstacles.stage import NO_OBSTACLE, BodiesInStep, Stage
+from simkit.flow.obstacles.stage import BodiesInStep, Obstacle, Stage
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.solvers.pressure import pressure_solver
-from simkit.flow.stepping.implicit import friction_solver, lifting
+from simkit.flow.stepping.implicit import implicit_solver, lifting, mean_drag
 
 # Weights (new, old) of the explicit terms of each stage, and the fraction of the step before the stage.
 STAGES = np.array([(8 / 15, 0.0, 0.0), (5 / 12, -17 / 60, 8 / 15), (3 / 4, -5 / 12, 2 / 3)])
@@ -39,7 +39,7 @@ class FlowState:
             step; zero if no flow rate is prescribed.
         load: mean force of the flow on the obstacle over the last step, and the amount of each scalar that it gave per
             time; empty if there is none.
-        hold: data of the obstacle's method, computed at the start and valid for any parameters; ``()`` if there is
+        obstacle_data: of the obstacle's method, computed at the start and valid for any parameters; ``()`` if there is
             none.
         time: time passed, and its rounding error so far.
         time_step: length of the last step.
@@ -52,7 +52,7 @@ class FlowState:
     explicit: tuple[jax.Array, ...]
     drive: jax.Array
     load: jax.Array
-    hold: Any
+    obstacle_data: Any
     time: jax.Array
     time_step: jax.Array
     iteration: jax.Array
@@ -116,7 +116,8 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         (w - u)/dt = n N(u) + o N_old + (n + o) (L (w + u)/2 - grad(p))
         laplacian(q) = div(w)/((n + o) dt),    u = w - (n + o) dt grad(q),    p = p + q - L q (n + o) dt/2
 
-    Without implicit axes the old pressure is omitted, and p = q.
+    Without implicit axes and drag the old pressure is omitted, and p = q. Drag changes ``w`` as in
+    `simkit.flow.stepping.implicit.implicit_solver`.
 
     ==================  =========================================================  ==================================
     method              weights (n, o) of the stages                               order, without implicit axes
@@ -149,13 +150,13 @@ class Stepper:
         self.equations = equations
         self.domain, self.grid = equations.domain, equations.domain.grid
         self.open_sides = self.domain.open_sides()
-        self.obstacle = equations.obstacle or NO_OBSTACLE
+        self.obstacle = equations.obstacle or Obstacle()
         self.obstacle.check_equations(equations)
         self.has_stages = equations.method == "runge_kutta"
         self.averages_pressure = self.has_stages and self.obstacle.averages_pressure
         self.solve_pressure = pressure_solver(self.grid, open_sides=self.open_sides)
-        self.add_friction = friction_solver(equations) if equations.implicit else None
-        lifts = bool(equations.implicit) and equations.side_pressure is not None
+        self.add_implicit = implicit_solver(equations) if equations.keeps_pressure else None
+        lifts = equations.keeps_pressure and equations.side_pressure is not None
         self.lift = lifting(equations, self.solve_pressure) if lifts else None
         self.add_diffusion = equations.scalar.implicit_diffusion(equations.implicit) if equations.scalar else None
 
@@ -186,28 +187,35 @@ class Stepper:
             velocity = (velocity[0] + missing, *velocity[1:])
         length = like(zero, equations.step_length(velocity, scalar, params, zero))
         parts = length * like(zero, STAGES[:, :2].sum(1) if self.has_stages else np.ones(1))
-        hold = self.obstacle.prepare(params, parts, self.project)
-        inertia = self.obstacle.during(params, hold, zero).inertia(zero)
+        data = self.obstacle.prepare(params, parts, self.project)
+        inertia = self.obstacle.during(params, data, zero).inertia(zero)
         terms = explicit_terms(velocity, scalar, equations, params, zero, inertia)
         return FlowState(
             velocity=velocity,
-            pressure=self._first_pressure(velocity, terms[: self.grid.dimension], params, zero),
+            pressure=self._first_pressure(velocity, terms[: self.grid.dimension], params, zero, parts[0]),
             scalar=scalar,
             explicit=() if self.has_stages else terms,
             drive=zero,
             load=jnp.zeros(self.obstacle.loads, zero.dtype),
-            hold=hold,
+            obstacle_data=data,
             time=jnp.zeros(2, zero.dtype),
             time_step=length,
             iteration=jnp.zeros((), jnp.int32),
         )
 
-    def _first_pressure(self, velocity: Velocity, acceleration: Velocity, params: Params, zero: jax.Array) -> jax.Array:
-        """Return the pressure that keeps the velocity solenoidal at time zero, under an explicit acceleration."""
+    def _first_pressure(
+        self, velocity: Velocity, acceleration: Velocity, params: Params, zero: jax.Array, part: jax.Array
+    ) -> jax.Array:
+        """Return the pressure that keeps the velocity solenoidal at time zero, under an explicit acceleration.
+
+        ``part`` is the length of the first stage, over which drag is averaged.
+        """
         equations, domain = self.equations, self.domain
-        if equations.implicit:
+        if equations.keeps_pressure:
             friction = implicit_friction(velocity, equations.on_sides(params, zero), equations, params)
             acceleration = jax.tree.map(jnp.add, acceleration, friction)
+            drag = mean_drag(velocity, equations, params, zero, part)
+            acceleration = jax.tree.map(jnp.subtract, acceleration, drag)
             if self.open_sides:
                 acceleration = pushed(acceleration, equations.pressure_on_sides(params, zero), domain)
         if equations.boundary is not None:
@@ -228,7 +236,7 @@ class Stepper:
             start=state.time[0],
             length=length,
             share=0.5 if self.has_stages else like(state.time, jnp.where(first, 1.0, 0.5)),
-            bodies=self.obstacle.during(params, state.hold, state.time[0]),
+            bodies=self.obstacle.during(params, state.obstacle_data, state.time[0]),
         )
         before = state.explicit
         if self.has_stages:
@@ -254,7 +262,7 @@ class Stepper:
             explicit=() if self.has_stages else at.explicit,
             drive=at.driven / length,
             load=now.bodies.received(at.impulse, *ends, self.equations.scalar) / length,
-            hold=state.hold,
+            obstacle_data=state.obstacle_data,
             time=jnp.stack(compensated_sum(state.time[0], state.time[1], length)),
             time_step=length,
             iteration=state.iteration + 1,
@@ -274,11 +282,11 @@ class Stepper:
             change = (change[0] + part * at.drive, *change[1:])
         scalar, given = self._next_scalar(scalar, changes[self.grid.dimension :], now, time, part)
         pressure, left, correction = at.pressure, at.pressure, None
-        if self.add_friction is not None:
+        if self.add_implicit is not None:
             with jax.named_scope("implicit"):
                 if self.lift is not None:
                     pressure = self.lift(pressure, now.params, time_of_pressure, time + part / 2)
-                change, correction = self.add_friction(change, velocity, pressure, now.params, time, part, now.share)
+                change, correction = self.add_implicit(change, velocity, pressure, now.params, time, part, now.share)
             # It has added the old pressure gradient already.
             left = jnp.zeros_like(pressure)
         velocity, increment, momentum = self._solenoidal(velocity, change, left, now, number, time + part, part)

@@ -165,9 +165,52 @@ def check_time_step(
         "explicit friction": diffusion_limit(domain, method, explicit) / max(viscosity, 1e-300),
         "explicit diffusion of the scalar": min(spreads, default=math.inf),
     }
+    remedies = {
+        "advection": "",
+        "explicit friction": ", or implicit axes (if the viscosity is a field, with method = 'adams_bashforth' and "
+        f"implicit_viscosity = {viscosity:.3g}, its largest value)",
+        "explicit diffusion of the scalar": ", or implicit axes",
+    }
     reason = min(limits, key=lambda name: limits[name])
     if time_step > limits[reason]:
         raise UserError(
             f"time_step = {time_step:g} is above the stability limit of {reason} on this grid, "
-            f"{limits[reason]:.3g}; choose a smaller one, or fewer cells"
+            f"{limits[reason]:.3g}; choose a smaller one, or fewer cells{remedies[reason]}"
         )
+
+
+def check_damping(equations: Equations, velocity: Velocity, scalar: Any, params: Params, time: jax.Array) -> None:
+    """Refuse a time step at which a force that damps the velocity, such as a stiff drag, is unstable.
+
+    Args:
+        equations: of the flow.
+        velocity: components on their faces, at which the force is linearized.
+        scalar: the scalars.
+        params: concrete parameters.
+        time: time.
+
+    Raises:
+        UserError: if the time step is above the limit, which it names.
+    """
+    rate = float(jax.jit(functools.partial(_damping, equations))(velocity, scalar, params, time))
+    limit = DECAY_LIMIT[equations.method] / rate if rate > 0 else math.inf
+    if params["time_step"] > limit:
+        raise UserError(
+            f"time_step = {float(params['time_step']):g} is above the stability limit of the force, {limit:.3g}, which "
+            f"damps the velocity at the rate {rate:.3g}; choose a smaller one, or give the part of the force that is "
+            "proportional to the velocity as the table drag, which limits no time step"
+        )
+
+
+def _damping(equations: Equations, velocity: Velocity, scalar: Any, params: Params, time: jax.Array) -> jax.Array:
+    """Return the largest rate ``-df_i/du_i`` of the force."""
+    force, rates = equations.force, []
+    assert force is not None, "what damps is a force"
+    for i, f in enumerate(velocity):
+
+        def along(own: jax.Array, i: int = i) -> jax.Array:
+            return jnp.asarray(force((*velocity[:i], own, *velocity[i + 1 :]), scalar, params, time)[i], own.dtype)
+
+        slope = jax.jvp(along, (f,), (jnp.ones_like(f),))[1]
+        rates.append(jnp.max(jnp.where(jnp.isfinite(slope), -slope, 0)))
+    return jnp.max(jnp.stack(rates))

@@ -62,7 +62,7 @@ MISTAKES = {
     "a spin of a box": (
         "obstacles.rod",
         {"shape": "box", "half_lengths": [0.2, 0.2], "position": [0, 0], "spin": 1},
-        "obstacles.rod.spin has no effect on shape = 'box', which is not round; give an angle that depends on the time",
+        "obstacles.rod.spin has no effect on shape = 'box', which is not round: its angle turns it",
     ),
     "a distance beside a shape": (
         "obstacles.rod",

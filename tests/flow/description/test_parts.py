@@ -27,15 +27,15 @@ ON_SIDE = ("x", "y", "z", "time")
 # Kind: name of the part, and its file.
 FILES = {
     "side": (
-        "navier_slip",
+        "slippery",
         """
 from simkit.flow import Side
 
 @part(values={"length": formula("slip length", unit="length", bounds=(0, 1e3), takes=ON_SIDE)})
 @dataclasses.dataclass(frozen=True)
-class navier_slip(Side):
+class slippery(Side):
     length: Callable
-    kind = "navier_slip"
+    kind = "slippery"
     drawn_as = "wall"
     takes_along = True
 
@@ -67,7 +67,7 @@ class cooled(ScalarSide):
     def values(self, params, time):
         return self.coating(params, time)
 
-    def share(self, place, values):
+    def share(self, place, values, diffusivity):
         near, far = place.weights
         return 1 / (1 + values * (near - far))
 """,
@@ -107,7 +107,7 @@ run = { steps = 2, every = 1, precision = "float64" }
 [config]
 viscosity = 0.5
 axes.x = { cells = 8, length = 2.0, periodic = true }
-axes.y = { cells = 8, to = 1.0, lower = { kind = "navier_slip", length = "slip" }, upper = { kind = "wall", u = 1 } }
+axes.y = { cells = 8, to = 1.0, lower = { kind = "slippery", length = "slip" }, upper = { kind = "wall", u = 1 } }
 initial.u = "(y + slip)/(1 + slip)"
 [config.scalars.heat]
 diffusivity = 0.1
@@ -196,7 +196,7 @@ WRONG = {
         "axes.y.lower.length has no effect on kind = 'wall'; leave it out",
     ),
     "a missing value": (
-        {"axes": {"y": {"cells": 8, "to": 1.0, "lower": "navier_slip", "upper": "wall"}}},
+        {"axes": {"y": {"cells": 8, "to": 1.0, "lower": "slippery", "upper": "wall"}}},
         "axes.y.lower.length is missing; give a number or an expression: slip length",
     ),
     "a part of a side": (
@@ -205,15 +205,15 @@ WRONG = {
                 "y": {
                     "cells": 8,
                     "to": 1.0,
-                    "lower": ["navier_slip", {"kind": "wall", "where": "x > 1"}],
+                    "lower": ["slippery", {"kind": "wall", "where": "x > 1"}],
                     "upper": "wall",
                 }
             }
         },
-        "axes.y.lower[0] = 'navier_slip' takes a whole side, and is no part of one; choose one of inflow, wall",
+        "axes.y.lower[0] = 'slippery' takes a whole side, and is no part of one; choose one of inflow, wall",
     ),
     "a value out of bounds": (
-        {"axes": {"y": {"cells": 8, "to": 1.0, "lower": {"kind": "navier_slip", "length": "-q*x"}, "upper": "wall"}}},
+        {"axes": {"y": {"cells": 8, "to": 1.0, "lower": {"kind": "slippery", "length": "-q*x"}, "upper": "wall"}}},
         "axes.y.lower.length: '-q*x' = -1.9375 at the start is below its lower bound 0; choose a value in [0, 1000]",
     ),
     "half of a scalar side": (
@@ -262,7 +262,7 @@ def test_keys_of_parts_from_outside_are_shown_with_unit_and_meaning(capsys):
     assert main(["show", "flow.domain", "--json"]) == 0
     shown = {each["key"]: each for each in json.loads(capsys.readouterr().out)["settings"]}
     expected = {
-        "axes.y.lower.length": "navier_slip: slip length",
+        "axes.y.lower.length": "slippery: slip length",
         "axes.x.upper.u": "inflow: velocity along x, through the side",
         "scalars.NAME.sides.y.lower.coating": "cooled: diffusivity of the fluid over the transfer coefficient",
         "obstacles.NAME.exponent": "squircle: of the coordinates",
@@ -288,7 +288,7 @@ def test_the_schema_knows_the_parts_from_outside():
 
     sound = [
         config(),
-        config({"kind": "navier_slip", "length": "slip", "u": 1, "drawn": "hot"}),
+        config({"kind": "slippery", "length": "slip", "u": 1, "drawn": "hot"}),
         config(["wall", {"kind": "inflow", "v": 1, "where": "x > 0"}]),
         config(scalar={"cooled": "x", "coating": 1}),
         config(scalar={"kind": "flux", "flux": 1}),
@@ -296,8 +296,8 @@ def test_the_schema_knows_the_parts_from_outside():
         config(exponent=3, scalars={"heat": {"half_as_warm": 1}}),
     ]
     wrong = [
-        config("navier_slip"),
-        config({"kind": "navier_slip"}),
+        config("slippery"),
+        config({"kind": "slippery"}),
         config({"kind": "wall", "length": 1}),
         config({"kind": "wall", "v": 1}),
         config({"kind": "inflow", "u": 1}),

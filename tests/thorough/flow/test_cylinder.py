@@ -48,10 +48,10 @@ def test_largest_drag_and_lift_in_a_pulse_are_near_those_of_the_benchmark_with_1
     assert found["lift_coefficient"].max() == pytest.approx(0.4779, rel=0.05)
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="-0.1032 with 16 cells per diameter, 7.6 % off")
-def test_pressure_after_a_pulse_is_near_that_of_the_benchmark_with_16_cells():
-    found = history(16, 100.0, 0.02, 80.0, pulse=80.0, growth=0.015)
-    assert found["pressure_difference"][-1] == pytest.approx(-0.1116, rel=0.05)
+def test_pressure_after_a_pulse_is_that_of_the_benchmark_with_24_cells():
+    found = history(24, 100.0, 0.02, 80.0, pulse=80.0, growth=0.03)
+    # Measured: -0.1113; with 16 cells -0.1032, 7.6 % off: the wake that is left of the pulse needs them.
+    assert found["pressure_difference"][-1] == pytest.approx(-0.1116, rel=0.01)
 
 
 def test_largest_drag_of_direct_forcing_at_reynolds_100_is_that_of_the_benchmark():

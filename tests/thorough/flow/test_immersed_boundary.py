@@ -82,7 +82,9 @@ def load_of_a_step():
 
     @jax.jit
     def load_as_from_a_new_start(params):
-        return step(dataclasses.replace(before, hold=start(before.velocity, params).hold), params).load
+        return step(
+            dataclasses.replace(before, obstacle_data=start(before.velocity, params).obstacle_data), params
+        ).load
 
     return load, load_as_from_a_new_start
 
