@@ -283,8 +283,9 @@ def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Fu
                     raise unknown_key(name, dict.fromkeys(signature.parameters, None), "")  # type: ignore[arg-type]
             bound = signature.bind(*values, **named)
             for name, setting in settings.items():
-                if name in bound.arguments:
-                    bound.arguments[name] = setting.check(_plain(bound.arguments[name]), name)
+                is_none = bound.arguments.get(name) is None and setting.default is None and not setting.is_required
+                if name in bound.arguments and not is_none:
+                    bound.arguments[name] = setting.check(plain(bound.arguments[name]), name)
             return function(*bound.args, **bound.kwargs)
 
         checked.settings = settings  # type: ignore[attr-defined]
@@ -293,9 +294,9 @@ def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Fu
     return mark
 
 
-def _plain(value: Any) -> Any:
-    """Return a number of an array library as one of Python."""
-    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+def plain(value: Any) -> Any:
+    """Return a number of an array library as one of Python, and an array as lists."""
+    return value.tolist() if hasattr(value, "shape") and hasattr(value, "tolist") else value
 
 
 def schema_of(keys: Mapping[str, Setting], rules: tuple[Rule, ...] = ()) -> dict[str, Any]:
