@@ -83,6 +83,7 @@ class Places:
 def lattice(settings: Settings, names: Names) -> Places:
     """Return the sites of a lattice."""
     build, dimension = LATTICES[settings["lattice"]]
+    several(whole("unit cells"), "along each axis", (dimension,)).check(settings["repeats"], settings.path("repeats"))
     # Concrete numbers, even if the system is made inside a traced function.
     with jax.enable_x64(True), jax.ensure_compile_time_eval():
         sites = build(settings["repeats"])
