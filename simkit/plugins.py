@@ -1,10 +1,11 @@
 """Registries of parts by name: simkit's own, and those of installed packages with entry points."""
 
+import contextlib
 import functools
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from simkit.errors import UserError, nearest, one_line
@@ -94,8 +95,30 @@ class Registry:
             raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} is not a function; register a function")
         missing = [each for each in self.needed if not hasattr(part, each)]
         if missing:
-            raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} has no '{missing[0]}'; define it there")
+            marked = missing == ["declaration"]
+            remedy = "mark it with @part of simkit.core.parts" if marked else "define it there"
+            raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} has no '{missing[0]}'; {remedy}")
         return part
+
+    @contextlib.contextmanager
+    def blamed(self, name: str) -> Iterator[None]:
+        """Name the package of a part whose code fails in the block.
+
+        Args:
+            name: of the part; those of simkit itself fail as they do.
+
+        Raises:
+            UserError: for any failure of a part of another package but a `UserError`.
+        """
+        try:
+            yield
+        except Exception as error:
+            entry = next((entry for entry in self._entry_points() if entry.name == name), None)
+            if isinstance(error, UserError) or entry is None:
+                raise
+            reason = one_line(f"{type(error).__name__}: {error}")
+            problem = f"fails in {entry.value}: {reason}; repair or uninstall that package"
+            raise UserError(f"{self.kind} '{name}' of {_owner(entry)} {problem}") from error
 
     def shipped(self) -> "Registry":
         """Return the parts of simkit alone, found without reading which packages are installed."""

@@ -80,6 +80,7 @@ class Parts(Protocol):
 
     kind: str
     aliases: Mapping[str, str]
+    own: Mapping[str, str]
 
     def names(self) -> list[str]:
         """Return every name, sorted."""
@@ -87,6 +88,10 @@ class Parts(Protocol):
 
     def resolve(self, name: str) -> Any:
         """Return the part of that name."""
+        ...
+
+    def blamed(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Name the package of a part whose code fails in the block."""
         ...
 
 
@@ -125,10 +130,33 @@ class Choice:
         """Return the part that a table chooses."""
         return self.parts.resolve(settings[self.key])
 
-    def make(self, settings: Settings) -> Any:
-        """Return what the part makes of the options in the table."""
-        function = self.part(settings)
-        return function(**{key: settings[key] for key in declaration_of(function).keys})
+    def make(self, settings: Settings, makes: tuple[Any, ...] = ()) -> Any:
+        """Return what the part makes of the options in the table.
+
+        Args:
+            settings: the table.
+            makes: classes of what it may return; empty for anything.
+        """
+        options = {key: settings[key] for key in declaration_of(self.part(settings)).keys}
+        return self.call(settings, makes, **options)
+
+    def call(self, settings: Settings, makes: tuple[Any, ...], *arguments: Any, **options: Any) -> Any:
+        """Return what the part makes of arguments.
+
+        Args:
+            settings: the table that chooses it.
+            makes: classes of what it may return; empty for anything.
+            *arguments: of its function.
+            **options: of its function.
+
+        Raises:
+            UserError: if its code fails, or returns something else; names the package.
+        """
+        with self.parts.blamed(settings[self.key]):
+            made = self.part(settings)(*arguments, **options)
+            if makes and not isinstance(made, makes):
+                raise TypeError(f"returns {type(made).__name__}, not {' or '.join(each.__name__ for each in makes)}")
+        return made
 
     def name(self, entries: Mapping[str, Any]) -> str | None:
         """Return the name of the part that a table chooses; ``None`` for an unknown name, or without any."""

@@ -74,10 +74,12 @@ class Quantity:
     Attributes:
         unit: physical unit; ``"1"`` for a pure number.
         doc: its meaning in a few words.
+        caution: what the report of a run says where the last value of a diagnostic is above zero; empty for nothing.
     """
 
     unit: str
     doc: str
+    caution: str = ""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -103,9 +103,16 @@ class Outcome:
             remedy = f"; finish it with: {resuming(self.directory, self.scenario.simulation)}" if self.directory else ""
             return f"{self.scenario.name} is not finished (stored up to {self._step(-1)}){remedy}"
         if not self.failed:
-            return f"{self.scenario.name} {MESSAGES[status]}"
+            return "; ".join([f"{self.scenario.name} {MESSAGES[status]}", *self.cautions])
         when = self._when() if status is Status.NON_FINITE else f"after {self._step(-1)}"
         return f"{self.scenario.name} {MESSAGES[status]} ({when}, with {describe(self.scenario)})"
+
+    @property
+    def cautions(self) -> list[str]:
+        """What diagnostics say that should be zero at the end, see `simkit.core.simulation.Quantity`."""
+        quantities, last = self.labels.get("quantities", {}), self.diagnostics
+        told = {name: each["caution"] for name, each in quantities.items() if each.get("caution")}
+        return [f"{name} = {last[name]:g}: {caution}" for name, caution in told.items() if last.get(name, 0) > 0]
 
     def _step(self, frame: int) -> str:
         """Return the step of a stored frame, in words."""
@@ -265,7 +272,8 @@ class DrivenJob[Result: Outcome](Job[Result]):
         if (result.status == Status.NON_FINITE).any():
             raise RunFailedError(result.message)
         warned = [code for code in (*CAUTIONS, Status.MAX_STEPS) if code not in ONLY_DERIVATIVES]
-        return result.message if result.failed or np.isin(result.status, warned).any() else ""
+        is_told = result.failed or np.isin(result.status, warned).any() or result.cautions
+        return result.message if is_told else ""
 
 
 def run(

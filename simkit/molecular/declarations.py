@@ -1,8 +1,10 @@
 """Declarations of parameters and quantities that several particle systems share."""
 
 from simkit.core.parameter import POSITIVE, Parameter
+from simkit.core.settings import number
 from simkit.core.simulation import Quantity
 
+TOLERANCE = number("largest residual force; 1e-10 suits float64, 1e-5 float32", bounds=(POSITIVE[0], 0.999))
 DEPTH = Parameter(1.0, POSITIVE, "energy", "depth of the pair potential")
 LENNARD_JONES_PARAMETERS = {
     "epsilon": DEPTH,

@@ -14,6 +14,8 @@ of its options that returns
 
 from simkit.plugins import Registry
 
+# What a part has that is marked with `simkit.core.parts.part`.
+DECLARED = ("declaration",)
 POTENTIALS = Registry(
     "potential",
     {
@@ -25,8 +27,9 @@ POTENTIALS = Registry(
         "stillinger_weber": "simkit.molecular.interactions.stillinger_weber:many_body",
         "weeks_chandler_andersen": "simkit.molecular.potentials.weeks_chandler_andersen:weeks_chandler_andersen",
     },
+    DECLARED,
 )
-FIELDS = Registry("field", {"energy": "simkit.molecular.description.fields:energy_by_expression"})
+FIELDS = Registry("field", {"energy": "simkit.molecular.description.fields:energy_by_expression"}, DECLARED)
 THERMOSTATS = Registry(
     "thermostat",
     {
@@ -35,10 +38,12 @@ THERMOSTATS = Registry(
         "nose_hoover": "simkit.molecular.dynamics.nose_hoover:nose_hoover",
         "velocity_verlet": "simkit.molecular.dynamics.velocity_verlet:velocity_verlet",
     },
+    DECLARED,
 )
 BAROSTATS = Registry(
     "barostat",
     {"stochastic_cell_rescaling": "simkit.molecular.dynamics.stochastic_cell_rescaling:stochastic_cell_rescaling"},
+    DECLARED,
 )
 MINIMIZERS = Registry(
     "minimizer",
@@ -49,6 +54,7 @@ MINIMIZERS = Registry(
         "gradient_descent": "simkit.molecular.minimizers.gradient_descent:gradient_descent",
         "lbfgs": "simkit.molecular.minimizers.lbfgs:lbfgs",
     },
+    DECLARED,
 )
 STARTS = Registry(
     "start",
@@ -58,4 +64,5 @@ STARTS = Registry(
         "random": "simkit.molecular.description.starts:random",
         "structure": "simkit.molecular.description.starts:structure",
     },
+    DECLARED,
 )

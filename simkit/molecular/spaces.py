@@ -191,8 +191,23 @@ def triclinic(cell: jax.Array) -> Space:
     )
 
 
+def volume_of(cell: Cell, dimension: int) -> jax.Array:
+    """Return the volume of a cell.
+
+    Args:
+        cell: as for `of_cell`.
+        dimension: d, 2 or 3.
+
+    Raises:
+        UserError: in free space, which has none.
+    """
+    if cell is None:
+        raise UserError("free space has no volume, and so no stress, elastic constants and tail; give a cell")
+    return of_cell(cell, dimension).volume
+
+
 def reduction(cell: np.ndarray) -> np.ndarray:
-    """Return the integers M, (d, d), determinant 1 or -1, for which the vectors ``M cell`` span the same lattice best.
+    """Return the integers M, (d, d), of determinant 1, for which the vectors ``M cell`` span the same lattice best.
 
     These are as short as possible (Minkowski-reduced), so widths are large; a cell whose widths are no smaller than
     theirs stays as it is: M is the identity.
@@ -347,6 +362,18 @@ def dimensions_of(*per_particle: str, has_cell: bool, **others: tuple[str, ...])
     return names | {"cell": ("lattice_vector", "axis"), "box": ("lattice_vector",)} if has_cell else names
 
 
+def checked_positions(position: jax.Array) -> jax.Array:
+    """Return starting positions, (N, d).
+
+    Raises:
+        UserError: if they are not real numbers of this shape.
+    """
+    shape, kind = jnp.shape(position), jnp.result_type(position)
+    if len(shape) != 2 or shape[1] not in (2, 3) or not jnp.issubdtype(kind, jnp.floating):
+        raise UserError(f"the start returns {kind} of shape {shape}; return real numbers of shape (N, 2) or (N, 3)")
+    return position
+
+
 def frozen_mask(frozen: Sequence[bool] | np.ndarray | None) -> np.ndarray | None:
     """Return the mask of frozen particles, (N,) booleans, or ``None`` if none is frozen.
 
@@ -376,10 +403,9 @@ def check_frozen(mask: np.ndarray, count: int) -> None:
     Raises:
         UserError: if the length differs, or all are frozen.
     """
-    if len(mask) != count:
-        raise UserError(f"frozen names {len(mask)} particles and there are {count}; give true or false for each")
-    if mask.all():
-        raise UserError(f"frozen names all {count} particles, so nothing moves; leave at least one free")
+    if len(mask) != count or mask.all():
+        named = f"{mask.sum()} of {len(mask)} particles, and there are {count}"
+        raise UserError(f"frozen names {named}; give true or false for each, and leave at least one free")
 
 
 # The tables of a neighbor list hold up to a hundred numbers per particle, counted by 32-bit integers.

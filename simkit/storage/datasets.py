@@ -146,7 +146,10 @@ def labels_of(simulation: "Simulation") -> dict[str, Any]:
     return {
         "dimensions": {name: list(names) for name, names in simulation.dimensions.items()},
         "coordinates": {name: np.asarray(values).tolist() for name, values in simulation.coordinates.items()},
-        "quantities": {name: {"unit": q.unit, "doc": q.doc} for name, q in simulation.quantities.items()},
+        "quantities": {
+            name: {"unit": q.unit, "doc": q.doc} | ({"caution": q.caution} if q.caution else {})
+            for name, q in simulation.quantities.items()
+        },
     }
 
 

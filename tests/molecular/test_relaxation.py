@@ -27,7 +27,7 @@ def test_impossible_requests_are_refused():
     def make(**changes):
         return relaxation(interaction, None, params=params, scale=None, **changes)
 
-    with pytest.raises(UserError, match="between 0 and 1"):
+    with pytest.raises(UserError, match="force_tolerance = 0 is not above 0"):
         make(force_tolerance=0.0)
     with pytest.raises(UserError, match="needs a cell"):
         make(relax_cell=True)

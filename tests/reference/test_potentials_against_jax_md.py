@@ -180,7 +180,7 @@ def test_a_parameter_that_jax_md_ignores_is_refused_by_name(x64, jax_md):
     energy = jax_md.energy.stillinger_weber(displacement)
     params = {"epsilon": jnp.asarray(2.17), "sigma": jnp.asarray(2.0)}
     ignoring = from_jax_md(energy, box=box, parameters=["epsilon"])
-    with pytest.raises(UserError, match="the energy does not depend on the parameter 'epsilon': its function does not"):
+    with pytest.raises(UserError, match="parameter 'epsilon' has no effect on the energy, whose function may not"):
         ignoring.energy(position, box, params, ())
     relaxing = relaxation(
         ignoring,
@@ -196,7 +196,7 @@ def test_a_parameter_that_jax_md_ignores_is_refused_by_name(x64, jax_md):
         return epsilon * energy(position, **keywords)
 
     some = from_jax_md(depth, box=box, parameters=["epsilon", "sigma"])
-    with pytest.raises(UserError, match=r"on the parameter 'sigma'.* \(keep epsilon\)"):
+    with pytest.raises(UserError, match="parameter 'sigma' has no effect"):
         jax.eval_shape(some.energy, position, box, params, ())
     right = from_jax_md(depth, box=box, parameters=["epsilon"])
     slope = jax.jit(jax.grad(right.energy, argnums=2))(position, box, params, ())["epsilon"]

@@ -11,7 +11,7 @@ from typing import Any
 from simkit.core.expressions.syntax import parse
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Numbers, out_of_bounds
 from simkit.core.paths import below
-from simkit.core.settings.setting import Form, FormulaText, Setting, Settings, read, schema_of, shown
+from simkit.core.settings.setting import Form, FormulaText, Rule, Setting, Settings, read, schema_of, shown
 from simkit.core.settings.tables import Table, table_of
 from simkit.errors import Mistakes, Remedy, UserError, closest, one_line
 
@@ -291,13 +291,13 @@ def row(doc: str, *entries: Setting, default: Any = _REQUIRED) -> Setting:
     return _setting(f"a list of {', '.join(of.kind for of in entries)}", doc, check, default, schema, dict, "list")
 
 
-def table(doc: str, keys: Mapping[str, Setting], default: Any = None) -> Setting:
-    """Return a setting that is a table of settings; ``None`` where it is absent and has no default."""
+def table(doc: str, keys: Mapping[str, Setting], default: Any = None, rules: tuple[Rule, ...] = ()) -> Setting:
+    """Return a setting that is a table of settings with rules; ``None`` where it is absent and has no default."""
 
     def check(value: Any, where: str) -> Settings:
-        return read(value, keys, where)
+        return read(value, keys, where, rules)
 
-    return _setting("a table", doc, check, default, lambda: schema_of(keys), lambda: keys, "table")
+    return _setting("a table", doc, check, default, lambda: schema_of(keys, rules), lambda: keys, "table")
 
 
 def named(doc: str, one: Setting, pattern: str = r"[^\W\d]\w{0,63}") -> Setting:

@@ -289,7 +289,8 @@ def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Fu
                     raise unknown_key(name, dict.fromkeys(signature.parameters, None), "")  # type: ignore[arg-type]
             bound = signature.bind(*values, **named)
             for name, setting in settings.items():
-                if name in bound.arguments:
+                is_none = bound.arguments.get(name) is None and setting.default is None and not setting.is_required
+                if name in bound.arguments and not is_none:
                     bound.arguments[name] = setting.check(plain(bound.arguments[name], name), name)
             return function(*bound.args, **bound.kwargs)
 

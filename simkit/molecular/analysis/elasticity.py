@@ -275,12 +275,10 @@ def elastic_constants(
     Reference: Lutsko, J. Appl. Phys. 65, 2991 (1989), doi:10.1063/1.342716; Wallace, Thermodynamics of Crystals
     (1972); Lemaitre and Maloney, J. Stat. Phys. 123, 415 (2006), doi:10.1007/s10955-005-9015-5.
     """
-    if cell is None:
-        raise UserError("free space has no volume and so no elastic constants; give a cell")
-    dimension, cell = position.shape[1], spaces.lattice_vectors(cell)
+    dimension, volume = position.shape[1], spaces.volume_of(cell, position.shape[1])
+    cell = spaces.lattice_vectors(cell)
     if neighbors is None:
         neighbors = current_neighbors(interaction, position, cell, params)
-    volume = spaces.of_cell(cell, dimension).volume
 
     def strained(strain: jax.Array) -> tuple[jax.Array, jax.Array]:
         deformation = jnp.eye(dimension, dtype=position.dtype) + strain

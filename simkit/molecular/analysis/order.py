@@ -8,11 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.settings import arguments, whole
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.neighbors.pairs import Pairs
 
 
+@arguments(bins=whole("number of shells", low=1))
 def radial_distribution(position: jax.Array, cell: jax.Array, *, reach: jax.Array | float, bins: int) -> jax.Array:
     """Return g(r) of one configuration, averaged over shells of equal thickness.
 
@@ -38,8 +40,6 @@ def radial_distribution(position: jax.Array, cell: jax.Array, *, reach: jax.Arra
     Reference: Allen, Tildesley, Computer Simulation of Liquids, 2nd ed., Oxford (2017), section 8.2,
     doi:10.1093/oso/9780198803195.001.0001.
     """
-    if bins < 1:
-        raise UserError(f"bins = {bins}; choose at least 1, such as 100")
     position, cell = jax.lax.stop_gradient((position, cell))
     reach = jax.lax.stop_gradient(jnp.asarray(reach, position.dtype))
     count, dimension = position.shape
@@ -246,6 +246,7 @@ def third_order(pairs: Pairs, degree: int = 6) -> jax.Array:
     return jnp.where(is_positive, total / jnp.where(is_positive, squared, 1) ** 1.5, 0)
 
 
+@arguments(fold=whole("number of corners", low=1))
 def hexatic_order(pairs: Pairs, fold: int = 6) -> Moments:
     """Return the hexatic order of each particle in two dimensions, psi_k.
 
@@ -264,8 +265,6 @@ def hexatic_order(pairs: Pairs, fold: int = 6) -> Moments:
 
     Reference: Halperin, Nelson, Phys. Rev. Lett. 41, 121 (1978), doi:10.1103/PhysRevLett.41.121.
     """
-    if fold < 1:
-        raise UserError(f"fold = {fold} is below 1; choose 6 for triangular and 4 for square order")
     _check_dimension(pairs, 2, "hexatic_order", "bond_order")
     real, imaginary = (_mean_over_bonds(part, pairs) for part in _turned(pairs, fold))
     return real, imaginary
@@ -326,13 +325,12 @@ def _over_all_bonds(pairs: Pairs, degree: int) -> Moments:
     return jnp.stack([real for real, _ in sums]), jnp.stack([imaginary for _, imaginary in sums])
 
 
+@arguments(degree=whole("degree of the harmonics"))
 def _harmonics(pairs: Pairs, degree: int) -> list[Moments]:
     """Return Y_lm of every bond, m = 0 ... l, as polynomials in the components of its unit vector.
 
     ``Y_lm = c_lm (P_l^m(z) / sin^m) (x + i y)^m`` contains no angles, so derivatives are finite at the poles.
     """
-    if degree < 0:
-        raise UserError(f"degree = {degree} is negative; choose 4 or 6")
     _check_dimension(pairs, 3, "bond_order", "hexatic_order")
     x, y, z = (component * pairs.inverse_distance for component in pairs.separation)
     harmonics, power = [], (jnp.ones_like(x), jnp.zeros_like(y))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.expressions.scope import Formula, precision_of, refuse_non_finite
-from simkit.core.parameter import UNBOUNDED, out_of_bounds
+from simkit.core.parameter import POSITIVE, UNBOUNDED, out_of_bounds
 from simkit.core.parts import formulas_in
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
@@ -18,7 +18,7 @@ from simkit.molecular.description.formulas import TIME, Names
 from simkit.molecular.description.interactions import Interactions
 from simkit.molecular.description.pair_energies import PairTerm
 from simkit.molecular.description.particles import Particles, SystemCell, refuse_no_volume
-from simkit.molecular.description.starts import Placing, carried, refuse_too_dense, refuse_too_full
+from simkit.molecular.description.starts import Placing, carried, refuse_too_dense
 
 # Relative tolerance for a cell that is exactly twice the cut-off wide, for rounding.
 SLACK = 1e-6
@@ -33,6 +33,8 @@ SAME = 1e-4
 SAME_PLACE, ROUNDINGS = 1e-9, 8
 # Particles whose neighbors are searched at a time: a search among very many coincident points is slow.
 BLOCK = 1024
+# Shares of the mean distance of close pairs at which energies are looked at, too.
+PROBED = (0.7, 0.9, 1.0)
 # Samples of random positions at which a wall is looked at.
 SAMPLES = 16
 
@@ -62,14 +64,17 @@ def checker(
         _refuse_short_cell(interactions, cell, images, params)
         if placing.random is not None:
             assert placing.frame is not None  # random places fill something
-            refuse_too_full(placing.random.filled(), placing.random.separation, "start.separation")
+            separation, filled = placing.random.separation, placing.random.filled()
+            balls = f"balls of {separation:g} times their diameters would fill {filled:.3g} times the volume"
+            refuse_too_dense(filled > 1, separation, balls)
             kind = placing.disorder.number(params).dtype
             drawn = np.asarray(jax.jit(placing.random.draw, static_argnums=1)(key, kind))
             if placing.random.separation:
                 closest = placing.random.closest(drawn)
                 if closest < 1:
                     _refuse_reversed_walls(interactions, placing, params)
-                refuse_too_dense(closest, placing.random.separation, "start.separation")
+                apart = f"two, or one and a wall, are {closest * separation:.3g} diameters apart"
+                refuse_too_dense(closest < 1, separation, apart)
             start = _of_fractions(placing, drawn, params)
         else:
             start = jax.jit(placing.start)(params, key)  # one program compiles faster than each of its operations
@@ -89,27 +94,20 @@ def _refuse_numbers(
     interactions: Interactions, numbers: Sequence[tuple[Formula, tuple[float, float]]], params: Params
 ) -> None:
     """Raise if a number, at the start, is out of its bounds, or a cut-off is not above zero."""
-    zero = jnp.zeros((), precision_of(params))
-    for formula, bounds in numbers:
-        value = float(formula.number(params, **({TIME: zero} if formula.takes(TIME) else {})))
-        if not bounds[0] <= value <= bounds[1]:
-            raise UserError(f"{formula.where} = {value:g} {out_of_bounds(bounds, value)}", key=formula.where)
+    now = {TIME: jnp.zeros((), precision_of(params))}
+    checked = [(f.where, f.number(params, **(now if f.takes(TIME) else {})), bounds) for f, bounds in numbers]
     for where, values, bounds_of in interactions.bounded:
         there = values(params) if bounds_of else {}
-        for name, bounds in bounds_of.items():
-            each = np.atleast_1d(np.asarray(there[name]))
-            outside = each[~((each >= bounds[0]) & (each <= bounds[1]))]
-            if len(outside):
-                key = f"{where}.values.{name}"
-                raise UserError(f"{key} = {outside[0]:g} {out_of_bounds(bounds, outside[0])}", key=key, allowed=bounds)
+        checked += [(f"{where}.values.{name}", there[name], bounds) for name, bounds in bounds_of.items()]
     for term in interactions.pairs:
-        if term.cutoff is None:
-            continue
-        cutoffs = np.where(term.between, np.asarray(term.cutoff(params)), np.inf)
-        if not (cutoffs > 0).all():
-            raise UserError(
-                f"{term.where}.cutoff = {cutoffs.min():g} is not above zero; choose another, or leave it out"
-            )
+        if term.cutoff is not None:
+            checked.append((f"{term.where}.cutoff", jnp.where(term.between, term.cutoff(params), 1), POSITIVE))
+    for where, values, bounds in checked:
+        each = np.ravel(np.asarray(values))
+        outside = each[~((each >= bounds[0]) & (each <= bounds[1]))]
+        if len(outside):
+            problem = f"{where} = {outside[0]:g} {out_of_bounds(bounds, outside[0])}"
+            raise UserError(problem, key=where, allowed=bounds)
 
 
 def _refuse_same_place(
@@ -216,19 +214,16 @@ def _refuse_short_cell(
     reach, in_one = interactions.reach(params), float(interactions.reach_in_one_cell(params))
     if reach is None:
         return
-    if 2 * in_one > one.min() * (1 + SLACK):
-        raise UserError(
-            f"an energy of jax-md of the reach {in_one:g} reaches beyond half the cell, whose narrowest width is "
-            f"{one.min():g}, and has no images; shorten its cutoff, enlarge the cell, or write it as an expression"
-        )
+    block = f"the block of {' x '.join(map(str, images))} cells" if images else "the cell"
     widths = one * np.asarray(images or (1,) * cell.dimension)
-    if 2 * float(reach) > widths.min() * (1 + SLACK):
-        block = f"the block of {' x '.join(map(str, images))} cells" if images else "the cell"
-        remedy = "raise cell.images" if images else "set cell.images = [3, 3, 3] or alike"
-        raise UserError(
-            f"the cutoff of {float(reach):g} reaches beyond half {block}, whose narrowest width is {widths.min():g}; "
-            f"shorten the cutoff, enlarge the cell, or {remedy}"
-        )
+    more = "raise cell.images" if images else "set cell.images = [3, 3, 3]"
+    for what, far, width, place, remedy in (
+        ("an energy of jax-md", in_one, one.min(), "the cell", "write it as an expression"),
+        ("the cutoff", float(reach), widths.min(), block, more),
+    ):
+        if 2 * far > width * (1 + SLACK):
+            problem = f"{what} of {far:g} reaches beyond half {place}, whose narrowest width is {width:g}"
+            raise UserError(f"{problem}; shorten the cutoff, enlarge the cell, or {remedy}")
 
 
 def _refuse_non_finite(
@@ -242,20 +237,19 @@ def _refuse_non_finite(
         energies = np.where(field.on, np.asarray(field.each(columns, at)), 0)
         if field.formula is not None:
             refuse_non_finite(field.formula, jnp.asarray(energies))
-        elif not np.isfinite(energies).all():
-            first = int(np.argmin(np.isfinite(energies)))
-            raise UserError(f"{field.where} is not finite for particle {first} at the start; move it, or the field")
-        if field.distance is not None:
-            away = np.where(field.on, np.asarray(field.distance(columns, at)), np.inf)
-            if (away <= 0).any():
-                first = int(np.argmin(away > 0))
-                behind = f"particle {first} starts {-away[first]:g} behind the wall"
-                raise UserError(f"{field.where}: {behind}; move it, or the wall")
+        away = np.ones(len(energies)) if field.distance is None else np.asarray(field.distance(columns, at))
+        is_wrong = ~np.isfinite(energies) | (field.on & (away <= 0))
+        if is_wrong.any():
+            first = int(np.argmax(is_wrong))
+            problem = f"particle {first} has no finite energy at the start; move it, or the field"
+            if away[first] <= 0:
+                problem = f"particle {first} starts {-away[first]:g} behind the wall; move it, or the wall"
+            raise UserError(f"{field.where}: {problem}")
         later = [{**at, TIME: jnp.asarray(time, start.dtype)} for time in LATER] if field.takes_time else []
         for moment in (at, *later):
             _refuse_jump(field, inside, cell, params, moment)
     for term in interactions.pairs:
-        if term.energy is not None:
+        if term.is_checked:
             _refuse_pairs(term, particles, start, cell, params)
 
 
@@ -302,18 +296,24 @@ def _refuse_pairs(term: PairTerm, particles: Particles, start: jax.Array, cell: 
     reach = np.inf if term.cutoff is None else float(term.reach(params))
     near = term.between[particles.species[first], particles.species[second]] & (distance < reach)
     first, second, apart = first[near], second[near], jnp.asarray(distance[near])
-    if not len(first):
-        return
-    assert term.energy is not None  # only energies by expression are looked at
     there, back = (
         term.bare.energy(apart, **term.of_pairs(params, *pair)) for pair in ((first, second), (second, first))
     )
-    refuse_non_finite(term.energy, there)
+    where = f"{term.where}.potential" if term.energy is None else term.energy.where
+    if term.energy is not None:
+        refuse_non_finite(term.energy, there)
+    else:
+        typical = float(apart.mean()) if len(apart) else reach
+        values = term.of_pairs(params, *term.representatives())
+        probed = [np.ravel(term.bare.energy(jnp.asarray(share * typical), **values)) for share in PROBED]
+        is_undefined = np.isfinite(typical) and np.isnan(np.concatenate(probed)).any()
+        if is_undefined or not np.isfinite(there).all():
+            raise UserError(f"{where}: its energy is not finite at distances of the start; repair it, or move them")
     differ = ~np.isclose(there, back, rtol=1e-5, atol=0)
     if differ.any():
         at = int(np.argmax(differ))
         a, b = (particles.names[particles.species[each[at]]] for each in (first, second))
         raise UserError(
-            f"{term.energy.where}: is {float(there[at]):g} for {a}_{b} and {float(back[at]):g} the other way round; "
+            f"{where}: is {float(there[at]):g} for {a}_{b} and {float(back[at]):g} the other way round; "
             "make it the same with _i and _j exchanged"
         )

@@ -72,6 +72,11 @@ def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Qua
     if moves:
         further["energy"] = energy, "kinetic and potential energy"
     usual = particle_quantities(length, energy, str(dimension))
+    usual["unbound"] = Quantity(
+        "1",
+        "particles without a neighbor within two bonds and the range of the interaction",
+        "particles left the cluster, and rest because nothing reaches them; start denser, or take a longer cutoff",
+    )
     return usual | {name: Quantity(unit, doc) for name, (unit, doc) in further.items()}
 
 

@@ -1,7 +1,7 @@
 """External fields and walls."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +12,8 @@ from simkit.core.expressions.scope import Formula
 from simkit.core.parts import declaration_of, part
 from simkit.core.settings import FormulaText, Settings, formula
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
-from simkit.molecular.description.formulas import COORDINATES, TIME, Names, refuse_mixing
+from simkit.molecular.description.formulas import COORDINATES, TIME, Names, refuse_idle, refuse_mixing, without_time
 from simkit.molecular.description.particles import Particles
 from simkit.molecular.description.settings import FIELD, POTENTIAL_OF_WALL
 from simkit.molecular.interactions.interaction import Interaction, user_energy
@@ -111,7 +110,7 @@ def field_of(settings: Settings, names: Names, particles: Particles, dimension: 
         UserError: if a formula has an unknown name; marks its column.
     """
     species = names.chosen(settings["on"], settings.path("on"))
-    energy = FIELD.make(settings)
+    energy = FIELD.make(settings, (FormulaText, Callable))
     if isinstance(energy, FormulaText):
         text = _position_formula(energy, names, dimension, timed=timed)
 
@@ -125,6 +124,10 @@ def field_of(settings: Settings, names: Names, particles: Particles, dimension: 
     def by_name(columns: Columns, params: Params) -> jax.Array:
         return energy(columns, **_numbers(values, params))
 
+    with FIELD.parts.blamed(settings["field"]):
+        kind = jnp.result_type(float)
+        places, one = (jax.ShapeDtypeStruct((particles.count,), kind),) * dimension, jax.ShapeDtypeStruct((), kind)
+        jax.eval_shape(lambda places, values: energy(places, **values), places, dict.fromkeys(values, one))
     takes_time = any(value.takes(TIME) for value in values.values())
     return Field(settings.where, None, by_name, species[particles.species], takes_time, species)
 
@@ -142,7 +145,7 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
     if isinstance(energy, FormulaText):
         text = names.scope.formula(energy, ("r", *values, TIME) if timed else ("r", *values))
         refuse_mixing(text)
-        _refuse_idle(settings, text.taken)
+        refuse_idle(settings, text.taken)
 
         def of_expression(columns: Columns, params: Params) -> jax.Array:
             system, time = _without_time(params)
@@ -174,13 +177,6 @@ def _numbers(values: Mapping[str, Formula], params: Params) -> dict[str, jax.Arr
     return {name: value.number(system, **(time if value.takes(TIME) else {})) for name, value in values.items()}
 
 
-def _refuse_idle(settings: Settings, arguments: Collection[str]) -> None:
-    """Refuse values of a wall that its energy does not take."""
-    if odd := next((name for name in settings["values"] if name not in arguments), None):
-        names = [name for name in arguments if name != "r"]
-        raise UserError(f"{settings.path('values')}.{odd} is not taken by the energy{nearest(odd, names)}")
-
-
 def _position_formula(text: FormulaText, names: Names, dimension: int, *, timed: bool) -> Formula:
     places = (*COORDINATES[:dimension], *names.values, *((TIME,) if timed else ()))
     of_position = names.scope.formula(text, places)
@@ -190,8 +186,7 @@ def _position_formula(text: FormulaText, names: Names, dimension: int, *, timed:
 
 def _without_time(params: Params) -> tuple[Params, dict]:
     """Return the parameters of a system without the time, and the time by name, if there is one."""
-    system = {name: value for name, value in params.items() if name != TIME}
-    return system, {TIME: params[TIME]} if TIME in params else {}
+    return without_time(params), {TIME: params[TIME]} if TIME in params else {}
 
 
 def _at(formula: Formula, columns: tuple[jax.Array, ...], params: Params, particles: Particles) -> jax.Array:

@@ -16,7 +16,7 @@ from simkit.core.expressions.syntax import FUNCTIONS, dotted, refuse
 from simkit.core.settings import FormulaText, Setting, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, viewed
 
 COORDINATES = ("x", "y", "z")
 TIME = "time"
@@ -72,10 +72,7 @@ class Names:
         Raises:
             UserError: if one is a table, missing, or not taken.
         """
-        if odd := next((name for name in settings["values"] if name not in declared), None):
-            raise UserError(
-                f"{settings.path('values')}.{odd} is not taken by the energy{nearest(odd, tuple(declared))}"
-            )
+        refuse_idle(settings, declared)
         formulas = {}
         for name, setting in declared.items():
             value = settings["values"].get(name) or self.usual_value(settings, name, setting.default)
@@ -142,14 +139,28 @@ def names_of(
             tables.append(name)
     places = {*COORDINATES, TIME, "r", *tables, *values, *_ends(values)}
     for name in values:
-        if name in paths.leaves(params):
+        if name in {*COORDINATES, TIME, "r", *paths.leaves(params)}:
             raise UserError(
-                f"particles: the value '{name}' of species (values.{name}) and the parameter params.{name} have one "
-                "name; choose another for one of them"
+                f"particles: the value '{name}' of species (values.{name}) and the parameter params.{name}, or a "
+                "coordinate, have one name; choose another for one of them"
             )
-        if name in {*COORDINATES, TIME, "r"}:
-            raise UserError(f"particles: the name '{name}' of a value is taken; choose another")
     return Names(scope(params, derived, sorted(places), tables), tuple(tables), tuple(sorted(values)), species)
+
+
+def refuse_idle(settings: Settings, arguments: Collection[str]) -> None:
+    """Refuse values of an interaction, field or wall that its energy does not take.
+
+    Args:
+        settings: its settings.
+        arguments: names that the energy takes.
+
+    Raises:
+        UserError: names the first of them.
+    """
+    for name in settings["values"]:
+        if name not in arguments:
+            where, known = settings.path("values"), tuple(name for name in arguments if name != "r")
+            raise UserError(f"{where}.{name} is not taken by the energy{nearest(name, known)}")
 
 
 class Numbers:
@@ -227,17 +238,7 @@ def with_converted_params(interaction: Interaction, view: Callable[[Params], Par
         interaction: interaction with params of its own.
         view: ``params -> params`` of that interaction.
     """
-    resize, fits = interaction.sized_like, interaction.fits
-    return Interaction(
-        prepare=lambda position, cell, params: interaction.prepare(position, cell, view(params)),
-        refresh=lambda neighbors, position, cell, params: interaction.refresh(neighbors, position, cell, view(params)),
-        energy=lambda position, cell, params, neighbors: interaction.energy(position, cell, view(params), neighbors),
-        force=lambda position, cell, params, neighbors: interaction.force(position, cell, view(params), neighbors),
-        stress=lambda position, cell, params, neighbors: interaction.stress(position, cell, view(params), neighbors),
-        sized_like=resize and (lambda neighbors: with_converted_params(resize(neighbors), view)),
-        is_translation_invariant=interaction.is_translation_invariant,
-        fits=fits and (lambda cell, params: fits(cell, view(params))),
-    )
+    return viewed(interaction, lambda position, cell, params: (position, cell, view(params)))
 
 
 def without_time(params: Params) -> Params:

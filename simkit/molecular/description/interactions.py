@@ -13,20 +13,21 @@ from jax.core import Tracer
 from simkit.core.compilation import compiled
 from simkit.core.parameter import UNBOUNDED
 from simkit.core.parts import declaration_of
-from simkit.core.settings import Settings
+from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.description.fields import Field, curvature, slope
 from simkit.molecular.description.formulas import TIME, Names, with_converted_params, without_time
 from simkit.molecular.description.pair_energies import JaxMdEnergy, JaxMdTerm, PairTerm, jax_md_term, pair_term, tail_of
-from simkit.molecular.description.particles import Block, Particles, SystemCell, refuse_no_volume
+from simkit.molecular.description.particles import Particles, SystemCell, in_block, refuse_no_volume
 from simkit.molecular.description.settings import POTENTIAL
 from simkit.molecular.description.starts import Placing
 from simkit.molecular.interactions.interaction import Interaction, ManyBody, combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors.pair_sums import PairParameter, PerParticle
+from simkit.molecular.potentials import PairPotential
 from simkit.molecular.spaces import MAX_PARTICLES_IN_PAIRS, Cell
 
 # Largest number of cells in a block of images; above it the cell is far too small for the cut-off.
@@ -103,7 +104,7 @@ class Interactions:
             )
         repeated += [with_converted_params(body.interaction, values) for body, values in self.many_body]
         if images is not None and cells > 1:
-            repeated = [Block(each, images).tied() for each in repeated]
+            repeated = [in_block(each, images) for each in repeated]
         timeless = [with_converted_params(each, without_time) for each in (*repeated, *self.tails)]
         timeless += [with_converted_params(each.interaction, without_time) for each in self.others]
         parts = [*timeless, *(field.interaction() for field in self.fields)]
@@ -164,7 +165,7 @@ def interactions_of(
     """
     pairs, many_body, others, tails, methods, bounded = [], [], [], [], [], []
     for each in settings:
-        energy = POTENTIAL.make(each)
+        energy = POTENTIAL.make(each, (PairPotential, ManyBody, FormulaText, JaxMdEnergy))
         declared = declaration_of(POTENTIAL.part(each)).values
         bounds = {name: value.bounds for name, value in declared.items() if value.bounds != UNBOUNDED}
         if isinstance(energy, JaxMdEnergy):
@@ -176,15 +177,15 @@ def interactions_of(
             bounded.append((each.where, values, bounds))
             continue
         term = pair_term(each, energy, names, particles)
-        if term.cutoff is None and not cell.is_free:
-            raise each.refuse("cutoff", "is missing; in a cell that repeats an energy must end: give a length")
-        if each["method"] == "neighbor_list" and term.cutoff is None:
-            raise each.refuse("method", "= 'neighbor_list' needs a cutoff; give one, or take all_pairs")
-        if particles.count > MAX_PARTICLES_IN_PAIRS and (term.cutoff is None or each["method"] == "all_pairs"):
+        too_many = f"{particles.count} particles have too many pairs"
+        is_large = particles.count > MAX_PARTICLES_IN_PAIRS
+        needs = "" if cell.is_free else "in a cell that repeats an energy must end"
+        needs = needs or ("method = 'neighbor_list' needs one" if each["method"] == "neighbor_list" else "")
+        needs = needs or (too_many if is_large else "")
+        if (term.cutoff is None and needs) or (is_large and each["method"] == "all_pairs"):
             key = "cutoff" if term.cutoff is None else "method"
-            problem = "is missing" if term.cutoff is None else "= 'all_pairs' takes every pair"
-            remedy = "give a length" if term.cutoff is None else "leave it out"
-            raise each.refuse(key, f"{problem}, and {particles.count} particles have too many pairs; {remedy}")
+            every = f"= 'all_pairs' takes every pair, and {too_many}; leave it out"
+            raise each.refuse(key, every if term.cutoff else f"is missing; {needs}: give a length")
         if each["tail"]:
             tails.append(tail_of(term, particles, cell, each))
         pairs.append(term)

@@ -235,6 +235,36 @@ class Sites:
         )
 
 
+# Distance of the nearest neighbor beyond which a particle of a cluster is unbound, in bonds; and rows of distances that
+# are computed at a time.
+UNBOUND, ROWS = 2.0, 64
+
+
+def with_unbound(see: Observer, interactions: Interactions, scale: Callable[[Params], Scale]) -> Observer:
+    """Return an observer that also counts the particles of a cluster in free space that have no neighbor.
+
+    Args:
+        see: ``moment -> `` other quantities.
+        interactions: interactions of the particles.
+        scale: ``params -> Scale`` of a bond.
+    """
+
+    def further(moment: Moment) -> Observations:
+        seen, position, params = see(moment), moment.position, without_time(moment.params)
+        limit, reach = UNBOUND * scale(params).length, interactions.reach(params)
+        limit = limit if reach is None else jnp.where(reach > 0, jnp.minimum(limit, reach), limit)
+        order = jnp.arange(len(position))
+
+        def is_alone(index: jax.Array) -> jax.Array:
+            squared = jnp.sum((position - position[index]) ** 2, axis=1)
+            return jnp.min(jnp.where(order == index, jnp.inf, squared)) > limit**2
+
+        count = jnp.sum(jax.lax.map(is_alone, order, batch_size=ROWS))
+        return Observations(seen.arrays, seen.numbers | {"unbound": count.astype(position.dtype)})
+
+    return further
+
+
 # Factor on the force tolerance: an evaluated force differs from the stored one of the minimizer by round-off.
 SAME_FORCE = 2.0
 # Numbers of the Voigt components, of xx yy xy in two dimensions and of xx yy zz yz xz xy in three.
@@ -363,19 +393,6 @@ def observed(settings: Settings, parts: Parts) -> tuple[Observer, dict[str, tupl
     return see, {name: axes for each in chosen for name, axes in each.dimensions.items()}
 
 
-def _contacts(parts: Parts) -> Observed:
-    return Observed(parts.touching.of_contacts, {"contacts": PARTICLE}, _without_contacts(parts.touching))
-
-
-def _load(parts: Parts) -> Observed:
-    return Observed(parts.touching.of_load, {"load": PARTICLE}, _without_contacts(parts.touching))
-
-
-def _hexatic_order(parts: Parts) -> Observed:
-    refusal = _without_contacts(parts.touching) or ("needs two dimensions" if parts.touching.dimension != 2 else "")
-    return Observed(parts.touching.of_hexatic_order, {"hexatic_order": PARTICLE}, refusal)
-
-
 def _without_contacts(touching: Touching) -> str:
     ends = "needs an interaction that ends by itself, such as that of soft spheres, not one that a cutoff ends"
     return "" if touching.contact_terms() else ends
@@ -400,26 +417,10 @@ def _packing_fraction(parts: Parts) -> Observed:
     return Observed(see, {}, "" if parts.sites.room.is_closed else CELL)
 
 
-def _displacement(parts: Parts) -> Observed:
-    return Observed(parts.sites.of_displacement, {"displacement": PARTICLE}, _without_sites(parts.sites))
-
-
-def _origin(parts: Parts) -> Observed:
-    refusal = _without_sites(parts.sites) or ("" if parts.sites.placing.places.fractions is not None else CELL)
-    return Observed(parts.sites.of_origin, {"origin": PARTICLE}, refusal)
-
-
 def _without_sites(sites: Sites) -> str:
     return (
         "" if sites.placing.random is None else "needs a start that is not random: positions, a structure or a lattice"
     )
-
-
-def _lattice_constant(parts: Parts) -> Observed:
-    refusal = "" if parts.sites.room.is_closed else CELL
-    if parts.sites.placing.places.lattice is None:
-        refusal = "needs a start by lattice"
-    return Observed(parts.sites.of_lattice, {}, refusal)
 
 
 def _elastic_constants(parts: Parts) -> Observed:
@@ -432,13 +433,33 @@ def _elastic_constants(parts: Parts) -> Observed:
     return Observed(parts.elasticity.of_moment, {}, refusal)
 
 
+def _hexatic_order(parts: Parts) -> Observed:
+    refusal = _without_contacts(parts.touching) or ("needs two dimensions" if parts.touching.dimension != 2 else "")
+    return Observed(parts.touching.of_hexatic_order, {"hexatic_order": PARTICLE}, refusal)
+
+
+def _origin(parts: Parts) -> Observed:
+    refusal = _without_sites(parts.sites) or ("" if parts.sites.placing.places.fractions is not None else CELL)
+    return Observed(parts.sites.of_origin, {"origin": PARTICLE}, refusal)
+
+
+def _lattice_constant(parts: Parts) -> Observed:
+    is_lattice = parts.sites.placing.places.lattice is not None
+    refusal = ("" if parts.sites.room.is_closed else CELL) if is_lattice else "needs a start by lattice"
+    return Observed(parts.sites.of_lattice, {}, refusal)
+
+
 KINDS: dict[str, Callable[[Parts], Observed]] = {
-    "contacts": _contacts,
-    "load": _load,
+    "contacts": lambda parts: Observed(
+        parts.touching.of_contacts, {"contacts": PARTICLE}, _without_contacts(parts.touching)
+    ),
+    "load": lambda parts: Observed(parts.touching.of_load, {"load": PARTICLE}, _without_contacts(parts.touching)),
     "hexatic_order": _hexatic_order,
     "energy_of_particle": _energy_of_particle,
     "packing_fraction": _packing_fraction,
-    "displacement": _displacement,
+    "displacement": lambda parts: Observed(
+        parts.sites.of_displacement, {"displacement": PARTICLE}, _without_sites(parts.sites)
+    ),
     "origin": _origin,
     "lattice_constant": _lattice_constant,
     "elastic_constants": _elastic_constants,

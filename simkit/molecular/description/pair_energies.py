@@ -17,8 +17,16 @@ from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of, part
 from simkit.core.settings import FormulaText, Settings, formula, word
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
-from simkit.molecular.description.formulas import PAIR, Names, Numbers, named, refuse_mixing, with_converted_params
+from simkit.errors import UserError
+from simkit.molecular.description.formulas import (
+    PAIR,
+    Names,
+    Numbers,
+    named,
+    refuse_idle,
+    refuse_mixing,
+    with_converted_params,
+)
 from simkit.molecular.description.particles import Particles, SystemCell
 from simkit.molecular.description.settings import POTENTIAL
 from simkit.molecular.interactions.interaction import Interaction
@@ -51,6 +59,7 @@ class PairTerm:
         between: mask of the pairs of species that it acts between, (S, S) booleans.
         species: of each particle, (N,).
         is_individual: whether U takes values that are one number a particle.
+        is_checked: whether its values are looked at before a run: of an expression, and of another package.
     """
 
     where: str
@@ -64,6 +73,7 @@ class PairTerm:
     between: np.ndarray
     species: np.ndarray
     is_individual: bool
+    is_checked: bool
 
     @property
     def is_contact(self) -> bool:
@@ -156,8 +166,11 @@ def pair_term(settings: Settings, energy: PairPotential | FormulaText, names: Na
     else:
         declared = declaration_of(POTENTIAL.part(settings)).values
         bare, defaults = energy, {name: setting.default for name, setting in declared.items()}
-    if odd := next((name for name in values if name not in defaults and not _in_cutoff(settings, name)), None):
-        raise UserError(f"{settings.path('values')}.{odd} is not taken by the energy{nearest(odd, tuple(defaults))}")
+        with POTENTIAL.parts.blamed(settings["potential"]):
+            one = jax.ShapeDtypeStruct((), jnp.result_type(float))
+            jax.eval_shape(lambda r, values: bare.force(r, **values), one, dict.fromkeys(declared, one))
+    cutoff_names = parse(settings["cutoff"].text, settings["cutoff"].where).names if settings["cutoff"] else ()
+    refuse_idle(settings, [*defaults, *cutoff_names])
     of_particles = {name: end for name in defaults if name not in values and (end := _end(name, names))}
     sources = {
         name: _source(name, default, values, names, settings)
@@ -198,6 +211,7 @@ def pair_term(settings: Settings, energy: PairPotential | FormulaText, names: Na
         between,
         particles.species,
         is_individual,
+        is_checked=expression is not None or settings["potential"] not in POTENTIAL.parts.own,
     )
 
 
@@ -224,18 +238,14 @@ def _value(written: FormulaText | dict[str, FormulaText], settings: Settings, na
         return number
     where = f"{settings.path('values')}.{name}"
     count = len(names.species)
-    formulas: dict[tuple[int, int], Formula] = {}
+    formulas: dict[tuple[int, ...], Formula] = {}
     for pair, entry in written.items():
-        first, second = sorted(names.pairs(pair, where))
-        if (first, second) in formulas:
-            raise UserError(f"{where}: the pair {pair} is there twice; keep one")
-        formulas[first, second] = names.number(entry)
-    between = _between(settings, names)
-    for first in range(count):
-        for second in range(first, count):
-            if (first, second) not in formulas and between[first, second]:
-                pair = f"{names.species[first]}_{names.species[second]}"
-                raise UserError(f"{where} has no {pair}; give it, or leave the pair out of {settings.path('between')}")
+        formulas[tuple(sorted(names.pairs(pair, where)))] = names.number(entry)
+    needed = {tuple(sorted(pair)) for pair in np.argwhere(_between(settings, names)).tolist()}
+    missing = ["_".join(names.species[kind] for kind in pair) for pair in sorted(needed - formulas.keys())]
+    if missing or len(formulas) < len(written):
+        problem = f"has no {missing[0]}; give it" if missing else "has a pair twice; keep one"
+        raise UserError(f"{where} {problem}, or leave the pair out of {settings.path('between')}")
 
     order = {pair: place for place, pair in enumerate(formulas)}
     # One for pairs of species without interaction, so that divisions there give no NaN in derivatives.
@@ -277,11 +287,6 @@ def _by_formula(formula: Formula) -> PairPotential:
         return jnp.asarray(value.array, jnp.result_type(distance))
 
     return pair_potential(energy)
-
-
-def _in_cutoff(settings: Settings, name: str) -> bool:
-    cutoff = settings["cutoff"]
-    return cutoff is not None and name in parse(cutoff.text, cutoff.where).names
 
 
 def _cutoff(
@@ -404,14 +409,18 @@ def jax_md_term(
     Raises:
         UserError: if the energy does not fit the species or the cell, or a value is missing.
     """
-    if len(particles.names) > 1:
-        raise settings.refuse("jax_md", "is of one species here; write energies of several as expressions")
-    if not cell.is_free and not cell.is_closed:
-        raise settings.refuse("jax_md", "needs free space or a cell that repeats along all axes")
+    if len(particles.names) > 1 or not (cell.is_free or cell.is_closed):
+        problem = "needs free space or a cell that repeats along all axes, and one species; write it as an expression"
+        raise settings.refuse("jax_md", problem)
     declared, has_end = ENERGIES[energy.name]
-    formulas = names.of_one_species(settings, declared)
-    if has_end != (settings["cutoff"] is not None):
-        raise settings.refuse("cutoff", "is missing; give a number" if has_end else "has no effect; leave it out")
+    formulas, ends = names.of_one_species(settings, declared), {}
+    cutoff = None if settings["cutoff"] is None else names.number(settings["cutoff"])
+    if has_end != (cutoff is not None) or (cutoff is not None and cutoff.taken):
+        problem = "of an energy of jax-md is a plain number; write one" if has_end else "has no effect; leave it out"
+        raise settings.refuse("cutoff", problem)
+    if cutoff is not None:
+        end = float(cutoff.number(params))
+        ends = {"r_cutoff": end, "r_onset": settings["switch_on"] * end}
     # The import takes seconds and issues warnings about other packages.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -420,15 +429,6 @@ def jax_md_term(
     displacement, _ = jax_md.space.free() if box is None else jax_md.space.periodic(jnp.asarray(box, float))
     # jax-md converts values that are not JAX arrays to float32, and later values to the same type.
     one = jnp.asarray(1.0, dtype=float)
-    ends = {}
-    if has_end:
-        cutoff = names.number(settings["cutoff"])
-        if cutoff.taken:
-            raise settings.refuse("cutoff", "of an energy of jax-md is a plain number; write one")
-        ends = {
-            "r_cutoff": float(cutoff.number(params)),
-            "r_onset": settings["switch_on"] * float(cutoff.number(params)),
-        }
     make = getattr(jax_md.energy, f"{energy.name}_pair")
 
     def values(params: Params) -> dict[str, jax.Array]:
@@ -466,14 +466,13 @@ def tail_of(term: PairTerm, particles: Particles, cell: SystemCell, settings: Se
     Raises:
         UserError: if the energy has no end, or one that changes it everywhere, or the cell is no periodic one in space.
     """
-    if cell.dimension != 3 or not cell.is_closed:
-        raise settings.refuse("tail", "needs a cell that repeats along three axes; leave it out")
-    if not term.ends or settings["ending"] not in ("switch", "truncate"):
-        raise settings.refuse("tail", "needs a cutoff with the ending 'switch' or 'truncate'; give one")
-    if term.is_individual:
-        raise settings.refuse(
-            "tail", "needs values of species, and the energy takes one number a particle; leave it out"
+    is_ended = term.ends and settings["ending"] in ("switch", "truncate") and not term.is_individual
+    if cell.dimension != 3 or not cell.is_closed or not is_ended:
+        problem = (
+            "needs a cell that repeats along three axes, a cutoff with the ending 'switch' or 'truncate', and values "
+            "of species instead of one number a particle; give these, or leave it out"
         )
+        raise settings.refuse("tail", problem)
     shares = np.bincount(particles.species, minlength=len(particles.names)) / particles.count
     first, second = term.representatives()
     kinds = particles.species[first], particles.species[second]

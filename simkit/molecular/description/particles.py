@@ -18,7 +18,7 @@ from simkit.errors import UserError, closest, nearest
 from simkit.molecular import spaces
 from simkit.molecular.description.formulas import Names, Numbers
 from simkit.molecular.description.settings import NumberOfEach
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, viewed
 from simkit.molecular.spaces import Cell, check_particles
 
 
@@ -144,19 +144,15 @@ def species_by_count(table: Mapping[str, Settings], places: int | None, arrangem
         UserError: if a count is missing, or counts do not make up the places.
     """
     counts = {name: each["count"] for name, each in table.items()}
-    if len(counts) == 1 and places is not None:
-        name, count = next(iter(counts.items()))
-        if count not in (None, places):
-            raise UserError(f"particles.{name}.count = {count}, and there are {places} places; leave it out")
-        counts = {name: places}
-    for name, count in counts.items():
-        if count is None:
-            raise UserError(f"particles.{name}.count is missing; say how many there are of '{name}'")
-    total = sum(counts.values())
-    if places not in (None, total):
-        raise UserError(f"particles: counts make {total} particles, and there are {places} places; make them as many")
+    if len(counts) == 1:
+        counts = {name: places if count is None else count for name, count in counts.items()}
+    missing = [name for name, count in counts.items() if count is None]
+    total = sum(count or 0 for count in counts.values())
+    if missing or places not in (None, total):
+        problem = f"particles: counts make {total} particles, and there are {places} places; make them as many"
+        raise UserError(f"particles.{missing[0]}.count is missing; say how many there are" if missing else problem)
     check_particles(total, f"particles: counts of {total}")
-    species = np.repeat(np.arange(len(counts), dtype=np.int32), list(counts.values()))
+    species = np.repeat(np.arange(len(counts), dtype=np.int32), [count or 0 for count in counts.values()])
     return species if arrangement is None else np.random.default_rng(arrangement).permutation(species)
 
 
@@ -182,7 +178,6 @@ def species_by_symbol(table: Mapping[str, Settings], symbols: tuple[str, ...]) -
     return np.array([names.index(symbol) for symbol in symbols], np.int32)
 
 
-ORTHORHOMBIC = "which needs an orthorhombic cell; give cell.lengths"
 type Frame = Callable[[Params], jax.Array]
 # Volume of a cell, relative to that of a block with edges of the same lengths, below which its vectors lie in a plane.
 FLAT = 1e-6
@@ -247,7 +242,8 @@ class SystemCell:
             UserError: if the cell has no volume.
         """
         frame = None if self.frame is None else self.frame(params)
-        if frame is None or isinstance(frame, Tracer) or frame.ndim == 1:
+        # Other vectors of the same lattice bound another region, which matters where it does not repeat.
+        if frame is None or isinstance(frame, Tracer) or frame.ndim == 1 or not self.is_closed:
             return self
         refuse_no_volume(self, params)
         integers = spaces.reduction(np.asarray(frame))
@@ -281,34 +277,32 @@ def cell_of(
     """
     if settings is None:
         axes = repeats or (own_frame is not None,) * dimension
-        if is_oblique and not all(axes):
-            raise UserError(f"start.structure: its cell is periodic along some axes only, {ORTHORHOMBIC}")
-        return SystemCell(own_frame, axes)
-    ways = [key for key in ("lengths", "vectors", "density") if settings[key] is not None]
-    if len(ways) > 1:
-        raise settings.refuse(ways[1], f"and {ways[0]} both give the size; keep one of them")
-    periodic = settings["periodic"] if repeats is None or "periodic" in settings.given else repeats
-    axes = (periodic,) * dimension if isinstance(periodic, bool) else periodic
-    for key in ("lengths", "vectors", "shape", "periodic", "images"):
-        value = settings[key]
-        if isinstance(value, tuple) and len(value) != dimension:
-            raise settings.refuse(key, f"has {len(value)} entries, and space has {dimension} dimensions; write as many")
-    if settings["shape"] is not None and not settings["density"]:
-        raise settings.refuse("shape", "has an effect with a density only; give cell.density, or leave it out")
-    frame = own_frame
+        frame = own_frame
+    else:
+        periodic = settings["periodic"] if repeats is None or "periodic" in settings.given else repeats
+        axes = (periodic,) * dimension if isinstance(periodic, bool) else periodic
+        is_own = settings["lengths"] is None and settings["shape"] is None
+        is_oblique = settings["vectors"] is not None or (is_own and is_oblique)
+        frame = _frame_of(settings, names, own_frame, dimension, count)
+    if any(axes) and (frame is None or (is_oblique and not all(axes))):
+        where = "start.structure: its cell is periodic" if settings is None else "cell.periodic is true"
+        problem = f"{where} along some axes only, which needs an orthorhombic cell; give cell.lengths"
+        missing = "cell has no size; give cell.lengths, cell.vectors or cell.density, or leave the cell out"
+        raise UserError(missing if frame is None else problem)
+    return SystemCell(frame, axes)
+
+
+def _frame_of(settings: Settings, names: Names, own_frame: Frame | None, dimension: int, count: int) -> Frame | None:
+    """Return the edges that settings of a cell give; by default those of the lattice or structure."""
     if settings["lengths"] is not None:
         sides = tuple(names.number(each) for each in settings["lengths"])
-        frame = lambda params: jnp.stack([side.number(params) for side in sides])  # noqa: E731
-    elif settings["vectors"] is not None:
-        frame = _rows(settings, names, dimension)
-    elif settings["density"] is not None:
-        frame = _by_density(settings, names.number(settings["density"]), own_frame, dimension, count)
-    if frame is None and any(axes):
-        raise UserError("cell has no size; give cell.lengths, cell.vectors or cell.density, or leave the cell out")
-    is_own = settings["lengths"] is None and settings["shape"] is None
-    if any(axes) and not all(axes) and (settings["vectors"] is not None or (is_own and is_oblique)):
-        raise settings.refuse("periodic", f"is true along some axes only, {ORTHORHOMBIC}")
-    return SystemCell(frame, axes)
+        return lambda params: jnp.stack([side.number(params) for side in sides])
+    if settings["vectors"] is not None:
+        rows = tuple(tuple(names.number(each) for each in row) for row in settings["vectors"])
+        return lambda params: jnp.stack([jnp.stack([each.number(params) for each in row]) for row in rows])
+    if settings["density"] is not None:
+        return _by_density(settings, names.number(settings["density"]), own_frame, dimension, count)
+    return own_frame
 
 
 def refuse_no_volume(cell: SystemCell, params: Params) -> None:
@@ -336,14 +330,6 @@ def refuse_no_volume(cell: SystemCell, params: Params) -> None:
         )
 
 
-def _rows(settings: Settings, names: Names, dimension: int) -> Frame:
-    rows = settings["vectors"]
-    if any(len(row) != dimension for row in rows):
-        raise settings.refuse("vectors", f"are not {dimension} rows of {dimension} components; write as many")
-    formulas = tuple(tuple(names.number(each) for each in row) for row in rows)
-    return lambda params: jnp.stack([jnp.stack([each.number(params) for each in row]) for row in formulas])
-
-
 def _by_density(settings: Settings, density: Formula, own_frame: Frame | None, dimension: int, count: int) -> Frame:
     """Return edges of the given shape, with the volume that the density requires."""
     shape = settings["shape"]
@@ -365,64 +351,22 @@ def _root(value: jax.Array, dimension: int) -> jax.Array:
     return jnp.sqrt(value) if dimension == 2 else value ** (1 / 3)
 
 
-@dataclasses.dataclass(frozen=True)
-class Block:
-    """A block of adjacent cells whose particles are images of those of the first cell.
+def in_block(interaction: Interaction, repeats: tuple[int, ...]) -> Interaction:
+    """Return the interaction of the particles of one cell with their images in a block of adjacent cells.
 
     The energy is that of the block over the number of its cells. By symmetry the force on a particle is that on its
     image in the first cell, and the stress is that of the block.
 
-    Attributes:
+    Args:
         interaction: interaction of all particles of the block, ordered by cell.
         repeats: cells along each lattice vector.
     """
-
-    interaction: Interaction
-    repeats: tuple[int, ...]
-
-    @property
-    def cells(self) -> int:
-        """Number of cells."""
-        return int(np.prod(self.repeats))
-
-    def repeated(self, position: jax.Array, cell: Cell) -> tuple[jax.Array, jax.Array]:
-        """Return the positions of all images, (cells N, d), and the cell of the block."""
-        return repeated(position, cell, self.repeats)
-
-    def block(self, cell: jax.Array) -> jax.Array:
-        """Return the cell of the block."""
-        return block_of(cell, self.repeats)
-
-    def tied(self) -> Interaction:
-        """Return the interaction of the particles of one cell."""
-        inner, cells = self.interaction, self.cells
-
-        def prepare(position: jax.Array, cell: Cell, params: Params) -> Any:
-            return inner.prepare(*self.repeated(position, cell), params)
-
-        def refresh(neighbors: Any, position: jax.Array, cell: Cell, params: Params) -> Any:
-            return inner.refresh(neighbors, *self.repeated(position, cell), params)
-
-        def energy(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
-            return inner.energy(*self.repeated(position, cell), params, neighbors) / cells
-
-        def force(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
-            return inner.force(*self.repeated(position, cell), params, neighbors)[: len(position)]
-
-        def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
-            return inner.stress(*self.repeated(position, cell), params, neighbors)
-
-        resize, fits = inner.sized_like, inner.fits
-        return Interaction(
-            prepare=prepare,
-            refresh=refresh,
-            energy=energy,
-            force=force,
-            stress=stress,
-            sized_like=resize and (lambda neighbors: Block(resize(neighbors), self.repeats).tied()),
-            is_translation_invariant=inner.is_translation_invariant,
-            fits=fits and (lambda cell, params: fits(self.block(cell), params)),  # type: ignore[arg-type]
-        )
+    return viewed(
+        interaction,
+        lambda position, cell, params: (*repeated(position, cell, repeats), params),
+        energy=lambda value: value / math.prod(repeats),
+        force=lambda vectors, count: vectors[:count],
+    )
 
 
 def repeated(position: jax.Array, cell: Cell, repeats: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
@@ -438,15 +382,6 @@ def repeated(position: jax.Array, cell: Cell, repeats: tuple[int, ...]) -> tuple
     # Along a side without images there is one cell, whose infinite length times zero would be NaN.
     finite = jnp.where(jnp.isinf(cell), 0, cell)
     shifts = jnp.asarray(corners, cell.dtype) @ spaces.lattice_vectors(finite)
-    return (shifts[:, None] + position).reshape(-1, position.shape[1]), block_of(cell, repeats)
-
-
-def block_of(cell: jax.Array, repeats: tuple[int, ...]) -> jax.Array:
-    """Return the cell of a block of adjacent cells.
-
-    Args:
-        cell: sides (d,) or lattice vectors as rows (d, d).
-        repeats: cells along each axis.
-    """
     counts = jnp.asarray(repeats, cell.dtype)
-    return cell * (counts if cell.ndim == 1 else counts[:, None])
+    block = cell * (counts if cell.ndim == 1 else counts[:, None])
+    return (shifts[:, None] + position).reshape(-1, position.shape[1]), block

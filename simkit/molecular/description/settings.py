@@ -8,12 +8,16 @@ import numpy as np
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, UNBOUNDED, out_of_bounds
 from simkit.core.parts import Choice, PartTable
 from simkit.core.settings import (
+    Rule,
     Setting,
+    Settings,
     either,
+    excludes,
     flag,
     formula,
     formula_text,
     named,
+    needs,
     number,
     several,
     table,
@@ -77,18 +81,15 @@ class NumberOfEach:
             UserError: if another number of them is given, or one is out of its bounds.
         """
         values = np.array(self._drawn(count) if self.listed is None else self.listed)
-        if len(values) != count:
-            raise UserError(f"{self.where} has {len(values)} numbers for {count} particles; give one for each")
         low, high = self.bounds
         outside = ~(np.isfinite(values) & (values >= low) & (values <= high))
-        if outside.any():
+        if len(values) != count or outside.any():
             first = int(np.argmax(outside))
-            problem = f"= {values[first]:g} {out_of_bounds(self.bounds, values[first])}"
-            raise UserError(
-                f"{self.where}: number {first} (the first is 0) {problem}",
-                key=self.where,
-                allowed=self.bounds,
-            )
+            problem = f"{self.where} has {len(values)} numbers for {count} particles; give one for each"
+            if len(values) == count:
+                wrong = f"= {values[first]:g} {out_of_bounds(self.bounds, values[first])}"
+                problem = f"{self.where}: number {first} (the first is 0) {wrong}"
+            raise UserError(problem, key=self.where, allowed=self.bounds)
         return values
 
     def _drawn(self, count: int) -> np.ndarray:
@@ -99,6 +100,21 @@ class NumberOfEach:
         with np.errstate(over="ignore", invalid="ignore"):
             spread = np.log1p(np.square(np.float64(second) / first))
         return random.lognormal(np.log(first) - spread / 2, np.sqrt(spread), count)
+
+
+DISTRIBUTIONS = ("uniform", "normal", "lognormal")
+
+
+def _is_one_distribution(table: Settings) -> UserError | None:
+    """Return what is wrong with a distribution of numbers; ``None`` if nothing is."""
+    kinds = [kind for kind in DISTRIBUTIONS if table[kind] is not None]
+    if len(kinds) == 1:
+        first, second = table[kinds[0]]
+        if second >= (first if kinds == ["uniform"] else 0) and (first > 0 or kinds != ["lognormal"]):
+            return None
+    ways = "write uniform = [lowest, highest], normal or lognormal = [mean, deviation], and a seed"
+    limits = "a deviation is not below 0, and the mean of a lognormal one above it"
+    return UserError(f"{table.where} is not one distribution; {ways}; {limits}")
 
 
 def number_of_each(doc: str, default: float | None = None, **options: Any) -> Setting:
@@ -114,12 +130,12 @@ def number_of_each(doc: str, default: float | None = None, **options: Any) -> Se
     pair = several(number("a number"), "lowest and highest", (2,), None)
     moments = several(number("a number"), "mean and standard deviation", (2,), None)
     drawn = table(
-        "a distribution", {"uniform": pair, "normal": moments, "lognormal": moments, "seed": whole("seed", 0)}
+        "a distribution",
+        {"uniform": pair, "normal": moments, "lognormal": moments, "seed": whole("seed", 0)},
+        rules=(Rule(DISTRIBUTIONS, _is_one_distribution),),
     )
 
     def for_all_or_of_a_file(value: Any, where: str) -> Any:
-        if isinstance(value, np.ndarray):
-            return of_list(value.tolist(), where)
         words = value.replace(",", " ").split() if isinstance(value, str) else ()
         try:
             listed = tuple(map(float, words))
@@ -132,16 +148,8 @@ def number_of_each(doc: str, default: float | None = None, **options: Any) -> Se
 
     def of_distribution(value: Any, where: str) -> NumberOfEach:
         settings = drawn.check(value, where)
-        kinds = [kind for kind in ("uniform", "normal", "lognormal") if settings[kind] is not None]
-        if len(kinds) != 1:
-            raise UserError(f"{where} is not one distribution; write uniform, normal or lognormal = [_, _], and a seed")
-        (kind,) = kinds
-        first, second = settings[kind]
-        if (kind == "uniform" and second < first) or (kind != "uniform" and second < 0):
-            raise settings.refuse(kind, "is in the wrong order, or has a negative deviation; correct it")
-        if kind == "lognormal" and first <= 0:
-            raise settings.refuse(kind, "has a mean that is not above zero; correct it")
-        return NumberOfEach(where, None, kind, (first, second), settings["seed"], bounds)
+        kind = next(kind for kind in DISTRIBUTIONS if settings[kind] is not None)
+        return NumberOfEach(where, None, kind, settings[kind], settings["seed"], bounds)
 
     kinds = (
         dataclasses.replace(one, check=for_all_or_of_a_file),
@@ -210,6 +218,11 @@ CELL = table(
             None,
         ),
     },
+    rules=(
+        *excludes("lengths", ("vectors", "density")),
+        *excludes("vectors", ("density",)),
+        *needs(("shape",), "density"),
+    ),
 )
 VALUES = named(
     "numbers that the energy takes, by name: one for all pairs, or a table such as { A_A = 1.0, A_B = 1.5, B_B = 0.5 }",

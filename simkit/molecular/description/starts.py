@@ -82,14 +82,9 @@ class Places:
     }
 )
 def lattice(settings: Settings, names: Names) -> Places:
-    """Return the sites of a lattice.
-
-    Raises:
-        UserError: if the lattice has another number of axes.
-    """
+    """Return the sites of a lattice."""
     build, dimension = LATTICES[settings["lattice"]]
-    if len(settings["repeats"]) != dimension:
-        raise settings.refuse("repeats", f"has {len(settings['repeats'])} entries; write {dimension}")
+    several(whole("unit cells"), "along each axis", (dimension,)).check(settings["repeats"], settings.path("repeats"))
     # Concrete numbers, even if the system is made inside a traced function.
     with jax.enable_x64(True), jax.ensure_compile_time_eval():
         sites = build(settings["repeats"])
@@ -121,9 +116,11 @@ def structure(settings: Settings, names: Names) -> Places:
         UserError: if the text is no structure, or has no such frame.
     """
     del names
-    frames = parse_extended_xyz(settings["structure"], settings.path("structure"))
-    if settings["frame"] >= len(frames):
-        raise settings.refuse("frame", f"= {settings['frame']}, and the structure has {len(frames)}; choose another")
+    text = settings["structure"]
+    if len(text.split("\n")) == 1:
+        raise settings.refuse("structure", f"is one line; for a file write structure = {{ file = {text[:60]!r} }}")
+    frames = parse_extended_xyz(text, settings.path("structure"))
+    whole("frame", low=-1, high=len(frames) - 1).check(settings["frame"], settings.path("frame"))
     return _of_structure(frames[settings["frame"]], settings.path("structure"))
 
 
@@ -224,41 +221,21 @@ def carried(fractions: jax.Array, frame: jax.Array) -> jax.Array:
     return fractions * frame if frame.ndim == 1 else fractions @ frame
 
 
-def refuse_too_full(filled: float, separation: float, where: str) -> None:
-    """Refuse random positions for which there is no room, before the time is spent on looking for them.
-
-    Args:
-        filled: result of `simkit.molecular.description.starts.RandomPlaces.filled`.
-        separation: required least distance, relative to the mean diameter.
-        where: path of the key.
-
-    Raises:
-        UserError: if there is no room.
-    """
-    if filled > 1:
-        raise UserError(
-            f"{where} = {separation:g} leaves no room for that many particles: balls of {separation:g} times their "
-            f"diameters would fill {filled:.3g} times the volume; lower it, the number of particles or their "
-            "diameters, or enlarge the cell"
-        )
-
-
-def refuse_too_dense(closest: float, separation: float, where: str) -> None:
+def refuse_too_dense(is_too_dense: bool, separation: float, reason: str) -> None:
     """Refuse random positions that overlap because the density is too high.
 
     Args:
-        closest: least distance of a pair, or of a particle and a wall, relative to the required one.
+        is_too_dense: whether they do.
         separation: required least distance, relative to the mean diameter.
-        where: path of the key.
+        reason: what was found.
 
     Raises:
         UserError: if positions overlap.
     """
-    if closest < 1:
+    if is_too_dense:
         raise UserError(
-            f"{where} = {separation:g} leaves no room for that many particles: two, or one and a wall, are "
-            f"{closest * separation:.3g} diameters apart; lower it, the number of particles or their diameters, or "
-            "enlarge the cell"
+            f"start.separation = {separation:g} leaves no room for that many particles: {reason}; lower it, the number "
+            "of particles or their diameters, or enlarge the cell"
         )
 
 
@@ -349,7 +326,7 @@ class RandomPlaces:
             )
             return moved, interaction.energy(moved.position, cell, {}, ()) + at_walls(moved.position)
 
-        position = drawn * frame if frame.ndim == 1 else drawn @ frame
+        position = carried(drawn, frame)
         state = minimizers.start(method, position, evaluate, scale)
         state, _ = jax.lax.while_loop(proceed, step, (state, evaluate(position)[0]))
         placed = state.position
@@ -404,23 +381,11 @@ class RandomPlaces:
             fractions: result of `draw`.
         """
         frame = jnp.asarray(self.frame)
-        position = jnp.asarray(fractions * self.frame if frame.ndim == 1 else fractions @ self.frame)
+        position = carried(jnp.asarray(fractions), frame)
         space = spaces.of_cell(self._cell(position.dtype), len(self.periodic))
         wanted = self.separation * (self.diameter[:, None] + self.diameter[None, :]) / 2
-        apart = np.asarray(
-            jnp.sqrt(
-                sum(
-                    d**2
-                    for d in space.nearest_image(
-                        tuple(
-                            position[:, axis][:, None] - position[:, axis][None, :]
-                            for axis in range(len(self.periodic))
-                        )
-                    )
-                )
-            )
-        )
-        np.fill_diagonal(apart := apart.copy(), np.inf)
+        apart = np.linalg.norm(spaces.displacement(space, position[:, None], position[None]), axis=-1)
+        np.fill_diagonal(apart, np.inf)
         from_walls = [np.asarray(away) / (self.separation * self.diameter) for away in self._away(position)]
         return float(min((apart / wanted).min(), *(each.min() for each in from_walls), np.inf))
 
@@ -526,11 +491,10 @@ def placing_of(
         frame = None if places.at is not None else cell.frame
         return Placing(places, None, frame, disorder, particles.frozen)
     radius = settings["radius"]
-    if radius is not None and cell.frame is not None:
-        raise settings.refuse("radius", "and the cell both bound random positions; leave one out")
-    if radius is None and cell.frame is None:
-        raise UserError(
-            "start.radius is missing; in free space random positions lie in a ball: give its radius, or a cell"
+    if (radius is None) == (cell.frame is None):
+        problem = "is missing: in free space random positions lie in a ball; give it, or a cell"
+        raise settings.refuse(
+            "radius", "and the cell both bound random positions; leave one out" if radius else problem
         )
     frame = cell.edges if radius is None else _cube(names.number(radius), cell.dimension)
     random = RandomPlaces(

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -35,7 +35,7 @@ from simkit.molecular.description.interactions import (
     interactions_of,
     scale_of,
 )
-from simkit.molecular.description.observables import Elasticity, Moment, Observer, Parts, Sites, Touching
+from simkit.molecular.description.observables import Elasticity, Moment, Observer, Parts, Sites, Touching, with_unbound
 from simkit.molecular.description.observables import observed as observed_of
 from simkit.molecular.description.pair_energies import PairTerm
 from simkit.molecular.description.particles import (
@@ -107,23 +107,9 @@ def system(
             ``check`` refuses overlapping starts, energies that are not finite at the start, and cut-offs beyond half
             the cell.
     """
-    given = {
-        "particles": particles,
-        "interactions": interactions,
-        "fields": fields,
-        "walls": walls,
-        "start": start,
-        "cell": cell,
-        "dimension": dimension,
-        "task": task,
-        "relax": relax,
-        "dynamics": dynamics,
-        "observed": observed,
-        "averages": averages,
-        "derived": derived,
-        "units": units,
-    }
-    settings = read({key: value for key, value in given.items() if value is not None}, SETTINGS)
+    # The arguments are the keys of the file.
+    keys = {key: value for key, value in locals().items() if key in SETTINGS and value is not None}
+    settings = read(keys, SETTINGS)
     return _composed(settings, dict(parameters or {}))
 
 
@@ -224,6 +210,7 @@ def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
     numbers = bounded_numbers(tables, made.names)
     check = checker(made.interactions, made.members, made.placing, made.room, made.images, numbers)
     known = quantities(settings["units"], made.room.dimension, moves=made.sequence == ("dynamics",))
+    known = {name: each for name, each in known.items() if made.room.is_free or name != "unbound"}
     return dataclasses.replace(
         simulation,
         params=parameters,
@@ -244,20 +231,15 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
         UserError: as for `system`.
     """
     sequence = (settings["task"],) if isinstance(settings["task"], str) else settings["task"]
-    if sequence not in (("relax",), ("dynamics",), ("dynamics", "relax")):
-        raise UserError('task is not "relax", "dynamics" or ["dynamics", "relax"]; choose one of these')
     table = settings["particles"]
-    if not table:
-        raise UserError("particles names no species; add one, such as [config.particles.A]")
-    if not parameters:
-        raise UserError(
-            "there are no parameters; declare at least one number that may be changed, in [params] of a file or with "
-            "parameters = {...} in Python"
-        )
+    timed = sequence in (("dynamics",), ("dynamics", "relax"))
+    dynamics = (settings["dynamics"] or DYNAMICS.read({}, "dynamics")) if timed else None
+    if problem := next(_contradictions(settings, sequence, dynamics, parameters), ""):
+        raise UserError(problem)
     params = as_arrays(parameters)
     names = names_of(params, settings["derived"], value_names(table), tuple(table))
     refuse_idle_values(table, settings)
-    places = START.part(settings["start"])(settings["start"], names)
+    places = START.call(settings["start"], (Places,), settings["start"], names)
     size = _dimension(settings, places)
     species = _species(table, places)
     held = None if places.structure is None else places.structure.arrays.get(FROZEN)
@@ -275,28 +257,13 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     # Numbers of images that are given are along the vectors that are given.
     images_given = None if settings["cell"] is None else settings["cell"]["images"]
     room = room if images_given else room.reduced(params)
-    timed = "dynamics" in sequence
-    dynamics = None
-    if timed:
-        dynamics = DYNAMICS.read({}, "dynamics") if settings["dynamics"] is None else settings["dynamics"]
     fields = tuple(field_of(each, names, members, size, timed=timed) for each in settings["fields"])
     fields += tuple(wall_of(each, names, members, size, timed=timed) for each in settings["walls"])
     placing = placing_of(settings["start"], places, members, room, names, params, fields)
-    if "relax" in sequence and placing.random is not None and frozen.any():
-        raise UserError(
-            "frozen particles at random positions cannot be relaxed: the result would depend on the seed; give "
-            "start.positions, a lattice or a structure"
-        )
     interactions = interactions_of(settings["interactions"], fields, names, members, room, params)
     if places.structure is not None:
         _refuse_same_place(places.structure, members, room, interactions, settings["start"].path("structure"))
     images = images_of(images_given, interactions, room, params)
-    for key in {"relax", "dynamics"} - set(sequence):
-        if key in settings.given:
-            raise UserError(f"{key} has no effect on task = {list(sequence)}; leave it out")
-    if settings["averages"] is not None and sequence != ("dynamics",):
-        raise UserError('averages are those of task = "dynamics"; leave them out')
-
     touching = Touching(interactions, members, size, images)
     may_drift = not (fields or frozen.any()) and (
         dynamics is None or tasks.conserves_momentum(THERMOSTAT.part(dynamics))
@@ -311,6 +278,8 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     tolerance = settings["relax"]["force_tolerance"]
     elasticity = Elasticity(interactions.interaction(members, images), scale, tolerance, rattlers)
     see, seen = observed_of(settings, Parts(touching, sites, elasticity, sequence))
+    if room.is_free and not fields and "relax" in sequence and members.count > 1:
+        see = with_unbound(see, interactions, scale)
     return Composition(
         settings=settings,
         dynamics=dynamics,
@@ -330,6 +299,38 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     )
 
 
+def _contradictions(
+    settings: Settings, sequence: tuple[str, ...], dynamics: Settings | None, parameters: dict[str, Any]
+) -> Iterator[str]:
+    """Yield what contradicts the tasks, or is missing."""
+    if dynamics is None and sequence != ("relax",):
+        yield 'task is not "relax", "dynamics" or ["dynamics", "relax"]; choose one of these'
+    if not settings["particles"]:
+        yield "particles names no species; add one, such as [config.particles.A]"
+    if not parameters:
+        yield "there are no parameters; declare one number that may be changed: in [params], or with parameters = {...}"
+    for key in {"relax", "dynamics"} - set(sequence):
+        if key in settings.given:
+            yield f"{key} has no effect on task = {list(sequence)}; leave it out"
+    if settings["averages"] is not None and sequence != ("dynamics",):
+        yield 'averages are those of task = "dynamics"; leave them out'
+    held = any(each["frozen"] for each in settings["particles"].values())
+    if "relax" in sequence and held and settings["start"]["kind"] == "random":
+        yield "frozen particles at random positions cannot be relaxed; give start.positions, a lattice or a structure"
+    relax = settings["relax"]
+    for key in ("isotropic", "pressure"):
+        if key in relax.given and not relax["cell"]:
+            yield f"{relax.path(key)} has an effect on a cell that relaxes only; set relax.cell = true"
+    if dynamics is None:
+        return
+    if (dynamics["steps"] is None) != (sequence == ("dynamics",)):
+        missing = "is missing; give the number of time steps before the relaxation"
+        idle = "has an effect only before a relaxation; the length of a run is run.steps"
+        yield f"{dynamics.path('steps')} {missing if dynamics['steps'] is None else idle}"
+    if dynamics["barostat"] is not None and sequence != ("dynamics",):
+        yield "dynamics.pressure of a barostat moves the cell, and the relaxation begins from its own; leave it out"
+
+
 def _is_traced(params: Params) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params))
 
@@ -339,18 +340,17 @@ def _dimension(settings: Settings, places: Places) -> int:
     cell, sizes = settings["cell"], {}
     if places.dimension is not None:
         sizes["start"] = places.dimension
-    for key in ("lengths", "vectors", "shape"):
-        if cell is not None and cell[key] is not None:
+    for key in ("lengths", "vectors", "shape", "periodic", "images"):
+        if cell is not None and isinstance(cell[key], tuple):
             sizes[f"cell.{key}"] = len(cell[key])
+    if cell is not None:
+        sizes |= {f"cell.vectors[{index}]": len(row) for index, row in enumerate(cell["vectors"] or ())}
     if settings["dimension"] is not None:
         sizes["dimension"] = settings["dimension"]
-    if not sizes:
-        raise UserError("dimension is missing; set it to 2 or 3")
-    (first, size), *others = sizes.items()
-    for name, other in others:
-        if other != size:
-            raise UserError(f"{first} has {size} dimensions, and {name} has {other}; make them the same")
-    return size
+    if len(set(sizes.values())) != 1:
+        problem = ", and ".join(f"{name} has {size} dimensions" for name, size in sizes.items())
+        raise UserError(f"{problem}; make them the same" if sizes else "dimension is missing; set it to 2 or 3")
+    return next(iter(sizes.values()))
 
 
 def _species(table: Mapping[str, Settings], places: Places) -> np.ndarray:
@@ -380,15 +380,7 @@ def _with_task(body: tasks.System, made: Composition) -> Simulation:
     takes_time = any(field.takes_time for field in made.interactions.fields)
     motion = tasks.motion_of(body, dynamics, names, takes_time=takes_time)
     if sequence == ("dynamics",):
-        if dynamics["steps"] is not None:
-            raise dynamics.refuse("steps", "has an effect only before a relaxation; the length of a run is run.steps")
         return tasks.moving(motion, body)
-    if dynamics["steps"] is None:
-        raise dynamics.refuse("steps", "is missing; give the number of time steps before the relaxation")
-    if dynamics["barostat"] is not None:
-        raise dynamics.refuse(
-            "pressure", "of a barostat moves the cell, and the relaxation begins from its own; leave it out"
-        )
 
     def ends_at(params: Params) -> jax.Array:
         return dynamics["steps"] * motion.formulas["time_step"].number(params)

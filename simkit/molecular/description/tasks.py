@@ -21,8 +21,9 @@ from simkit.molecular.description.interactions import StiffnessAt
 from simkit.molecular.description.observables import Moment, Observations, Observer
 from simkit.molecular.description.settings import BAROSTAT, MINIMIZER, THERMOSTAT
 from simkit.molecular.dynamics.method import DynamicsState
+from simkit.molecular.dynamics.splitting import Barostat
 from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.minimizers import Scale, largest_norm
+from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.spaces import Cell
 
@@ -71,6 +72,23 @@ class System:
     has_fields: bool
 
 
+def refuse_moving_cell(system: System, settings: Settings, key: str, what: str) -> None:
+    """Refuse a cell that moves where it has no volume, or there are fields.
+
+    Args:
+        system: the system.
+        settings: of the relaxation or dynamics.
+        key: key by which the cell moves.
+        what: its value, for the message.
+
+    Raises:
+        UserError: if the cell cannot move.
+    """
+    if not system.is_closed or system.has_fields:
+        problem = FIELDS_IN_A_CELL if system.is_closed else "needs a cell that repeats along all axes"
+        raise settings.refuse(key, f"{what} {problem}")
+
+
 def relaxed(
     system: System, settings: Settings, names: Names, ends_at: Callable[[Params], jax.Array] | None
 ) -> Simulation:
@@ -85,13 +103,8 @@ def relaxed(
     Raises:
         UserError: if settings contradict each other.
     """
-    for key in ("isotropic", "pressure"):
-        if key in settings.given and not settings["cell"]:
-            raise settings.refuse(key, "has an effect on a cell that relaxes only; set relax.cell = true")
-    if settings["cell"] and not system.is_closed:
-        raise settings.refuse("cell", "= true needs a cell that repeats along all axes")
-    if settings["cell"] and system.has_fields:
-        raise settings.refuse("cell", f"= true {FIELDS_IN_A_CELL}")
+    if settings["cell"]:
+        refuse_moving_cell(system, settings, "cell", "= true")
     pressure = names.number(settings["pressure"])
 
     def view(params: Params) -> Params:
@@ -107,7 +120,7 @@ def relaxed(
         params=system.params,
         scale=lambda params: system.scale(view(params)),
         cell=system.cell,
-        minimizer=MINIMIZER.make(settings),
+        minimizer=MINIMIZER.make(settings, (Minimizer,)),
         force_tolerance=settings["force_tolerance"],
         stiffness=stiffness and (lambda position, cell, params: stiffness(position, cell, view(params))),
         relax_cell=settings["cell"],
@@ -190,10 +203,8 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
     """
     thermostat, has_barostat = THERMOSTAT.part(settings), settings["barostat"] is not None
     has_bath = "temperature" in inspect.signature(thermostat).parameters
-    if has_barostat and not system.is_closed:
-        raise settings.refuse("pressure", "of a barostat needs a cell that repeats along all axes")
-    if has_barostat and system.has_fields:
-        raise settings.refuse("pressure", f"of a barostat {FIELDS_IN_A_CELL}")
+    if has_barostat:
+        refuse_moving_cell(system, settings, "pressure", "of a barostat")
     texts = formulas_in(settings)
     formulas = {key: names.number(text) for key, text in texts.items()}
     schedules = frozenset(key for key, text in texts.items() if TIME in text.takes)
@@ -234,7 +245,8 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
         barostat = BAROSTAT.part(settings)
         declared = declaration_of(barostat)
         timed = {key: schedule(key) for key in schedules & declared.values.keys()}
-        options["barostat"] = barostat(**timed, **{key: settings[key] for key in declared.keys})
+        plain = {key: settings[key] for key in declared.keys}
+        options["barostat"] = BAROSTAT.call(settings, (Barostat,), **timed, **plain)
     interaction = with_converted_params(system.interaction, lambda params: params[OWN])
 
     def start(params: Params, key: jax.Array) -> jax.Array:
@@ -249,7 +261,7 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
     declared = declaration_of(thermostat)
     options |= {key: schedule(key) for key in schedules & declared.values.keys()}
     options |= {key: settings[key] for key in declared.keys}
-    inner = thermostat(interaction, start, **options)
+    inner = THERMOSTAT.call(settings, (Simulation,), interaction, start, **options)
     return Motion(inner, formulas, schedules, takes_time)
 
 

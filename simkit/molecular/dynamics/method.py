@@ -171,13 +171,11 @@ def scheduled(name: str, schedule: Schedule | None, params: Mapping[str, object]
         return lambda params, time: params[name]
     try:
         result = jax.eval_shape(lambda arrays: schedule(arrays, jnp.zeros(())), as_arrays(params))
+        problem = f"returns {getattr(result, 'shape', type(result).__name__)}"
     except KeyError as missing:
-        raise UserError(
-            f"the schedule {name}= reads {missing}; params have {', '.join(sorted(params)) or 'none'}"
-        ) from None
-    if not hasattr(result, "shape") or result.shape != ():
-        shape = getattr(result, "shape", type(result).__name__)
-        raise UserError(f"the schedule {name}= returns {shape}; return one number of (params, time)")
+        result, problem = None, f"reads {missing}; params have {', '.join(sorted(params)) or 'none'}"
+    if getattr(result, "shape", None) != ():
+        raise UserError(f"the schedule {name}= {problem}; return one number of (params, time)")
     return schedule
 
 

@@ -112,7 +112,7 @@ class MolecularDynamics:
         position_key, velocity_key, bath_key = jax.random.split(key, 3)
         # Without the barrier the compiler evaluates a constant start, with the sort of the list build: 12 s for
         # 62,500 atoms.
-        position = computed_once(self.start(params, position_key))
+        position = computed_once(spaces.checked_positions(self.start(params, position_key)))
         mobile, cell = self.mobile(len(position)), self.cell_at_start(params)
         neighbors = self.interaction.prepare(position, cell, params)
         excluded = self.conserved(position, cell, neighbors, params)
@@ -270,10 +270,8 @@ def motion(
     if velocity is None:
         temperature = scheduled("temperature", temperature, params)
     mask = frozen_mask(frozen)
-    if method.moves_cell and cell is None:
-        raise UserError("a barostat changes the cell, and free space has none; give a cell or leave out the barostat")
-    if method.moves_cell and mask is not None:
-        raise UserError("a barostat moves all particles with the cell; leave out the barostat or the frozen particles")
+    if method.moves_cell and (cell is None or mask is not None):
+        raise UserError("a barostat moves all particles with the cell; give a cell, or leave out barostat and frozen")
     return MolecularDynamics(
         interaction=interaction,
         start=start,

@@ -9,9 +9,8 @@ import jax.numpy as jnp
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
 from simkit.core.pytrees import pytree
-from simkit.core.settings import formula, whole
+from simkit.core.settings import arguments, formula, whole
 from simkit.core.simulation import Params, Simulation
-from simkit.errors import UserError
 from simkit.molecular.dynamics.measures import kinetic_energy, thermal_velocity
 from simkit.molecular.dynamics.method import Options, Schedule
 from simkit.molecular.dynamics.splitting import Barostat, MidStep, Thermostat, thermostatted
@@ -93,10 +92,14 @@ class Chain(NamedTuple):
         return ChainState(rate=rate, received=received), velocity + jnp.expm1(logarithm) * thermal
 
 
+CHAIN = whole("thermostats of the chain", 3, low=1, high=16)
+
+
 @part(
-    keys={"chain": whole("thermostats of the chain", 3, low=1, high=16)},
+    keys={"chain": CHAIN},
     values={"thermostat_time": formula("time constant of the chain", unit="time", bounds=POSITIVE)},
 )
+@arguments(chain=CHAIN, substeps=whole("substeps of the chain per time step", low=1))
 def nose_hoover(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],
@@ -141,8 +144,6 @@ def nose_hoover(
     Reference: Martyna, Klein, Tuckerman, J. Chem. Phys. 97, 2635 (1992), doi:10.1063/1.463940; Martyna, Tuckerman,
     Tobias, Klein, Mol. Phys. 87, 1117 (1996), doi:10.1080/00268979600100761.
     """
-    if chain < 1 or substeps < 1:
-        raise UserError(f"chain = {chain} and substeps = {substeps}; choose at least 1 of each, such as 3 and 1")
     thermostats = Chain(chain, substeps)
     return thermostatted(
         interaction,

@@ -120,6 +120,41 @@ def combined(*interactions: Interaction) -> Interaction:
     )
 
 
+type View = Callable[[jax.Array, Cell, Params], tuple[jax.Array, Cell, Params]]
+
+
+def viewed(
+    interaction: Interaction,
+    view: View,
+    energy: Callable[[jax.Array], jax.Array] = lambda value: value,
+    force: Callable[[jax.Array, int], jax.Array] = lambda vectors, count: vectors,
+) -> Interaction:
+    """Return an interaction whose arguments are first converted by a function.
+
+    Args:
+        interaction: interaction with arguments of its own.
+        view: ``(position, cell, params) -> `` those of the interaction.
+        energy: ``energy of the interaction -> `` that of the particles.
+        force: ``(forces of the interaction, number of particles) -> `` those on the particles, (N, d).
+    """
+    resize, fits = interaction.sized_like, interaction.fits
+
+    def fits_viewed(cell: Cell, params: Params) -> jax.Array:
+        assert fits is not None and cell is not None  # asked for only where there are both
+        return fits(*view(jnp.zeros((0, len(cell)), cell.dtype), cell, params)[1:])
+
+    return Interaction(
+        prepare=lambda *moment: interaction.prepare(*view(*moment)),
+        refresh=lambda neighbors, *moment: interaction.refresh(neighbors, *view(*moment)),
+        energy=lambda *moment: energy(interaction.energy(*view(*moment[:3]), moment[3])),
+        force=lambda *moment: force(interaction.force(*view(*moment[:3]), moment[3]), len(moment[0])),
+        stress=lambda *moment: interaction.stress(*view(*moment[:3]), moment[3]),
+        sized_like=resize and (lambda neighbors: viewed(resize(neighbors), view, energy, force)),
+        is_translation_invariant=interaction.is_translation_invariant,
+        fits=fits and fits_viewed,
+    )
+
+
 def user_energy(
     energy: Callable[[jax.Array, Cell, Params], jax.Array], *, parameters: Sequence[str] | None = None
 ) -> Interaction:
@@ -142,13 +177,15 @@ def user_energy(
     names = None if parameters is None else listed(parameters, "user_energy: parameters")
 
     def evaluate(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
-        return energy(position, cell, params if names is None else _chosen(energy, position, cell, params, names))
+        if names is None:
+            return energy(position, cell, params)
+        return energy(position, cell, taken(lambda each: energy(position, cell, each), params, names, "user_energy"))
 
     def force(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
         return -jax.grad(evaluate)(position, cell, params)
 
     def stress(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
-        return strain_derivative(evaluate, position, cell, params) / spaces.of_cell(cell, position.shape[1]).volume
+        return strain_derivative(evaluate, position, cell, params) / spaces.volume_of(cell, position.shape[1])
 
     return Interaction(
         prepare=lambda position, cell, params: (),
@@ -159,18 +196,28 @@ def user_energy(
     )
 
 
-def _chosen(
-    energy: Callable[..., jax.Array], position: jax.Array, cell: Cell, params: Params, names: Sequence[str]
-) -> Params:
-    """Return the params of these names, refusing one without effect; while tracing, so that a run has no overhead."""
-    for name in names:
-        if name not in params:
-            raise UserError(f"user_energy: parameter '{name}' is not among the params{nearest(name, list(params))}")
-    chosen = {name: params[name] for name in names}
-    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), chosen)
-    for name in without_effect(lambda chosen: energy(position, cell, chosen), shapes):
-        raise UserError(f"user_energy: the energy does not depend on the parameter '{name}'; remove it from parameters")
-    return chosen
+def taken(energy: Callable[[Params], jax.Array], params: Params, names: Sequence[str], where: str) -> Params:
+    """Return the params of these names; while tracing, so that a run has no overhead.
+
+    Args:
+        energy: ``params -> E``.
+        params: of the system.
+        names: those that the energy takes.
+        where: name of the function, for messages.
+
+    Raises:
+        UserError: if one is not among the params, or has no effect on the energy.
+    """
+    missing = [name for name in names if name not in params]
+    problem = f"'{missing[0]}' is not among the params{nearest(missing[0], list(params))}" if missing else ""
+    if not problem:
+        chosen = {name: params[name] for name in names}
+        shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), chosen)
+        idle = without_effect(energy, shapes)
+        if not idle:
+            return chosen
+        problem = f"'{idle[0]}' has no effect on the energy, whose function may not take it; remove it from parameters"
+    raise UserError(f"{where}: parameter {problem}")
 
 
 def strain_derivative(
@@ -181,17 +228,14 @@ def strain_derivative(
     Args:
         energy: ``(position, cell, params) -> E``.
         position: length, (N, d).
-        cell: length, (d,) or (d, d).
+        cell: length, (d,) or (d, d); not free space.
         params: of the energy.
 
     Returns:
         Energy, (d, d), symmetric for an energy that is invariant under rotation.
 
-    Raises:
-        UserError: in free space.
     """
-    if cell is None:
-        raise UserError("free space has no volume and so no stress; give a cell")
+    assert cell is not None  # the caller has its volume
     identity = jnp.eye(position.shape[1], dtype=position.dtype)
 
     def strained(strain: jax.Array) -> jax.Array:

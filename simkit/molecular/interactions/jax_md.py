@@ -1,19 +1,18 @@
 """Adapter of jax-md energy functions as interactions."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 
 from simkit.core.buffers import Buffer
-from simkit.core.dependence import without_effect
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
-from simkit.errors import UserError, listed, nearest
+from simkit.errors import UserError, listed
 from simkit.molecular import spaces
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, strain_derivative, taken
 from simkit.molecular.spaces import Cell
 
 # Doublings of the capacity of a list before its positions are refused.
@@ -61,7 +60,7 @@ def _interaction(
     energy: Callable[..., jax.Array], box: Any, parameters: tuple[str, ...], neighbor_list: Any, template: Any
 ) -> Interaction:
     def evaluate(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
-        keywords: dict[str, Any] = _chosen(params, parameters)
+        keywords: dict[str, Any] = {}
         if (box is None) != (cell is None):
             raise UserError("either both the jax-md box and the cell are given, or neither (free space)")
         is_valid = jnp.bool_(True)
@@ -76,9 +75,10 @@ def _interaction(
         if neighbor_list is not None:
             keywords["neighbor"] = neighbors.lists
             is_valid = is_valid & ~neighbors.overflowed
-        _refuse_ignored(energy, parameters, position, keywords)
+        # jax-md passes a keyword that no function takes to its displacement function, which ignores it.
+        chosen = taken(lambda each: energy(position, **keywords, **each), params, parameters, "from_jax_md")
         # NaN instead of a wrong value.
-        return jnp.where(is_valid, energy(position, **keywords), jnp.nan)
+        return jnp.where(is_valid, energy(position, **keywords, **chosen), jnp.nan)
 
     def prepare(position: jax.Array, cell: Cell, params: Params) -> Any:
         if template is None:
@@ -91,16 +91,8 @@ def _interaction(
         return dataclasses.replace(neighbors, lists=_updated(neighbors.lists, _in_box(position, box)))
 
     def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
-        if cell is None:
-            raise UserError("free space has no volume and so no stress; give a cell")
-        identity = jnp.eye(position.shape[1], dtype=position.dtype)
-
-        def strained(strain: jax.Array) -> jax.Array:
-            deformation = identity + strain
-            return evaluate(position @ deformation, spaces.lattice_vectors(cell) @ deformation, params, neighbors)
-
-        volume = spaces.of_cell(cell, position.shape[1]).volume
-        return jax.grad(strained)(jnp.zeros_like(identity)) / volume
+        volume = spaces.volume_of(cell, position.shape[1])
+        return strain_derivative(lambda x, at, p: evaluate(x, at, p, neighbors), position, cell, params) / volume
 
     def sized_like(neighbors: JaxMdNeighbors) -> Interaction:
         return _interaction(energy, box, parameters, neighbor_list, neighbors.first)
@@ -113,35 +105,6 @@ def _interaction(
         stress=stress,
         sized_like=None if template is None else sized_like,
     )
-
-
-def _chosen(params: Params, parameters: tuple[str, ...]) -> dict[str, Any]:
-    for name in parameters:
-        if name not in params:
-            raise UserError(f"from_jax_md: parameter '{name}' is not among the params{nearest(name, list(params))}")
-    return {name: params[name] for name in parameters}
-
-
-def _refuse_ignored(
-    energy: Callable[..., jax.Array], parameters: tuple[str, ...], position: jax.Array, keywords: Mapping[str, Any]
-) -> None:
-    """Raise for a parameter that jax-md takes and ignores; while tracing, so that a run has no overhead."""
-    if not parameters:
-        return
-    chosen = {name: keywords[name] for name in parameters}
-    others = {name: value for name, value in keywords.items() if name not in parameters}
-    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), chosen)
-    ignored = without_effect(lambda chosen: energy(position, **chosen, **others), shapes)
-    if ignored:
-        effective = [name for name in parameters if name not in ignored]
-        raise UserError(
-            f"from_jax_md: the energy does not depend on the parameter '{ignored[0]}': its function does not take that "
-            f"name and jax-md ignores it; remove it from parameters{_kept(effective)}, or give an energy that takes it"
-        )
-
-
-def _kept(names: Sequence[str]) -> str:
-    return f" (keep {', '.join(names)})" if names else ""
 
 
 def _lattice_vectors(box: Any, position: jax.Array) -> jax.Array:

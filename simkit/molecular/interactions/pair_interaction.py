@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core.parameter import POSITIVE
+from simkit.core.settings import arguments, number, whole, word
 from simkit.core.simulation import Params
 from simkit.errors import UserError, listed
 from simkit.molecular import spaces
@@ -81,10 +83,8 @@ class PairInteraction:
         Raises:
             UserError: in free space.
         """
-        if cell is None:
-            raise UserError("free space has no volume and so no stress; give a cell")
-        virial = self._summed(pair_sums.virial, pairs.virial, position, cell, params, neighbors)
-        return -virial / spaces.of_cell(cell, position.shape[1]).volume
+        volume = spaces.volume_of(cell, position.shape[1])
+        return -self._summed(pair_sums.virial, pairs.virial, position, cell, params, neighbors) / volume
 
     def sized_like(self, neighbors: Any) -> Interaction:
         """Return the interaction with lists as large as this one."""
@@ -188,6 +188,11 @@ class PairInteraction:
         return jnp.where(is_valid, value, jnp.nan)
 
 
+@arguments(
+    method=word("how pairs are found", ("auto", "all_pairs", "neighbor_list")),
+    skin=number("skin of the list, in units of the cut-off", bounds=POSITIVE),
+    capacity=whole("neighbors per particle that the list can hold", low=1),
+)
 def pair_interaction(
     potential: PairPotential,
     *,
@@ -220,16 +225,9 @@ def pair_interaction(
         UserError: if an argument is out of its range; when it is used, also if a cut-off that is known while compiling
             exceeds half the cell. A traced cut-off makes energy, force and stress NaN instead.
     """
-    if method not in ("auto", "all_pairs", "neighbor_list"):
-        raise UserError(f"method = '{method}' is unknown; choose auto, all_pairs or neighbor_list")
-    if not skin > 0:
-        raise UserError(f"skin = {skin} is not positive; choose 0.1")
-    if capacity is not None and capacity < 1:
-        raise UserError(f"capacity = {capacity} is below 1; leave it out for the capacity of a liquid")
-    if cutoff is None and method == "neighbor_list":
-        raise UserError("method = 'neighbor_list' needs a cutoff; give one or choose method = 'all_pairs'")
-    if isinstance(cutoff, int | float) and not cutoff > 0:
-        raise UserError(f"cutoff = {cutoff} is not a positive length")
+    is_positive = not isinstance(cutoff, int | float) or cutoff > 0
+    if not is_positive or (cutoff is None and method == "neighbor_list"):
+        raise UserError(f"cutoff = {cutoff}; give a positive length, or None with method = 'all_pairs'")
     return PairInteraction(
         potential=potential,
         cutoff=cutoff,
@@ -282,9 +280,7 @@ def uniform_tail(moment: Callable[[Params], jax.Array]) -> Interaction:
         return -energy_density * jnp.eye(position.shape[1], dtype=position.dtype)
 
     def volume(position: jax.Array, cell: Cell) -> jax.Array:
-        if cell is None or position.shape[1] != 3:
-            raise UserError("a tail correction needs a cell in three dimensions")
-        return spaces.of_cell(cell, 3).volume
+        return spaces.volume_of(cell, 3)
 
     return Interaction(
         prepare=lambda position, cell, params: (),

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
-from simkit.core.settings import formula
+from simkit.core.settings import arguments, formula, number, whole
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
@@ -99,6 +100,10 @@ def many_body() -> ManyBody:
     return ManyBody(stillinger_weber(), reach, bond, dimensions=(3,))
 
 
+@arguments(
+    capacity=whole("neighbors per particle that the list can hold", low=1),
+    skin=number("skin of the list, in units of the cut-off", bounds=POSITIVE),
+)
 def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = STANDARD) -> Interaction:
     """Return the Stillinger-Weber interaction in three dimensions.
 
@@ -117,13 +122,8 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
         skin: of the list beyond the cut-off, in units of the cut-off.
         shape: the constants A, B, a and gamma.
 
-    Raises:
-        UserError: if ``capacity`` or ``skin`` is not positive.
-
     Reference: Stillinger, Weber, Phys. Rev. B 31, 5262 (1985), doi:10.1103/PhysRevB.31.5262.
     """
-    if capacity < 1 or not skin > 0:
-        raise UserError(f"capacity = {capacity}, skin = {skin}; both must be positive, such as 24 and 0.1")
 
     def cutoff(params: Params) -> jax.Array:
         return shape.reach * params["sigma"]
@@ -156,10 +156,9 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
         return valid_or_nan(value, cell, params, neighbors)
 
     def stress(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        if cell is None:
-            raise UserError("free space has no volume and so no stress; give a cell")
+        volume = spaces.volume_of(cell, 3)
         _, value = forces_and_strain_derivative(position, cell, params, neighbors, shape)
-        return valid_or_nan(value, cell, params, neighbors) / spaces.of_cell(cell, 3).volume
+        return valid_or_nan(value, cell, params, neighbors) / volume
 
     return Interaction(
         prepare=prepare,

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 
 from simkit.core.parts import part
 from simkit.core.pytrees import pytree
-from simkit.core.settings import number
-from simkit.errors import UserError
+from simkit.core.settings import arguments, number
 from simkit.molecular.minimizers.protocol import Minimizer, Scale, dot, energy_change, largest_norm
 
 # A line search ends when this fraction of the initial slope remains: conjugacy needs fairly exact searches.
@@ -44,13 +43,13 @@ class ConjugateGradientState:
     rejections: jax.Array
 
 
-@part(
-    keys={
-        "maximum_displacement": number(
-            "longest move of a particle per iteration, in units of the bond", 0.2, (1e-6, 10.0)
-        )
-    }
-)
+KEYS = {
+    "maximum_displacement": number("longest move of a particle per iteration, in units of the bond", 0.2, (1e-6, 10.0))
+}
+
+
+@part(keys=KEYS)
+@arguments(**KEYS)
 def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
     """Return the nonlinear conjugate-gradient method of Polak and Ribiere.
 
@@ -62,14 +61,9 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
     Args:
         maximum_displacement: largest displacement of a particle per step, in units of length.
 
-    Raises:
-        UserError: if ``maximum_displacement`` is not positive.
-
     Reference: Polak and Ribiere, Rev. Fr. Inform. Rech. Oper. 3, 35 (1969), doi:10.1051/m2an/196903R100351; the
     restart by max(0, beta) after Gilbert and Nocedal, SIAM J. Optim. 2, 21 (1992), doi:10.1137/0802003.
     """
-    if not maximum_displacement > 0:
-        raise UserError(f"maximum_displacement = {maximum_displacement} is not positive; choose 0.2")
 
     def aim(state: ConjugateGradientState, scale: Scale) -> ConjugateGradientState:
         longest = largest_norm(state.direction) / (scale.stiffness * scale.length)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
 from simkit.core.pytrees import pytree
 from simkit.molecular.minimizers.protocol import Minimizer, Scale
 
@@ -75,6 +76,7 @@ class FireState:
     downhill_steps: jax.Array
 
 
+@part()
 def fire(settings: FireSettings = DEFAULTS) -> Minimizer:
     """Return the fast inertial relaxation engine.
 

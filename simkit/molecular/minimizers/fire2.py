@@ -4,6 +4,7 @@ import dataclasses
 
 import jax.numpy as jnp
 
+from simkit.core.parts import part
 from simkit.molecular.minimizers.fire import (
     FireSettings,
     FireState,
@@ -18,6 +19,7 @@ from simkit.molecular.minimizers.protocol import Minimizer, Scale
 DEFAULTS = FireSettings(minimum_time_step=0.002, minimum_downhill_steps=20, start_mixing=0.25)
 
 
+@part()
 def fire2(settings: FireSettings = DEFAULTS) -> Minimizer:
     """Return FIRE 2.0.
 

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 
 from simkit.core.parts import part
 from simkit.core.pytrees import pytree
-from simkit.core.settings import number
-from simkit.errors import UserError
+from simkit.core.settings import arguments, number
 from simkit.molecular.minimizers.protocol import Minimizer, Scale, clip, dot, energy_change, parabola_minimum
 
 
@@ -33,13 +32,13 @@ class GradientDescentState:
     rate: jax.Array
 
 
-@part(
-    keys={
-        "maximum_displacement": number(
-            "longest move of a particle per iteration, in units of the bond", 0.1, (1e-6, 10.0)
-        )
-    }
-)
+KEYS = {
+    "maximum_displacement": number("longest move of a particle per iteration, in units of the bond", 0.1, (1e-6, 10.0))
+}
+
+
+@part(keys=KEYS)
+@arguments(**KEYS)
 def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
     """Return gradient descent, ``x += rate F``.
 
@@ -51,13 +50,8 @@ def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
     Args:
         maximum_displacement: largest displacement of a particle per step, in units of length.
 
-    Raises:
-        UserError: if ``maximum_displacement`` is not positive.
-
     Reference: Barzilai and Borwein, IMA J. Numer. Anal. 8, 141 (1988), doi:10.1093/imanum/8.1.141.
     """
-    if not maximum_displacement > 0:
-        raise UserError(f"maximum_displacement = {maximum_displacement} is not positive; choose 0.1")
 
     def aim(state: GradientDescentState, scale: Scale) -> GradientDescentState:
         move = clip(state.rate / scale.stiffness * state.force, maximum_displacement * scale.length)

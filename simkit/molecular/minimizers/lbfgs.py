@@ -7,8 +7,7 @@ import jax.numpy as jnp
 
 from simkit.core.parts import part
 from simkit.core.pytrees import pytree
-from simkit.core.settings import number, whole
-from simkit.errors import UserError
+from simkit.core.settings import arguments, number, whole
 from simkit.molecular.minimizers.protocol import (
     Minimizer,
     Scale,
@@ -54,14 +53,14 @@ class LbfgsState:
     rejections: jax.Array
 
 
-@part(
-    keys={
-        "memory": whole("pairs of moves and changes of force kept", 8, low=1, high=100),
-        "maximum_displacement": number(
-            "longest move of a particle per iteration, in units of the bond", 0.2, (1e-6, 10.0)
-        ),
-    }
-)
+KEYS = {
+    "memory": whole("pairs of moves and changes of force kept", 8, low=1, high=100),
+    "maximum_displacement": number("longest move of a particle per iteration, in units of the bond", 0.2, (1e-6, 10.0)),
+}
+
+
+@part(keys=KEYS)
+@arguments(**KEYS)
 def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
     """Return the limited-memory BFGS method.
 
@@ -74,16 +73,9 @@ def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
         memory: number of stored moves. Good values: 4 to 20; more costs time, and saves few evaluations.
         maximum_displacement: largest displacement of a particle per step, in units of length.
 
-    Raises:
-        UserError: if an argument is out of its range.
-
     Reference: Liu and Nocedal, Math. Program. 45, 503 (1989), doi:10.1007/BF01589116; step control after Asenjo,
     Stevenson, Wales, Frenkel, J. Phys. Chem. B 117, 12717 (2013), doi:10.1021/jp312457a.
     """
-    if memory < 1:
-        raise UserError(f"memory = {memory} is below 1; choose 4 to 20")
-    if not maximum_displacement > 0:
-        raise UserError(f"maximum_displacement = {maximum_displacement} is not positive; choose 0.2")
 
     def aim(state: LbfgsState, scale: Scale) -> LbfgsState:
         direction = _direction(state, scale)

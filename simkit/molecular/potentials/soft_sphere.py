@@ -4,22 +4,25 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.parts import part
-from simkit.core.settings import formula, number
-from simkit.errors import UserError
+from simkit.core.settings import arguments, formula, number
 from simkit.molecular.potentials.pair import PairPotential
 
 # Overlap at which the stiffness of a contact is taken: the curvature of exponents above 2 vanishes at first contact.
 OVERLAP = 0.3
 
 
+EXPONENT = number("2 (harmonic) or 2.5 (Hertzian)", 2.0, (2.0, 64.0))
+
+
 @part(
-    keys={"exponent": number("2 (harmonic) or 2.5 (Hertzian)", 2.0, (2.0, 64.0))},
+    keys={"exponent": EXPONENT},
     values={
         "epsilon": formula("energy scale of an overlap", unit="energy"),
         "sigma": formula("distance of first contact", unit="length"),
     },
     excludes={"cutoff": "which ends by itself"},
 )
+@arguments(exponent=EXPONENT)
 def soft_sphere(exponent: float = 2.0) -> PairPotential:
     """Return the repulsion of two elastic spheres that overlap.
 
@@ -29,13 +32,8 @@ def soft_sphere(exponent: float = 2.0) -> PairPotential:
     Args:
         exponent: alpha; 2 is a linear spring, 2.5 Hertzian contact. At least 2, so that the stiffness stays finite.
 
-    Raises:
-        UserError: if ``exponent`` is below 2.
-
     Reference: O'Hern, Silbert, Liu, Nagel, Phys. Rev. E 68, 011306 (2003), doi:10.1103/PhysRevE.68.011306.
     """
-    if not exponent >= 2:
-        raise UserError(f"exponent = {exponent} is below 2; choose 2 (harmonic) or 2.5 (Hertzian)")
 
     def overlap(distance: jax.Array, sigma: jax.Array) -> jax.Array:
         return jnp.where(distance < sigma, 1 - distance / sigma, 0)

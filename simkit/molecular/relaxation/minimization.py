@@ -10,16 +10,18 @@ import numpy as np
 
 from simkit.core.formulation import computed_once
 from simkit.core.pytrees import pytree
+from simkit.core.settings import arguments
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
 from simkit.molecular import minimizers, spaces
+from simkit.molecular.declarations import TOLERANCE
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
 from simkit.molecular.relaxation.equilibrium import Rattlers, Solution
 from simkit.molecular.relaxation.landscape import Landscape
-from simkit.molecular.spaces import Cell, check_frozen, frozen_mask
+from simkit.molecular.spaces import Cell, check_frozen, checked_positions, frozen_mask
 
 # Relative excess of the smallest width over twice the cut-off, below which a stalled cell counts as too small.
 NEARLY = 1e-5
@@ -85,7 +87,7 @@ class Relaxation:
         """Return the state before the first iteration."""
         landscape = self.landscape
         # Without the barrier the compiler evaluates a constant start, with the sort of the list build.
-        position = computed_once(self.start(params, key))
+        position = computed_once(checked_positions(self.start(params, key)))
         if landscape.frozen is not None:
             check_frozen(landscape.frozen, len(position))
         coordinates = landscape.coordinates(position, params)
@@ -264,6 +266,7 @@ class Relaxation:
         )
 
 
+@arguments(force_tolerance=TOLERANCE)
 def relaxation(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],
@@ -321,19 +324,13 @@ def relaxation(
         dimensions: dimension names of the arrays from ``observe`` and ``inspect``.
 
     Raises:
-        UserError: if an argument is out of its range or contradicts another.
+        UserError: if a cell that relaxes contradicts another argument.
     """
     if isinstance(minimizer, str):
         minimizer = minimizers.by_name(minimizer)
-    if not 0 < force_tolerance < 1:
-        raise UserError(f"force_tolerance = {force_tolerance} is not between 0 and 1; choose 1e-10 (1e-5 in float32)")
-    if relax_cell and cell is None:
-        raise UserError("relax_cell = true needs a cell; free space has none to relax")
-    if relax_cell and pressure is None and "pressure" not in params:
-        raise UserError("relax_cell = true needs the parameter pressure; choose 0")
     mask = frozen_mask(frozen)
-    if relax_cell and mask is not None:
-        raise UserError("relax_cell = true moves all particles with the cell; leave out relax_cell or frozen")
+    if relax_cell and (cell is None or mask is not None or (pressure is None and "pressure" not in params)):
+        raise UserError("relax_cell = true needs a cell, particles of which none is frozen, and the parameter pressure")
 
     by_parameter = pressure or (lambda params: params["pressure"])
     landscape = Landscape(interaction, scale, cell, relax_cell, isotropic, by_parameter, mask)

@@ -4,6 +4,7 @@ A frame is a line with the number of atoms, a comment line of ``key=value`` pair
 has the lattice vectors, ``pbc`` a flag of periodicity for each, ``Properties`` the names of the columns.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Iterable
@@ -12,17 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simkit.errors import UserError
+from simkit.errors import UserError, nearest
 from simkit.molecular.structures.structures import (
     FROZEN,
     MAX_ATOMS,
     NAME,
     RESERVED_ARRAYS,
     Structure,
-    check_symbol,
     from_atoms,
     in_space,
-    periodicity,
     shown,
 )
 
@@ -77,19 +76,20 @@ def parse_extended_xyz(text: str, where: str = "structure") -> list[Structure]:
     Raises:
         UserError: if the text is not valid; the message has the number of the line.
     """
-    if len(text) > MAX_CHARACTERS:
-        raise UserError(f"{where}: the text is over 8 MiB; give fewer frames or atoms")
-    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    if not lines:
-        raise UserError(f"{where}: the text is empty; its first line is the number of atoms")
-    _refuse_too_many(lines, where)
-    frames, start = [], 0
-    while start < len(lines):
-        frames.append(_frame(lines, start, where))
-        start += len(frames[-1]) + 2
-    return frames
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").rstrip().split("\n")
+    checked: list[tuple[int, str]] = []
+    start = 0
+    while start < len(lines) and len(text) <= MAX_CHARACTERS and len(checked) < MAX_FRAMES:
+        try:
+            plain, length = _checked(lines, start)
+        except ValueError as mistake:
+            line, problem = mistake.args
+            raise UserError(f"{where}: line {line + 1}: {problem}") from None
+        checked.append((start, plain))
+        start += length
+    if start < len(lines):
+        raise UserError(f"{where}: over 8 MiB or {MAX_FRAMES} frames; give fewer frames or atoms")
+    return [_read(plain, f"{where}: frame at line {start + 1}") for start, plain in checked]
 
 
 def write_extended_xyz(frames: Iterable[Structure]) -> str:
@@ -107,28 +107,31 @@ def write_extended_xyz(frames: Iterable[Structure]) -> str:
     return "".join(texts)
 
 
-def _frame(lines: list[str], start: int, where: str) -> Structure:
-    """Return the structure whose first line is ``lines[start]``."""
-    count = _count(lines, start, where)
-    if start + 1 == len(lines):
-        raise UserError(f"{where}: line {start + 2} is missing; the comment line comes after the number of atoms")
-    label = f"{where}: line {start + 2}"
+def _checked(lines: list[str], start: int) -> tuple[str, int]:
+    """Return the frame whose first line is ``lines[start]`` as ASE reads it, and how many lines it has.
+
+    Raises:
+        ValueError: of the index of a line, and what is wrong with it.
+    """
+    if not _COUNT.fullmatch(lines[start]):
+        hint = "more atoms than the frame before announces?" if start else "a frame begins with it"
+        raise ValueError(start, f"{shown(lines[start])} is not a number of atoms; {hint}")
+    count, body = int(lines[start]), lines[start + 2 : start + 2 + int(lines[start])]
+    if not 1 <= count <= MAX_ATOMS or len(body) < count:
+        raise ValueError(start, f"{count} atoms, and {len(body)} follow; a structure has 1 to {MAX_ATOMS}; correct it")
     # Without any key=value pair the file is plain XYZ, with a free comment.
     comment = _NUMBERS.sub(_usual, lines[start + 1].strip()) if "=" in lines[start + 1] else ""
-    columns = _columns_of(comment, label)
-    rows = [line.split() for line in lines[start + 2 : start + 2 + count]]
-    rows = [[_plain(*each) for each in zip(row, columns, strict=False)] + row[len(columns) :] for row in rows]
-    for number, row in enumerate(rows, start + 3):
-        _check_row(row, columns, f"{where}: line {number}")
-    if len(rows) < count:
-        raise UserError(f"{where}: line {start + 1} says {count} atoms, and only {len(rows)} follow; correct it")
-    body = "\n".join(" ".join(row) for row in rows)
-    structure = from_atoms(_read(f"{count}\n{comment}\n{body}\n", label), f"{where}: frame at line {start + 1}")
-    places = [index for index, column in enumerate(columns) if column.name == "species"]
-    for number, (row, symbol) in enumerate(zip(rows, structure.symbols, strict=True), start + 3):
-        if any(row[index] != symbol for index in places):
-            raise UserError(f"{where}: line {number}: species and Z are different elements; correct one of them")
-    return structure
+    columns, problem = _columns_of(comment)
+    if problem:
+        raise ValueError(start + 1, problem)
+    rows = []
+    for number, line in enumerate(body, start + 2):
+        words = line.split()
+        row = [_plain(word, column) for word, column in zip(words, columns, strict=False)]
+        if problem := _problem_of_row(row, len(words), columns):
+            raise ValueError(number, problem)
+        rows.append(" ".join(row))
+    return "\n".join([str(count), comment, *rows, ""]), count + 2
 
 
 def _usual(match: re.Match[str]) -> str:
@@ -148,65 +151,35 @@ def _plain(word: str, column: Column) -> str:
     return match[1] if match else word
 
 
-def _refuse_too_many(lines: list[str], where: str) -> None:
-    """Refuse more frames than can be read in seconds, before any is read."""
-    start = frames = 0
-    while start < len(lines) and _COUNT.fullmatch(lines[start]):
-        frames += 1
-        if frames > MAX_FRAMES:
-            raise UserError(f"{where}: line {start + 1} begins frame {frames}; give at most {MAX_FRAMES} frames")
-        start += int(lines[start]) + 2
-
-
-def _count(lines: list[str], start: int, where: str) -> int:
-    label, line = f"{where}: line {start + 1}", lines[start]
-    if not _COUNT.fullmatch(line):
-        hint = "; more atoms than the frame before announces?" if start else ""
-        raise UserError(f"{label} = {shown(line)} is not a number of atoms{hint or '; a frame begins with it'}")
-    count = int(line)
-    if not 1 <= count <= MAX_ATOMS:
-        raise UserError(f"{label}: {count} atoms; a structure has 1 to {MAX_ATOMS}")
-    return count
-
-
-def _columns_of(comment: str, label: str) -> list[Column]:
-    """Return the columns that a comment line declares, after checking the whole line."""
+def _columns_of(comment: str) -> tuple[list[Column], str]:
+    """Return the columns that a comment line declares, and what is wrong with the line."""
     from ase.io.extxyz import key_val_str_to_dict
 
-    if len(comment) > MAX_COMMENT:
-        raise UserError(f"{label}: the comment has over {MAX_COMMENT} characters; shorten it")
-    for key in set(_SPECIAL.values()):
-        if len(re.findall(rf"(?<!\w){key}\s*=", _outside_quotes(comment, label))) > 1:
-            raise UserError(f"{label}: {key} is given twice; keep one of them")
+    outside, open_until = _outside_quotes(comment)
+    repeated = [key for key in _SPECIAL.values() if len(re.findall(rf"(?<!\w){key}\s*=", outside)) > 1]
+    if open_until or repeated or len(comment) > MAX_COMMENT:
+        quote = f"a quote in the comment is not closed; add its {open_until} or remove it"
+        return [], quote if open_until else f"{(*repeated, 'the comment')[0]} is given twice, or too long; shorten it"
     try:
         remarks = key_val_str_to_dict(comment) if comment else {}
     except Exception as error:  # any failure of the parser is a mistake in the line
-        if "Lattice" in str(error):
-            remedy = 'write Lattice="ax ay az bx by bz cx cy cz"'
-            raise UserError(f"{label}: Lattice is not nine numbers; {remedy}") from None
-        raise UserError(f"{label}: the comment line cannot be read; write key=value pairs, texts in quotes") from None
+        lattice = 'Lattice is not nine numbers; write Lattice="ax ay az bx by bz cx cy cz"'
+        other = "the comment line cannot be read; write key=value pairs, texts in quotes"
+        return [], lattice if "Lattice" in str(error) else other
+    columns, problem = _columns(remarks.get("Properties", PLAIN))
+    flags, names = remarks.get("pbc", [True] * 3), {column.name for column in columns}
+    if not isinstance(flags, list) or len(flags) != 3 or not all(isinstance(flag, bool) for flag in flags):
+        problem = f'pbc = {shown(str(flags))} is not three of T and F; write it like pbc="T T T"'
     for key in remarks:
         if (proper := _SPECIAL.get(key.lower(), key)) != key:
-            raise UserError(f"{label}: {shown(key)} means nothing; write {proper}")
-    columns = _columns(remarks.get("Properties", PLAIN), label)
-    cell = remarks.get("Lattice", np.zeros((3, 3)))
-    if np.asarray(cell).dtype.kind not in "if" or not np.isfinite(cell).all():
-        raise UserError(f"{label}: Lattice is not nine finite numbers; correct it")
-    flags = remarks.get("pbc", [bool(np.any(cell))] * 3)
-    if not isinstance(flags, list) or len(flags) != 3 or not all(isinstance(flag, bool) for flag in flags):
-        raise UserError(f'{label}: pbc = {shown(str(flags))} is not three of T and F; write it like pbc="T T T"')
-    periodicity(flags, np.asarray(cell, float).T, label)
-    names = {column.name for column in columns}
-    for key, value in remarks.items():
-        if key in names:
-            raise UserError(f"{label}: {shown(key)} is both a column and in the comment; rename one of them")
-        if np.asarray(value).dtype.kind == "f" and not np.isfinite(value).all():
-            raise UserError(f"{label}: {shown(key)} is not finite; write a finite number")
-    return columns
+            problem = f"{shown(key)} means nothing; write {proper}"
+        elif key in names:
+            problem = f"{shown(key)} is both a column and in the comment; rename one of them"
+    return columns, problem
 
 
-def _outside_quotes(comment: str, label: str) -> str:
-    """Return a comment without its quoted parts; refuse an open quote, which would hide the keys after it."""
+def _outside_quotes(comment: str) -> tuple[str, str]:
+    """Return a comment without its quoted parts, and what would close an open quote, which hides the keys after it."""
     closing, outside, open_until, is_escaped = {'"': '"', "'": "'", "{": "}", "[": "]"}, [], "", False
     for character in comment:
         if is_escaped or character == "\\":
@@ -217,56 +190,61 @@ def _outside_quotes(comment: str, label: str) -> str:
             open_until = closing[character]
         else:
             outside.append(character)
-    if open_until:
-        raise UserError(f"{label}: a quote in the comment is not closed; add its {open_until} or remove it")
-    return "".join(outside)
+    return "".join(outside), open_until
 
 
-def _columns(properties: Any, label: str) -> list[Column]:
-    """Return the columns that ``Properties`` declares."""
+def _columns(properties: Any) -> tuple[list[Column], str]:
+    """Return the columns that ``Properties`` declares, and what is wrong with it."""
     fields = properties.split(":") if isinstance(properties, str) else [""]
     columns: list[Column] = []
-    for name, kind, width in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
-        is_known = NAME.fullmatch(name) and kind in _KINDS and re.fullmatch(r"[1-9]\d{0,2}", width, re.ASCII)
-        if not is_known or len(columns) + int(width) > MAX_COLUMNS:
-            raise UserError(f"{label}: Properties has {shown(f'{name}:{kind}:{width}')}; write name:kind:columns")
-        if name in {column.name for column in columns}:
-            raise UserError(f"{label}: Properties names {name} twice; rename one of them")
-        if name in RESERVED_ARRAYS and name not in ("species", "pos", *_READ):
-            raise UserError(f"{label}: Properties names {name}, which is reserved; rename it")
+    for name, kind, width in itertools.zip_longest(fields[::3], fields[1::3], fields[2::3], fillvalue=""):
+        is_kind = NAME.fullmatch(name) and kind in _KINDS and re.fullmatch(r"[1-9]\d{0,2}", width, re.ASCII)
+        if not is_kind or len(columns) + int(width) > MAX_COLUMNS:
+            return [], f"Properties has {shown(f'{name}:{kind}:{width}')}; write name:kind:columns, as in {PLAIN}"
+        if name in {column.name for column in columns} or name in RESERVED_ARRAYS - {"species", "pos", *_READ}:
+            return [], f"Properties names {name} twice, or it is reserved; rename it"
         columns += [Column(name, kind)] * int(width)
-    if len(fields) % 3:
-        raise UserError(f"{label}: Properties is not made of name:kind:columns; write it like {PLAIN}")
     names = fields[::3]
     needed = {"pos": ("R", 3)} | {name: kind for name, kind in _READ.items() if name in names}
     if "species" in names or "Z" not in names:
         needed = {"species": ("S", 1), **needed}
     for name, (kind, width) in needed.items():
         if columns.count(Column(name, kind)) != width:
-            raise UserError(f"{label}: Properties lacks {name}:{kind}:{width}; declare it, as in {PLAIN}")
-    return columns
+            return [], f"Properties lacks {name}:{kind}:{width}; declare it, as in {PLAIN}"
+    return columns, ""
 
 
-def _check_row(row: list[str], columns: list[Column], label: str) -> None:
-    if len(row) != len(columns):
+def _problem_of_row(row: list[str], words: int, columns: list[Column]) -> str:
+    """Return what is wrong with the words of an atom; empty if nothing is."""
+    from ase.data import atomic_numbers, chemical_symbols
+
+    if words != len(columns):
         declared = ", ".join(dict.fromkeys(column.name for column in columns))
-        raise UserError(f"{label} has {len(row)} columns, not the {len(columns)} of {declared}; correct it")
+        return f"{words} columns, not the {len(columns)} of {declared}; correct it"
+    elements = set()
     for entry, (name, kind) in zip(row, columns, strict=True):
         pattern, what = _KINDS[kind]
         if not pattern.fullmatch(entry) or (kind == "R" and not math.isfinite(float(entry))):
-            raise UserError(f"{label}: {name} = {shown(entry)} is not {what}; correct it")
-        if name == "species":
-            check_symbol(entry, label)
+            return f"{name} = {shown(entry)} is not {what}; correct it"
+        if name in ("species", "Z"):
+            number = atomic_numbers.get(entry, -1) if name == "species" else int(entry)
+            if not 0 <= number < len(chemical_symbols):
+                hint = nearest(entry, list(atomic_numbers))
+                hint = hint if "did you mean" in hint else "; write one such as Si or 14, or X for any"
+                return f"{shown(entry)} is not a chemical {'symbol' if name == 'species' else 'element'}{hint}"
+            elements.add(number)
+    return "species and Z are different elements; correct one of them" if len(elements) > 1 else ""
 
 
-def _read(text: str, label: str) -> Any:
-    """Return the ``Atoms`` that ASE reads from the checked text of one frame."""
+def _read(text: str, label: str) -> Structure:
+    """Return the structure that ASE reads from the checked text of one frame."""
     from ase.io.extxyz import read_xyz
 
     try:
-        return next(read_xyz(StringIO(text), index=0))
+        atoms = next(read_xyz(StringIO(text), index=0))
     except Exception as error:  # a mistake in the text that no check found
-        raise UserError(f"{label}: the frame cannot be read: {shown(str(error))}; correct it") from None
+        raise UserError(f"{label}: cannot be read: {shown(str(error))}; correct it") from None
+    return from_atoms(atoms, label)
 
 
 def _written(frame: Structure) -> str:

@@ -2,12 +2,12 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 
 if TYPE_CHECKING:
     from ase import Atoms
@@ -45,86 +45,46 @@ class Structure:
 
     def __post_init__(self) -> None:
         """Refuse arrays with inconsistent shapes and reserved names."""
+        if problem := next(self._problems(), ""):
+            raise UserError(problem)
+
+    def _problems(self) -> Iterator[str]:
+        """Yield what is wrong, with the remedy."""
         count = len(self.symbols)
         if not 1 <= count <= MAX_ATOMS:
-            raise UserError(f"a structure has 1 to {MAX_ATOMS} atoms, and this one has {count}")
-        if self.position.shape not in ((count, 2), (count, 3)):
-            raise UserError(f"position has shape {self.position.shape}; give ({count}, 3) or ({count}, 2)")
+            yield f"a structure has 1 to {MAX_ATOMS} atoms, and this one has {count}"
+        if self.position.shape not in ((count, 2), (count, 3)) or self.position.dtype.kind not in "fiu":
+            shape, kind = self.position.shape, self.position.dtype
+            yield f"position is {kind} of shape {shape}; give ({count}, 3) or ({count}, 2) real numbers"
         dimension = self.position.shape[1]
         if self.cell is not None and self.cell.shape != (dimension, dimension):
-            raise UserError(f"cell has shape {self.cell.shape}; give {dimension} lattice vectors as rows")
-        if np.shape(self.periodic) not in ((), (dimension,)):
-            raise UserError(f"periodic has {len(np.atleast_1d(self.periodic))} entries; give one, or one for each axis")
-        if np.any(self.periodic) and self.cell is None:
-            raise UserError("a periodic structure needs a cell; give its lattice vectors as rows")
+            yield f"cell has shape {self.cell.shape}; give {dimension} lattice vectors as rows"
+        if np.shape(self.periodic) not in ((), (dimension,)) or (np.any(self.periodic) and self.cell is None):
+            yield "a periodic structure needs a cell, and one flag for all its lattice vectors or one for each"
         for name, array in self.arrays.items():
             if not NAME.fullmatch(name) or name in RESERVED_ARRAYS:
-                raise UserError(f"'{name}' cannot name an array of a structure; choose another name")
+                yield f"'{name}' cannot name an array of a structure; choose another name"
             if array.ndim not in (1, 2) or len(array) != count or array.size == 0:
-                raise UserError(f"array '{name}' has shape {array.shape}; give ({count},) or ({count}, k)")
+                yield f"array '{name}' has shape {array.shape}; give ({count},) or ({count}, k)"
             if name == FROZEN and (array.ndim > 1 or array.dtype != bool):
-                raise UserError(f"array '{name}' of a structure is true or false for each atom, shape ({count},)")
+                yield f"array '{name}' of a structure is true or false for each atom, shape ({count},)"
         for name, value in self.info.items():
             if not NAME.fullmatch(name) or name in RESERVED_INFO:
-                raise UserError(f"'{name}' cannot name an entry of info of a structure; choose another name")
+                yield f"'{name}' cannot name an entry of info of a structure; choose another name"
             if name in ("stress", "virial") and np.shape(value) != (3, 3):
-                raise UserError(f"'{name}' of a structure is a (3, 3) tensor; choose another name for something else")
+                yield f"'{name}' of a structure is a (3, 3) tensor; choose another name for something else"
             if isinstance(value, str) and not value.isprintable():
-                raise UserError(f"'{name}' of a structure is a text over several lines; write it on one")
+                yield f"'{name}' of a structure is a text over several lines; write it on one"
 
     def __len__(self) -> int:
         """Return the number of atoms."""
         return len(self.symbols)
 
 
-def check_symbol(symbol: str, where: str) -> None:
-    """Refuse a text that is no chemical symbol.
-
-    Args:
-        symbol: such as ``"Si"``; ``"X"`` for an atom without species.
-        where: name of the place in errors.
-
-    Raises:
-        UserError: if there is no such element; symbols are case-sensitive, CO is not Co.
-    """
-    from ase.data import atomic_numbers
-
-    if symbol not in atomic_numbers:
-        hint = nearest(symbol, list(atomic_numbers))
-        hint = hint if "did you mean" in hint else "; write one such as Si or Ar, or X for any"
-        raise UserError(f"{where}: {shown(symbol)} is not a chemical symbol{hint}")
-
-
-def widths(cell: np.ndarray) -> np.ndarray:
-    """Return the distances between opposite faces of a cell, (d,); zero if its vectors are linearly dependent.
-
-    Args:
-        cell: lattice vectors as rows, (d, d).
-    """
+def spans_space(cell: np.ndarray) -> bool:
+    """Return whether lattice vectors, rows (d, d), are linearly independent."""
     with np.errstate(all="ignore"):  # overflow of huge lengths, which fail the test
-        volume, most = abs(np.linalg.det(cell)), np.prod(np.linalg.norm(cell, axis=1))
-        if not 1e-9 * most < volume < np.inf:
-            return np.zeros(len(cell))
-        return 1 / np.linalg.norm(np.linalg.inv(cell), axis=0)
-
-
-def periodicity(flags: Any, cell: np.ndarray, where: str) -> bool | tuple[bool, ...]:
-    """Return whether a cell is periodic, one flag where it is along all lattice vectors or none, and otherwise three.
-
-    Args:
-        flags: three booleans, one for each lattice vector.
-        cell: lattice vectors as rows, (3, 3); those that are not periodic may be zero.
-        where: name of the structure in errors.
-
-    Raises:
-        UserError: if a flag is true, and the lattice vectors are linearly dependent.
-    """
-    axes = tuple(bool(flag) for flag in flags)
-    if not any(axes):
-        return False
-    if not widths(spanning(cell, axes)).all():
-        raise UserError(f"{where}: its lattice vectors do not span space; give three that are independent")
-    return all(axes) or axes
+        return 1e-9 * np.prod(np.linalg.norm(cell, axis=1)) < abs(np.linalg.det(cell)) < np.inf
 
 
 def spanning(cell: np.ndarray, periodic: tuple[bool, ...], height: float = 1.0) -> np.ndarray:
@@ -162,34 +122,37 @@ def from_atoms(atoms: "Atoms", where: str = "atoms") -> Structure:
     from ase.calculators.singlepoint import SinglePointCalculator
     from ase.constraints import FixAtoms
 
-    if not len(atoms):
-        raise UserError(f"{where}: there are no atoms; a structure has at least one")
-    if odd := [each for each in atoms.constraints if not isinstance(each, FixAtoms)]:
-        raise UserError(f"{where}: {type(odd[0]).__name__} holds atoms in part; hold them in place, or remove it")
-    cell = np.array(atoms.cell, dtype=float)
-    periodic = periodicity(atoms.pbc, cell, where)
-    if periodic:
+    cell, axes = np.array(atoms.cell, dtype=float), tuple(map(bool, atoms.pbc))
+    odd = [type(each).__name__ for each in atoms.constraints if not isinstance(each, FixAtoms)]
+    problem = "there are no atoms; a structure has at least one" if not len(atoms) else ""
+    if odd:
+        problem = f"{odd[0]} holds atoms in part; hold them in place, or remove it"
+    if any(axes):
         # A height that holds all atoms; it has no meaning along an axis that is not periodic.
-        extent = float(np.ptp(atoms.positions, axis=0).max())
-        cell = spanning(cell, tuple(map(bool, atoms.pbc)), extent or 1.0)
+        extent = float(np.ptp(atoms.positions, axis=0).max()) if len(atoms) else 1.0
+        cell = spanning(cell, axes, extent if 0 < extent < np.inf else 1.0)
+        if not spans_space(cell):
+            problem = "its lattice vectors do not span space; give three that are independent"
     results = dict(atoms.calc.results) if isinstance(atoms.calc, SinglePointCalculator) else {}
     per_atom = {name: array for name, array in atoms.arrays.items() if name not in ("numbers", "positions")}
     per_atom |= {name: array for name, array in results.items() if np.ndim(array) and len(array) == len(atoms)}
     whole = dict(atoms.info) | {name: value for name, value in results.items() if np.ndim(value) == 0}
     arrays = {name: _plain(np.asarray(array)) for name, array in per_atom.items() if NAME.fullmatch(name)}
     info = {name: kept for name, value in whole.items() if (kept := _remark(name, value)) is not None}
-    for held in atoms.constraints:
+    for held in (each for each in atoms.constraints if isinstance(each, FixAtoms)):
         arrays.setdefault(FROZEN, np.zeros(len(atoms), bool))[held.index] = True
     position = np.array(atoms.positions, dtype=float)
     numbers = {"position": position, "cell": cell, **arrays, **info}
     for name, value in numbers.items():
         if np.asarray(value).dtype.kind == "f" and not np.isfinite(value).all():
-            raise UserError(f"{where}: {name} is not finite; write finite numbers")
+            problem = f"{name} is not finite; write finite numbers"
+    if problem:
+        raise UserError(f"{where}: {problem}")
     return Structure(
         symbols=tuple(atoms.get_chemical_symbols()),
         position=position,
         cell=cell if cell.any() else None,
-        periodic=periodic,
+        periodic=all(axes) or (any(axes) and axes),
         arrays=arrays,
         info=info,
     )

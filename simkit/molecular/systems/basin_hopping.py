@@ -9,21 +9,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.parameter import NOT_NEGATIVE, Parameter
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytrees import pytree
+from simkit.core.settings import arguments, number, whole, word
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation, described
 from simkit.core.status import Status, is_finite, status_of
-from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
 from simkit.molecular.analysis.order import bond_order
-from simkit.molecular.declarations import LENNARD_JONES_PARAMETERS, MORSE_PARAMETERS, particle_quantities
+from simkit.molecular.declarations import LENNARD_JONES_PARAMETERS, MORSE_PARAMETERS, TOLERANCE, particle_quantities
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Minimizer, Scale, lbfgs
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import lennard_jones, morse
 from simkit.molecular.relaxation import RelaxationState, relaxation
-from simkit.molecular.spaces import MAX_PARTICLES_IN_PAIRS, Cell, check_particles
+from simkit.molecular.spaces import MAX_PARTICLES_IN_PAIRS, Cell
 
 DIMENSION = 3
 # sigma^2 U''(r) / epsilon of Lennard-Jones at its minimum, 72 / 2^(1/3).
@@ -64,16 +64,7 @@ def cluster_model(*, particles: int, potential: str, spread: float) -> ClusterMo
         potential: ``"lennard_jones"`` or ``"morse"``.
         spread: radius of the sphere of starts, in units of the radius of a close-packed ball of the atoms.
 
-    Raises:
-        UserError: if an argument is out of its range.
     """
-    if particles < 2:
-        raise UserError(f"particles = {particles}; a cluster needs at least 2")
-    check_particles(particles, f"particles = {particles}", MAX_PARTICLES_IN_PAIRS)
-    if not spread > 0:
-        raise UserError(f"spread = {spread} is not positive; choose 1 to 1.5")
-    if potential not in ("lennard_jones", "morse"):
-        raise UserError(f"unknown potential '{potential}'{nearest(potential, ['lennard_jones', 'morse'])}")
     is_morse = potential == "morse"
     pair = morse() if is_morse else lennard_jones()
     bond = 1 if is_morse else 2 ** (1 / 6)
@@ -454,6 +445,15 @@ PARAMETERS = {
     acceptance_rate=("1", "fraction of hops accepted"),
     central_bond_order_6=("1", "bond order of the innermost particle, sixth degree"),
 )
+@arguments(
+    particles=whole("number of atoms", low=2, high=MAX_PARTICLES_IN_PAIRS),
+    potential=word("the potential", ("lennard_jones", "morse")),
+    hops=whole("hops after the first quench", low=1),
+    quench_steps=whole("most iterations of a quench", low=1),
+    quench_tolerance=TOLERANCE,
+    force_tolerance=TOLERANCE,
+    spread=number("radius of the sphere of starts, in units of that of a close-packed ball", bounds=POSITIVE),
+)
 def basin_hopping(
     *,
     particles: int = 13,
@@ -494,15 +494,6 @@ def basin_hopping(
 
     Reference: Wales and Doye, J. Phys. Chem. A 101, 5111 (1997), doi:10.1021/jp970984n; Cambridge Cluster Database.
     """
-    if hops < 1:
-        raise UserError(f"hops = {hops} is below 1; for the nearest minimum alone use molecular.system")
-    if not force_tolerance <= quench_tolerance < 1:
-        raise UserError(
-            f"quench_tolerance = {quench_tolerance} is not between force_tolerance = {force_tolerance} and 1; "
-            "choose 0.1"
-        )
-    if quench_steps < 1:
-        raise UserError(f"quench_steps = {quench_steps} is below 1; choose 500")
     model = cluster_model(particles=particles, potential=potential, spread=spread)
     params = model.params | PARAMETERS
     # With twice the memory a quench takes as many iterations, and each of them longer.

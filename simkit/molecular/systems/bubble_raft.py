@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
+from simkit.core.settings import arguments, row, whole
 from simkit.core.simulation import Arrays, Params, Simulation, described
-from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis import order
 from simkit.molecular.analysis.elasticity import elastic_constants, voigt_bulk_modulus, voigt_shear_modulus
@@ -19,6 +19,7 @@ from simkit.molecular.minimizers import Scale, largest_norm
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.potentials import mean_diameter, soft_sphere
+from simkit.molecular.potentials.soft_sphere import EXPONENT
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
 from simkit.molecular.structures import lattices
@@ -59,6 +60,12 @@ PARAMETERS = {
     bulk_modulus=("energy/length^2", "bulk modulus"),
     distance_to_target=("energy/length^2", "shear modulus minus its target"),
 )
+@arguments(
+    # The diameter of the largest bubble must not exceed half the box.
+    repeats=row("unit cells of two bubbles along each axis", whole("along x", low=4), whole("along y", low=3)),
+    arrangement=whole("seed of the arrangement of small and large bubbles"),
+    exponent=EXPONENT,
+)
 def bubble_raft(
     *,
     repeats: Sequence[int] = (10, 6),
@@ -92,16 +99,9 @@ def bubble_raft(
     75, 4780 (1995), doi:10.1103/PhysRevLett.75.4780; Zu, Goodrich, Commun. Mater. 5 (2024),
     doi:10.1038/s43246-024-00583-4.
     """
-    if len(repeats) != DIMENSION:
-        raise UserError(f"repeats = {list(repeats)}; give two numbers of unit cells, such as [10, 6]")
     perfect = lattices.triangular((repeats[0], repeats[1]))
     sites, sides = np.asarray(perfect.position), np.diag(np.asarray(perfect.cell))
     count = len(sites)
-    # The diameter of the largest bubble must not exceed half the box.
-    if count < 16 or sides.min() < 4:
-        raise UserError(f"repeats = {list(repeats)} make a raft too small; choose at least 4 and 3")
-    if arrangement < 0:
-        raise UserError(f"arrangement = {arrangement} is negative; choose 0, 1, 2, ...")
     potential = soft_sphere(exponent)
     is_large = np.random.default_rng(arrangement).permutation(count) < count // 2
 

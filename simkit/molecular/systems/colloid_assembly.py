@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
+from simkit.core.settings import arguments, number, row, whole, word
 from simkit.core.simulation import Arrays, Params, Simulation, described
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis.order import polygon_order
 from simkit.molecular.declarations import particle_quantities
@@ -60,6 +61,12 @@ PARAMETERS = POTENTIAL | {
     honeycomb_energy=("energy", "energy per particle of the honeycomb"),
     triangular_energy=("energy", "energy per particle of the triangular lattice"),
 )
+@arguments(
+    repeats=row("unit cells of four particles along each axis", whole("along x", low=1), whole("along y", low=1)),
+    start=word("how the particles start", STARTS),
+    pattern=whole("seed of the random forces"),
+    cutoff=number("distance beyond which the potential is zero", bounds=POSITIVE),
+)
 def colloid_assembly(
     *,
     repeats: Sequence[int] = (5, 3),
@@ -96,14 +103,7 @@ def colloid_assembly(
     Reference: Rechtsman, Stillinger, Torquato, Phys. Rev. Lett. 95, 228301 (2005),
     doi:10.1103/PhysRevLett.95.228301.
     """
-    if len(repeats) != DIMENSION:
-        raise UserError(f"repeats = {list(repeats)}; give two numbers of unit cells, such as [5, 3]")
-    if start not in STARTS:
-        raise UserError(f"unknown start '{start}'{nearest(start, list(STARTS))}")
-    if pattern < 0:
-        raise UserError(f"pattern = {pattern} is negative; choose 0, 1, 2, ...")
-    if not 0 < switch_on < cutoff:
-        raise UserError(f"switch_on = {switch_on} is not between 0 and cutoff = {cutoff}; choose 2.4 and 3")
+    number("where the switch begins", bounds=(POSITIVE[0], 0.99 * cutoff)).check(switch_on, "switch_on")
     perfect = lattices.honeycomb((repeats[0], repeats[1]))
     sites, sides = np.asarray(perfect.position), np.diag(np.asarray(perfect.cell))
     if sides.min() < 2 * cutoff:

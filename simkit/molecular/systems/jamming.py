@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytrees import pytree
+from simkit.core.settings import arguments, number, whole
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation, as_arrays, described
 from simkit.core.status import Status, status_of
 from simkit.errors import UserError
@@ -24,9 +25,10 @@ from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.neighbors.pairs import Pairs
 from simkit.molecular.potentials import soft_sphere
+from simkit.molecular.potentials.soft_sphere import EXPONENT
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.relaxation.landscape import CellCoordinates
-from simkit.molecular.spaces import Cell, check_particles
+from simkit.molecular.spaces import MAX_PARTICLES, Cell
 
 # Initial capacity of the neighbor list by dimension, for a random start at the usual densities.
 USUAL_NEIGHBORS = {2: 20, 3: 48}
@@ -102,10 +104,8 @@ class Mixture(NamedTuple):
         """
         del key
         fraction, ratio = float(params[self.fraction]), float(params["diameter_ratio"])
-        if not (fraction > 0 and ratio > 0):
-            raise UserError(f"{self.fraction} = {fraction:g} and diameter_ratio = {ratio:g} must be positive")
         side, widest = float(self.side(params)), 2 * max(1.0, ratio)
-        if side < widest:
+        if not side >= widest:
             raise UserError(
                 f"{self.fraction} = {fraction:g} leaves {self.particles} particles a box {side:.3g} small diameters "
                 f"wide; it must be {widest:g} at diameter_ratio = {ratio:g}: raise particles or lower {self.fraction}"
@@ -215,31 +215,6 @@ class Mixture(NamedTuple):
         return apart, _mean(diameter[:, None], diameter[apart.partner])
 
 
-def mixture(particles: int, dimension: int, exponent: float, fraction: str) -> Mixture:
-    """Return a mixture after checking its arguments.
-
-    Args:
-        particles: number of spheres.
-        dimension: 2 or 3.
-        exponent: of the energy of an overlap.
-        fraction: name of the parameter that is the packing fraction in the box of side 1.
-
-    Raises:
-        UserError: if an argument is out of its range.
-    """
-    if dimension not in FEWEST:
-        raise UserError(f"dimension = {dimension}; choose 2 (disks) or 3 (spheres)")
-    fewest = FEWEST[dimension]
-    if particles < fewest or particles % 2:
-        where = "" if dimension == 2 else " in three dimensions"
-        raise UserError(
-            f"particles = {particles}; a half-and-half mixture needs an even number, at least {fewest}{where}"
-        )
-    check_particles(particles, f"particles = {particles}")
-    soft_sphere(exponent)
-    return Mixture(particles, dimension, exponent, fraction)
-
-
 def _mean(a: jax.Array, b: jax.Array) -> jax.Array:
     return (a + b) / 2
 
@@ -285,6 +260,11 @@ PARAMETERS = {
 
 
 @described(particle_quantities())
+@arguments(
+    dimension=whole("2 for disks, 3 for spheres", low=2, high=3),
+    exponent=EXPONENT,
+    force_tolerance=number("largest residual force", bounds=(POSITIVE[0], INTERMEDIATE_TOLERANCE)),
+)
 def jamming(
     *,
     particles: int = 512,
@@ -316,11 +296,8 @@ def jamming(
 
     Reference: O'Hern, Silbert, Liu, Nagel, Phys. Rev. E 68, 011306 (2003), doi:10.1103/PhysRevE.68.011306.
     """
-    if not 0 < force_tolerance <= INTERMEDIATE_TOLERANCE:
-        raise UserError(
-            f"force_tolerance = {force_tolerance} is not between 0 and {INTERMEDIATE_TOLERANCE}; choose 1e-6"
-        )
-    spheres = mixture(particles, dimension, exponent, "packing_fraction")
+    whole("number of spheres", low=FEWEST[dimension], high=MAX_PARTICLES, is_even=True).check(particles, "particles")
+    spheres = Mixture(particles, dimension, exponent, "packing_fraction")
     single = relaxation(
         _with_constant_box(spheres.interaction()),
         spheres.start,

@@ -50,8 +50,8 @@ def test_wigner_symbols_are_orthonormal():
     [
         (lambda flat, solid: bond_order(flat), "3 dimensions, and the particles have 2; use hexatic_order"),
         (lambda flat, solid: hexatic_order(solid), "2 dimensions, and the particles have 3; use bond_order"),
-        (lambda flat, solid: bond_order(solid, -1), "degree = -1 is negative"),
-        (lambda flat, solid: hexatic_order(flat, 0), "fold = 0 is below 1"),
+        (lambda flat, solid: bond_order(solid, -1), "degree = -1 is not an integer of at least 0"),
+        (lambda flat, solid: hexatic_order(flat, 0), "fold = 0 is not an integer of at least 1"),
     ],
 )
 def test_impossible_arguments_are_refused(call, message):

@@ -45,5 +45,5 @@ def test_peak_is_interpolated_between_the_shells(x64):
 
 
 def test_no_shells_are_refused():
-    with pytest.raises(UserError, match="bins = 0; choose at least 1"):
+    with pytest.raises(UserError, match="bins = 0 is not an integer of at least 1"):
         radial_distribution(jnp.zeros((2, 2)), jnp.ones(2), reach=0.5, bins=0)

@@ -80,9 +80,9 @@ MANY = text_of(ase.build.bulk("X", "sc", a=5.0) * (26, 26, 26)).replace('pbc="T 
 MISTAKES = {
     "not a structure": (
         {"text": "nonsense", "particles": {"X": {}}},
-        "start.structure: line 1 = 'nonsense' is not a number of atoms",
+        "start.structure is one line; for a file write structure = { file = 'nonsense' }",
     ),
-    "frame": ({"text": ONE, "start": {"frame": 1}}, "start.frame = 1, and the structure has 1; choose another"),
+    "frame": ({"text": ONE, "start": {"frame": 1}}, "start.frame = 1 is not an integer of -1 to 0"),
     "carbon in silicon": (
         {"text": text_of(IMPURE), "particles": {"Si": {}}},
         "start.structure: atom 4 (the first is 0) is C, no species; known names: Si; change the atom, or add "
@@ -108,7 +108,7 @@ MISTAKES = {
     ),
     "no cutoff": ({"text": BOXED}, "interactions[0].cutoff is missing; in a cell that repeats an energy must end"),
     "no cell to relax": ({"text": ONE, "relax": {"cell": True}}, "relax.cell = true needs a cell that repeats"),
-    "too many pairs": ({"text": MANY}, "interactions[0].cutoff is missing, and 17576 particles have too many pairs"),
+    "too many pairs": ({"text": MANY}, "interactions[0].cutoff is missing; 17576 particles have too many pairs"),
 }
 
 

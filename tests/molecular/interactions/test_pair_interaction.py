@@ -47,7 +47,7 @@ def energy_of(interaction, position, cell, params):
         ({"skin": 0.0}, "skin"),
         ({"capacity": 0}, "capacity"),
         ({"cutoff": -1.0}, "positive length"),
-        ({"cutoff": None, "method": "neighbor_list"}, "needs a cutoff"),
+        ({"cutoff": None, "method": "neighbor_list"}, "cutoff = None; give a positive length"),
     ],
 )
 def test_impossible_arguments_are_refused(options, message):

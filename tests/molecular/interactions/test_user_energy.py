@@ -38,7 +38,7 @@ def random_particles():
 @every(
     ("names", "message"),
     [
-        (["width", "height", "mass"], "does not depend on the parameter 'mass'; remove it"),
+        (["width", "height", "mass"], "parameter 'mass' has no effect on the energy"),
         (["width", "heigth"], "parameter 'heigth' is not among the params; did you mean 'height'"),
     ],
 )

@@ -20,7 +20,7 @@ from simkit.molecular.relaxation import relaxation
 
 
 def test_masks_that_do_not_match_are_refused():
-    with pytest.raises(UserError, match="leave out relax_cell or frozen"):
+    with pytest.raises(UserError, match="particles of which none is frozen"):
         relaxation(
             pair_interaction(lennard_jones(), cutoff=2.0),
             lambda params, key: jnp.zeros((2, 2)),
@@ -30,7 +30,10 @@ def test_masks_that_do_not_match_are_refused():
             relax_cell=True,
             frozen=[True, False],
         )
-    for mask, message in (([True] * 5, "names all 5 particles"), ([True, False], "names 2 particles and there are 5")):
+    for mask, message in (
+        ([True] * 5, "names 5 of 5 particles"),
+        ([True, False], "names 1 of 2 particles, and there are 5"),
+    ):
         simulation = cluster(frozen=mask)
         with pytest.raises(UserError, match=message):
             simulation.init(simulation.params, jax.random.key(0))

@@ -34,7 +34,7 @@ WRONG = {
     ),
     "a value and a parameter of one name": (
         {"particles": {"A": {"count": 3, "values": {"sigma": 1}}, "B": {"count": 3, "values": {"sigma": 2}}}},
-        "particles: the value 'sigma' of species (values.sigma) and the parameter params.sigma have one name",
+        "particles: the value 'sigma' of species (values.sigma) and the parameter params.sigma, or a coordinate, have",
     ),
     "one interaction": ({"interactions": LJ}, "is no list; write several in brackets"),
     "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on the distance r"),
@@ -121,7 +121,10 @@ WRONG = {
         {"start": {"lattice": "square", "positions": [[0, 0]]}},
         "start.positions has no effect on kind = 'lattice'; leave it out",
     ),
-    "two sizes": ({"cell": {"density": 1, "lengths": [4, 4]}}, "cell.density and lengths both give the size"),
+    "two sizes": (
+        {"cell": {"density": 1, "lengths": [4, 4]}},
+        "cell.density has no effect beside lengths; leave it out",
+    ),
     "dimensions": ({"dimension": 3}, "cell.lengths has 2 dimensions, and dimension has 3"),
     "no room": ({"cell": None, "dimension": 2, "interactions": [{"energy": "1/r"}]}, "start.radius is missing"),
     "shape of a table": ({"parameters": PARAMETERS | {"table": [1.0, 2.0, 3.0]}}, "parameter 'table' has shape (3,)"),
@@ -221,7 +224,10 @@ AT_THE_START = {
         },
         "dynamics.thermostat_time = -0.1 is not positive; choose a value above 0",
     ),
-    "cutoff": ({"interactions": [LJ | {"cutoff": "-2*sigma"}]}, "interactions[0].cutoff = -2 is not above zero"),
+    "cutoff": (
+        {"interactions": [LJ | {"cutoff": "-2*sigma"}]},
+        "interactions[0].cutoff = -2 is not positive; choose a value above 0",
+    ),
     "behind a wall": (
         {"cell": None, "start": {"positions": [[i, 0.5] for i in range(6)]}, "walls": [WALL]},
         "particle 0 starts 0.5 behind the wall; move it, or the wall",

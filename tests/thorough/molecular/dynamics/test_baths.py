@@ -215,8 +215,8 @@ def test_masks_of_frozen_particles_that_do_not_match_are_refused():
     with pytest.raises(UserError, match=r"frozen has shape \(2,\) and type int64; give true or false for each"):
         liquid(langevin, options={"frozen": [0, 3]})
     for mask, message in (
-        (np.ones(16, bool), "names all 16 particles"),
-        ([True, False], "names 2 particles and there are 16"),
+        (np.ones(16, bool), "names 16 of 16 particles"),
+        ([True, False], "names 1 of 2 particles, and there are 16"),
     ):
         simulation = liquid(langevin, options={"frozen": mask})
         with pytest.raises(UserError, match=message):
