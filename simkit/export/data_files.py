@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit import __version__
-from simkit.errors import UserError, argument, nearest
+from simkit.core.settings import word
+from simkit.errors import UserError, argument
 from simkit.export.replacing import check_replaceable
 from simkit.jobs.runs import Outcome
 from simkit.jobs.sweep_results import RESULT, blocks_of
@@ -52,8 +53,7 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
         UserError: if the format is unknown, a package is missing, the path exists or cannot be written, or the result
             has no numbers for a table, or no frames of fields or positions for VTK.
     """
-    if to not in ENDINGS:
-        raise UserError(f"'{to}' is not a format{nearest(str(to), tuple(ENDINGS))}")
+    word("format", tuple(ENDINGS)).check(to, "to")
     path = Path(path)
     if path.name == RESULT and (path.parent / "manifest.json").exists():
         raise UserError(
@@ -165,8 +165,12 @@ def _write_vtk(result: "xarray.Dataset", folder: Path) -> None:
     """Write a file for each frame, and ``frames.pvd``, which lists these with their times."""
     from pyevtk.vtk import VtkGroup
 
-    if "status" in result.data_vars or "time" not in result.dims:
-        raise UserError("vtk files are made of the frames of a run; give a run, not a sweep or an optimization")
+    is_run = "status" not in result.data_vars and "time" in result.dims
+    if not is_run or not ("position" in result.data_vars or any({"x"} <= {*a.dims} for a in result.data_vars.values())):
+        raise UserError(
+            "vtk files are made of the frames of a run, of positions or fields along x and y; give such a run, not a "
+            "sweep or an optimization"
+        )
     write = _write_points if "position" in result.data_vars else _write_field
     folder.mkdir()
     group = VtkGroup(str(folder / "frames"))
@@ -182,8 +186,6 @@ def _write_field(frame: "xarray.Dataset", path: Path) -> str:
 
     axes = tuple(axis for axis in SPACE if axis in frame.dims)
     arrays = {str(n): a.transpose(*axes).values for n, a in frame.data_vars.items() if axes and set(a.dims) == {*axes}}
-    if not arrays:
-        raise UserError("the run stores neither fields along x and y nor positions, of which vtk files are made")
     points = [np.ascontiguousarray(frame[axis].values, float) if axis in axes else np.zeros(1) for axis in SPACE]
     return gridToVTK(str(path), *points, pointData=_components(arrays, tuple(len(line) for line in points)))
 

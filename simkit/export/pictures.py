@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.core.settings import word
 from simkit.errors import UserError
 from simkit.render.animate import check_size, parse_size, render
 from simkit.render.chart import comparison
@@ -112,10 +113,11 @@ def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dic
 def _of_dataset(dataset: "xarray.Dataset") -> _Run:
     """Return the parts of a run's data set: arrays along its clock, fields transposed back to x before y."""
     clock = next((name for name in (*CLOCKS, "frame") if name in dataset.dims), None)
-    if clock is None:
-        raise UserError("the data set has no axis time, iteration or frame, so it cannot be drawn; give that of a run")
-    if "seed" in dataset.dims:
-        raise UserError("the data set is that of a sweep; choose one member, and draw what simkit.run returns for it")
+    if clock is None or "seed" in dataset.dims:
+        raise UserError(
+            "the data set is not that of a run: it has no axis time, iteration or frame, or several seeds; of a sweep, "
+            "draw what simkit.run returns for one member"
+        )
     frames, diagnostics = {}, {}
     for name, variable in dataset.variables.items():
         if variable.dims[:1] != (clock,) or variable.dtype.kind not in "fiu":
@@ -243,8 +245,7 @@ def animate(
     Raises:
         UserError: if there is nothing to draw, or a setting is unknown or not allowed.
     """
-    if kind not in ("gif", "mp4"):
-        raise UserError(f"kind = {kind!r:.40} is not an animation; choose 'gif' or 'mp4'")
+    word("animation", ("gif", "mp4")).check(kind, "kind")
     return _drawing(result, kind, settings, size=size, maximum_frames=frames)
 
 

@@ -36,23 +36,19 @@ def check_replaceable(
             f"{argument('output')}, remove it, or pass "
             f"{argument('overwrite', 'True')} to replace it"
         )
-    if not marks:
-        if path.is_symlink() or not path.is_file():
-            raise UserError(
-                f"{path} is not a file, and {argument('overwrite', 'True')} replaces a file; choose another with "
-                f"{argument('output')}"
-            )
-        if not is_earlier(_ends(path)):
-            raise UserError(
-                f"{path} is no earlier export that {argument('overwrite', 'True')} replaces; choose another with "
-                f"{argument('output')}"
-            )
-        return
-    if path.is_symlink() or not any((path / mark).is_file() for mark in marks):
+    if path.is_symlink():
+        is_replaced = False
+    elif marks:
+        is_replaced = any((path / mark).is_file() for mark in marks)
+    else:
+        is_replaced = path.is_file() and is_earlier(_ends(path))
+    if not is_replaced:
         raise UserError(
-            f"{path} holds no earlier export that {argument('overwrite', 'True')} replaces; choose another with "
+            f"{path} is no earlier export that {argument('overwrite', 'True')} replaces; choose another with "
             f"{argument('output')}"
         )
+    if not marks:
+        return
     if others := sorted(inner.name for inner in path.iterdir() if not is_own(inner.name)):
         raise UserError(
             f"{path} holds files that no export wrote ({', '.join(others[:3])}), which "

@@ -74,7 +74,7 @@ def test_file_of_another_kind_is_refused(flow, tmp_path):
     assert not list(tmp_path.iterdir())
     film = simkit.animate(flow[0], size=SIZE, frames=2, kind="mp4")
     assert film.save(tmp_path / "a.mp4").read_bytes()[4:8] == b"ftyp" and "<video" in film._repr_html_()
-    with pytest.raises(simkit.UserError, match="kind = 'avi' is not an animation"):
+    with pytest.raises(simkit.UserError, match="kind = 'avi' is unknown"):
         simkit.animate(flow[0], kind="avi")
 
 
@@ -112,7 +112,7 @@ def test_result_that_is_not_a_run_is_refused(flow, tmp_path):
     with pytest.raises(simkit.UserError, match="no axis time, iteration or frame"):
         simkit.animate(flow[0].isel(time=0))
     swept = simkit.sweep(toy(steps=2), {"frequency": [1.0, 2.0]}, output=tmp_path / "sweep")
-    with pytest.raises(simkit.UserError, match="is that of a sweep; choose one member"):
+    with pytest.raises(simkit.UserError, match="or several seeds; of a sweep, draw"):
         simkit.picture(swept)
     with pytest.raises(simkit.UserError, match="holds a sweep, which has no animation"):
         simkit.animate(tmp_path / "sweep")

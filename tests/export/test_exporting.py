@@ -113,7 +113,7 @@ def test_stand_alone_program_refuses_inputs_that_do_not_fit(copy, capsys):
     for name, value, words, phrase in (
         ("params.frequency", np.float64(99.0), out, "params.frequency is out of its bounds [0.1, 10.0]"),
         ("params.frequency", np.float32(1.0), out, "params.frequency is float32[]; give float64[]"),
-        ("params.frequencey", np.float64(1.0), out, "is not an input; did you mean params.frequency?"),
+        ("params.frequencey", np.float64(1.0), out, "params.frequencey is not an input; io.json names them"),
         ("state.position", np.zeros(4), out, "state.position is float64[4]; give float64[3]"),
         ("state.position", np.zeros(3), (), "add -o out.npz"),
         ("state.position", np.zeros(3), ("--inputs", copy / "missing.npz", *out), "missing.npz cannot be read"),
@@ -162,14 +162,14 @@ DAMAGE = {
     "type": (lambda folder: changed(folder, lambda card: card["inputs"][0].update(dtype="object")), "inputs[0].dtype"),
     "size": (
         lambda folder: changed(folder, lambda card: card["outputs"][0].update(shape=[2**30, 2**30])),
-        "at most 2 GiB",
+        "more than 2 GiB",
     ),
     "shape": (
         lambda folder: changed(folder, lambda card: card["outputs"][0].update(shape=[7])),
         "array start.output.diagnostic.energy is float64(), not float64(7)",
     ),
     "bounds": (lambda folder: changed(folder, _bounded), "is out of its bounds [5, 6]"),
-    "cases": (lambda folder: changed(folder, lambda card: card.update(cases=["later"])), "cases = ['later']"),
+    "cases": (lambda folder: changed(folder, lambda card: card.update(cases=["later"])), "reference.npz"),
     "tolerance": (
         lambda folder: changed(folder, lambda card: card.update(tolerance=2)),
         "tolerance = 2 is above its upper bound 0.1",

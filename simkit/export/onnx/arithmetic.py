@@ -11,13 +11,7 @@ from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.registry import primitive
 from simkit.export.onnx.tracing import Equation
 
-_ORDER = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
-
-
-@primitive("eq")
-def equal(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """``x = y``, false where either is NaN."""
-    return graph.elementwise("Equal", x, y, dtype=bool)
+_ORDER = {"eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
 
 
 @primitive("ne")
@@ -30,7 +24,7 @@ def unequal(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
 
 @primitive(*_ORDER)
 def ordered(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """``x < y`` and the like."""
+    """``x < y`` and the like, false where either is NaN."""
     return graph.elementwise(_ORDER[equation.name], x, y, dtype=bool)
 
 
@@ -139,79 +133,36 @@ def rounded(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 @primitive("div")
 def divide(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
     """``x / y``; integers toward zero, with all bits set where ``y = 0``."""
-    if x.dtype.kind == "f":
+    if x.dtype.kind == "f" or _never_traps(y):
         return graph.elementwise("Div", x, y)
-    safe, zero = divisor(graph, x, y)
-    quotient = graph.elementwise("Div", x, safe)
-    if zero is None:
-        return quotient
+    zero = bad = graph.elementwise("Equal", y, graph.constant(0, y.dtype), dtype=bool)
+    if x.dtype.kind == "i":
+        # The only quotient that overflows, -2^(bits - 1) / -1: modulo 2^bits it is the dividend, so divide by 1.
+        lowest = graph.elementwise("Equal", x, graph.constant(np.iinfo(x.dtype).min, x.dtype), dtype=bool)
+        minus = graph.elementwise("Equal", y, graph.constant(-1, y.dtype), dtype=bool)
+        bad = graph.elementwise("Or", zero, graph.elementwise("And", lowest, minus))
+    quotient = graph.elementwise("Div", x, graph.elementwise("Where", bad, graph.constant(1, y.dtype), y))
     return graph.elementwise("Where", zero, graph.constant(np.array(-1).astype(x.dtype)), quotient)
 
 
 @primitive("rem")
 def remainder(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
     """``x - y * trunc(x / y)``, with the sign of ``x``; for integers ``x`` itself where ``y = 0``."""
-    if x.dtype.kind == "f":
+    if x.dtype.kind == "f" or _never_traps(y):
         return graph.elementwise("Mod", x, y, fmod=1)
-    return integer_remainder(graph, x, y, fmod=1)
-
-
-def integer_remainder(graph: Graph, x: Tensor, y: Tensor, **sign: int) -> Tensor:
-    """Return the remainder of integers; where ``y = 0``, ``x`` with ``fmod=1``, and 0 without.
-
-    Args:
-        graph: under construction.
-        x: dividend.
-        y: divisor.
-        **sign: ``fmod=1`` for the sign of ``x``; without it the sign of ``y``.
-    """
-    if _never_traps(y):
-        return graph.elementwise("Mod", x, y, **sign)
     # A divisor of 1 gives the remainder of -1, which is 0, and never traps. The replacement does not depend on the
     # dividend, so that all remainders by the same divisor share its nodes.
     zero = bad = graph.elementwise("Equal", y, graph.constant(0, y.dtype), dtype=bool)
     if y.dtype.kind == "i":
         bad = graph.elementwise("Or", zero, graph.elementwise("Equal", y, graph.constant(-1, y.dtype), dtype=bool))
-    rest = graph.elementwise("Mod", x, graph.elementwise("Where", bad, graph.constant(1, y.dtype), y), **sign)
-    return graph.elementwise("Where", zero, x, rest) if sign else rest
-
-
-def floor_remainder(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """``x - y * floor(x / y)`` of integers, 0 where ``y = 0``: one operator in ONNX, ten primitives in JAX.
-
-    Args:
-        graph: under construction.
-        equation: the call, see `simkit.export.onnx.tracing.is_floor_remainder`.
-        x: dividend.
-        y: divisor.
-    """
-    return integer_remainder(graph, x, y)
+    rest = graph.elementwise("Mod", x, graph.elementwise("Where", bad, graph.constant(1, y.dtype), y), fmod=1)
+    return graph.elementwise("Where", zero, x, rest)
 
 
 def _never_traps(y: Tensor) -> bool:
     """Return whether an integer divisor is a constant without 0 and -1, on which processors may trap."""
     divisors = (y.narrow or y).value
     return divisors is not None and not np.isin(divisors, (0, -1)).any()
-
-
-def divisor(graph: Graph, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Return an integer divisor on which no processor traps, and where it was zero, bool (``None`` for nowhere).
-
-    Args:
-        graph: under construction.
-        x: dividend.
-        y: divisor.
-    """
-    if _never_traps(y):
-        return y, None
-    zero = graph.elementwise("Equal", y, graph.constant(0, y.dtype), dtype=bool)
-    bad = zero
-    if x.dtype.kind == "i":
-        # The only quotient that overflows, -2^(bits - 1) / -1: modulo 2^bits it is the dividend, so divide by 1.
-        lowest = graph.elementwise("Equal", x, graph.constant(np.iinfo(x.dtype).min, x.dtype), dtype=bool)
-        minus = graph.elementwise("Equal", y, graph.constant(-1, y.dtype), dtype=bool)
-        bad = graph.elementwise("Or", zero, graph.elementwise("And", lowest, minus))
-    return graph.elementwise("Where", bad, graph.constant(1, y.dtype), y), zero
 
 
 @primitive("pow")
@@ -237,34 +188,6 @@ def integer_power(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     return result if exponent > 0 else graph.elementwise("Div", unity, result)
 
 
-@primitive("square")
-def square(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """``x^2``."""
-    return graph.elementwise("Mul", x, x)
-
-
-@primitive("one_minus_square")
-def one_minus_square(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """``1 - x^2``, without cancellation near 1."""
-    unity = graph.constant(1, x.dtype)
-    return graph.elementwise("Mul", graph.elementwise("Sub", unity, x), graph.elementwise("Add", unity, x))
-
-
-@primitive("polynomial")
-def polynomial(graph: Graph, equation: Equation, x: Tensor, *coefficients: Tensor) -> Tensor:
-    """A polynomial by Horner's rule; coefficients from the lowest power up."""
-    result = coefficients[-1]
-    for coefficient in reversed(coefficients[:-1]):
-        result = graph.elementwise("Add", graph.elementwise("Mul", result, x), coefficient)
-    return graph.expand(result, equation.out.shape)
-
-
-@primitive("rsqrt")
-def reciprocal_root(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """``1 / sqrt(x)``."""
-    return graph.elementwise("Div", graph.constant(1, x.dtype), graph.elementwise("Sqrt", x))
-
-
 @primitive("clamp")
 def clamp(graph: Graph, equation: Equation, low: Tensor, x: Tensor, high: Tensor) -> Tensor:
     """``x`` within bounds; NaN stays."""
@@ -282,11 +205,11 @@ def reduce_precision(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     layout = finfo(x.dtype)
     if bits[0] >= layout.nexp and bits[1] >= layout.nmant:
         return x
-    narrow = {(8, 23): "float32", (5, 10): "float16"}.get(bits)
+    narrow = {(8, 23): "float32", (5, 10): "float16", (8, 7): "bfloat16"}.get(bits)
     if narrow is None:
         raise UserError(
             f"{graph.origin}: reduce_precision to {bits[0]} and {bits[1]} bits has no ONNX form; use those of float16 "
-            "(5 and 10) or float32 (8 and 23)"
+            "(5 and 10), bfloat16 (8 and 7) or float32 (8 and 23)"
         )
     rounded = graph.cast(graph.cast(x, narrow), x.dtype)
     # XLA has no subnormal numbers here: they become zero, with the sign.
@@ -305,8 +228,3 @@ def is_finite(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 def scalar(graph: Graph, value: float, like: Tensor) -> Tensor:
     """Return a number in the type of a tensor."""
     return graph.constant(value, like.dtype)
-
-
-def powers_of_two(size: int) -> list[int]:
-    """Return the powers of two below ``size``: 1, 2, 4, ..."""
-    return [1 << i for i in range(max(size - 1, 0).bit_length())]

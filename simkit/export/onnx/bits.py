@@ -7,110 +7,85 @@ import numpy as np
 from jax import lax
 
 from simkit.export.onnx import tracing
-from simkit.export.onnx.arithmetic import choose, powers_of_two, scalar
+from simkit.export.onnx.arithmetic import choose, scalar
 from simkit.export.onnx.convert import Value, inline, joined, real, run, split
+from simkit.export.onnx.elementary import formula
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.tracing import Aval, Equation
+from simkit.export.onnx.tracing import SHORT, Aval, Equation
 
 _TOTAL = {"lt_to": "Less", "le_to": "LessOrEqual"}
 
 
-def shifted(graph: Graph, x: Tensor, distance: Tensor, direction: str) -> Tensor:
-    """Return integers shifted with zeros moving in, unsigned; 0 where the distance is at least their width.
+_DIRECTIONS = {"shift_left": "LEFT", "shift_right_logical": "RIGHT"}
 
-    Args:
-        graph: under construction.
-        x: integers.
-        distance: number of bits, of the same type.
-        direction: ``"LEFT"`` or ``"RIGHT"``.
-    """
-    width = 8 * x.dtype.itemsize
-    unsigned = np.dtype(f"uint{width}")
-    x, distance = bit_cast(graph, x, unsigned), bit_cast(graph, distance, unsigned)
+
+@primitive(*_DIRECTIONS)
+def shift(graph: Graph, equation: Equation, x: Tensor, distance: Tensor) -> Tensor:
+    """``x << distance`` and ``x >> distance`` with zeros moving in; 0 where the distance is at least the width."""
+    width, kind, direction = 8 * x.dtype.itemsize, x.dtype, _DIRECTIONS[equation.name]
+    x, distance = (bit_cast(graph, each, np.dtype(f"uint{width}")) for each in (x, distance))
     bits = (distance.narrow or distance).value
     if bits is not None and (bits < width).all():
-        return graph.elementwise("BitShift", x, distance, direction=direction)
+        return bit_cast(graph, graph.elementwise("BitShift", x, distance, direction=direction), kind)
     inside = graph.elementwise("Less", distance, scalar(graph, width, distance), dtype=bool)
     safe = graph.elementwise("Where", inside, distance, scalar(graph, 0, distance))
     result = graph.elementwise("BitShift", x, safe, direction=direction)
-    return graph.elementwise("Where", inside, result, scalar(graph, 0, result))
+    return bit_cast(graph, graph.elementwise("Where", inside, result, scalar(graph, 0, result)), kind)
 
 
-@primitive("shift_left")
-def shift_left(graph: Graph, equation: Equation, x: Tensor, distance: Tensor) -> Tensor:
-    """``x << distance``."""
-    return bit_cast(graph, shifted(graph, x, distance, "LEFT"), x.dtype)
-
-
-@primitive("shift_right_logical")
-def shift_right_logical(graph: Graph, equation: Equation, x: Tensor, distance: Tensor) -> Tensor:
-    """``x >> distance``, zeros moving in."""
-    return bit_cast(graph, shifted(graph, x, distance, "RIGHT"), x.dtype)
-
-
-@primitive("shift_right_arithmetic")
-def shift_right_arithmetic(graph: Graph, equation: Equation, x: Tensor, distance: Tensor) -> Tensor:
+@formula("shift_right_arithmetic")
+def shift_right_arithmetic(x: Any, distance: Any) -> Any:
     """``x >> distance`` with copies of the highest bit moving in: ``~(~x >> distance)`` where it is set."""
-    if x.dtype.kind == "u":
-        signed = np.dtype(f"int{8 * x.dtype.itemsize}")
-        parts = [bit_cast(graph, part, signed) for part in (x, distance)]
-        return bit_cast(graph, shift_right_arithmetic(graph, equation, *parts), x.dtype)
-    negative = graph.elementwise("Less", x, scalar(graph, 0, x), dtype=bool)
-    positive = choose(graph, negative, graph.elementwise("BitwiseNot", x), x)
-    result = shift_right_logical(graph, equation, positive, distance)
-    return choose(graph, negative, graph.elementwise("BitwiseNot", result), result)
+    is_set = x.astype(f"int{8 * x.dtype.itemsize}") < 0
+    result = lax.shift_right_logical(jnp.where(is_set, ~x, x), distance)
+    return jnp.where(is_set, ~result, result)
 
 
-@primitive("population_count")
-def population_count(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+@formula("population_count")
+def population_count(x: Any) -> Any:
     """Number of set bits, summed in pairs, fours and eights (Warren, Hacker's Delight, 2nd edition, section 5-1)."""
     width = 8 * x.dtype.itemsize
-    count = bit_cast(graph, x, np.dtype(f"uint{width}"))
-    for distance in powers_of_two(width):
-        mask = sum(((1 << distance) - 1) << bit for bit in range(0, width, 2 * distance))
-        high = graph.elementwise("BitShift", count, scalar(graph, distance, count), direction="RIGHT")
-        low, high = (graph.elementwise("BitwiseAnd", part, scalar(graph, mask, count)) for part in (count, high))
-        count = graph.elementwise("Add", low, high)
-    return bit_cast(graph, count, x.dtype)
+    count, distance = x.astype(f"uint{width}"), 1
+    while distance < width:
+        mask = np.asarray(sum(((1 << distance) - 1) << bit for bit in range(0, width, 2 * distance)), count.dtype)
+        count, distance = (count & mask) + ((count >> distance) & mask), 2 * distance
+    return count.astype(x.dtype)
 
 
-@primitive("clz")
-def leading_zeros(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+@formula("clz")
+def leading_zeros(x: Any) -> Any:
     """Number of zero bits above the highest set bit."""
     width = 8 * x.dtype.itemsize
-    bits = bit_cast(graph, x, np.dtype(f"uint{width}"))
-    for distance in powers_of_two(width):
-        high = graph.elementwise("BitShift", bits, scalar(graph, distance, bits), direction="RIGHT")
-        bits = graph.elementwise("BitwiseOr", bits, high)
-    return population_count(graph, equation, bit_cast(graph, graph.elementwise("BitwiseNot", bits), x.dtype))
+    bits, distance = x.astype(f"uint{width}"), 1
+    while distance < width:
+        bits, distance = bits | (bits >> distance), 2 * distance
+    return lax.population_count(~bits).astype(x.dtype)
 
 
 @primitive("bitcast_convert_type")
 def bitcast_convert_type(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """The same bits as another type; a wider one takes several numbers, the lowest bits first."""
-    target = np.dtype(equation.params["new_dtype"])
-    if target.itemsize == x.dtype.itemsize:
-        return bit_cast(graph, x, target)
-    if target.itemsize < x.dtype.itemsize:
-        bits = bit_cast(graph, x, np.dtype(f"uint{8 * x.dtype.itemsize}"))
-        width = 8 * target.itemsize
-        parts = []
-        for index in range(x.dtype.itemsize // target.itemsize):
-            part = shifted(graph, bits, scalar(graph, width * index, bits), "RIGHT")
-            part = graph.elementwise("BitwiseAnd", part, scalar(graph, (1 << width) - 1, bits))
-            parts.append(graph.reshape(graph.cast(part, f"uint{width}"), (*x.shape, 1)))
-        joined = graph.op("Concat", parts, (*x.shape, len(parts)), parts[0].dtype, axis=len(x.shape))
-        return bit_cast(graph, joined, target)
-    wide = np.dtype(f"uint{8 * target.itemsize}")
-    bits = graph.cast(bit_cast(graph, x, np.dtype(f"uint{8 * x.dtype.itemsize}")), wide)
-    distances = np.arange(x.shape[-1], dtype=wide) * (8 * x.dtype.itemsize)
-    moved = graph.cast(shifted(graph, bits, graph.constant(distances), "LEFT"), np.int64)
-    axes = graph.vector([len(x.shape) - 1])
-    # The shifted numbers have no bit in common, so that their sum modulo 2^64 is their union.
-    union = graph.typed("ReduceSum", [moved, axes], x.shape[:-1], keepdims=0)
-    return bit_cast(graph, graph.cast(union, wide), target)
+    x = graph.cast(x, SHORT) if equation.inputs[0].short else x
+    target = SHORT if equation.out.short else np.dtype(equation.params["new_dtype"])
+    bits, size = bit_cast(graph, x, np.dtype(f"uint{8 * x.dtype.itemsize}")), x.dtype.itemsize
+    if target.itemsize < size:
+
+        def parted(bits: Any) -> Any:
+            shifts = np.arange(size // target.itemsize, dtype=bits.dtype) * (8 * target.itemsize)
+            return (bits[..., None] >> shifts).astype(f"uint{8 * target.itemsize}")
+
+        bits = inline(graph, parted, bits)[0]
+    elif target.itemsize > size:
+
+        def united(bits: Any) -> Any:
+            # The shifted numbers have no bit in common, so that their sum is their union.
+            wide = bits.astype(f"uint{8 * target.itemsize}")
+            return (wide << (np.arange(wide.shape[-1], dtype=wide.dtype) * (8 * size))).sum(-1, dtype=wide.dtype)
+
+        bits = inline(graph, united, bits)[0]
+    return graph.cast(bit_cast(graph, bits, target), equation.out.dtype if equation.out.short else target)
 
 
 def bit_cast(graph: Graph, x: Tensor, dtype: np.dtype) -> Tensor:
@@ -171,22 +146,19 @@ def convert_element_type(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 
 @primitive("nextafter")
 def next_after(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """The neighbor of ``x`` toward ``y``, by its bits (positive numbers have the order of their bit patterns)."""
-
-    def neighbor(x: Any, y: Any) -> Any:
-
-        integer = jnp.dtype(f"int{8 * x.dtype.itemsize}")
-        bits = lax.bitcast_convert_type(x, integer)
-        away = (y > x) == (x > 0)
-        moved = lax.bitcast_convert_type(bits + jnp.where(away, 1, -1).astype(integer), x.dtype)
-        least = lax.bitcast_convert_type(jnp.ones_like(bits), x.dtype)
-        moved = jnp.where(x == 0, jnp.where(y > 0, least, -least), moved)
-        return jnp.where(jnp.isnan(x) | jnp.isnan(y), x + y, jnp.where(x == y, y, moved))
-
-    return inline(graph, neighbor, x, y)[0]
+    """The neighbor of ``x`` toward ``y``; numbers of bfloat16 are those of float32 whose last 16 bits are zero."""
+    return inline(graph, neighbor, x, y, step=1 << 16 if equation.out.short else 1)[0]
 
 
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+def neighbor(x: Any, y: Any, *, step: int) -> Any:
+    """Return ``x`` moved toward ``y`` by its bits (positive numbers have the order of their bit patterns)."""
+    integer = jnp.dtype(f"int{8 * x.dtype.itemsize}")
+    bits = lax.bitcast_convert_type(x, integer)
+    away = (y > x) == (x > 0)
+    moved = lax.bitcast_convert_type(bits + jnp.where(away, step, -step).astype(integer), x.dtype)
+    least = lax.bitcast_convert_type(jnp.full_like(bits, step), x.dtype)
+    moved = jnp.where(x == 0, jnp.where(y > 0, least, -least), moved)
+    return jnp.where(jnp.isnan(x) | jnp.isnan(y), x + y, jnp.where(x == y, y, moved))
 
 
 @primitive("random_wrap", whole=True)
@@ -198,7 +170,7 @@ def random_wrap(graph: Graph, equation: Equation, data: Value) -> list[Value]:
 @primitive("random_unwrap", whole=True)
 def random_unwrap(graph: Graph, equation: Equation, keys: Value) -> list[Value]:
     """The words of keys."""
-    return [real(words_of(graph, keys))]
+    return [real(joined(graph, keys))]
 
 
 @primitive("random_bits", "random_split", "random_fold_in", "random_seed", whole=True)
@@ -206,22 +178,12 @@ def random(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
     """Bits or keys derived from keys, and keys from seeds."""
     generator = equation.params.get("impl") or next(value.key for value in values if value.key is not None)
     shape = np.broadcast_shapes(*(aval.shape for aval in equation.inputs))
-    whole = []
-    for value, aval in zip(values, equation.inputs, strict=True):
-        if aval.key is None:
-            whole.append(real(graph.expand(value.parts[0], shape)))
-        else:
-            wide = Value(tuple(graph.expand(part, shape) for part in value.parts), value.key)
-            whole.append(real(words_of(graph, wide)))
+    wide = [Value(tuple(graph.expand(part, shape) for part in value.parts), value.key) for value in values]
+    whole = [real(joined(graph, value)) for value in wide]
     (result,) = run(graph, tracing.random_program(equation, generator), whole)
     if equation.out.key is None:
         return [result]
     return [keys_of(graph, result.parts[0], generator)]
-
-
-def words_of(graph: Graph, keys: Value) -> Tensor:
-    """Return the words of keys, uint32 ``(..., words)``."""
-    return joined(graph, Value(keys.parts, keys.key))
 
 
 def keys_of(graph: Graph, words: Tensor, generator: Any) -> Value:
@@ -235,32 +197,3 @@ def iota_2x32_shape(graph: Graph, equation: Equation) -> list[Value]:
     shape = equation.params["shape"]
     number = np.arange(int(np.prod(shape)), dtype=np.uint64).reshape(shape)
     return [real(graph.constant((part & 0xFFFFFFFF).astype(np.uint32))) for part in (number >> np.uint64(32), number)]
-
-
-@primitive("threefry2x32")
-def threefry(graph: Graph, equation: Equation, *words: Tensor) -> list[Tensor]:
-    """Threefry-2x32 with 20 rounds (Salmon et al. 2011, doi:10.1145/2063384.2063405): key words, then counter words."""
-
-    def add(a: Tensor, b: Tensor) -> Tensor:
-        return graph.elementwise("Add", a, b)
-
-    def constant(number: int) -> Tensor:
-        return graph.constant(number, np.uint32)
-
-    def rotated(x: Tensor, distance: int) -> Tensor:
-        left = graph.elementwise("BitShift", x, constant(distance), direction="LEFT")
-        right = graph.elementwise("BitShift", x, constant(32 - distance), direction="RIGHT")
-        return graph.elementwise("BitwiseOr", left, right)
-
-    shape = equation.out.shape
-    key, other, x, y = words
-    parity = graph.elementwise("BitwiseXor", graph.elementwise("BitwiseXor", key, other), constant(0x1BD11BDA))
-    schedule = [key, other, parity]
-    x, y = add(x, key), add(y, other)
-    for group in range(5):
-        for distance in _ROTATIONS[group % 2]:
-            x = add(x, y)
-            y = graph.elementwise("BitwiseXor", rotated(y, distance), x)
-        x = add(x, schedule[(group + 1) % 3])
-        y = add(y, add(schedule[(group + 2) % 3], constant(group + 1)))
-    return [graph.expand(x, shape), graph.expand(y, shape)]

@@ -1,38 +1,27 @@
 """Complex numbers and Fourier transforms."""
 
-from collections.abc import Sequence
+import functools
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from simkit.export.onnx.convert import Value, inline, joined, real, split
 from simkit.export.onnx.graph import Graph
-from simkit.export.onnx.linear import contracted, matrix, product
+from simkit.export.onnx.linear import padded, product
 from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.registry import REAL, complex_primitive
-from simkit.export.onnx.shapes import sliced
 from simkit.export.onnx.tracing import Aval, Equation
 
-_OPERATORS = {"add": "Add", "sub": "Sub", "add_any": "Add"}
 
-
-def composed(graph: Graph, function: Any, *tensors: Tensor) -> Value:
-    """Return the pair ``(real, imaginary)`` of a JAX function of real arrays as a value."""
-    return Value(tuple(inline(graph, function, *tensors)))
-
-
-@complex_primitive(*_OPERATORS)
-def add(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
-    """Part by part."""
-    operator = _OPERATORS[equation.name]
-    return [Value(tuple(graph.elementwise(operator, a, b) for a, b in zip(x.parts, y.parts, strict=True)))]
-
-
-@complex_primitive("neg")
-def neg(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """Part by part."""
-    return [Value(tuple(graph.elementwise("Neg", part) for part in x.parts))]
+@complex_primitive("add", "sub", "add_any", "neg", "reduce_sum", "cumsum")
+def part_by_part(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
+    """Linear operations."""
+    parts = zip(*(value.parts for value in values), strict=True)
+    return [Value(tuple(REAL[equation.name].convert(graph, equation, *each) for each in parts))]
 
 
 @complex_primitive("mul")
@@ -52,10 +41,8 @@ def integer_pow(graph: Graph, equation: Equation, x: Value) -> list[Value]:
     """``x^n`` by ``|n| - 1`` products."""
     exponent = equation.params["y"]
     ones = graph.expand(graph.constant(1, x.parts[0].dtype), x.parts[0].shape)
-    unity = Value((ones, graph.expand(graph.constant(0, ones.dtype), ones.shape)))
-    result = x if exponent else unity
-    for _ in range(abs(exponent) - 1):
-        result = _times(graph, result, x)
+    unity = Value((ones, _zeros(graph, ones)))
+    result = functools.reduce(functools.partial(_times, graph), [x] * abs(exponent)) if exponent else unity
     return [result if exponent >= 0 else _divided(graph, unity, result)]
 
 
@@ -68,80 +55,70 @@ def div(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
 @complex_primitive("complex")
 def make(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
     """A complex number of its parts, either of which may be a scalar."""
-    shape = equation.out.shape
-    return [Value((graph.expand(x.parts[0], shape), graph.expand(y.parts[0], shape)))]
+    return [Value(tuple(graph.expand(each.parts[0], equation.out.shape) for each in (x, y)))]
 
 
-@complex_primitive("real")
-def real_part(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """The real part."""
-    return [real(x.parts[0])]
-
-
-@complex_primitive("imag")
-def imaginary_part(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """The imaginary part."""
-    return [real(x.parts[1])]
+@complex_primitive("real", "imag")
+def part(graph: Graph, equation: Equation, x: Value) -> list[Value]:
+    """The real or the imaginary part."""
+    return [real(x.parts[equation.name == "imag"])]
 
 
 @complex_primitive("conj")
 def conj(graph: Graph, equation: Equation, x: Value) -> list[Value]:
     """The conjugate; of a real number, the complex number without imaginary part."""
-    if len(x.parts) == 1:
-        return [Value((x.parts[0], _zeros(graph, x.parts[0])))]
-    return [Value((x.parts[0], graph.elementwise("Neg", x.parts[1])))]
+    first, *second = x.parts
+    return [Value((first, graph.elementwise("Neg", second[0]) if second else _zeros(graph, first)))]
 
 
-@complex_primitive("abs")
-def absolute(graph: Graph, equation: Equation, x: Value) -> list[Value]:
+def of_parts(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function written with JAX, from real and imaginary parts to those of the result."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        @complex_primitive(*names)
+        @functools.wraps(function)
+        def convert(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
+            return [Value(tuple(inline(graph, function, *(part for value in values for part in value.parts))))]
+
+        return function
+
+    return register
+
+
+@of_parts("abs")
+def modulus(a: Any, b: Any) -> Any:
     """The modulus, scaled by the larger part so that no square overflows."""
-
-    def modulus(a: Any, b: Any) -> Any:
-
-        a, b = jnp.abs(a), jnp.abs(b)
-        large, small = jnp.maximum(a, b), jnp.minimum(a, b)
-        ratio = jnp.where(large > 0, small / jnp.where(large > 0, large, 1), 0)
-        return (jnp.where(jnp.isinf(large), large, large * jnp.sqrt(1 + ratio * ratio)),)
-
-    return [composed(graph, modulus, *x.parts)]
+    a, b = jnp.abs(a), jnp.abs(b)
+    large, small = jnp.maximum(a, b), jnp.minimum(a, b)
+    ratio = jnp.where(large > 0, small / jnp.where(large > 0, large, 1), 0)
+    return (jnp.where(jnp.isinf(large), large, large * jnp.sqrt(1 + ratio * ratio)),)
 
 
-@complex_primitive("exp")
-def exp(graph: Graph, equation: Equation, x: Value) -> list[Value]:
+@of_parts("exp")
+def exp(a: Any, b: Any) -> Any:
     """``exp(a) (cos b + i sin b)``."""
-
-    def polar(a: Any, b: Any) -> Any:
-
-        return jnp.exp(a) * jnp.cos(b), jnp.exp(a) * jnp.sin(b)
-
-    return [composed(graph, polar, *x.parts)]
+    return jnp.exp(a) * jnp.cos(b), jnp.exp(a) * jnp.sin(b)
 
 
-@complex_primitive("log")
-def log(graph: Graph, equation: Equation, x: Value) -> list[Value]:
+@of_parts("log")
+def log(a: Any, b: Any) -> Any:
     """``log |x| + i arg x``."""
-    modulus = absolute(graph, equation, x)[0].parts[0]
-
-    def parts(modulus: Any, a: Any, b: Any) -> Any:
-
-        return jnp.log(modulus), jnp.arctan2(b, a)
-
-    return [composed(graph, parts, modulus, *x.parts)]
+    return jnp.log(modulus(a, b)[0]), jnp.arctan2(b, a)
 
 
-@complex_primitive("sqrt")
-def sqrt(graph: Graph, equation: Equation, x: Value) -> list[Value]:
+@of_parts("sqrt")
+def sqrt(a: Any, b: Any) -> Any:
     """The root whose real part is not negative."""
-    modulus = absolute(graph, equation, x)[0].parts[0]
+    large = jnp.sqrt((modulus(a, b)[0] + jnp.abs(a)) / 2)
+    other = jnp.where(large > 0, jnp.abs(b) / (2 * jnp.where(large > 0, large, 1)), 0)
+    first, second = jnp.where(a >= 0, large, other), jnp.where(a >= 0, other, large)
+    return first, jnp.where(b < 0, -second, second)
 
-    def root(modulus: Any, a: Any, b: Any) -> Any:
 
-        large = jnp.sqrt((modulus + jnp.abs(a)) / 2)
-        other = jnp.where(large > 0, jnp.abs(b) / (2 * jnp.where(large > 0, large, 1)), 0)
-        first, second = jnp.where(a >= 0, large, other), jnp.where(a >= 0, other, large)
-        return first, jnp.where(b < 0, -second, second)
-
-    return [composed(graph, root, modulus, *x.parts)]
+@of_parts("is_finite")
+def is_finite(a: Any, b: Any) -> Any:
+    """Whether both parts are finite."""
+    return (jnp.isfinite(a) & jnp.isfinite(b),)
 
 
 @complex_primitive("convert_element_type")
@@ -150,8 +127,7 @@ def convert(graph: Graph, equation: Equation, x: Value) -> list[Value]:
     target = np.dtype(equation.params["new_dtype"])
     if target.kind != "c":
         return [real(graph.cast(x.parts[0], target))]
-    part = np.float32 if target == np.complex64 else np.float64
-    parts = [graph.cast(each, part) for each in x.parts]
+    parts = [graph.cast(each, np.float32 if target == np.complex64 else np.float64) for each in x.parts]
     return [Value((*parts, *([_zeros(graph, parts[0])] if len(parts) == 1 else [])))]
 
 
@@ -159,24 +135,8 @@ def convert(graph: Graph, equation: Equation, x: Value) -> list[Value]:
 def equal(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
     """Whether both parts, or all words of random keys, are equal."""
     parts = [graph.elementwise("Equal", a, b, dtype=bool) for a, b in zip(x.parts, y.parts, strict=True)]
-    both = parts[0]
-    for part in parts[1:]:
-        both = graph.elementwise("And", both, part)
+    both = functools.reduce(functools.partial(graph.elementwise, "And"), parts)
     return [real(both if equation.name == "eq" else graph.elementwise("Not", both))]
-
-
-@complex_primitive("is_finite")
-def is_finite(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """Whether both parts are finite."""
-    zero = graph.constant(0, x.parts[0].dtype)
-    a, b = (graph.elementwise("Equal", graph.elementwise("Sub", p, p), zero, dtype=bool) for p in x.parts)
-    return [real(graph.elementwise("And", a, b))]
-
-
-@complex_primitive("reduce_sum", "cumsum")
-def reduce_sum(graph: Graph, equation: Equation, x: Value, *_: Value) -> list[Value]:
-    """Part by part."""
-    return [Value(tuple(REAL[equation.name].convert(graph, equation, part) for part in x.parts))]
 
 
 @complex_primitive("dot_general")
@@ -214,7 +174,6 @@ def _divided(graph: Graph, x: Value, y: Value) -> Value:
         return Value(tuple(graph.elementwise("Div", part, c) for part in x.parts))
 
     def quotient(a: Any, b: Any, c: Any, d: Any) -> Any:
-
         swap = jnp.abs(d) > jnp.abs(c)
         large, small = jnp.where(swap, d, c), jnp.where(swap, c, d)
         ratio = small / large
@@ -223,18 +182,17 @@ def _divided(graph: Graph, x: Value, y: Value) -> Value:
         second = jnp.where(swap, b * ratio - a, b - a * ratio)
         return first / scale, second / scale
 
-    return composed(graph, quotient, *x.parts, c, d)
+    return Value(tuple(inline(graph, quotient, *x.parts, c, d)))
 
 
 def _zeros(graph: Graph, like: Tensor) -> Tensor:
     return graph.expand(graph.constant(0, like.dtype), like.shape)
 
 
-# Longest transform by one matrix: for longer ones the matrix is larger than most models, and the DFT kernel in double
-# precision is faster.
-LARGEST_MATRIX = 512
-# Shortest transform in two stages, which are faster there if the length has two factors between these limits.
-SHORTEST_FACTORED, SMALLEST_FACTOR, LARGEST_FACTOR = 128, 8, 64
+# Most numbers of a transform's matrices: those of larger ones are larger than most models.
+LARGEST_MATRIX = 2**21
+# Shortest transform in two stages, which are faster there, and smallest factor of its length.
+SHORTEST_FACTORED, SMALLEST_FACTOR = 128, 8
 _KINDS = ("fft", "ifft", "rfft", "irfft")
 
 
@@ -244,185 +202,96 @@ def fft(graph: Graph, equation: Equation, x: Value) -> list[Value]:
     kind = str(equation.params["fft_type"])
     kind = _KINDS[int(kind)] if kind.isdigit() else kind.rpartition(".")[2].lower()
     lengths = [int(length) for length in equation.params["fft_lengths"]]
-    rank = len(equation.out.shape)
-    axes = list(range(rank - len(lengths), rank))
+    steps = list(zip(range(len(equation.out.shape) - len(lengths), len(equation.out.shape)), lengths, strict=True))
+    parts, sign = list(x.parts), 1 if kind.startswith("i") else -1
+    *others, (last, length) = steps
+    half = length // 2 + 1
     if kind == "rfft":
-        x = forward_real(graph, x.parts[0], axes[-1], lengths[-1])
-        for axis, length in zip(axes[:-1], lengths[:-1], strict=True):
-            x = transform(graph, x, axis, length, -1)
-        return [x]
-    if kind == "irfft":
-        for axis, length in zip(axes[:-1], lengths[:-1], strict=True):
-            x = transform(graph, x, axis, length, 1)
-        return [real(backward_real(graph, x, axes[-1], lengths[-1]))]
-    for axis, length in zip(axes, lengths, strict=True):
-        x = transform(graph, x, axis, length, -1 if kind == "fft" else 1)
-    return [x]
+        parts = transform(graph, parts, last, length, sign, half)
+    for axis, count in others if "r" in kind else steps:
+        parts = transform(graph, parts, axis, count, sign, count)
+    if kind != "irfft":
+        return [Value(tuple(parts))]
+    # Each frequency counts twice, for itself and its conjugate, except 0 and, for even lengths, length / 2.
+    weight = np.full([half if axis == last else 1 for axis in range(last + 1)], 2.0)
+    weight[..., 0] = 1.0
+    if length % 2 == 0:
+        weight[..., -1] = 1.0
+    factor = graph.constant(weight.astype(parts[0].dtype))
+    parts = [graph.elementwise("Mul", each, factor) for each in parts]
+    return [real(transform(graph, parts, last, length, sign, length, 1)[0])]
 
 
-def transform(graph: Graph, x: Value, axis: int, length: int, sign: int) -> Value:
+def transform(
+    graph: Graph, parts: Sequence[Tensor], axis: int, length: int, sign: int, wanted: int, count: int = 2
+) -> list[Tensor]:
     """Return ``sum_j x_j exp(sign 2 pi i j k / n)``, divided by ``n`` if ``sign`` is positive.
+
+    Of many points ``n = n1 n2`` in two stages (Cooley and Tukey 1965, doi:10.2307/2003354): with ``j = n2 j1 + j2`` and
+    ``k = k1 + n1 k2``, the sum over ``j1`` depends on ``j2`` and ``k1`` alone. The sum over ``j2`` that follows has one
+    matrix for each ``k1``, which includes the twiddle factors. Real and imaginary parts are one vector, so that each
+    stage is one product.
 
     Args:
         graph: under construction.
-        x: complex.
+        parts: the real part, and the imaginary one unless it is zero; numbers that are left out at the end are zero.
         axis: to transform.
         length: number of points n.
         sign: -1 forward, 1 inverse.
-    """
-    a, b = x.parts
-    if (first := _factor(length)) is not None:
-        return Value(tuple(_factored(graph, x.parts, axis, (first, length // first), sign, 2)))
-    if length > LARGEST_MATRIX:
-        return _fast(graph, x, axis, sign)
-    cosine, sine = _waves(length, length, length)
-    scale = 1.0 if sign < 0 else 1.0 / length
-    c, s = (matrix(graph, wave * scale, a) for wave in (cosine, sign * sine))
-
-    def times(part: Tensor, waves: Tensor) -> Tensor:
-        return contracted(graph, part, waves, axis)
-
-    return Value(
-        (
-            graph.elementwise("Sub", times(a, c), times(b, s)),
-            graph.elementwise("Add", times(a, s), times(b, c)),
-        )
-    )
-
-
-def forward_real(graph: Graph, x: Tensor, axis: int, length: int) -> Value:
-    """Return the first ``n // 2 + 1`` frequencies of the transform of real numbers."""
-    half = length // 2 + 1
-    ends = [half if a == axis else n for a, n in enumerate(x.shape)]
-    if (first := _factor(length)) is not None:
-        parts = _factored(graph, [x], axis, (first, length // first), -1, 2)
-        return Value(tuple(sliced(graph, part, [0] * len(ends), ends) for part in parts))
-    if length > LARGEST_MATRIX:
-        whole = _fast(graph, Value((x, graph.expand(graph.constant(0, x.dtype), x.shape))), axis, -1)
-        return Value(tuple(sliced(graph, part, [0] * len(ends), ends) for part in whole.parts))
-    cosine, sine = _waves(length, half, length)
-    return Value(tuple(contracted(graph, x, matrix(graph, wave, x), axis) for wave in (cosine, -sine)))
-
-
-def backward_real(graph: Graph, x: Value, axis: int, length: int) -> Tensor:
-    """Return the real numbers of which the first ``n // 2 + 1`` frequencies are given."""
-    half = length // 2 + 1
-    # Each frequency counts twice, for itself and its conjugate, except 0 and, for even n, n / 2.
-    weight = np.full((half, 1), 2.0)
-    weight[0] = 1.0
-    if length % 2 == 0:
-        weight[-1] = 1.0
-    if (first := _factor(length)) is not None:
-        parts = [_weighted(graph, part, axis, weight, length) for part in x.parts]
-        return _factored(graph, parts, axis, (first, length // first), 1, 1)[0]
-    cosine, sine = (wave * weight / length for wave in _waves(half, length, length))
-    a, b = x.parts
-    first = contracted(graph, a, matrix(graph, cosine, a), axis)
-    return graph.elementwise("Sub", first, contracted(graph, b, matrix(graph, sine, b), axis))
-
-
-def _weighted(graph: Graph, x: Tensor, axis: int, weight: np.ndarray, length: int) -> Tensor:
-    """Return half a transform times the weights (half, 1) of its frequencies, padded with zeros to ``length``."""
-    along = [-1 if a == axis else 1 for a in range(len(x.shape))]
-    x = graph.elementwise("Mul", x, matrix(graph, weight.reshape(along), x))
-    rest = [length - n if a == axis else n for a, n in enumerate(x.shape)]
-    zeros = graph.expand(graph.constant(0, x.dtype), rest)
-    whole = [length if a == axis else n for a, n in enumerate(x.shape)]
-    return graph.op("Concat", [x, zeros], whole, x.dtype, axis=axis)
-
-
-def _factor(length: int) -> int | None:
-    """Return the largest factor of a length up to its square root, or ``None`` where two stages are not faster."""
-    if length < SHORTEST_FACTORED:
-        return None
-    first = max(n for n in range(1, int(length**0.5) + 1) if length % n == 0)
-    return first if first >= SMALLEST_FACTOR and length // first <= LARGEST_FACTOR else None
-
-
-def _factored(
-    graph: Graph, parts: Sequence[Tensor], axis: int, lengths: tuple[int, int], sign: int, count: int
-) -> list[Tensor]:
-    """Return a transform of ``n = n1 n2`` points in two stages (Cooley and Tukey 1965, doi:10.2307/2003354).
-
-    With ``j = n2 j1 + j2`` and ``k = k1 + n1 k2``, the sum over ``j1`` depends on ``j2`` and ``k1`` alone. The sum over
-    ``j2`` that follows has one matrix for each ``k1``, which includes the twiddle factors. Real and imaginary parts
-    are one vector, so that each stage is one product.
-
-    Args:
-        graph: under construction.
-        parts: the real part, and the imaginary one unless it is zero.
-        axis: to transform.
-        lengths: n1 and n2.
-        sign: -1 forward, 1 inverse.
+        wanted: number of frequencies k that are returned, from 0 on.
         count: number of parts of the result: 1 for the real part alone, 2 for both.
     """
-    n1, n2 = lengths
-    shape, count_of_parts = parts[0].shape, len(parts)
-    front = int(np.prod(shape[axis + 1 :])) < SMALLEST_FACTOR
-    order = [axis] + [a for a in range(len(shape)) if a != axis] if front else list(range(len(shape)))
-    moved = [shape[a] for a in order]
-    outer, inner = (
-        (1, int(np.prod(moved[1:]))) if front else (int(np.prod(shape[:axis])), int(np.prod(shape[axis + 1 :])))
-    )
-    columns = [graph.reshape(graph.transpose(part, order), (outer, n1, n2 * inner)) for part in parts]
-    points = _concatenated(graph, columns, 1)
-    turns = np.arange(n1)[:, None] * np.arange(n1) / n1
-    rotations = matrix(graph, _rotations(sign * turns)[: count_of_parts * n1].T, points)
-    stage = graph.typed("MatMul", [rotations, points], (outer, 2 * n1, n2 * inner))
-    halves = [graph.reshape(part, (outer, n1, n2, inner)) for part in _halves(graph, stage, 1)]
-    points = _concatenated(graph, halves, 2)
-    k = np.arange(n1)[:, None, None] + n1 * np.arange(n2)
-    turns = (np.arange(n2)[:, None] * k % (n1 * n2)) / (n1 * n2)
-    scale = 1.0 if sign < 0 else 1.0 / (n1 * n2)
-    rotations = matrix(graph, np.swapaxes(scale * _rotations(sign * turns)[..., : count * n2], 1, 2), points)
-    stage = graph.typed("MatMul", [rotations, points], (outer, n1, count * n2, inner))
-    back = [order.index(a) for a in range(len(shape))]
-    results = _halves(graph, stage, 2) if count == 2 else [stage]
-    return [graph.transpose(graph.reshape(graph.transpose(part, (0, 2, 1, 3)), moved), back) for part in results]
+    first = max((n for n in range(1, math.isqrt(length) + 1) if length % n == 0), default=1)
+    n1 = first if first >= SMALLEST_FACTOR and length >= SHORTEST_FACTORED else 1
+    n2, given = length // n1, parts[0].shape[axis]
+    if 4 * length * n2 > LARGEST_MATRIX:
+        return _fast(graph, parts, axis, length, sign, wanted)[:count]
+    rows, columns = (given, wanted) if n1 == 1 else (n2, n2)
+    scale, dtype = 1.0 if sign < 0 else 1.0 / length, parts[0].dtype
+    frequency = np.arange(n1)[:, None, None] + n1 * np.arange(columns)[:, None]
+    turns = (np.arange(rows) * frequency % length) / length
+    inner = _rotations(np.outer(np.arange(n1), np.arange(n1)) / n1 * sign).transpose(2, 0, 1, 3)[:, :, : len(parts)]
+    outer = scale * _rotations(sign * turns).transpose(2, 0, 3, 1, 4)[:, :count]
 
+    def transformed(*parts: Any) -> Any:
+        x = jnp.stack([jnp.moveaxis(part, axis, 0) for part in parts])
+        others = x.shape[2:]
+        if n1 > 1:
+            x = padded(x, 0, [(0, 0), (0, length - given), *[(0, 0)] * len(others)])
+            x = x.reshape(len(parts), n1, n2, -1)
+            # (k1, part, part, j1) and (part, j1, j2, ...).
+            x = lax.dot_general(np.asarray(inner, dtype), x, (((2, 3), (0, 1)), ((), ())))
+        x = x.reshape(n1, -1, rows, math.prod(others))
+        # (k1, part, k2, part, j2) and (k1, part, j2, ...).
+        matrices = np.asarray(outer[:, :, :, : x.shape[1]], dtype)
+        x = lax.dot_general(matrices, x, (((3, 4), (1, 2)), ((0,), (0,))))
+        x = x.reshape(n1, count, columns, *others)
+        x = x.transpose(1, *range(3, 3 + axis), 2, 0, *range(3 + axis, x.ndim))
+        x = x.reshape(count, *others[:axis], n1 * columns, *others[axis:])
+        return [lax.slice_in_dim(part, 0, wanted, axis=axis) for part in x]
 
-def _concatenated(graph: Graph, parts: Sequence[Tensor], axis: int) -> Tensor:
-    """Return the concatenation of arrays of one shape."""
-    if len(parts) == 1:
-        return parts[0]
-    shape = [len(parts) * n if a == axis else n for a, n in enumerate(parts[0].shape)]
-    return graph.op("Concat", list(parts), shape, parts[0].dtype, axis=axis)
-
-
-def _halves(graph: Graph, x: Tensor, axis: int) -> list[Tensor]:
-    """Return the first and the second half of an array along an axis."""
-    shape = [n // 2 if a == axis else n for a, n in enumerate(x.shape)]
-    return list(graph.node("Split", [x], [(shape, x.dtype), (shape, x.dtype)], axis=axis, num_outputs=2))
+    return inline(graph, transformed, *parts)
 
 
 def _rotations(turns: np.ndarray) -> np.ndarray:
-    """Return the matrices (..., 2 j, 2 k) of the factors exp(2 pi i turns), for vectors of real, then imaginary parts.
-
-    Args:
-        turns: fractions of a full turn, (..., j, k).
-    """
+    """Return the factors ``exp(2 pi i turns)`` as matrices of real and imaginary parts, (2, 2, ...)."""
     c, s = np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns)
-    return np.concatenate([np.concatenate([c, s], -1), np.concatenate([-s, c], -1)], -2)
+    return np.array([[c, -s], [s, c]])
 
 
-def _waves(rows: int, columns: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return cosines and sines of ``2 pi j k / n``, (rows, columns), from angles reduced to one turn."""
-    angles = 2 * np.pi * ((np.arange(rows)[:, None] * np.arange(columns)) % length) / length
-    return np.cos(angles), np.sin(angles)
-
-
-def _fast(graph: Graph, x: Value, axis: int, sign: int) -> Value:
+def _fast(graph: Graph, parts: Sequence[Tensor], axis: int, length: int, sign: int, wanted: int) -> list[Tensor]:
     """Return a transform by the runtime's forward DFT kernel; its inverse one scales by 1/n in single precision."""
-    if sign > 0:
-        # The inverse transform of a + ib is that of b + ia, forward, with its parts exchanged, over n.
-        swapped = _fast(graph, Value(x.parts[::-1]), axis, -1).parts[::-1]
-        scale = matrix(graph, np.asarray(1.0 / x.parts[0].shape[axis]), x.parts[0])
-        return Value(tuple(graph.elementwise("Mul", part, scale) for part in swapped))
-    dtype = x.parts[0].dtype
+    dtype, widths = parts[0].dtype, [(0, (length - n) * (a == axis)) for a, n in enumerate(parts[0].shape)]
     # In double precision: the kernel computes its waves by recurrence, and loses digits in single precision.
-    wide = Value(tuple(graph.cast(part, np.float64) for part in x.parts))
-    both = joined(graph, wide)
+    wide = [graph.cast(inline(graph, lambda x: padded(x, 0, widths), part)[0], np.float64) for part in parts]
+    wide = [*wide, _zeros(graph, wide[0])][:2]
+    # The inverse transform of a + ib is that of b + ia, forward, with its parts exchanged, over n.
+    both = joined(graph, Value(tuple(wide[::-sign])))
     inputs = [both, None, graph.constant(np.int64(axis))]
     result = graph.op("DFT", inputs, both.shape, np.float64, inverse=0, onesided=0)
-    parts = split(graph, result, Aval(both.shape[:-1], np.dtype(np.complex128))).parts
-    return Value(tuple(graph.cast(part, dtype) for part in parts))
+    results = split(graph, result, Aval(both.shape[:-1], np.dtype(np.complex128))).parts[::-sign]
+
+    def scaled(part: Any) -> Any:
+        return lax.slice_in_dim(part / (1 if sign < 0 else length), 0, wanted, axis=axis).astype(dtype)
+
+    return [inline(graph, scaled, part)[0] for part in results]

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from simkit.export.onnx import tracing
+from simkit.core.dependence import sizes_of_scan
 from simkit.export.onnx.arithmetic import choose
 from simkit.export.onnx.convert import Value, parts_of, run
 from simkit.export.onnx.graph import Graph
-from simkit.export.onnx.nodes import Node, Scope, Tensor
+from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.reductions import any_of
 from simkit.export.onnx.registry import primitive
 from simkit.export.onnx.shapes import row
@@ -18,69 +18,42 @@ from simkit.export.onnx.tracing import Aval, Equation, Program
 @primitive("custom_linear_solve", whole=True)
 def custom_linear_solve(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
     """Its solver, applied to its constants and the right-hand sides."""
-    solver, first, end = tracing.linear_solve(equation)
-    sides = values[sum(equation.params["const_lengths"]) :]
-    return run(graph, solver, [*values[first:end], *sides])
+    lengths = equation.params["const_lengths"]
+    first, sides = lengths.matvec + lengths.vecmat, values[sum(lengths) :]
+    return run(graph, Program(equation.params["jaxprs"].solve), [*values[first : first + lengths.solve], *sides])
 
 
 @primitive("scan", whole=True)
 def scan(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
     """One Loop, or with stacked inputs or outputs one Scan; a single iteration is unrolled."""
-    parts = tracing.scan(equation)
-    constants, carry = values[: parts.constants], values[parts.constants : parts.constants + parts.carry]
-    stacked = values[parts.constants + parts.carry :]
-    rows = equation.outputs[parts.carry :]
-    if parts.length == 0:
+    body, length = Program(equation.params["jaxpr"]), equation.params["length"]
+    fixed, carried = sizes_of_scan(equation.params)
+    constants, carry, stacked = values[:fixed], values[fixed : fixed + carried], values[fixed + carried :]
+    rows = equation.outputs[carried:]
+    if length == 0:
         return [*carry, *(_empty(graph, aval) for aval in rows)]
-    if parts.length == 1:
+    if length == 1:
         first = [_each(value, lambda part: row(graph, part, 0, 0)) for value in stacked]
-        results = run(graph, parts.body, [*constants, *carry, *first])
-        last = [_each(v, lambda part: graph.reshape(part, (1, *part.shape))) for v in results[parts.carry :]]
-        return [*results[: parts.carry], *last]
-
+        results = run(graph, body, [*constants, *carry, *first])
+        last = [_each(v, lambda part: graph.reshape(part, (1, *part.shape))) for v in results[carried:]]
+        return [*results[:carried], *last]
     if not stacked and not rows:
-
-        def body(_: Tensor, state: list[Value]) -> tuple[Tensor | None, list[Value]]:
-            return None, run(graph, parts.body, [*constants, *state])
-
-        return loop(graph, graph.constant(np.int64(parts.length)), None, carry, body)
-    return _scan_of_rows(graph, parts, constants, carry, stacked, rows)
-
-
-def _scan_of_rows(
-    graph: Graph,
-    parts: tracing.Scan,
-    constants: Sequence[Value],
-    carry: Sequence[Value],
-    stacked: Sequence[Value],
-    rows: Sequence[Aval],
-) -> list[Value]:
-    """Add a Scan, which slices its stacked inputs and stacks its outputs itself."""
-    outer, graph.scope = graph.scope, Scope(graph.scope, hoists=True)
-    state = [_inputs(graph, value, 0) for value in carry]
-    current = [_inputs(graph, value, 1) for value in stacked]
-    if not stacked:
-        graph.input((), np.int64)
-    results = run(graph, parts.body, [*constants, *state, *current])
-    graph.scope.outputs += _owned(graph, [part for value in results for part in value.parts])
-    scope, graph.scope = graph.scope, outer
-    inputs = [part for value in (*carry, *stacked) for part in value.parts]
-    if not stacked:
-        # Scan needs a stacked input, whose length is the number of iterations.
-        inputs.append(graph.vector(range(parts.length)))
-    count = len(inputs) - sum(len(value.parts) for value in carry)
+        count = graph.constant(np.int64(length))
+        return loop(graph, count, None, carry, lambda _, state: (None, run(graph, body, [*constants, *state])))
+    # Scan needs a stacked input, whose length is the number of iterations.
+    stacked = stacked or [Value((graph.vector(range(length)),))]
+    with graph.body() as scope:
+        state = [_inputs(graph, value, 0) for value in carry]
+        current = [_inputs(graph, value, 1) for value in stacked]
+        results = run(graph, body, [*constants, *state, *current][: len(values)])
+        scope.outputs += _owned(graph, [part for value in results for part in value.parts])
+    count = sum(len(value.parts) for value in stacked)
     sizes = [(part.shape, part.dtype) for value in carry for part in value.parts]
-    for aval in rows:
-        width, dtype = parts_of(aval)
-        sizes += [(aval.shape, dtype)] * width
-    made = [graph.tensor(shape, dtype, outer) for shape, dtype in sizes]
-    backward = {}
-    if parts.reverse:
-        outputs = len(made) - sum(len(value.parts) for value in carry)
-        backward = {"scan_input_directions": [1] * count, "scan_output_directions": [1] * outputs}
-        backward = {name: values for name, values in backward.items() if values}
-    attributes = {"num_scan_inputs": count, **backward}
-    outer.nodes.append(Node("Scan", list(inputs), made, attributes, {"body": scope}, graph.origin))
+    outputs = [(aval.shape, parts_of(aval)[1]) for aval in rows for _ in range(parts_of(aval)[0])]
+    backward = {"scan_input_directions": [1] * count, "scan_output_directions": [1] * len(outputs)}
+    attributes = {name: ones for name, ones in backward.items() if ones and equation.params["reverse"]}
+    inputs = [part for value in (*carry, *stacked) for part in value.parts]
+    made = graph.block("Scan", inputs, [*sizes, *outputs], {"body": scope}, num_scan_inputs=count, **attributes)
     return _values(made, carry, rows)
 
 
@@ -94,31 +67,31 @@ def each_member(
         stacked: arguments, with a leading axis of size -1 for the members.
         function: of the arrays of one member.
     """
-    outer, graph.scope = graph.scope, Scope(graph.scope, hoists=True)
-    graph.scope.outputs += _owned(graph, function([graph.input(each.shape[1:], each.dtype) for each in stacked]))
-    scope, graph.scope = graph.scope, outer
-    made = [graph.tensor((-1, *each.shape), each.dtype, outer) for each in scope.outputs]
-    outer.nodes.append(Node("Scan", list(stacked), made, {"num_scan_inputs": len(stacked)}, {"body": scope}))
-    return made
+    with graph.body() as scope:
+        scope.outputs += _owned(graph, function([graph.input(each.shape[1:], each.dtype) for each in stacked]))
+    sizes = [((-1, *each.shape), each.dtype) for each in scope.outputs]
+    return graph.block("Scan", stacked, sizes, {"body": scope}, num_scan_inputs=len(stacked))
 
 
 @primitive("while", whole=True)
 def while_loop(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
     """One Loop until the condition is false, in a batch for every member."""
-    parts = tracing.while_loop(equation)
-    of_test = values[: parts.test_constants]
-    of_body = values[parts.test_constants : parts.test_constants + parts.body_constants]
-    carry = values[parts.test_constants + parts.body_constants :]
+    params = equation.params
+    first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    of_test, of_body, carry = values[:first], values[first:last], values[last:]
 
     def test(state: Sequence[Value]) -> Tensor:
-        return run(graph, parts.test, [*of_test, *state])[0].parts[0]
+        return run(graph, Program(params["cond_jaxpr"]), [*of_test, *state])[0].parts[0]
+
+    def advance(state: Sequence[Value]) -> list[Value]:
+        return run(graph, Program(params["body_jaxpr"]), [*of_body, *state])
 
     condition = test(carry)
     if condition.shape:
-        return _batched(graph, condition, carry, test, lambda state: run(graph, parts.body, [*of_body, *state]))
+        return _batched(graph, condition, carry, test, advance)
 
     def body(_: Tensor, state: list[Value]) -> tuple[Tensor | None, list[Value]]:
-        after = run(graph, parts.body, [*of_body, *state])
+        after = advance(state)
         return test(after), after
 
     return loop(graph, None, condition, carry, body)
@@ -174,17 +147,15 @@ def loop(
         carry: the state at the start.
         body: ``(iteration, state) -> (condition of another iteration or None for true, state)``.
     """
-    outer, graph.scope = graph.scope, Scope(graph.scope, hoists=True)
-    iteration, before = graph.input((), np.int64), graph.input((), bool)
-    again, after = body(iteration, [_inputs(graph, value, 0) for value in carry])
-    flat = [part for value in after for part in value.parts]
-    graph.scope.outputs += _owned(graph, [before if again is None else again, *flat])
-    scope, graph.scope = graph.scope, outer
+    with graph.body() as scope:
+        iteration, before = graph.input((), np.int64), graph.input((), bool)
+        again, after = body(iteration, [_inputs(graph, value, 0) for value in carry])
+        flat = [part for value in after for part in value.parts]
+        scope.outputs += _owned(graph, [before if again is None else again, *flat])
     start = [part for value in carry for part in value.parts]
-    made = [graph.tensor(part.shape, part.dtype, outer) for part in start]
     first = graph.constant(True) if condition is None else condition
-    outer.nodes.append(Node("Loop", [count, first, *start], made, {}, {"body": scope}, graph.origin))
-    return _values(made, carry, ())
+    sizes = [(part.shape, part.dtype) for part in start]
+    return _values(graph.block("Loop", [count, first, *start], sizes, {"body": scope}), carry, ())
 
 
 def _inputs(graph: Graph, value: Value, skipped: int) -> Value:
@@ -202,7 +173,7 @@ def _values(made: Sequence[Tensor], carry: Sequence[Value], rows: Sequence[Aval]
 @primitive("cond", whole=True)
 def cond(graph: Graph, equation: Equation, which: Value, *values: Value) -> list[Value]:
     """One If, nested for more than two branches; a constant index selects its branch without an If."""
-    programs = tracing.branches(equation)
+    programs = [Program(branch) for branch in equation.params["branches"]]
     index = which.parts[0]
     if index.value is not None:
         return run(graph, programs[min(max(int(index.value), 0), len(programs) - 1)], values)
@@ -217,19 +188,14 @@ def _branch(
     last = len(programs) - 1
     # Larger indices select the last branch, too.
     condition = graph.elementwise("GreaterOrEqual", index, graph.constant(last, index.dtype), dtype=bool)
-    outer = graph.scope
     bodies = {}
     for name, chosen in (("then_branch", programs[last:]), ("else_branch", programs[:last])):
-        graph.scope = Scope(outer)
-        results = _branch(graph, index, chosen, values, avals)
-        graph.scope.outputs += _owned(graph, [part for value in results for part in value.parts])
-        bodies[name] = graph.scope
-    graph.scope = outer
+        with graph.body(hoists=False) as scope:
+            results = _branch(graph, index, chosen, values, avals)
+            scope.outputs += _owned(graph, [part for value in results for part in value.parts])
+        bodies[name] = scope
     sizes = [(aval.shape, parts_of(aval)[1]) for aval in avals for _ in range(parts_of(aval)[0])]
-    made = [graph.tensor(shape, dtype, outer) for shape, dtype in sizes]
-    outer.nodes.append(Node("If", [condition], made, {}, bodies, graph.origin))
-    parts = iter(made)
-    return [Value(tuple(next(parts) for _ in range(parts_of(aval)[0])), aval.key) for aval in avals]
+    return _values(graph.block("If", [condition], sizes, bodies), (), avals)
 
 
 def _owned(graph: Graph, tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -238,9 +204,7 @@ def _owned(graph: Graph, tensors: Sequence[Tensor]) -> list[Tensor]:
     produced = {id(tensor) for node in scope.nodes for tensor in node.outputs}
     for tensor in tensors:
         if id(tensor) not in produced or tensor.name in seen:
-            copy = graph.tensor(tensor.shape, tensor.dtype, scope)
-            scope.nodes.append(Node("Identity", [tensor], [copy], {}, origin=graph.origin))
-            tensor = copy
+            tensor = graph.copied(tensor)
         seen.add(tensor.name)
         owned.append(tensor)
     return owned

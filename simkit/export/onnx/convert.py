@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from simkit.errors import UserError
 from simkit.export.onnx import registry, tracing
-from simkit.export.onnx.arithmetic import floor_remainder
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.nodes import Tensor
-from simkit.export.onnx.tracing import Aval, Equation, Program, known_array
+from simkit.export.onnx.tracing import SHORT, Aval, Equation, Program
 
 _PARTS = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
 
@@ -54,10 +54,13 @@ def parts_of(aval: Aval) -> tuple[int, np.dtype]:
 
 def constant(graph: Graph, value: Any) -> Value:
     """Return a constant of a program as a value."""
-    array, key = known_array(value)
-    if key is not None:
-        words = array.reshape(*array.shape[:-1], -1)
+    if key := getattr(getattr(value, "dtype", None), "_impl", None):
+        words = np.asarray(jax.random.key_data(value))
+        words = words.reshape(*value.shape, -1)
         return Value(tuple(graph.constant(words[..., i]) for i in range(words.shape[-1])), key)
+    array = np.asarray(value)
+    if array.dtype == SHORT:
+        array = array.astype(np.float32)
     if array.dtype.name in _PARTS:
         return Value((graph.constant(np.real(array)), graph.constant(np.imag(array))))
     return real(graph.constant(array))
@@ -99,8 +102,7 @@ def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Valu
     values |= {variable: constant(graph, value) for variable, value in program.constants}
 
     def read(variable: Any) -> Value:
-        value = tracing.literal(variable)
-        return values[variable] if value is None else constant(graph, value_of(variable, value))
+        return constant(graph, value_of(variable)) if hasattr(variable, "val") else values[variable]
 
     outer, ours = graph.origin, graph.ours
     graph.ours = ours or program.ours
@@ -120,10 +122,10 @@ def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Valu
     return [read(variable) for variable in program.outputs]
 
 
-def value_of(variable: Any, value: Any) -> Any:
-    """Return a literal in the type of its variable."""
-    aval = variable.aval
-    return value if hasattr(aval.dtype, "_impl") else np.asarray(value, aval.dtype)
+def value_of(literal: Any) -> Any:
+    """Return the value of a literal in its type."""
+    dtype = literal.aval.dtype
+    return literal.val if hasattr(dtype, "_impl") else np.asarray(literal.val, dtype)
 
 
 def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
@@ -142,8 +144,6 @@ def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
     single = all(value.single for value in values) and all(parts_of(a)[0] == 1 for a in equation.outputs)
     if not single and equation.name in registry.COMPLEX:
         entry = registry.COMPLEX[equation.name]
-    if entry is None and single and tracing.is_floor_remainder(equation):
-        entry = registry.Entry(floor_remainder)
     if entry is None:
         inner = tracing.called(equation) or tracing.defined(equation)
         if inner is not None:
@@ -158,7 +158,12 @@ def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
     if entry.whole:
         return list(entry.convert(graph, equation, *values))
     if single:
-        return [real(tensor) for tensor in _listed(entry.convert(graph, equation, *(v.parts[0] for v in values)))]
+        tensors = _listed(entry.convert(graph, equation, *(v.parts[0] for v in values)))
+        moves = entry.each and "scatter" not in equation.name
+        return [
+            real(rounded(graph, tensor) if aval.short and not moves else tensor)
+            for tensor, aval in zip(tensors, equation.outputs, strict=True)
+        ]
     count = max(len(value.parts) for value in values)
     key = next((value.key for value in values if value.key is not None), None)
     columns = [
@@ -170,16 +175,28 @@ def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
     return [Value(parts, key) for parts in zip(*columns, strict=True)]
 
 
-def inline(graph: Graph, function: Any, *tensors: Tensor) -> list[Tensor]:
+def rounded(graph: Graph, tensor: Tensor) -> Tensor:
+    """Return numbers of float32 rounded to those of bfloat16."""
+    return graph.cast(graph.cast(tensor, SHORT), np.float32)
+
+
+def inline(graph: Graph, function: Any, *tensors: Tensor, **params: Any) -> list[Tensor]:
     """Add a JAX function to the graph, for primitives that are defined by others, and return its results.
 
     Args:
         graph: under construction.
         function: of real arrays.
         *tensors: its arguments.
+        **params: its keyword arguments, which can be hashed.
     """
-    program = tracing.program_of(function, [Aval(tensor.shape, tensor.dtype) for tensor in tensors])
+    avals = tuple(Aval(tensor.shape, tensor.dtype) for tensor in tensors)
+    program = _program(function, tuple(sorted(params.items())), avals)
     return [value.parts[0] for value in run(graph, program, [real(tensor) for tensor in tensors])]
+
+
+@functools.lru_cache(maxsize=4096)
+def _program(function: Any, params: tuple[tuple[str, Any], ...], avals: tuple[Aval, ...]) -> Program:
+    return tracing.program_of(functools.partial(function, **dict(params)), avals)
 
 
 def _listed(result: Any) -> list[Tensor]:

@@ -1,12 +1,14 @@
 """Elementary and special functions."""
 
 import functools
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from jax import lax
 
 from simkit.export.onnx.convert import inline
@@ -24,24 +26,42 @@ def kernel(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     return graph.elementwise(_KERNELS[equation.name], x)
 
 
-def formula(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def formula(*names: str, elementwise: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function written with JAX, of real arrays, as the converter of primitives.
+
+    Its keyword-only arguments are parameters of the primitive.
 
     Args:
         *names: of the primitives.
+        elementwise: whether the elements of a broadcast may be computed once, before it.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        keywords = inspect.getfullargspec(function).kwonlyargs
+
         @primitive(*names)
         @functools.wraps(function)
-        def convert(graph: Graph, equation: Equation, *tensors: Tensor) -> Tensor:
-            # The elements of a broadcast are computed once, before it.
-            small = [tensor.narrow or tensor for tensor in tensors]
-            return graph.expand(inline(graph, function, *small)[0], equation.out.shape)
+        def convert(graph: Graph, equation: Equation, *tensors: Tensor) -> list[Tensor]:
+            small = [tensor.narrow or tensor for tensor in tensors] if elementwise else tensors
+            params = {name: equation.params[name] for name in keywords if name in equation.params}
+            results = zip(inline(graph, function, *small, **params), equation.outputs, strict=True)
+            return [graph.expand(tensor, aval.shape) for tensor, aval in results]
 
         return function
 
     return register
+
+
+@formula("rsqrt")
+def rsqrt(x: Any) -> Any:
+    """``1 / sqrt(x)``."""
+    return 1 / jnp.sqrt(x)
+
+
+@formula("square")
+def square(x: Any) -> Any:
+    """``x^2``."""
+    return x * x
 
 
 @formula("exp2")
@@ -71,12 +91,6 @@ def expm1(x: Any) -> Any:
     plain = (u == 1) | jnp.isinf(u) | (u < 0.1) | (u > 10)
     between = (u - 1) * (x / jnp.log(jnp.where(plain, 2, u)))
     return jnp.where(plain, jnp.where(u == 1, x, u - 1), between)
-
-
-@formula("logistic")
-def logistic(x: Any) -> Any:
-    """``1 / (1 + exp(-x))``."""
-    return 1 / (1 + jnp.exp(-x))
 
 
 @formula("tan")
@@ -184,18 +198,10 @@ def acos(x: Any) -> Any:
 
 
 @functools.cache
-def _erfc_series(terms: int = 30) -> tuple[float, ...]:
-    """Return Chebyshev coefficients of ``log(erfc(z) exp(z^2) / t)`` in ``2 t - 1``, with ``t = 2 / (2 + z)``.
-
-    The form of Numerical Recipes, 3rd edition, section 6.2.2; the coefficients are fitted to SciPy's ``erfcx``.
-    """
-    from scipy.special import erfcx
-
+def _fitted(function: Callable[[Any], Any], terms: int = 30) -> tuple[float, ...]:
+    """Return Chebyshev coefficients of a function on [-1, 1]."""
     nodes = np.cos(np.pi * (np.arange(200) + 0.5) / 200)
-    t = (nodes + 1) / 2
-    values = np.log(erfcx(2 / t - 2) / t)
-    series = np.polynomial.chebyshev.chebfit(nodes, values, terms)
-    return tuple(float(coefficient) for coefficient in series)
+    return tuple(map(float, np.polynomial.chebyshev.chebfit(nodes, function(nodes), terms)))
 
 
 def _chebyshev(x: Any, series: tuple[float, ...]) -> Any:
@@ -206,14 +212,41 @@ def _chebyshev(x: Any, series: tuple[float, ...]) -> Any:
     return x * later - last + series[0]
 
 
+def _of_erfc(u: Any) -> Any:
+    """``log(erfc(z) exp(z^2) / t)`` with ``t = 2 / (2 + z)``, the form of Numerical Recipes, 3rd edition, 6.2.2."""
+    t = (u + 1) / 2
+    return np.log(scipy.special.erfcx(2 / t - 2) / t)
+
+
 @formula("erfc")
 def erfc(x: Any) -> Any:
     """``t exp(-z^2 + series)`` for ``z = |x|``, and ``2 -`` that for negative ``x``."""
     wide = x.astype(jnp.float64)
     z = jnp.abs(wide)
     t = 2 / (2 + jnp.minimum(z, 1e3))
-    tail = t * jnp.exp(_chebyshev(2 * t - 1, _erfc_series()) - z * z)
+    tail = t * jnp.exp(_chebyshev(2 * t - 1, _fitted(_of_erfc)) - z * z)
     return jnp.where(wide < 0, 2 - tail, tail).astype(x.dtype)
+
+
+def _of_small(u: Any) -> Any:
+    """``i1e(x) / x`` of ``x = 4 (1 + u)``."""
+    return scipy.special.i1e(4 * (1 + u)) / (4 * (1 + u))
+
+
+def _of_large(u: Any) -> Any:
+    """``i1e(x) sqrt(x)`` of ``x = 16 / (1 + u)``."""
+    return scipy.special.i1e(16 / (1 + u)) * np.sqrt(16 / (1 + u))
+
+
+@formula("bessel_i1e")
+def bessel_i1e(x: Any) -> Any:
+    """Chebyshev series of ``i1e(x) / x`` up to 8 and of ``i1e(x) sqrt(x)`` beyond, as in Cephes."""
+    wide = x.astype(jnp.float64)
+    z = jnp.abs(wide)
+    large = jnp.maximum(z, 8)
+    far = _chebyshev(16 / large - 1, _fitted(_of_large)) / jnp.sqrt(large)
+    near = jnp.minimum(z, 8) * _chebyshev(jnp.minimum(z, 8) / 4 - 1, _fitted(_of_small))
+    return (jnp.sign(wide) * jnp.where(z > 8, far, near)).astype(x.dtype)
 
 
 @formula("erf")

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.export.onnx import axis_maps
 from simkit.export.onnx.nodes import Node, NodeGraph, Scope, Tensor
 
 _FLOATS = ("float32", "float64")
@@ -130,19 +129,7 @@ class Graph(NodeGraph):
         if operator == "Div" and _is_all(small[0], 1) and small[1].dtype.kind == "f" and small[1].value is None:
             # onnxruntime fuses 1 / y * x to x / y, and loses x where it had removed a product with one.
             operator, small = "Reciprocal", [small[1]]
-        if (mapped := self._mapped(operator, small)) is not None:
-            return self.expand(mapped, full)
         return self.expand(self.typed(operator, small, shape, dtype, **attrs), full)
-
-    def _mapped(self, operator: str, inputs: list[Tensor]) -> Tensor | None:
-        """Return a sum or a scaling as one matrix product if `axis_maps` allows it, else ``None``."""
-        if operator in ("Add", "Sub") and inputs[0].shape == inputs[1].shape:
-            return axis_maps.combined(self, operator, *inputs)
-        if operator in ("Mul", "Div") and inputs[1].value is not None:
-            return axis_maps.scaled(self, inputs[0], operator, inputs[1].value)
-        if operator == "Mul" and inputs[0].value is not None:
-            return axis_maps.scaled(self, inputs[1], operator, inputs[0].value)
-        return None
 
     def expand(self, tensor: Tensor, shape: Sequence[int]) -> Tensor:
         """Return a tensor broadcast to a shape; elementwise operators read its ``narrow`` tensor instead."""
@@ -167,10 +154,9 @@ class Graph(NodeGraph):
             return self.reshape(source, shape)
         if tensor.narrow is not None and math.prod(tensor.narrow.shape) == 1:
             return self.expand(self.reshape(tensor.narrow, ()), shape)
-        target = self.constant(np.array(shape, np.int64))
-        if target.narrow is not None:  # a vector of equal sizes: as a constant, not as a broadcast scalar
-            target = self._vector(shape)
-        return self.op("Reshape", [tensor, target], shape, tensor.dtype, **({"allowzero": 1} if 0 in shape else {}))
+        return self.op(
+            "Reshape", [tensor, self.vector(shape)], shape, tensor.dtype, **({"allowzero": 1} if 0 in shape else {})
+        )
 
     def transpose(self, tensor: Tensor, order: Sequence[int]) -> Tensor:
         """Return a tensor with its axes in another order."""
@@ -181,6 +167,9 @@ class Graph(NodeGraph):
         moved = [axis for axis in order if tensor.shape[axis] != 1]
         if moved == sorted(moved):
             return self.reshape(tensor, shape)
+        if tensor.maker is not None and tensor.maker.operator == "Transpose" and tensor.maker.inputs[0] is not None:
+            inner = tensor.maker.attributes["perm"]
+            return self.transpose(tensor.maker.inputs[0], [inner[axis] for axis in order])
         return self.op("Transpose", [tensor], shape, tensor.dtype, perm=order)
 
     def cast(self, tensor: Tensor, dtype: Any) -> Tensor:

@@ -5,10 +5,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from simkit.errors import UserError
 from simkit.export.onnx.arithmetic import choose
+from simkit.export.onnx.convert import inline
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.registry import primitive
@@ -52,57 +54,40 @@ class Windows:
         return [axis for axis in range(len(self.shape)) if axis not in self.squeezed and axis not in self.batching]
 
 
-def rows(graph: Graph, windows: Windows, indices: Tensor, clip: bool) -> tuple[Tensor, Tensor | None]:
-    """Return the indices of the rows of windows, and with ``clip=False`` which windows are inside of the operand.
+def rows(indices: Any, *, windows: Windows) -> tuple[Any, Any]:
+    """Return the indices of the rows of windows, and which windows are inside of the operand; a function for JAX.
 
     A row is the part of the operand at one position along the addressed axes; rows are numbered in C order.
 
     Args:
-        graph: under construction.
-        windows: the windows.
         indices: integers ``(batch..., components)``.
-        clip: whether to leave out the second result; the row indices are clipped in either case.
+        windows: the windows.
 
     Returns:
         Row indices, int64 ``(batch..., size of the window along each addressed axis)``, always within bounds; and bool
-        ``(batch...)``, or ``None`` with ``clip``.
+        ``(batch...)``.
     """
-    batch = indices.shape[:-1]
-    addressed = windows.addressed
-    full = (*batch, *(windows.sizes[axis] for axis in addressed))
+    batch, addressed = indices.shape[:-1], windows.addressed
     strides = {axis: math.prod(windows.shape[a] for a in addressed if a > axis) for axis in addressed}
     limits = np.array([windows.shape[axis] - windows.sizes[axis] for axis in windows.starts], np.int64)
-    number: Tensor = graph.constant(np.int64(0))
-    inside = None
-    if windows.starts:
-        wide = graph.cast(indices, np.int64)
-        clipped = graph.elementwise("Max", wide, graph.constant(0, np.int64))
-        clipped = graph.elementwise("Min", clipped, graph.constant(limits))
-        if not clip:
-            unmoved = graph.elementwise("Equal", clipped, wide, dtype=bool)
-            axes = graph.vector([len(batch)])
-            inside = graph.typed("ReduceMin", [unmoved, axes], batch, keepdims=0)
-        weights = np.array([strides[axis] for axis in windows.starts], np.int64)
-        if len(weights) > 1:
-            weighted = graph.elementwise("Mul", clipped, graph.constant(weights))
-            number = graph.typed("ReduceSum", [weighted, graph.vector([len(batch)])], batch, keepdims=0)
-        else:
-            number = graph.elementwise("Mul", graph.reshape(clipped, batch), graph.constant(weights[0]))
-        number = graph.reshape(number, (*batch, *[1] * len(addressed)))
+    wide = indices.astype(jnp.int64)
+    clipped = jnp.minimum(jnp.maximum(wide, 0), limits)
+    parts = [clipped[..., place] * strides[axis] for place, axis in enumerate(windows.starts)]
+    number = sum(parts, jnp.zeros(batch, jnp.int64)).reshape(*batch, *[1] * len(addressed))
     # Constant part of the row index: of the batch members, and of the offsets within a window.
-    fixed = np.zeros([1] * len(full), np.int64)
-    for axis, index_axis in zip(windows.batching, windows.index_batching, strict=True):
-        shape = [1] * len(full)
-        shape[index_axis] = batch[index_axis]
-        fixed = fixed + (np.arange(batch[index_axis]) * strides[axis]).reshape(shape)
-    for offset, axis in enumerate(addressed):
-        if axis not in windows.batching and windows.sizes[axis] > 1:
-            shape = [1] * len(full)
-            shape[len(batch) + offset] = windows.sizes[axis]
-            fixed = fixed + (np.arange(windows.sizes[axis]) * strides[axis]).reshape(shape)
-    if fixed.any():
-        number = graph.elementwise("Add", number, graph.constant(fixed))
-    return graph.expand(number, full), inside
+    full = (*batch, *(windows.sizes[axis] for axis in addressed))
+    ranges = {len(batch) + place: strides[axis] for place, axis in enumerate(addressed) if axis not in windows.batching}
+    ranges |= {of: strides[axis] for axis, of in zip(windows.batching, windows.index_batching, strict=True)}
+    fixed = sum(np.arange(full[axis]).reshape(_row(full, axis)) * stride for axis, stride in ranges.items())
+    return jnp.broadcast_to(number + np.asarray(fixed, np.int64), full), (clipped == wide).all(-1)
+
+
+def elements(indices: Any, *, windows: Windows) -> tuple[Any, Any]:
+    """Return the flat indices of the elements of windows, with the addressed axes first, and the second of `rows`."""
+    row, inside = rows(indices, windows=windows)
+    extent = [windows.shape[axis] for axis in windows.whole]
+    within = np.arange(math.prod(extent)).reshape(extent)[tuple(slice(0, windows.sizes[a]) for a in windows.whole)]
+    return row.reshape(*row.shape, *[1] * len(extent)) * math.prod(extent) + within, inside
 
 
 @primitive("gather", each=True)
@@ -132,13 +117,13 @@ def gather(graph: Graph, equation: Equation, x: Tensor, indices: Tensor) -> Tens
     if is_plain and windows.starts == (addressed[0],) and not fills:
         index = _inside(graph, graph.reshape(indices, batch), x.shape[addressed[0]])
         return graph.op("Gather", [x, index], equation.out.shape, x.dtype, axis=addressed[0])
-    number, inside = rows(graph, windows, indices, clip=not fills)
+    number, inside = inline(graph, rows, indices, windows=windows)
     if is_plain:
         index = graph.reshape(number, batch)
         result = graph.op("Gather", [x, index], equation.out.shape, x.dtype, axis=addressed[0])
     else:
         result = _ordered(graph, windows, x, number, equation.out.shape, offsets)
-    if inside is None:
+    if not fills:
         return result
     sizes = [equation.out.shape[axis] if axis in others else 1 for axis in range(len(equation.out.shape))]
     fill = graph.constant(_fill(params.get("fill_value"), x.dtype), x.dtype)
@@ -307,27 +292,17 @@ def scatter(graph: Graph, equation: Equation, x: Tensor, indices: Tensor, update
         tuple(numbers.scatter_indices_batching_dims),
         squeezed,
     )
-    clips = "CLIP" in str(params["mode"]).upper()
-    row, inside = rows(graph, windows, indices, clip=clips)
+    element, inside = inline(graph, elements, indices, windows=windows)
     batch, whole, addressed = indices.shape[:-1], windows.whole, windows.addressed
     # Updates as (batch..., window in the operand's axes), then with the addressed axes of the window first.
     others = [axis for axis in range(len(updates.shape)) if axis not in window_axes]
     updates = graph.transpose(updates, [*others, *window_axes])
     updates = graph.reshape(updates, (*batch, *windows.sizes))
     updates = graph.transpose(updates, [*range(len(batch)), *(len(batch) + axis for axis in (*addressed, *whole))])
-    # Flat index of each element: row times the size of a row, and offset within the row.
-    extent = [x.shape[axis] for axis in whole]
-    size, length = math.prod(extent), math.prod(x.shape)
-    within = np.arange(size).reshape(extent)[tuple(slice(0, windows.sizes[axis]) for axis in whole)]
-    element = graph.reshape(row, (*row.shape, *[1] * len(whole)))
-    if size > 1:
-        element = graph.elementwise("Mul", element, graph.constant(np.int64(size)))
-        element = graph.elementwise("Add", element, graph.constant(within.astype(np.int64)))
-    element = graph.expand(element, updates.shape)
+    length = math.prod(x.shape)
     order = [*addressed, *whole]
     flat = graph.reshape(graph.transpose(x, order), (length,))
-    drops = inside is not None and _may_be_outside(inside)
-    if inside is not None and drops:
+    if drops := "CLIP" not in str(params["mode"]).upper() and _may_be_outside(inside):
         kept_updates = graph.reshape(inside, (*batch, *[1] * len(x.shape)))
         # Updates out of bounds are written to one more element, which is cut off.
         element = graph.elementwise("Where", kept_updates, element, graph.constant(np.int64(length)))

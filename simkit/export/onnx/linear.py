@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from simkit.export.onnx import axis_maps
 from simkit.export.onnx.convert import inline
+from simkit.export.onnx.elementary import formula
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.registry import primitive
@@ -55,37 +55,20 @@ def product(graph: Graph, x: Tensor, y: Tensor, terms: Any, batch: Any) -> Tenso
     inner = rows if stacked else [math.prod(rows)]
     x = graph.reshape(graph.transpose(x, [*batch[0], *x_rows, *terms[0]]), (*members, *inner, count))
     y = graph.reshape(graph.transpose(y, [*batch[1], *terms[1], *y_rows]), (*members, count, math.prod(columns)))
-    if y.value is not None and len(y.shape) == 2 and x.dtype.kind == "f":
-        mapped = axis_maps.product(graph, x, y.value.T, len(x.shape) - 1)
-    elif x.value is not None and len(x.shape) == 2 == len(y.shape) and x.dtype.kind == "f":
-        mapped = axis_maps.product(graph, y, x.value, 0)
-    else:
-        mapped = None
-    if mapped is not None:
-        return graph.reshape(mapped, shape)
     result = graph.typed("MatMul", [x, y], (*members, *inner, math.prod(columns)))
     return graph.reshape(result, shape)
 
 
-@primitive("triangular_solve")
-def triangular_solve(graph: Graph, equation: Equation, a: Tensor, b: Tensor) -> Tensor:
+@formula("triangular_solve", elementwise=False)
+def triangular_solve(a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool, unit_diagonal: bool) -> Any:
     """Substitution, one row of unknowns per iteration (Golub and Van Loan, Matrix Computations, section 3.1)."""
-    params = equation.params
-
-    def solve(a: Any, b: Any) -> Any:
-
-        if params["conjugate_a"]:
-            a = jnp.conj(a)
-        lower, unit = params["lower"], params["unit_diagonal"]
-        if params["transpose_a"]:
-            a, lower = jnp.swapaxes(a, -1, -2), not lower
-        if not params["left_side"]:
-            # x a = b is the transpose of a^T x^T = b^T.
-            a, b, lower = jnp.swapaxes(a, -1, -2), jnp.swapaxes(b, -1, -2), not lower
-        x = substituted(a, b, lower, unit)
-        return x if params["left_side"] else jnp.swapaxes(x, -1, -2)
-
-    return inline(graph, solve, a, b)[0]
+    if transpose_a:
+        a, lower = jnp.swapaxes(a, -1, -2), not lower
+    if left_side:
+        return substituted(a, b, lower, unit_diagonal)
+    # x a = b is the transpose of a^T x^T = b^T.
+    a, b = jnp.swapaxes(a, -1, -2), jnp.swapaxes(b, -1, -2)
+    return jnp.swapaxes(substituted(a, b, not lower, unit_diagonal), -1, -2)
 
 
 def substituted(a: Any, b: Any, lower: bool, unit: bool) -> Any:
@@ -113,131 +96,180 @@ def substituted(a: Any, b: Any, lower: bool, unit: bool) -> Any:
     return jax.lax.scan(iteration, jnp.zeros_like(b), jnp.arange(size))[0]
 
 
-@primitive("cholesky")
-def cholesky(graph: Graph, equation: Equation, a: Tensor) -> Tensor:
+@formula("cholesky", elementwise=False)
+def cholesky(a: Any, *, symmetrize_input: bool = False) -> Any:
     """The lower factor of symmetric matrices, one column per iteration (Golub and Van Loan, 4.2); NaN if indefinite."""
+    size = a.shape[-1]
+    if a.size == 0:
+        return a
+    if symmetrize_input:
+        a = (a + jnp.swapaxes(a, -1, -2)) / 2
 
-    def factor(a: Any) -> Any:
+    def iteration(factor: Any, j: Any) -> Any:
+        row = jnp.take(factor, j, axis=-2)
+        column = jnp.take(a, j, axis=-1) - jnp.einsum("...ij,...j->...i", factor, row)
+        column = column / jnp.sqrt(jnp.take(column, j, axis=-1))[..., None]
+        column = jnp.where(jnp.arange(size) >= j, column, 0)
+        return jnp.where(jnp.arange(size) == j, column[..., None], factor), None
 
-        size = a.shape[-1]
-        if a.size == 0:
-            return a
-        if equation.params.get("symmetrize_input", False):
-            a = (a + jnp.swapaxes(a, -1, -2)) / 2
-
-        def iteration(factor: Any, j: Any) -> Any:
-            row = jnp.take(factor, j, axis=-2)
-            column = jnp.take(a, j, axis=-1) - jnp.einsum("...ij,...j->...i", factor, row)
-            column = column / jnp.sqrt(jnp.take(column, j, axis=-1))[..., None]
-            column = jnp.where(jnp.arange(size) >= j, column, 0)
-            return jnp.where(jnp.arange(size) == j, column[..., None], factor), None
-
-        result = jax.lax.scan(iteration, jnp.zeros_like(a), jnp.arange(size))[0]
-        fails = jnp.isnan(result).any((-1, -2), keepdims=True)
-        return jnp.where(fails & jnp.tril(jnp.ones((size, size), bool)), jnp.nan, result)
-
-    return inline(graph, factor, a)[0]
+    result = jax.lax.scan(iteration, jnp.zeros_like(a), jnp.arange(size))[0]
+    fails = jnp.isnan(result).any((-1, -2), keepdims=True)
+    return jnp.where(fails & jnp.tril(jnp.ones((size, size), bool)), jnp.nan, result)
 
 
-@primitive("lu")
-def lu(graph: Graph, equation: Equation, a: Tensor) -> list[Tensor]:
-    """LU factors with partial pivoting, one column per iteration (Golub and Van Loan, section 3.4).
+@formula("geqrf", elementwise=False)
+def reflectors(a: Any) -> Any:
+    """Householder reflectors ``1 - tau v v^T`` of matrices, with the signs of LAPACK (Golub and Van Loan, 5.2.1).
 
     Returns:
-        Both factors in one matrix, the pivot row of each column, and the resulting permutation of rows.
+        The triangle R, below it the vectors without their leading ones, and ``tau``.
     """
+    rows, columns = a.shape[-2:]
+    count, place = min(rows, columns), jnp.arange(rows)
 
-    def factor(a: Any) -> Any:
+    def iteration(a: Any, k: Any) -> Any:
+        column = jnp.take(a, k, axis=-1)
+        head, tail = jnp.take(column, k, axis=-1), jnp.where(place > k, column, 0)
+        size = jnp.maximum(jnp.abs(head), jnp.abs(tail).max(-1, initial=0))
+        safe = jnp.where(size > 0, size, 1)
+        norm = safe * jnp.sqrt((head / safe) ** 2 + ((tail / safe[..., None]) ** 2).sum(-1))
+        is_done = (tail == 0).all(-1)
+        end = jnp.where(is_done, head, jnp.where(head < 0, norm, -norm))
+        tau = jnp.where(is_done, 0, (end - head) / jnp.where(is_done, 1, end))
+        vector = jnp.where(place == k, 1, tail / jnp.where(is_done, 1, head - end)[..., None])
+        below = _reflected(a, vector, tau)
+        stored = jnp.where(place < k, column, jnp.where(place == k, end[..., None], vector))
+        later = jnp.arange(columns) > k
+        a = jnp.where(later, below, jnp.where(jnp.arange(columns) == k, stored[..., None], a))
+        return a, tau
 
-        rows, columns = a.shape[-2:]
-
-        def iteration(carry: Any, j: Any) -> Any:
-            a, order = carry
-            candidates = jnp.where(jnp.arange(rows) >= j, jnp.abs(jnp.take(a, j, axis=-1)), -1)
-            pivot = jnp.argmax(candidates, axis=-1).astype(jnp.int32)
-            row = jnp.arange(rows, dtype=jnp.int32)
-            swapped = jnp.where(row == j, pivot[..., None], jnp.where(row == pivot[..., None], j, row))
-            a = jnp.take_along_axis(a, swapped[..., None], axis=-2)
-            order = jnp.take_along_axis(order, swapped, axis=-1)
-            top = jnp.take(a, j, axis=-2)
-            diagonal = jnp.take(top, j, axis=-1)[..., None]
-            column = jnp.take(a, j, axis=-1)
-            multiplier = jnp.where(row > j, jnp.where(diagonal == 0, column, column / diagonal), 0)
-            right = jnp.where(jnp.arange(columns) > j, top, 0)
-            a = a - multiplier[..., :, None] * right[..., None, :]
-            below = (row > j)[:, None] & (jnp.arange(columns) == j)
-            return (jnp.where(below, multiplier[..., None], a), order), pivot
-
-        order = jnp.broadcast_to(jnp.arange(rows, dtype=jnp.int32), a.shape[:-1])
-        (a, order), pivots = jax.lax.scan(iteration, (a, order), jnp.arange(min(rows, columns), dtype=jnp.int32))
-        return a, jnp.moveaxis(pivots, 0, -1), order
-
-    return inline(graph, factor, a)
+    a, tau = jax.lax.scan(iteration, a, jnp.arange(count))
+    return a, jnp.moveaxis(tau, 0, -1)
 
 
-@primitive("lu_pivots_to_permutation")
-def lu_pivots_to_permutation(graph: Graph, equation: Equation, pivots: Tensor) -> Tensor:
-    """The permutation of a sequence of row exchanges."""
-    size = equation.params["permutation_size"]
-
-    def permutation(pivots: Any) -> Any:
-
-        row = jnp.arange(size, dtype=jnp.int32)
-
-        def iteration(order: Any, exchange: Any) -> Any:
-            j, pivot = exchange
-            other = pivot[..., None]
-            swapped = jnp.where(row == j, other, jnp.where(row == other, j, row))
-            return jnp.take_along_axis(order, swapped, axis=-1), None
-
-        start = jnp.broadcast_to(row, (*pivots.shape[:-1], size))
-        exchanges = jnp.arange(pivots.shape[-1], dtype=jnp.int32), jnp.moveaxis(pivots, -1, 0)
-        return jax.lax.scan(iteration, start, exchanges)[0]
-
-    return inline(graph, permutation, pivots)[0]
+def _reflected(a: Any, vector: Any, tau: Any) -> Any:
+    """Return ``(1 - tau v v^T) a``."""
+    return a - tau[..., None, None] * vector[..., None] * jnp.einsum("...i,...ij->...j", vector, a)[..., None, :]
 
 
-@primitive("tridiagonal_solve")
-def tridiagonal_solve(graph: Graph, equation: Equation, low: Tensor, main: Tensor, high: Tensor, b: Tensor) -> Tensor:
-    """The Thomas algorithm, two Scans (Golub and Van Loan, section 4.3): diagonals ``(..., n)``, b ``(..., n, m)``."""
+@formula("householder_product", elementwise=False)
+def householder_product(a: Any, tau: Any) -> Any:
+    """The first columns of the product of reflectors that are stored as by `reflectors`."""
+    place = jnp.arange(a.shape[-2])
 
-    def solve(low: Any, main: Any, high: Any, b: Any) -> Any:
+    def iteration(q: Any, k: Any) -> Any:
+        column = jnp.take(a, k, axis=-1)
+        vector = jnp.where(place == k, 1, jnp.where(place > k, column, 0))
+        return _reflected(q, vector, jnp.take(tau, k, axis=-1)), None
 
-        first = [jnp.moveaxis(each, -1, 0) for each in (low, main, high)]
-        b = jnp.moveaxis(b, -2, 0)
-
-        def down(carry: Any, row: Any) -> Any:
-            ratio, right = carry
-            low, main, high, b = row
-            pivot = main - low * ratio
-            ratio, right = high / pivot, (b - low[..., None] * right) / pivot[..., None]
-            return (ratio, right), (ratio, right)
-
-        def up(x: Any, row: Any) -> Any:
-            ratio, right = row
-            x = right - ratio[..., None] * x
-            return x, x
-
-        start = jnp.zeros_like(first[0][0]), jnp.zeros_like(b[0])
-        first[0], first[2] = first[0].at[0].set(0), first[2].at[-1].set(0)
-        _, rows = jax.lax.scan(down, start, (*first, b))
-        return jnp.moveaxis(jax.lax.scan(up, start[1], rows, reverse=True)[1], 0, -2)
-
-    return inline(graph, solve, low, main, high, b)[0]
+    eye = jnp.broadcast_to(jnp.eye(*a.shape[-2:], dtype=a.dtype), a.shape)
+    return jax.lax.scan(iteration, eye, jnp.arange(tau.shape[-1]), reverse=True)[0]
 
 
-def matrix(graph: Graph, values: np.ndarray, like: Tensor) -> Tensor:
-    """Return a constant matrix in the type of a tensor."""
-    return graph.constant(np.asarray(values, like.dtype))
+# Most sweeps of Jacobi's methods, which converge in 5 to 10.
+MOST_SWEEPS = 30
 
 
-def contracted(graph: Graph, x: Tensor, y: Tensor, axis: int) -> Tensor:
-    """Return ``sum_j x[..., j, ...] y[j, k]``, with k in place of j."""
-    last = len(x.shape) - 1
-    moved: Sequence[int] = [a for a in range(last + 1) if a != axis] + [axis]
-    result = product(graph, graph.transpose(x, moved), y, ((last,), (0,)), ((), ()))
-    back = [moved.index(a) for a in range(last + 1)]
-    return graph.transpose(result, back)
+def _by_rotations(x: Any, symmetric: bool) -> tuple[Any, Any]:
+    """Return matrices with their columns rotated in pairs until these are orthogonal, and the product of rotations.
+
+    Each round rotates disjoint pairs, first halves with second halves, and reorders the columns such that all pairs
+    meet in a sweep (Brent and Luk 1985, doi:10.1137/0906007). The angles are those of Golub and Van Loan, section 8.5.
+
+    Args:
+        x: matrices ``(..., m, n)``.
+        symmetric: whether rows are rotated as well, so that the result is diagonal (Jacobi); without it columns become
+            orthogonal (Hestenes 1958, doi:10.1137/0106005).
+    """
+    *batch, rows, size = x.shape
+    if not size:
+        return x, jnp.zeros((*batch, 0, 0), x.dtype)
+    more = size % 2
+    x = padded(x, 0, [(0, 0)] * len(batch) + [(0, more * symmetric), (0, more)])
+    count, half = size + more, (size + more) // 2
+    order = np.array([0, half, *range(1, half - 1), *range(half + 1, count), half - 1] if half > 1 else [0, 1])
+    eps = jnp.finfo(x.dtype).eps
+    diagonal = jnp.eye(count, dtype=x.dtype)
+
+    def turned(x: Any, c: Any, s: Any) -> Any:
+        first, second = x[..., :half], x[..., half:]
+        return jnp.concatenate([c * first - s * second, s * first + c * second], -1)[..., order]
+
+    def iteration(carry: Any, _: Any) -> Any:
+        x, v, largest = carry
+        if symmetric:
+            own, joint = (x * diagonal).sum(-1), (x[..., :half, half:] * diagonal[:half, :half]).sum(-1)
+            scale = jnp.abs(own).max(-1, keepdims=True)
+        else:
+            own, joint = (x * x).sum(-2), (x[..., :half] * x[..., half:]).sum(-2)
+            scale = jnp.sqrt(own[..., :half]) * jnp.sqrt(own[..., half:])
+        is_rotated = joint != 0
+        ratio = (own[..., half:] - own[..., :half]) / jnp.where(is_rotated, 2 * joint, 1)
+        tangent = jnp.where(ratio < 0, -1, 1) / (jnp.abs(ratio) + jnp.sqrt(1 + ratio * ratio))
+        tangent = jnp.where(is_rotated, tangent, 0)
+        c = 1 / jnp.sqrt(1 + tangent * tangent)
+        c, s = c[..., None, :], (c * tangent)[..., None, :]
+        x = turned(x, c, s)
+        x = turned(jnp.swapaxes(x, -1, -2), c, s) if symmetric else x
+        error = jnp.where(is_rotated, jnp.abs(joint) / jnp.where(scale > 0, scale, 1), 0).max(-1)
+        return (x, turned(v, c, s), jnp.maximum(largest, error)), None
+
+    def sweep(carry: Any) -> Any:
+        turn, x, v, _ = carry
+        (x, v, largest), _ = jax.lax.scan(iteration, (x, v, jnp.zeros(batch, x.dtype)), None, length=count - 1)
+        return turn + 1, x, v, largest
+
+    def is_unfinished(carry: Any) -> Any:
+        return (carry[0] < MOST_SWEEPS) & (carry[3] > count * eps).any()
+
+    start = jnp.zeros((), jnp.int32), x, jnp.broadcast_to(diagonal, (*batch, count, count)), jnp.ones(batch, x.dtype)
+    _, x, v, largest = jax.lax.while_loop(is_unfinished, sweep, start)
+    v = jnp.where((largest < jnp.sqrt(eps))[..., None, None], v, jnp.nan)
+    return x[..., :rows, :size], v[..., :size, :size]
+
+
+def _scaled(a: Any) -> tuple[Any, Any]:
+    """Return matrices divided by their largest number, against overflow of squares, and this number ``(..., 1, 1)``."""
+    size = jnp.abs(a).max((-1, -2), keepdims=True, initial=0)
+    scale = jnp.where(size > 0, size, 1)
+    return a / scale, scale
+
+
+@formula("eigh", elementwise=False)
+def eigh(a: Any, *, lower: bool) -> Any:
+    """Eigenvectors and ascending eigenvalues of symmetric matrices, by Jacobi's method; NaN if it does not converge."""
+    a = jnp.tril(a) if lower else jnp.swapaxes(jnp.triu(a), -1, -2)
+    a, scale = _scaled(a + jnp.swapaxes(jnp.tril(a, -1), -1, -2))
+    rotated, v = _by_rotations(a, symmetric=True)
+    values = jnp.where(jnp.isnan(v).any((-1, -2))[..., None], jnp.nan, jnp.einsum("...ii->...i", rotated))
+    order = jnp.argsort(values, axis=-1)
+    values = jnp.take_along_axis(values, order, axis=-1) * scale[..., 0]
+    return jnp.take_along_axis(v, order[..., None, :], axis=-1), values
+
+
+@formula("svd", elementwise=False)
+def svd(a: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
+    """Singular values in descending order, and vectors: Hestenes' method on the triangle of ``a = q r``.
+
+    The columns of ``r v`` are orthogonal. Their reflectors give vectors that are orthogonal even where values are zero.
+    """
+    rows, columns = a.shape[-2:]
+    if rows < columns:
+        values, *vectors = svd(jnp.swapaxes(a, -1, -2), full_matrices=full_matrices, compute_uv=compute_uv)
+        return [values, *(jnp.swapaxes(each, -1, -2) for each in reversed(vectors))]
+    a, scale = _scaled(a)
+    q, r = lax.linalg.qr(a, full_matrices=full_matrices)
+    rotated, v = _by_rotations(r[..., :columns, :], symmetric=False)
+    order = jnp.argsort(-(rotated * rotated).sum(-2), axis=-1)[..., None, :]
+    rotated, v = (jnp.take_along_axis(each, order, axis=-1) for each in (rotated, v))
+    left, upper = lax.linalg.qr(rotated)
+    signed = jnp.where(jnp.isnan(v[..., 0]), jnp.nan, jnp.einsum("...ii->...i", upper))
+    values = jnp.abs(signed) * scale[..., 0]
+    if not compute_uv:
+        return [values]
+    left = jnp.where(signed[..., None, :] < 0, -left, left)
+    first = jnp.einsum("...ij,...jk->...ik", q[..., :columns], left)
+    return [values, jnp.concatenate([first, q[..., columns:]], -1), jnp.swapaxes(v, -1, -2)]
 
 
 # Only type, and largest number of spatial dimensions, of onnxruntime's Conv kernel.
@@ -264,17 +296,16 @@ def conv_general_dilated(graph: Graph, equation: Equation, x: Tensor, kernel: Te
     padding, widths = list(params["padding"]), [(0, 0)] * len(strides)
     if min(*itertools.chain(*padding), 0) < 0 or max(between) > 1:
         padding, widths = widths, padding
-    x = _padded(graph, x, 0, [(0, 0)] * 2 + widths, (1, 1, *between))
+    (x,) = inline(graph, lambda x: padded(x, 0, [(0, 0)] * 2 + widths, (1, 1, *between)), x)
     size = kernel.shape[2:]
     if kind == CONV_TYPE and 1 <= len(strides) <= CONV_DIMENSIONS and math.prod((*shape, *kernel.shape)):
         pads = [low for low, _ in padding] + [high for _, high in padding]
         attributes = {"kernel_shape": size, "strides": strides, "dilations": dilation, "pads": pads, "group": groups}
         result = graph.op("Conv", [x, kernel], shape, kind, **attributes)
     else:
-        x = _padded(graph, x, 0, [(0, 0)] * 2 + padding)
 
         def products(x: Any, kernel: Any) -> Any:
-
+            x = padded(x, 0, [(0, 0)] * 2 + padding)
             each = jnp.stack(_windows(x, (1, 1, *size), (1, 1, *strides), (1, 1, *dilation)))
             each = each.reshape(each.shape[0], x.shape[0], groups, kernel.shape[1], -1)
             factors = kernel.reshape(groups, kernel.shape[0] // groups, kernel.shape[1], -1)
@@ -291,82 +322,66 @@ def _extreme(dtype: Any, largest: bool) -> Any:
     return np.iinfo(dtype).max if largest else np.iinfo(dtype).min
 
 
-# Reduction of a window: name of the binary function in jax.numpy, and ``dtype -> identity``.
-_REDUCTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "reduce_window_sum": ("add", lambda dtype: 0),
-    "reduce_window_max": ("maximum", lambda dtype: _extreme(dtype, largest=False)),
-    "reduce_window_min": ("minimum", lambda dtype: _extreme(dtype, largest=True)),
-}
+# Reductions of windows by JAX's function of two arrays; the largest or smallest number is the identity of an extreme.
+for _name, _combine, _identity in (
+    ("sum", jnp.add, lambda dtype: 0),
+    ("max", jnp.maximum, lambda dtype: _extreme(dtype, largest=False)),
+    ("min", jnp.minimum, lambda dtype: _extreme(dtype, largest=True)),
+):
 
-
-@primitive(*_REDUCTIONS)
-def reduce_window(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Sums and extremes of moving windows, one axis after the other."""
-    params = equation.params
-    name, identity = _REDUCTIONS[equation.name]
-    x = _padded(graph, x, identity(x.dtype), params["padding"], params["base_dilation"])
-
-    def reduced(x: Any) -> Any:
-
-        for axis, size in enumerate(params["window_dimensions"]):
+    @formula(f"reduce_window_{_name}", elementwise=False)
+    def reduce_window(
+        x: Any,
+        *,
+        window_dimensions: Any,
+        window_strides: Any,
+        padding: Any,
+        base_dilation: Any,
+        window_dilation: Any,
+        combine: Callable[..., Any] = _combine,
+        identity: Callable[..., Any] = _identity,
+    ) -> Any:
+        """Sums and extremes of moving windows, one axis after the other."""
+        x = padded(x, identity(x.dtype), padding, base_dilation)
+        for axis, size in enumerate(window_dimensions):
             only = [1] * x.ndim
             window, strides, dilation = only.copy(), only.copy(), only.copy()
-            window[axis], strides[axis] = size, params["window_strides"][axis]
-            dilation[axis] = params["window_dilation"][axis]
-            x = functools.reduce(getattr(jnp, name), _windows(x, window, strides, dilation))
+            window[axis], strides[axis], dilation[axis] = size, window_strides[axis], window_dilation[axis]
+            x = functools.reduce(combine, _windows(x, window, strides, dilation))
         return x
 
-    return inline(graph, reduced, x)[0]
 
-
-@primitive("select_and_scatter_add")
-def select_and_scatter_add(graph: Graph, equation: Equation, source: Tensor, x: Tensor) -> Tensor:
+@formula("select_and_scatter_add", elementwise=False)
+def select_and_scatter_add(
+    source: Any, x: Any, *, select_prim: Any, window_dimensions: Any, window_strides: Any, padding: Any
+) -> Any:
     """Cotangent of a maximum pool: each number is added at the first extreme of its window."""
-    params = equation.params
-    window, strides = params["window_dimensions"], params["window_strides"]
-    lengths = [n + low + high for n, (low, high) in zip(x.shape, params["padding"], strict=True)]
-
-    def scattered(source: Any, x: Any) -> Any:
-
-        chosen, total = _chosen(x, window, strides), jnp.zeros(lengths, source.dtype)
-        for offset, start in enumerate(itertools.product(*map(range, window))):
-            part = jnp.where(chosen == offset, source, 0)
-            ends = [
-                length - first - (count - 1) * stride - 1
-                for length, first, count, stride in zip(lengths, start, source.shape, strides, strict=True)
-            ]
-            steps = [(a, b, stride - 1) for a, b, stride in zip(start, ends, strides, strict=True)]
-            total = total + lax.pad(part, jnp.zeros((), part.dtype), steps)
-        return lax.pad(total, jnp.zeros((), total.dtype), [(-low, -high, 0) for low, high in params["padding"]])
-
-    return inline(graph, scattered, source, _candidates(graph, equation, x))[0]
+    lengths = [n + low + high for n, (low, high) in zip(x.shape, padding, strict=True)]
+    chosen = _chosen(x, select_prim, window_dimensions, window_strides, padding)
+    total = jnp.zeros(lengths, source.dtype)
+    for offset, start in enumerate(itertools.product(*map(range, window_dimensions))):
+        ends = [
+            length - first - (count - 1) * stride - 1
+            for length, first, count, stride in zip(lengths, start, source.shape, window_strides, strict=True)
+        ]
+        part, widths = jnp.where(chosen == offset, source, 0), list(zip(start, ends, strict=True))
+        total = total + padded(part, 0, widths, window_strides)
+    return padded(total, 0, [(-low, -high) for low, high in padding])
 
 
-@primitive("select_and_gather_add")
-def select_and_gather_add(graph: Graph, equation: Equation, tangent: Tensor, x: Tensor) -> Tensor:
+@formula("select_and_gather_add", elementwise=False)
+def select_and_gather_add(
+    tangent: Any, x: Any, *, select_prim: Any, window_dimensions: Any, window_strides: Any, padding: Any
+) -> Any:
     """Tangent of a maximum pool: that of the first extreme of each window."""
-    params = equation.params
-    window, strides = params["window_dimensions"], params["window_strides"]
-
-    def gathered(tangent: Any, x: Any) -> Any:
-
-        chosen = _chosen(x, window, strides)
-        parts = enumerate(_windows(tangent, window, strides))
-        return functools.reduce(lambda total, part: jnp.where(chosen == part[0], part[1], total), parts, 0)
-
-    tangent = _padded(graph, tangent, 0, params["padding"])
-    return inline(graph, gathered, tangent, _candidates(graph, equation, x))[0]
+    chosen = _chosen(x, select_prim, window_dimensions, window_strides, padding)
+    parts = enumerate(_windows(padded(tangent, 0, padding), window_dimensions, window_strides))
+    return functools.reduce(lambda total, part: jnp.where(chosen == part[0], part[1], total), parts, 0)
 
 
-def _candidates(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Return ``x``, negated for a minimum pool, padded by the identity of the maximum."""
-    largest = equation.params["select_prim"].name == "ge"
-    x = x if largest else graph.typed("Neg", [x], x.shape)
-    return _padded(graph, x, _extreme(x.dtype, largest=False), equation.params["padding"])
-
-
-def _chosen(x: Any, window: Sequence[int], strides: Sequence[int]) -> Any:
-    """Return the flat index of the first largest element in each window."""
+def _chosen(x: Any, select_prim: Any, window: Sequence[int], strides: Sequence[int], padding: Any) -> Any:
+    """Return the flat index of the first extreme in each window, the largest for ``ge``."""
+    x = padded(x if select_prim.name == "ge" else -x, _extreme(x.dtype, largest=False), padding)
     return jnp.argmax(jnp.stack(_windows(x, window, strides)), axis=0)
 
 
@@ -385,13 +400,7 @@ def _windows(x: Any, window: Sequence[int], strides: Sequence[int], dilation: Se
     return parts
 
 
-def _padded(
-    graph: Graph,
-    x: Tensor,
-    value: Any,
-    widths: Sequence[tuple[int, int]],
-    dilation: Sequence[int] | None = None,
-) -> Tensor:
+def padded(x: Any, value: Any, widths: Sequence[tuple[int, int]], dilation: Sequence[int] | None = None) -> Any:
     """Return an array with ``value`` around it and, where ``dilation`` is above 1, between its elements."""
-    steps = [(low, high, apart - 1) for (low, high), apart in zip(widths, dilation or [1] * len(x.shape), strict=True)]
-    return inline(graph, lambda x: lax.pad(x, np.asarray(value, x.dtype), steps), x)[0]
+    steps = [(low, high, apart - 1) for (low, high), apart in zip(widths, dilation or [1] * x.ndim, strict=True)]
+    return lax.pad(x, np.asarray(value, x.dtype), steps)

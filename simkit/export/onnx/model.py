@@ -1,6 +1,7 @@
 """ONNX model of a finished graph, without the nodes that no output depends on."""
 
 import dataclasses
+import importlib
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,25 @@ OPSET = 26
 IR_VERSION = 13
 # Name of an axis of any size.
 OPEN = "batch"
-MISSING = "onnx and onnxruntime are not installed: pip install 'simkit-physics[onnx]'"
 
 
-def onnx_package() -> Any:
-    """Return the package onnx.
+def package(name: str) -> Any:
+    """Return the package onnx or onnxruntime.
 
     Raises:
         UserError: if it is not installed.
     """
     try:
-        import onnx
-        import onnx.helper
+        return importlib.import_module(name)
     except ImportError as error:
-        raise UserError(MISSING) from error
-    return onnx
+        message = "onnx and onnxruntime are not installed: pip install 'simkit-physics[onnx]'"
+        raise UserError(message) from error
+
+
+def onnx_package() -> Any:
+    """Return the package onnx, see `package`."""
+    package("onnx.helper")
+    return package("onnx")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,11 +70,6 @@ def live_nodes(scope: Scope, needed: set[int]) -> list[Node]:
     return kept[::-1]
 
 
-def count_nodes(scope: Scope) -> int:
-    """Return the number of nodes that a scope's outputs depend on, those of all bodies included."""
-    return sum(1 + sum(count_nodes(body) for body in node.bodies.values()) for node in live_nodes(scope, set()))
-
-
 def model_of(graph: Graph, outputs: list[Tensor], names: list[str], producer: str = "simkit") -> Any:
     """Return the model whose outputs are the given tensors.
 
@@ -81,7 +81,8 @@ def model_of(graph: Graph, outputs: list[Tensor], names: list[str], producer: st
     """
     onnx = onnx_package()
     top = graph.top
-    top.outputs = [_named(graph, tensor, name) for tensor, name in zip(outputs, names, strict=True)]
+    for tensor, name in zip(outputs, names, strict=True):
+        _named(graph, tensor, name)
     needed: set[int] = set()
     nodes = [_node(node) for node in live_nodes(top, needed)]
     constants = [tensor for tensor in graph.constants() if id(tensor) in needed]
@@ -112,12 +113,14 @@ def count_of(model: Any) -> int:
     return sum(len(graph.node) for graph in graphs_of(model.graph))
 
 
-def _named(graph: Graph, tensor: Tensor, name: str) -> Tensor:
-    """Return a copy of a tensor as an output of the given name."""
-    copy = graph.tensor(tensor.shape, tensor.dtype, graph.top)
-    copy.name = name
-    graph.top.nodes.append(Node("Identity", [tensor], [copy], {}, origin="outputs that are copies"))
-    return copy
+def _named(graph: Graph, tensor: Tensor, name: str) -> None:
+    """Name a tensor as an output of the given name: itself if a node computes it, and it has no name yet."""
+    computed = any(tensor is output for node in graph.top.nodes for output in node.outputs)
+    if not computed or tensor in graph.top.outputs:
+        graph.origin = "outputs that are copies"
+        tensor = graph.copied(tensor)
+    tensor.name = name
+    graph.top.outputs.append(tensor)
 
 
 def _node(node: Node) -> Any:

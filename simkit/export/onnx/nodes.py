@@ -1,5 +1,6 @@
 """Nodes and tensors of a graph under construction, folding of constants, sharing of equal nodes."""
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -216,20 +217,38 @@ class NodeGraph:
         """Return the only output of an operator, see `node`."""
         return self.node(operator, inputs, [(shape, dtype)], **at)[0]
 
+    @contextlib.contextmanager
+    def body(self, hoists: bool = True) -> Iterator[Scope]:
+        """Context in which nodes are added to a new scope, the body of a loop or branch.
+
+        Args:
+            hoists: whether nodes that depend on outer tensors only are placed outside, see `Scope`.
+        """
+        outer, self.scope = self.scope, Scope(self.scope, hoists)
+        try:
+            yield self.scope
+        finally:
+            self.scope = outer
+
+    def block(
+        self, operator: str, inputs: Sequence[Any], outputs: Sequence[tuple[Any, Any]], bodies: Any, **attrs: Any
+    ) -> list[Tensor]:
+        """Return the outputs of a Loop, Scan or If, of given shapes and dtypes, with its bodies by attribute name."""
+        made = [self.tensor(shape, dtype, self.scope) for shape, dtype in outputs]
+        self.scope.nodes.append(Node(operator, list(inputs), made, attrs, bodies, self.origin))
+        return made
+
+    def copied(self, tensor: Tensor) -> Tensor:
+        """Return a copy of a tensor, computed in the current scope."""
+        return self.block("Identity", [tensor], [(tensor.shape, tensor.dtype)], {})[0]
+
     def constants(self) -> list[Tensor]:
         """Return all constants."""
         return list(self._constants.values())
 
     def vector(self, numbers: Sequence[int]) -> Tensor:
         """Return an int64 vector, for shapes, axes and starts."""
-        return self._vector(tuple(int(number) for number in numbers))
-
-    def _vector(self, numbers: tuple[int, ...]) -> Tensor:
-        array = np.array(numbers, np.int64)
-        key = (array.shape, "vector", array.tobytes())
-        if key not in self._constants:
-            self._constants[key] = self.tensor(array.shape, array.dtype, self.top, array)
-        return self._constants[key]
+        return self.known(np.array(numbers, np.int64))
 
     def _home(self, inputs: Sequence[Tensor | None]) -> Scope:
         """Return the outermost scope for a node with these inputs that can be reached through hoisting scopes."""

@@ -2,18 +2,20 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from simkit.errors import UserError
-from simkit.export.onnx.arithmetic import choose, powers_of_two
+from simkit.export.onnx.arithmetic import choose
 from simkit.export.onnx.bits import ordered_bits
 from simkit.export.onnx.convert import inline
+from simkit.export.onnx.elementary import formula
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.shapes import concatenated, reversed_along, sliced
+from simkit.export.onnx.shapes import concatenated, sliced
 from simkit.export.onnx.tracing import Equation
 
 _REDUCED = {
@@ -22,11 +24,11 @@ _REDUCED = {
     "reduce_max": "ReduceMax",
     "reduce_min": "ReduceMin",
 }
+_LOWEST = np.int64(np.iinfo(np.int64).min)
 _LOGICAL = {"reduce_and": "ReduceMin", "reduce_or": "ReduceMax"}
 # Longest sum of floats in one node: onnxruntime adds one number after the other, which in single precision loses three
 # digits over a million; XLA adds in parts.
 LONGEST_SUM = 1024
-_CUMULATIVE = {"cummax": "Max", "cummin": "Min"}
 
 
 def _axes(equation: Equation) -> list[int]:
@@ -46,9 +48,12 @@ def reduce(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
         return graph.expand(graph.constant(value, x.dtype), shape)
     if not extreme and x.dtype.kind in "iu":
         # ReduceSum and ReduceProd of onnxruntime accumulate in floating point.
-        return (
-            _by_product(graph, x, axes, shape) if operator == "ReduceSum" else _by_halves(graph, x, axes, "Mul", shape)
-        )
+        if operator == "ReduceSum":
+            return inline(graph, summed, x, axes=tuple(axes))[0]
+        return inline(graph, halved, x, combine=jnp.multiply, axes=tuple(axes), empty=1)[0]
+    if extreme and x.dtype == np.uint64:
+        result = reduce(graph, equation, ordered_integers(graph, x))
+        return graph.cast(graph.elementwise("BitwiseXor", result, graph.constant(_LOWEST)), x.dtype)
     if extreme and x.dtype.name in ("uint16", "int16", "uint32"):
         wide = np.int64 if x.dtype.itemsize == 4 else np.int32
         return graph.cast(
@@ -87,7 +92,8 @@ def reduce_logical(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     if all(x.shape[axis] == 1 for axis in axes):
         return graph.reshape(x, shape)
     if x.dtype != bool:
-        return _by_halves(graph, x, axes, "BitwiseAnd" if equation.name.endswith("and") else "BitwiseOr", shape)
+        combine, empty = (jnp.bitwise_and, -1) if equation.name.endswith("and") else (jnp.bitwise_or, 0)
+        return inline(graph, halved, x, combine=combine, axes=tuple(axes), empty=empty)[0]
     if 0 in x.shape:
         return graph.expand(graph.constant(equation.name == "reduce_and"), shape)
     return graph.typed(_LOGICAL[equation.name], [x, graph.vector(axes)], shape, keepdims=0)
@@ -110,37 +116,26 @@ def any_of(graph: Graph, x: Tensor) -> Tensor:
 @primitive("reduce_xor")
 def reduce_xor(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """The parity of each bit."""
-    name = "Xor" if x.dtype == bool else "BitwiseXor"
-    return _by_halves(graph, x, _axes(equation), name, equation.out.shape)
+    return inline(graph, halved, x, combine=jnp.bitwise_xor, axes=tuple(_axes(equation)), empty=0)[0]
 
 
-def _flat(graph: Graph, x: Tensor, axes: list[int], shape: tuple[int, ...]) -> Tensor:
-    """Return an array of (others, reduced) elements."""
-    others = [axis for axis in range(len(x.shape)) if axis not in axes]
-    sizes = math.prod(shape), math.prod(x.shape[axis] for axis in axes)
-    return graph.reshape(graph.transpose(x, [*others, *axes]), sizes)
-
-
-def _by_product(graph: Graph, x: Tensor, axes: list[int], shape: tuple[int, ...]) -> Tensor:
+def summed(x: Any, *, axes: tuple[int, ...]) -> Any:
     """Return the sum of integers over axes, modulo 2 to the power of their bits, as a product with ones."""
-    flat = _flat(graph, x, axes, shape)
-    ones = graph.constant(np.ones((flat.shape[1], 1), x.dtype))
-    return graph.reshape(graph.typed("MatMul", [flat, ones], (flat.shape[0], 1)), shape)
+    others = [size for axis, size in enumerate(x.shape) if axis not in axes]
+    flat = jnp.moveaxis(x, axes, range(-len(axes), 0)).reshape(math.prod(others), -1)
+    return (flat @ np.ones((flat.shape[1], 1), x.dtype)).reshape(others)
 
 
-def _by_halves(graph: Graph, x: Tensor, axes: list[int], operator: str, shape: tuple[int, ...]) -> Tensor:
-    """Return a reduction over axes, by the operator on two halves until one element is left."""
-    flat = _flat(graph, x, axes, shape)
-    count = flat.shape[0]
-    while flat.shape[1] > 1:
-        size = flat.shape[1]
-        half = size // 2
-        low, high = sliced(graph, flat, [0, 0], [count, half]), sliced(graph, flat, [0, half], [count, 2 * half])
-        rest = sliced(graph, flat, [0, 2 * half], [count, size])
-        flat = concatenated(graph, [graph.elementwise(operator, low, high), rest], 1)
-    if flat.shape[1] == 0:
-        return graph.expand(graph.constant(-1 if operator == "BitwiseAnd" else 0, x.dtype), shape)
-    return graph.reshape(flat, shape)
+def halved(x: Any, *, combine: Callable[..., Any], axes: tuple[int, ...], empty: int) -> Any:
+    """Return a reduction over axes, by a function of two halves until one element is left."""
+    others = [size for axis, size in enumerate(x.shape) if axis not in axes]
+    x = jnp.moveaxis(x, axes, range(len(axes))).reshape(-1, *others)
+    if not len(x):
+        return jnp.full(others, np.asarray(empty).astype(x.dtype))
+    while len(x) > 1:
+        half = len(x) // 2
+        x = jnp.concatenate([combine(x[:half], x[half : 2 * half]), x[2 * half :]])
+    return x[0]
 
 
 @primitive("argmax", "argmin")
@@ -150,7 +145,7 @@ def index_of_extreme(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     operator = "ArgMax" if equation.name == "argmax" else "ArgMin"
     shape = equation.out.shape
     if x.dtype == np.uint64:
-        raise UserError(f"{graph.origin}: {equation.name} of uint64 has no ONNX form; use int64")
+        x = ordered_integers(graph, x)
     wide = graph.cast(x, np.int64 if x.dtype.kind in "bu" else np.int32 if x.dtype.name == "int16" else x.dtype)
     result = graph.typed(operator, [wide], shape, np.int64, **_at(axis))
     if x.dtype.kind == "f":
@@ -171,43 +166,22 @@ def cumulative_sum(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     return graph.typed(operator, [x, graph.constant(np.int64(axis))], x.shape, reverse=backward)
 
 
-@primitive(*_CUMULATIVE)
-def cumulative_extreme(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Cumulative extremes, over 2, 4, 8, ... elements in turn (Hillis and Steele 1986, doi:10.1145/7902.7903)."""
-    return doubled(graph, x, equation, lambda a, b: graph.elementwise(_CUMULATIVE[equation.name], a, b))
+@formula("cummax", elementwise=False)
+def cummax(x: Any, *, axis: int, reverse: bool) -> Any:
+    """The largest element so far."""
+    return lax.associative_scan(jnp.maximum, x, axis=axis, reverse=reverse)
 
 
-@primitive("cumlogsumexp")
-def cumulative_log_sum_exp(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """``log(cumsum(exp(x)))`` without overflow, over 2, 4, 8, ... elements in turn."""
-
-    def combine(a: Tensor, b: Tensor) -> Tensor:
-
-        return inline(graph, jnp.logaddexp, a, b)[0]
-
-    return doubled(graph, x, equation, combine)
+@formula("cummin", elementwise=False)
+def cummin(x: Any, *, axis: int, reverse: bool) -> Any:
+    """The smallest element so far."""
+    return lax.associative_scan(jnp.minimum, x, axis=axis, reverse=reverse)
 
 
-def doubled(graph: Graph, x: Tensor, equation: Equation, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Return a cumulative reduction by an associative function, combining elements 1, 2, 4, ... apart.
-
-    Args:
-        graph: under construction.
-        x: to reduce.
-        equation: with the axis and the direction.
-        combine: ``(earlier, later) -> result``.
-    """
-    axis, size = equation.params["axis"], x.shape[equation.params["axis"]]
-    if equation.params["reverse"]:
-        x = reversed_along(graph, x, [axis])
-
-    def part(begin: int, end: int) -> Tensor:
-        starts = [begin if a == axis else 0 for a in range(len(x.shape))]
-        return sliced(graph, x, starts, [end if a == axis else n for a, n in enumerate(x.shape)])
-
-    for distance in powers_of_two(size):
-        x = concatenated(graph, [part(0, distance), combine(part(0, size - distance), part(distance, size))], axis)
-    return reversed_along(graph, x, [axis]) if equation.params["reverse"] else x
+@formula("cumlogsumexp", elementwise=False)
+def cumlogsumexp(x: Any, *, axis: int, reverse: bool) -> Any:
+    """``log(cumsum(exp(x)))`` without overflow."""
+    return lax.associative_scan(jnp.logaddexp, x, axis=axis, reverse=reverse)
 
 
 def _is_nan(graph: Graph, x: Tensor) -> Tensor:
@@ -227,18 +201,20 @@ def _limit(dtype: np.dtype, smallest: bool) -> object:
     return np.iinfo(dtype).max if smallest else np.iinfo(dtype).min
 
 
+def ordered_integers(graph: Graph, x: Tensor) -> Tensor:
+    """Return uint64, which no kernel compares, as int64 in the same order: with its highest bit flipped."""
+    return graph.elementwise("BitwiseXor", graph.cast(x, np.int64), graph.constant(_LOWEST))
+
+
 def sortable(graph: Graph, x: Tensor) -> Tensor:
     """Return signed integers in JAX's order of elements: -0 equals 0, and every NaN is last.
 
     Args:
         graph: under construction.
         x: keys to sort by.
-
-    Raises:
-        UserError: if the keys are uint64, which no kernel sorts.
     """
     if x.dtype == np.uint64:
-        raise UserError(f"{graph.origin}: a sort of uint64 has no ONNX form; sort int64")
+        return ordered_integers(graph, x)
     if x.dtype.name in ("float16", "bfloat16"):
         x = graph.cast(x, np.float32)
     if x.dtype.kind != "f":

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from simkit.export.onnx import axis_maps, tracing
 from simkit.export.onnx.convert import Value, constant, parts_of
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.nodes import Tensor
@@ -22,7 +21,9 @@ def passed_through(graph: Graph, equation: Equation, *values: Value) -> list[Val
 @primitive("platform_index", whole=True)
 def platform_index(graph: Graph, equation: Equation) -> list[Value]:
     """Index of the branch for this platform: that for any, or else that for the CPU."""
-    return [constant(graph, np.int32(tracing.platform(equation)))]
+    platforms = equation.params["platforms"]
+    fit = [index for index, names in enumerate(platforms) if names is None or "cpu" in names]
+    return [constant(graph, np.int32(next((index for index in fit if platforms[index] is None), fit[0])))]
 
 
 @primitive("empty", "empty2", whole=True)
@@ -90,46 +91,9 @@ def sliced(graph: Graph, x: Tensor, starts: Any, ends: Any, steps: Any = None) -
         if all(small[axis] == 1 for axis in axes) and math.prod(shape):
             kept = [1 if n == 1 else m for n, m in zip(small, shape, strict=True)]
             return graph.expand(graph.reshape(x.narrow, kept), shape)
-    if (merged := _sliced_before(graph, x, starts, ends, steps)) is not None:
-        return merged
     vectors = [graph.vector([each[axis] for axis in axes]) for each in (starts, ends)]
     vectors += [graph.vector(axes), graph.vector([steps[axis] for axis in axes])]
     return graph.op("Slice", [x, *vectors], shape, x.dtype)
-
-
-def _sliced_before(graph: Graph, x: Tensor, starts: Any, ends: Any, steps: Any) -> Tensor | None:
-    """Return a slice of a Slice, Transpose or Concat as a slice of its input, else ``None``.
-
-    The operator may then have no other use, and is left out of the model.
-    """
-    if x.maker is None:
-        return None
-    source, ranks = x.maker.inputs[0], range(len(x.shape))
-    assert source is not None
-    if x.maker.operator == "Slice":
-        bounds = [t.value for t in x.maker.inputs[1:] if t is not None]
-        if any(value is None for value in bounds) or (np.asarray(bounds[3]) < 0).any():
-            return None
-        first, stride = [0] * len(x.shape), [1] * len(x.shape)
-        for begin, axis, step in zip(bounds[0], bounds[2], bounds[3], strict=True):  # pyright: ignore[reportArgumentType]
-            first[axis], stride[axis] = int(begin), int(step)
-        begins = [first[a] + starts[a] * stride[a] for a in ranks]
-        limits = [max(begins[a], first[a] + (ends[a] - 1) * stride[a] + 1) for a in ranks]
-        return sliced(graph, source, begins, limits, [steps[a] * stride[a] for a in ranks])
-    if x.maker.operator == "Transpose":
-        order = x.maker.attributes["perm"]
-        inverse = [order.index(axis) for axis in ranks]
-        begins, limits, strides = ([each[axis] for axis in inverse] for each in (starts, ends, steps))
-        return graph.transpose(sliced(graph, source, begins, limits, strides), order)
-    if x.maker.operator == "Concat":
-        axis, begin = x.maker.attributes["axis"], 0
-        for part in x.maker.inputs:
-            assert part is not None
-            if begin <= starts[axis] and ends[axis] <= begin + part.shape[axis]:
-                first, last = ([n - begin * (a == axis) for a, n in enumerate(each)] for each in (starts, ends))
-                return sliced(graph, part, first, last, steps)
-            begin += part.shape[axis]
-    return None
 
 
 @primitive("rev", each=True)
@@ -159,8 +123,6 @@ def concatenated(graph: Graph, parts: Any, axis: int) -> Tensor:
     parts = [part for part in parts if part.shape[axis]] or list(parts[:1])
     if len(parts) == 1:
         return parts[0]
-    if (mapped := axis_maps.joined_maps(graph, parts, axis)) is not None:
-        return mapped
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
     return graph.op("Concat", parts, shape, parts[0].dtype, axis=axis)

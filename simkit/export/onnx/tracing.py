@@ -1,6 +1,7 @@
 """Traced programs: equations, their inputs and outputs, loops, branches and calls."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -8,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax._src import source_info_util
+from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as private_partial_eval
 from jax.core import Tracer
 from jax.interpreters import partial_eval
 
-from simkit.core.dependence import sizes_of_scan
 from simkit.core.formulation import whole_arrays
 from simkit.errors import UserError
 
@@ -23,13 +24,16 @@ class Aval:
 
     Attributes:
         shape: its size in each dimension.
-        dtype: NumPy's type of its elements; for random keys uint32.
+        dtype: NumPy's type of its elements; for random keys uint32, for bfloat16 float32.
         key: the random number generator of random keys, ``None`` for other arrays.
+        short: whether the numbers are those of bfloat16. They are held in float32 and rounded after each operation,
+            since onnxruntime has few kernels of bfloat16, and does not exchange it with Python.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype
     key: Any = None
+    short: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +62,7 @@ class Equation:
         return self.outputs[0]
 
 
+FLOAT32, SHORT = np.dtype(np.float32), np.dtype(jnp.bfloat16)
 # Parameters under which JAX's versions store the program that a primitive calls.
 _CALLED = ("call_jaxpr", "jaxpr", "fun_jaxpr", "call")
 _CALLS = (
@@ -77,42 +82,6 @@ _CALLS = (
     "eval_jaxpr",
     "linear_call",
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Scan:
-    """A loop of known length with the body ``(constants, carry, row of xs) -> (carry, row of ys)``.
-
-    Attributes:
-        constants: number of constants.
-        carry: number of arrays of the state.
-        length: number of iterations.
-        reverse: whether the rows are taken from the last to the first.
-        body: the program of one iteration.
-    """
-
-    constants: int
-    carry: int
-    length: int
-    reverse: bool
-    body: "Program"
-
-
-@dataclasses.dataclass(frozen=True)
-class While:
-    """A loop of ``body(body_constants, carry)`` while ``test(test_constants, carry)`` is true.
-
-    Attributes:
-        test: program of the condition.
-        test_constants: number of its constants.
-        body: program of one iteration.
-        body_constants: number of its constants.
-    """
-
-    test: "Program"
-    test_constants: int
-    body: "Program"
-    body_constants: int
 
 
 class Program:
@@ -156,11 +125,9 @@ class Program:
         """Yield each equation with the variables that it reads and those that it writes."""
         for raw in self.jaxpr.eqns:
             inputs, outputs = tuple(map(_aval, raw.invars)), tuple(map(_aval, raw.outvars))
-            yield (
-                Equation(raw.primitive.name, dict(raw.params), inputs, outputs, _line(raw), raw),
-                list(raw.invars),
-                list(raw.outvars),
-            )
+            params = {name: FLOAT32 if _is_short(value) else value for name, value in raw.params.items()}
+            equation = Equation(raw.primitive.name, params, inputs, outputs, _line(raw), raw)
+            yield equation, list(raw.invars), list(raw.outvars)
 
 
 def trace(function: Callable[..., Any], *arguments: Any) -> tuple[Program, Any]:
@@ -218,15 +185,6 @@ def called(equation: Equation) -> Program | None:
     return None if inner is None else Program(inner)
 
 
-def is_floor_remainder(equation: Equation) -> bool:
-    """Return whether an equation calls ``jax.numpy.remainder`` of integers, by comparison of the whole jaxpr."""
-    if equation.params.get("name") != "remainder" or len(equation.inputs) != 2:
-        return False
-    if equation.out.key is not None or equation.out.dtype.kind not in "iu" or (inner := called(equation)) is None:
-        return False
-    return str(inner.jaxpr) == str(_remainder(equation.inputs))
-
-
 def applies_function(equation: Equation) -> bool:
     """Return whether a scatter that sets elements applies a function to them, as ``x.at[index].apply`` does."""
     jaxpr = equation.params["update_jaxpr"]
@@ -234,31 +192,22 @@ def applies_function(equation: Equation) -> bool:
     return jaxpr is not None and jaxpr.outvars[0] is not jaxpr.invars[1]
 
 
-def _remainder(avals: Sequence[Aval]) -> Any:
-    """Return the jaxpr of ``jax.numpy.remainder``."""
-    with jax.enable_x64(True):
-        shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
-        made = Program(_lowered(jax.make_jaxpr(jnp.remainder)(*shapes)))
-    (equation, _, _) = next(made.equations())
-    inner = called(equation)
-    return None if inner is None else inner.jaxpr
-
-
 def defined(equation: Equation) -> Program | None:
-    """Return the definition of another library's primitive by other primitives, ``None`` if it has none."""
+    """Return the definition of a primitive by others, ``None`` if it has none."""
     raw = equation.raw
-    # What has an effect, such as printing, would have it while it is traced, and never again.
-    if any(aval.key for aval in equation.inputs) or raw.effects:
+    if raw.effects:  # such as printing, which would happen while it is traced, and never again
         return None
-    shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in equation.inputs]
-    # Its lowering to other primitives (an implicit solve, in newer versions of JAX), or its implementation.
-    for definition in (getattr(raw.primitive, name, None) for name in ("to_lojax", "impl")):
+    shapes = [jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype) for variable in raw.invars]
+    # Its lowering to other primitives (an implicit solve, in newer versions of JAX), the function by which XLA computes
+    # it (special functions, random gamma numbers, LU), or its implementation (primitives of other libraries).
+    definitions = (getattr(raw.primitive, "to_lojax", None), *_lowerings(raw.primitive), raw.primitive.impl)
+    for definition in definitions:
         if definition is None:
             continue
         try:
             with jax.enable_x64(True):
                 made = jax.make_jaxpr(lambda *values, of=definition: of(*values, **raw.params))(*shapes)
-                lowered = Program(_lowered(made))
+                lowered = Program(_lowered(made), ours=True)
         except Exception:  # JAX raises many kinds where a primitive has no definition for tracers
             continue
         if not _uses(lowered, equation.name):
@@ -266,66 +215,12 @@ def defined(equation: Equation) -> Program | None:
     return None
 
 
-def evaluated(equation: Equation, values: Sequence[Any]) -> list[Any]:
-    """Return the results of an equation whose primitive calls no other program.
-
-    Args:
-        equation: to compute.
-        values: its arguments, arrays or tracers.
-    """
-    primitive = equation.raw.primitive
-    results = primitive.bind(*values, **equation.raw.params)
-    return list(results) if primitive.multiple_results else [results]
-
-
-def scan(equation: Equation) -> Scan:
-    """Return the parts of a ``scan``."""
-    params = equation.params
-    return Scan(*sizes_of_scan(params), params["length"], params["reverse"], Program(params["jaxpr"]))
-
-
-def while_loop(equation: Equation) -> While:
-    """Return the parts of a ``while``."""
-    params = equation.params
-    test, body = Program(params["cond_jaxpr"]), Program(params["body_jaxpr"])
-    return While(test, params["cond_nconsts"], body, params["body_nconsts"])
-
-
-def branches(equation: Equation) -> list[Program]:
-    """Return the branches of a ``cond``."""
-    return [Program(branch) for branch in equation.params["branches"]]
-
-
-def linear_solve(equation: Equation) -> tuple[Program, int, int]:
-    """Return the solver of a ``custom_linear_solve``, and the range ``[first, end)`` of the arguments that it uses."""
-    lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
-    first = lengths.matvec + lengths.vecmat
-    return Program(jaxprs.solve), first, first + lengths.solve
-
-
-def platform(equation: Equation) -> int:
-    """Return the index of a ``platform_dependent``'s branch for any platform, or else of that for the CPU."""
-    platforms = equation.params["platforms"]
-    fit = [index for index, names in enumerate(platforms) if names is None or "cpu" in names]
-    return next((index for index in fit if platforms[index] is None), fit[0])
-
-
-def known_array(value: Any) -> tuple[np.ndarray, Any]:
-    """Return a constant of a program as an array, and the generator of random keys (``None`` for other arrays)."""
-    if hasattr(value, "dtype") and hasattr(value.dtype, "_impl"):
-        return np.asarray(jax.random.key_data(value)), value.dtype._impl
-    return np.asarray(value), None
-
-
-def literal(variable: Any) -> Any:
-    """Return the value of a literal, or ``None`` for a variable."""
-    return variable.val if hasattr(variable, "val") else None
-
-
-def aval_of(array: Any) -> Aval:
-    """Return shape and type of an array, or of random keys."""
-    dtype = array.dtype if hasattr(array, "dtype") else jax.dtypes.canonicalize_dtype(np.result_type(array))
-    return _sized(np.shape(array), dtype)
+def _lowerings(primitive: Any) -> Iterator[Callable[..., Any]]:
+    """Yield the functions of arrays that JAX registers as lowerings of a primitive, for any platform or for the CPU."""
+    for table in (mlir._lowerings, mlir._platform_specific_lowerings["cpu"]):
+        rule = getattr(table.get(primitive), "rule", None)
+        if getattr(rule, "__name__", "") == "f_lowered":
+            yield inspect.getclosurevars(rule).nonlocals["fun"]
 
 
 def random_program(equation: Equation, generator: Any) -> Program:
@@ -363,7 +258,13 @@ def _sized(shape: Any, dtype: Any) -> Aval:
         return Aval(tuple(shape), np.dtype(np.uint32), dtype._impl)
     if getattr(dtype, "name", "") == "float0":
         dtype = np.bool_
+    if _is_short(np.dtype(dtype)):
+        return Aval(tuple(shape), FLOAT32, short=True)
     return Aval(tuple(shape), np.dtype(dtype))
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, np.dtype) and value == SHORT
 
 
 def _lowered(closed: Any) -> Any:

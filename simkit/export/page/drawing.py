@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from simkit.errors import UserError
+from simkit.core.settings import word
 from simkit.render.bodies.camera import direction_of
 from simkit.render.bodies.ground import nice_length
 from simkit.render.bodies.motion import are_balls_in_plane, body_colors, read_bodies
@@ -18,7 +18,7 @@ from simkit.render.page import read_sides
 from simkit.render.selection import field_values, is_oblique, observed, periodic_box
 from simkit.render.spheres import particle_colors
 from simkit.render.style import BODIES, plain, shown_unit, with_unit
-from simkit.render.views import Clip
+from simkit.render.views import Clip, new_painter
 
 
 def plain_text(text: str) -> str:
@@ -67,7 +67,7 @@ def drawing_of_bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
         clip: the run.
 
     Raises:
-        UserError: if an array is missing or has a wrong shape, or the camera cannot show such bodies.
+        UserError: if the camera cannot show such bodies.
     """
     settings, bodies = clip.settings, read_bodies(clip.frames)
     shape = bodies.present.shape
@@ -76,8 +76,6 @@ def drawing_of_bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     of_shape = np.arange(shape[1]) if body_of_shape is None else np.unique(body_of_shape, return_inverse=True)[1]
     is_flat = are_balls_in_plane([bodies])
     kind = "side" if (settings.options.get("camera") or ("side" if is_flat else "perspective")) == "side" else "bodies"
-    if kind == "side" and bodies.half_lengths[bodies.present].any():
-        raise UserError('the camera "side" shows balls only; use camera = "perspective" for boxes and capsules')
     floor, (points, radii) = bodies.has_floor(), bodies.outline()
     if not len(points):
         points, radii = np.zeros((1, 3)), np.ones(1)
@@ -140,21 +138,15 @@ def drawing_of(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     Raises:
         UserError: if the view is not one of simkit's own, or the run lacks arrays that it needs.
     """
-    view = _VIEWS.get(clip.settings.view)
-    if view is None:
-        raise UserError(
-            f"render.view = '{clip.settings.view}' is not drawn in a page; choose {', '.join(sorted(_VIEWS))}"
-        )
-    return view(clip)
+    word("view of a page", tuple(_VIEWS)).check(clip.settings.view, "render.view")
+    # The painter of the view refuses what it cannot draw.
+    new_painter(clip.frames, clip.diagnostics, clip.coordinates, clip.title, clip.settings, units=clip.units)
+    return _VIEWS[clip.settings.view](clip)
 
 
 def _field(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     name, settings, coordinates = clip.settings.quantity, clip.settings, clip.coordinates
-    values = observed(clip.frames, name, axes=3)
     centers = [np.asarray(coordinates.get(axis, ()), float) for axis in "xy"]
-    for axis, line, cells in zip("xy", centers, values.shape[1:], strict=True):
-        if line.shape != (cells,):
-            raise UserError(f"the field view needs the {cells} cell centers of '{name}' as coordinate '{axis}'")
     edges = [cell_edges(line) for line in centers]
     whole = Window(*(float(edge) for line in edges for edge in (line[0], line[-1])))
     window = whole.cut(settings.options.get("window", {}))
@@ -191,8 +183,6 @@ def _particles(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     position = observed(clip.frames, "position", axes=3).astype(float)
     diameter = observed(clip.frames, "diameter", axes=2).astype(float)
     dimension = position.shape[2]
-    if dimension not in (2, 3):
-        raise UserError(f"particles have {dimension} coordinates; a page draws 2 or 3")
     box = periodic_box(clip.frames, len(position), dimension)
     if box is not None:
         low, high = np.zeros(dimension), box.max(axis=0)
@@ -222,8 +212,6 @@ def _particles(clip: Clip) -> tuple[dict[str, Any], list[str]]:
 
 def _chart(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     name, settings = clip.settings.quantity, clip.settings
-    if name not in clip.diagnostics or clip.diagnostics[name].ndim != 1:
-        raise UserError(f"a chart draws a diagnostic, and '{name}' is not one")
     limits = None if settings.limits is None else [float(limit) for limit in settings.limits]
     return {"kind": "chart", "quantity": name, "label": label_of(clip), "limits": limits}, []
 

@@ -31,7 +31,7 @@ from simkit.export.page.runtime import VERSION, runtime_files
 from simkit.export.programs import comparison, runtimes
 from simkit.export.programs.comparison import Difference, differences
 from simkit.export.programs.exporting import Request, references
-from simkit.export.programs.functions import PARTS, Port, Program, part_of, program_of
+from simkit.export.programs.functions import PARTS, Port, Program, program_of
 from simkit.export.programs.runtimes import to_onnx
 from simkit.export.replacing import check_replaceable
 from simkit.render.color import check_scenario
@@ -169,21 +169,8 @@ def _block(name: str, data: bytes) -> str:
     return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
 
 
-@dataclasses.dataclass(frozen=True)
-class Preview:
-    """A finished run.
-
-    Attributes:
-        simulation: with the buffer capacities that the run needed.
-        clip: frames, diagnostics and drawing settings.
-    """
-
-    simulation: Simulation
-    clip: Clip
-
-
-def preview_of(scenario: "Scenario", simulation: Simulation) -> Preview:
-    """Run a scenario to its end in memory.
+def preview_of(scenario: "Scenario", simulation: Simulation) -> tuple[Simulation, Clip]:
+    """Run a scenario to its end in memory, and return the simulation with the buffers that it needed, and the frames.
 
     Args:
         scenario: for steps, seed and drawing settings.
@@ -210,11 +197,7 @@ def preview_of(scenario: "Scenario", simulation: Simulation) -> Preview:
     diagnostics = {name: np.asarray(array)[stored] for name, array in record.diagnosed.items()}
     coordinates = {name: np.asarray(values) for name, values in simulation.coordinates.items()}
     units = {name: quantity.unit for name, quantity in simulation.quantities.items()}
-    return Preview(simulation, Clip(frames, diagnostics, coordinates, scenario.title, scenario.render, units))
-
-
-# Largest size of a page, bytes.
-_LARGEST = 200 << 20
+    return simulation, Clip(frames, diagnostics, coordinates, scenario.title, scenario.render, units)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -269,11 +252,11 @@ def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None, o
     check_scenario(scenario)
     carried = runtime_files(runtime)
     with precision(scenario.run.precision):
-        preview = preview_of(scenario, build(scenario))
-        drawing, names = drawing_of(preview.clip)
-        programs = _programs(scenario, preview, names)
+        simulation, clip = preview_of(scenario, build(scenario))
+        drawing, names = drawing_of(clip)
+        programs = {form: program_of(scenario, simulation, form, names=names) for form in PARTS}
         made = {form: _model(program, scenario) for form, program in programs.items()}
-        description = _description(scenario, preview, programs, made) | {"drawing": drawing}
+        description = _description(scenario, simulation, clip, programs, made) | {"drawing": drawing}
     texts = {
         "title": scenario.title,
         "summary": scenario.summary,
@@ -284,8 +267,6 @@ def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None, o
     blocks = {f"model-{form}": model.data for form, model in made.items()}
     blocks |= {"runtime-script": carried.script, "runtime-wasm": carried.machine}
     page = document(texts, description, blocks)
-    if len(page) > _LARGEST:
-        raise UserError(f"{scenario.name}: a page of {len(page) >> 20} MB is too large; take a smaller configuration")
     make_folder(file.parent)
     write_bytes(file, page)
     return PageReport(
@@ -304,13 +285,6 @@ class _Model:
     nodes: int
     used: set[str]
     differences: list[Difference]
-
-
-def _programs(scenario: "Scenario", preview: Preview, names: list[str]) -> dict[str, Program]:
-    simulation = preview.simulation
-    programs = {form: program_of(scenario, simulation, form) for form in PARTS}
-    parameters = [port for port in programs["show"].inputs if port.name.startswith("params.")]
-    return programs | {"show": part_of(simulation, "show", parameters, 0, names)}
 
 
 def _model(program: Program, scenario: "Scenario") -> _Model:
@@ -333,25 +307,29 @@ def _model(program: Program, scenario: "Scenario") -> _Model:
 
 
 def _description(
-    scenario: "Scenario", preview: Preview, programs: dict[str, Program], models: dict[str, _Model]
+    scenario: "Scenario",
+    simulation: Simulation,
+    clip: Clip,
+    programs: dict[str, Program],
+    models: dict[str, _Model],
 ) -> dict[str, Any]:
     """Return the data of the page's script, without the drawing."""
     start = programs["start"]
     *ports, key = start.inputs
     *values, _ = start.start(scenario.run.seed)
-    docs = {name: quantity.doc for name, quantity in preview.simulation.quantities.items()}
-    diagnostics = diagnostics_of(preview.clip, docs)
+    docs = {name: quantity.doc for name, quantity in simulation.quantities.items()}
+    diagnostics = diagnostics_of(clip, docs)
     known = [one["name"] for one in diagnostics]
     central = [name for objective in scenario.objectives.values() for name in objective.made_of]
     central += [claim.quantity for claim in scenario.validations]
     stopping = [status for status in Status if bool(stops(np.asarray(status)))]
     return {
         "seed": scenario.run.seed,
-        "draws": draws(preview.simulation),
+        "draws": draws(simulation),
         "keyWords": key.shape[-1],
         "steps": scenario.run.steps,
         "steps_per_second": scenario.run.every * scenario.render.frames_per_second,
-        "clock": clock_of(preview.clip),
+        "clock": clock_of(clip),
         "diagnostics": diagnostics,
         "main": next((name for name in central if name in known), ""),
         "statuses": {

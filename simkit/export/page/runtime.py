@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import os
-import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -61,7 +60,7 @@ def runtime_files(folder: Path | None = None) -> Runtime:
         except UserError:  # damaged: written again below
             pass
     with tempfile.TemporaryDirectory() as temporary:
-        runtime = _read(_unpacked(_fetched(Path(temporary)), Path(temporary)))
+        runtime = _read(_fetched(Path(temporary)))
     if cache is not None:
         _store(runtime, cache)
     return runtime
@@ -74,65 +73,55 @@ def _read(folder: Path) -> Runtime:
         UserError: if one is missing or not that of the release.
     """
     folders = [folder, folder / "dist", folder / "node_modules" / PACKAGE / "dist"]
-    holder = next((each for each in folders if (each / SCRIPT).is_file()), None)
-    if holder is None:
-        raise UserError(f"{folder} holds no {SCRIPT}; give the dist folder of the npm package {PACKAGE} {VERSION}")
+    holder = next((each for each in folders if (each / SCRIPT).is_file()), folder)
     files = {}
     for name, digest in SHA256.items():
-        path = holder / name
         try:
-            with path.open("rb") as file:
+            with (holder / name).open("rb") as file:
                 files[name] = file.read(_LARGEST)
-        except OSError as error:
-            raise UserError(f"{path}: {error.strerror}; give the dist folder of {PACKAGE} {VERSION}") from None
+        except OSError:
+            files[name] = b""
         if hashlib.sha256(files[name]).hexdigest() != digest:
-            raise UserError(f"{path} is not that of {PACKAGE} {VERSION}; take it from that release")
+            raise UserError(
+                f"{folder} does not hold the {name} of {PACKAGE} {VERSION}; give the dist folder of that npm package"
+            )
     return Runtime(files[SCRIPT], files[MACHINE])
 
 
 def _fetched(folder: Path) -> Path:
-    """Return the archive of npm's package, downloaded to a folder.
+    """Download npm's package to a folder, and return the folder of its files.
 
     Raises:
-        UserError: if npm is not installed or cannot download it.
+        UserError: if npm is not installed, or cannot download it.
     """
-    remedy = f"or name a folder that holds {SCRIPT} and {MACHINE} of it, as {argument('runtime')} or in {VARIABLE}"
-    npm = shutil.which("npm")
-    if npm is None:
-        raise UserError(f"a page contains {PACKAGE}, and there is no npm to download it; install Node.js, {remedy}")
-    command = [npm, "pack", f"{PACKAGE}@{VERSION}"]
+    command = ["npm", "pack", f"{PACKAGE}@{VERSION}"]
     # One retry, so that a missing network is reported within seconds.
     settings = {**os.environ, "npm_config_fetch_retries": "1", "npm_config_update_notifier": "false"}
     try:
         ran = subprocess.run(
             command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, cwd=folder, env=settings
         )
-        complaint = "" if ran.returncode == 0 else ran.stderr
-    except subprocess.TimeoutExpired:
-        complaint = f"no answer within {_TIMEOUT} s"
-    except OSError as error:
-        complaint = str(error)
-    package = next(folder.glob("*.tgz"), None)
-    if complaint or package is None:
-        lines = [
-            line.removeprefix("npm ERR! ").removeprefix("npm error ") for line in complaint.splitlines() if line.strip()
-        ]
-        reason = one_line(next((line for line in lines if not line.startswith("code")), "no package"), 160)
-        raise UserError(f"npm cannot download {PACKAGE} {VERSION} ({reason}); connect to its registry, {remedy}")
-    return package
-
-
-def _unpacked(package: Path, folder: Path) -> Path:
-    """Write the two files of a package to a folder, and return the folder."""
-    try:
+        package = next(folder.glob("*.tgz"), None)
+        if package is None:
+            raise OSError(_complaint(ran.stderr) or "no package")
         with tarfile.open(package) as archive:
             for name in SHA256:
                 file = archive.extractfile(f"package/dist/{name}")
                 if file is not None:
                     (folder / name).write_bytes(file.read(_LARGEST))
-    except (tarfile.TarError, KeyError, OSError, EOFError) as error:
-        raise UserError(f"npm's package of {PACKAGE} {VERSION} cannot be read ({one_line(error)}); try again") from None
+    except (OSError, EOFError, KeyError, tarfile.TarError, subprocess.TimeoutExpired) as error:
+        raise UserError(
+            f"a page contains {PACKAGE} {VERSION}, which npm cannot download ({one_line(error, 160)}); install Node.js "
+            f"and connect to npm's registry, or name a folder that holds {SCRIPT} and {MACHINE} of it, as "
+            f"{argument('runtime')} or in {VARIABLE}"
+        ) from None
     return folder
+
+
+def _complaint(text: str) -> str:
+    """Return the line of npm's errors that says what is wrong."""
+    lines = [line.removeprefix("npm ERR! ").removeprefix("npm error ") for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith("code")), "")
 
 
 def _cache() -> Path | None:

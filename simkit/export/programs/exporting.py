@@ -15,11 +15,10 @@ from simkit.core.status import Status
 from simkit.errors import UserError, argument
 from simkit.export.programs import comparison, runtimes
 from simkit.export.programs import folder as folders
-from simkit.export.programs.comparison import check_derivative
 from simkit.export.programs.folder import stand_alone
 from simkit.export.programs.functions import FORMS, KEY, Program, program_of
 from simkit.export.programs.runtimes import to_onnx
-from simkit.export.programs.verification import Report, RuntimeReport, compared, write_report
+from simkit.export.programs.verification import Report, compared, write_report
 from simkit.export.targets.operators import Operators
 from simkit.scenario.build import build
 
@@ -105,10 +104,8 @@ def export_program(scenario: "Scenario", folder: Path, request: Request, overwri
         cases = references(program, scenario, request, function)
         shorter = _comparable(program, scenario, request, cases, function)
         files, seconds, outside = _files(program, scenario, request)
-        steps, derivative = None, None
-        if shorter is None:
-            derivative = check_derivative(program, scenario, files.get(runtimes.JAXEXPORT), cases["start"].inputs)
-        else:
+        steps = None
+        if shorter is not None:
             steps = shorter.run.every if request.form == "segment" else shorter.run.steps
         card = _card(program, scenario, request, tolerance, list(cases), steps)
         is_step = program.steps <= 1 and not program.converges
@@ -120,7 +117,7 @@ def export_program(scenario: "Scenario", folder: Path, request: Request, overwri
         folders.new_folder(folder, overwrite)
         folders.write_program(folder, card, {**files, **extra, **text}, cases)
         reports = compared(folder, folders.read_card(folder), cases)
-    reports = [_completed(report, seconds, derivative) for report in reports]
+    reports = [dataclasses.replace(report, seconds_to_make=seconds[report.file]) for report in reports]
     report = Report(folder, request.form, tolerance, reports, steps, outside)
     if shorter is not None:
         report = report.compared_by(export_program(shorter, folder / folders.SHORTER, request))
@@ -154,7 +151,9 @@ def references(
     cases = {}
     for name in folders.CASES[: 2 if program.calls else 1]:
         outputs = [np.asarray(array) for array in function(*inputs)]
-        _refuse_unless_finite(program, scenario, outputs)
+        if program.form in ("final", "gradient"):
+            for port, array in zip(program.outputs, outputs, strict=True):
+                comparison.check_finite(f"{scenario.name}: {port.name}", array)
         cases[name] = folders.Case(inputs, outputs)
         for _ in range(program.calls):
             inputs = program.following(inputs, [np.asarray(array) for array in function(*inputs)])
@@ -245,17 +244,6 @@ def _start(program: Program, seed: int, batch: "int | str | None") -> list[np.nd
     return [np.stack(arrays) for arrays in zip(*members, strict=True)]
 
 
-def _refuse_unless_finite(program: Program, scenario: "Scenario", outputs: list[np.ndarray]) -> None:
-    if program.form not in ("final", "gradient"):
-        return
-    for port, array in zip(program.outputs, outputs, strict=True):
-        if not np.isfinite(array).all():
-            raise UserError(
-                f"{scenario.name}: {port.name} is not finite, so that nothing can be compared: the run fails or does "
-                "not converge; change its parameters or give it more steps"
-            )
-
-
 def _card(
     program: Program,
     scenario: "Scenario",
@@ -290,13 +278,3 @@ def _card(
     if any(port.name.startswith("next.") for port in program.outputs):
         card["feedback"] = "give next.NAME as state.NAME of the next call"
     return card
-
-
-def _completed(
-    report: RuntimeReport, seconds: Mapping[str, float], derivative: "comparison.Difference | None"
-) -> RuntimeReport:
-    """Return a report with the time of the export and the check of the derivative."""
-    more: dict[str, Any] = {"seconds_to_make": seconds[report.file]}
-    if derivative is not None and report.file == runtimes.JAXEXPORT:
-        more["differences"] = [*report.differences, derivative]
-    return dataclasses.replace(report, **more)

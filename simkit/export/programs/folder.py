@@ -1,19 +1,18 @@
 """Folder of an exported program: its files and scripts, written, and read with every name, type and size checked."""
 
+import contextlib
 import dataclasses
 import math
-import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from simkit.core.parameter import POSITIVE
-from simkit.core.settings import Setting, number, read, row, several, text, whole, word
-from simkit.core.settings.setting import shown
-from simkit.errors import UserError, argument, one_line
+from simkit.core.settings import Setting, line, number, read, row, several, text, whole, word
+from simkit.errors import UserError, one_line
 from simkit.export.programs.comparison import LARGEST_ALLOWED, LARGEST_TOLERANCE
 from simkit.export.programs.functions import KINDS, Port
 from simkit.export.programs.runtimes import JAXEXPORT, MLIR, ONNX, SYMBOLIC
@@ -72,7 +71,6 @@ python {file} --calls 100 -o out.npz       call a step or segment 100 times, and
 """
 
 import argparse
-import difflib
 import json
 import pathlib
 import subprocess
@@ -96,8 +94,7 @@ def checked(arrays):
     known = [port["name"] for port in INPUTS]
     for name in arrays:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            refuse(f"{{name}} is not an input; " + (f"did you mean {{near[0]}}?" if near else "io.json names them"))
+            refuse(f"{{name}} is not an input; io.json names them")
     for port in INPUTS:
         name, shape = port["name"], port["shape"]
         if name not in arrays:
@@ -231,7 +228,6 @@ STAND_ALONE = {ONNX: "run_onnx.py", JAXEXPORT: "run_jax.py"}
 CASES = ("start", "later")
 # Largest size of a protocol buffer, and so of an ONNX model, bytes.
 LARGEST = 2**31
-_NAME = re.compile(r"[A-Za-z0-9_.]{1,200}")
 _INTEGERS = (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _DTYPES = ("bool", *_INTEGERS, "float16", "float32", "float64")
 _ANY = "batch"
@@ -305,13 +301,7 @@ def new_folder(folder: Path, overwrite: bool = False) -> None:
         UserError: if something else exists there, or it cannot be made.
     """
     check_new(folder, overwrite)
-    try:
-        if folder.is_dir():
-            shutil.rmtree(folder)
-    except OSError as error:
-        raise UserError(
-            f"cannot replace {folder}: {error.strerror or error}; choose another with {argument('output')}"
-        ) from None
+    shutil.rmtree(folder, ignore_errors=True)  # what cannot be removed cannot be written, either
     make_folder(folder)
 
 
@@ -342,24 +332,12 @@ def _size(value: Any, where: str) -> "int | str | None":
     return value if value in (None, SYMBOLIC) else whole("size", high=LARGEST).check(value, where)
 
 
-def _name(value: Any, where: str) -> str:
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise UserError(f"{where} = {shown(value)} is not a word of letters, digits, '_' and '.'")
-    return value
-
-
-def _cases(value: Any, where: str) -> list[str]:
-    if value not in [list(CASES[:count]) for count in (1, 2)]:
-        raise UserError(f"{where} = {shown(value)} does not name the cases of {REFERENCE}")
-    return value
-
-
 def _bound(value: Any, where: str) -> float | None:
     return None if value is None else number("bound").check(value, where)
 
 
 _PORT = {
-    "name": Setting("a word", "name of the array", _name, is_required=True),
+    "name": line("name of the array", longest=200, pattern="[A-Za-z0-9_.]+", form="of letters, digits, '_' and '.'"),
     "dtype": word("type of its numbers", _DTYPES),
     "shape": several(Setting("a size", "of an axis", _size), "sizes of its axes"),
     "kind": word("what it is", KINDS),
@@ -372,7 +350,7 @@ _CARD = {
     "format": word("version of these files", (FORMAT,)),
     "form": text("form of the program", ""),
     "batch": Setting("a size", "of the leading axis", _size),
-    "cases": Setting("a list", "names of the cases", _cases, is_required=True),
+    "cases": several(word("name of a case", CASES), f"cases of {REFERENCE}", (1, 2)),
     "tolerance": number("largest error that passes", bounds=(POSITIVE[0], LARGEST_TOLERANCE)),
     "allowed": several(
         row("one output", text("name"), number("largest error", bounds=(POSITIVE[0], LARGEST_ALLOWED))), "", (), []
@@ -403,34 +381,33 @@ def read_card(folder: Path) -> Card:
         UserError: if it does not exist, or has entries that no export writes.
     """
     path = folder / CARD
-    try:
+    with reading(path, UserError):
         content = read_json(path)
         card = read({key: content[key] for key in _CARD if key in content}, _CARD)
         inputs, outputs = (_without_batch(card[key], card["batch"], key) for key in ("inputs", "outputs"))
-    except DamagedFileError as error:
-        raise UserError(f"{one_line(error)}; give the folder of an exported program") from None
-    except UserError as error:
-        raise UserError(f"{path}: {one_line(error)}; export the program again") from None
     files = [name for name in (ONNX, JAXEXPORT, MLIR) if (folder / name).exists() or (folder / name).is_symlink()]
-    cases, tolerance, allowed, steps = (card[key] for key in ("cases", "tolerance", "allowed", "compared_steps"))
-    return Card(card["form"], card["batch"], inputs, outputs, cases, tolerance, dict(allowed), steps, files, content)
+    with reading(folder):
+        if not {ONNX, JAXEXPORT} & {*files}:
+            raise DamagedFileError(f"it holds neither {ONNX} nor {JAXEXPORT}")
+    values = [card[key] for key in ("form", "batch")], [card[key] for key in ("cases", "tolerance")]
+    return Card(*values[0], inputs, outputs, *values[1], dict(card["allowed"]), card["compared_steps"], files, content)
 
 
 def _without_batch(ports: Sequence[Port], batch: "int | str | None", key: str) -> list[Port]:
     """Return ports of one member, with different names and shapes of at most 2 GiB."""
-    if not ports:
-        raise UserError(f"{key} names no array")
     members = [] if batch is None else [batch]
     by_name: dict[str, Port] = {}
-    for index, port in enumerate(ports):
-        shape, where = port.shape[len(members) :], f"{key}[{index}]"
-        if list(port.shape[: len(members)]) != members or not all(isinstance(size, int) for size in shape):
-            raise UserError(f"{where}.shape = {shown(port.shape)} does not begin with the batch, {batch}")
-        if math.prod(shape) * np.dtype(port.dtype).itemsize > LARGEST:
-            raise UserError(f"{where}.shape = {shown(shape)} is not of sizes that make at most 2 GiB")
-        if port.name in by_name:
-            raise UserError(f"{key} names '{port.name}' twice")
+    for port in ports:
+        shape = port.shape[len(members) :]
+        is_sized = list(port.shape[: len(members)]) == members and all(isinstance(size, int) for size in shape)
+        if not is_sized or math.prod(shape) * np.dtype(port.dtype).itemsize > LARGEST or port.name in by_name:
+            raise DamagedFileError(
+                f"{key} names '{port.name}' twice, with a shape that does not begin with the batch, {batch}, or with "
+                "sizes that make more than 2 GiB"
+            )
         by_name[port.name] = dataclasses.replace(port, shape=shape)
+    if not by_name:
+        raise DamagedFileError(f"{key} names no array")
     return list(by_name.values())
 
 
@@ -454,41 +431,53 @@ def read_cases(folder: Path, card: Card) -> dict[str, Case]:
             for port in ports
         }
     )
-    try:
+    with reading(folder / REFERENCE):
         arrays = read_arrays(folder / REFERENCE, layout=layout)
-    except DamagedFileError as error:
-        raise UserError(f"{one_line(error)}; export the program again") from None
-    for case in card.cases:
-        for port in card.inputs:
-            _check_bounds(folder / REFERENCE, port, arrays[f"{case}.input.{port.name}"])
+        for case in card.cases:
+            for port in card.inputs:
+                _check_bounds(port, arrays[f"{case}.input.{port.name}"])
     return {
         case: Case(*([arrays[f"{case}.{kind}.{port.name}"] for port in ports] for kind, ports in sides.items()))
         for case in card.cases
     }
 
 
-def read_program(folder: Path, name: str) -> bytes:
+def read_program(path: Path) -> bytes:
     """Read the file of a program.
 
     Args:
-        folder: of the program.
-        name: of the file.
+        path: of the file.
 
     Raises:
-        UserError: if it cannot be read, or is over 2 GiB.
+        DamagedFileError: if it is over 2 GiB, or no regular file.
     """
-    path = folder / name
+    if path.lstat().st_size > LARGEST:
+        raise DamagedFileError("it is over 2 GiB, and no program")
+    return read_bytes(path)
+
+
+@contextlib.contextmanager
+def reading(path: Path, *more: type[Exception]) -> Iterator[None]:
+    """Context in which whatever is wrong with a file of a program becomes one line with its path and the remedy.
+
+    Args:
+        path: of the file.
+        *more: errors besides those of damaged files.
+
+    Raises:
+        UserError: if the file is damaged.
+    """
     try:
-        if path.lstat().st_size > LARGEST:
-            raise UserError(f"{path}: it is over 2 GiB, and no program; export it again")
-        return read_bytes(path)
-    except (OSError, DamagedFileError) as error:
-        raise UserError(f"{path}: {one_line(error)}; export the program again") from None
+        yield
+    except (OSError, DamagedFileError, *more) as error:
+        where = "" if str(path) in str(error) else f"{path}: "
+        remedy = "export the program again, or give the folder of one"
+        raise UserError(f"{where}{one_line(error)}; {remedy}") from None
 
 
-def _check_bounds(path: Path, port: Port, array: np.ndarray) -> None:
+def _check_bounds(port: Port, array: np.ndarray) -> None:
     if port.bounds is None:
         return
     low, high = port.bounds
     if outside := array[~((array >= low) & (array <= high))].tolist():
-        raise UserError(f"{path}: {port.name} = {outside[0]:g} is out of its bounds [{low:g}, {high:g}]")
+        raise DamagedFileError(f"{port.name} = {outside[0]:g} is out of its bounds [{low:g}, {high:g}]")

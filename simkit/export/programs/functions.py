@@ -11,10 +11,11 @@ import numpy as np
 
 from simkit.core import gradient, paths
 from simkit.core.converge import converge, with_room
-from simkit.core.rollout import frame, segment, trajectory
+from simkit.core.formulation import computed_once
+from simkit.core.rollout import recorded_frame, segment, trajectory
 from simkit.core.simulation import Params, Quantity, Simulation
 from simkit.core.status import status_of
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 from simkit.jobs.derivatives import objective_name, objective_of
 
 if TYPE_CHECKING:
@@ -175,7 +176,13 @@ class Program:
         ]
 
 
-def program_of(scenario: "Scenario", simulation: Simulation, form: str, objective: str | None = None) -> Program:
+def program_of(
+    scenario: "Scenario",
+    simulation: Simulation,
+    form: str,
+    objective: str | None = None,
+    names: Sequence[str] | None = None,
+) -> Program:
     """Return an exported function of a simulation, in JAX's present precision.
 
     Args:
@@ -183,37 +190,26 @@ def program_of(scenario: "Scenario", simulation: Simulation, form: str, objectiv
         simulation: built from the scenario.
         form: one of `FORMS`.
         objective: name of the objective to differentiate; ``None`` takes the scenario's first.
+        names: of the observed arrays that ``show`` returns; ``None`` returns all.
 
     Raises:
-        UserError: if the form or objective is unknown.
+        UserError: if the objective is unknown.
     """
-    if form not in FORMS:
-        raise UserError(f"'{form}' is not a form of program{nearest(form, list(FORMS))}")
     if objective is not None and form != "gradient":
         raise UserError(f"objective = '{objective}' is for the form 'gradient' only; leave it out")
     params = simulation.params
     parameters = [_with_declaration(port, scenario) for port in ports_of(params, "params", {})]
-    if form in ("step", "segment"):
-        steps = scenario.run.every if form == "segment" else 1
-        start, advance = jax.jit(simulation.init), frame(simulation, steps)
-
-        def run(state: Any, params: Params) -> dict[str, Any]:
-            state, record = advance(state, params)
-            return {
-                "next": state,
-                "frame": record.observed,
-                "diagnostic": record.diagnosed,
-                "status": record.status,
-            }
-
+    if form in ("step", "segment", *PARTS[1:]):
+        steps = {"segment": scenario.run.every, "show": 0}.get(form, 1)
+        start, function = jax.jit(simulation.init), _of_states(simulation, form, steps, names)
         state = jax.eval_shape(simulation.init, params, jax.random.key(0))
         ports = [ports_of(state, "state", dict(simulation.quantities)), parameters]
-        program = _flat(
-            form, run, ports, (state, params), lambda seed: (start(params, jax.random.key(seed)), params), simulation
-        )
-        return dataclasses.replace(program, steps=steps, calls=scenario.run.every // steps)
-    if form in ("advance", "show"):
-        return part_of(simulation, form, parameters, scenario.run.every)
+
+        def begin(seed: int) -> tuple[Any, ...]:
+            return start(params, jax.random.key(seed)), params
+
+        program = _flat(form, function, ports, (state, params), begin, simulation)
+        return dataclasses.replace(program, steps=steps, calls=scenario.run.every // steps if steps else 0)
     key = jax.random.key(scenario.run.seed)
     ports = [parameters, [dataclasses.replace(ports_of(key, "key", {})[0], doc="random key of the initial state")]]
     function = _of_runs(scenario, simulation, form, objective)
@@ -223,36 +219,23 @@ def program_of(scenario: "Scenario", simulation: Simulation, form: str, objectiv
     return dataclasses.replace(program, steps=steps, converges=converges)
 
 
-def part_of(
-    simulation: Simulation, form: str, parameters: list[Port], calls: int, names: Sequence[str] | None = None
-) -> Program:
-    """Return the repeated part of an interactive program: ``advance`` or ``show``.
+def _of_states(
+    simulation: Simulation, form: str, steps: int, names: Sequence[str] | None
+) -> Callable[..., dict[str, Any]]:
+    """Return ``(state, params) -> {group: arrays}`` for a form that begins at any state."""
+    advance, record = segment(simulation, steps), recorded_frame(simulation)
 
-    Args:
-        simulation: to export.
-        form: ``"advance"`` or ``"show"``.
-        parameters: ports of the simulation's parameters.
-        calls: number of steps from one frame to the next.
-        names: of the observed arrays that ``show`` returns; ``None`` returns all.
-    """
-    params, start = simulation.params, jax.jit(simulation.init)
-    advance, status = segment(simulation, 1), status_of(simulation)
+    def run(state: Any, params: Params) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        if steps:
+            state = results["next"] = computed_once(advance(state, params))
+        if form != "advance":
+            shown = record(state, params)
+            observed = {name: shown.observed[name] for name in names or shown.observed if name in shown.observed}
+            results |= {"frame": observed, "diagnostic": shown.diagnosed, "status": shown.status}
+        return results
 
-    def shown(state: Any, params: Params) -> dict[str, Any]:
-        observed = simulation.observe(state, params)
-        return {
-            "frame": observed if names is None else {name: observed[name] for name in names if name in observed},
-            "diagnostic": simulation.diagnose(state, params),
-            "status": status(state, params),
-        }
-
-    function = shown if form == "show" else lambda state, params: {"next": advance(state, params)}
-    state = jax.eval_shape(simulation.init, params, jax.random.key(0))
-    ports = [ports_of(state, "state", dict(simulation.quantities)), parameters]
-    program = _flat(
-        form, function, ports, (state, params), lambda seed: (start(params, jax.random.key(seed)), params), simulation
-    )
-    return dataclasses.replace(program, steps=int(form == "advance"), calls=calls if form == "advance" else 0)
+    return run
 
 
 def _of_runs(

@@ -12,11 +12,12 @@ from jax import export
 
 import simkit
 from simkit.errors import UserError, one_line
-from simkit.export.onnx.model import MISSING, graphs_of, onnx_package
-from simkit.export.onnx.runtime import convert
+from simkit.export.onnx.model import graphs_of, onnx_package, package
+from simkit.export.onnx.runtime import convert, session_of
 from simkit.export.programs.functions import Program
 from simkit.export.targets.operators import Operators, fit
 from simkit.export.targets.replacements import TargetGraph
+from simkit.storage.files import DamagedFileError
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 SYMBOLIC = "symbolic"
@@ -90,18 +91,18 @@ def run_stablehlo(data: bytes, where: str) -> Run:
         where: path of the file, for errors.
 
     Raises:
-        UserError: if the data is not such a program, or calls anything but libraries that come with JAX.
+        DamagedFileError: if it is not such a program, or calls anything but libraries that come with JAX.
     """
     try:
         program = export.deserialize(bytearray(data))
         text = program.mlir_module()
     except Exception as error:  # flatbuffers and JAX raise many kinds on malformed bytes
-        raise UserError(f"{where}: it is not a program of jax.export ({one_line(error)}); export it again") from None
+        raise DamagedFileError(f"it is not a program of jax.export ({one_line(error)})") from None
     called = {first or second for first, second in _CALLS.findall(text)}
     if foreign := sorted(target for target in called if not _LIBRARIES.fullmatch(target)):
-        raise UserError(
-            f"{where}: it calls '{one_line(foreign[0], 60)}', which is no library of JAX; run it only if you trust it, "
-            "with run_jax.py"
+        raise DamagedFileError(
+            f"it calls '{one_line(foreign[0], 60)}', which is no library of JAX (run it only if you trust it, with "
+            "run_jax.py)"
         )
 
     call = jax.jit(program.call)
@@ -124,25 +125,19 @@ def run_onnx(data: bytes, names: Sequence[Sequence[str]], where: str) -> Run:
         where: path of the file, for errors.
 
     Raises:
-        UserError: if onnxruntime is not installed, or the model lacks an output.
+        UserError: if onnxruntime is not installed.
+        DamagedFileError: if the model lacks an output.
         RefusedError: if onnxruntime refuses the model, or fails while it runs it.
     """
     inputs, outputs = names
-
+    package("onnxruntime")
     try:
-        import onnxruntime
-    except ImportError as error:
-        raise UserError(MISSING) from error
-    try:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 3
-        session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        session = session_of(data)
     except Exception as error:  # protobuf and onnxruntime raise many kinds
         raise RefusedError(f"{where}: onnxruntime refuses it ({one_line(error)}); choose another target") from None
     used = {port.name for port in session.get_inputs()}
     if lacking := sorted({*outputs} - {port.name for port in session.get_outputs()}):
-        raise UserError(f"{where}: it has no output '{lacking[0]}', which io.json names; export it again")
+        raise DamagedFileError(f"it has no output '{lacking[0]}', which io.json names")
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         feeds = {name: array for name, array in zip(inputs, arrays, strict=True) if name in used}
@@ -180,50 +175,31 @@ def to_onnx(
     graph = None if operators is None else TargetGraph(operators.names, operators.opset)
     members = batch == SYMBOLIC
     size = None if members else batch
-    converted = convert(batched(program, size), *shapes_of(program, size), graph=graph, members=members)
-    old = [port.name for port in (*converted.inputs, *converted.outputs)]
-    new = [port.name for port in (*program.inputs, *program.outputs)]
-    rename(converted.model, old, new)
+    names = [[port.name for port in ports] for ports in (program.inputs, program.outputs)]
+    shapes = shapes_of(program, size)
+    converted = convert(batched(program, size), *shapes, graph=graph, members=members, names=names)
     _shorten_origins(converted.model.graph)
     return converted.model, {} if operators is None else fit(converted.model, operators)
 
 
-def loaded(data: bytes, where: str) -> Any:
+def loaded(data: bytes) -> Any:
     """Return a model from its bytes.
 
     Args:
         data: content of the file.
-        where: path of the file, for errors.
 
     Raises:
-        UserError: if the data is not a model, or the model reads other files or uses foreign operator sets.
+        DamagedFileError: if the data is not a model, or the model reads other files or uses foreign operator sets.
     """
+    onnx = onnx_package()
     try:
-        model = onnx_package().load_model_from_string(data)
-        if foreign := next(_foreign(model.graph), "it defines functions" if model.functions else ""):
-            raise ValueError(foreign)
-        return model
-    except UserError:
-        raise
+        model = onnx.load_model_from_string(data)
+        foreign = next(_foreign(model.graph), "it defines functions" if model.functions else "")
     except Exception as error:  # protobuf raises many kinds on malformed bytes
-        raise UserError(f"{where}: it is not a model that stands alone ({one_line(error)}); export it again") from None
-
-
-def rename(model: Any, old: Sequence[str], new: Sequence[str]) -> None:
-    """Rename inputs and outputs of a model, also where bodies of loops and branches use them.
-
-    Args:
-        model: changed in place.
-        old: names in the model.
-        new: replacements in the same order; no other tensor of the model may have one of them.
-    """
-    names = dict(zip(old, new, strict=True))
-    for graph in graphs_of(model.graph):
-        for node in graph.node:
-            node.input[:] = [names.get(name, name) for name in node.input]
-            node.output[:] = [names.get(name, name) for name in node.output]
-        for port in (*graph.input, *graph.output):
-            port.name = names.get(port.name, port.name)
+        foreign = one_line(error)
+    if foreign:
+        raise DamagedFileError(f"it is not a model that stands alone ({foreign})")
+    return model
 
 
 def _shorten_origins(graph: Any) -> None:

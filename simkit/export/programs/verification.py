@@ -1,6 +1,7 @@
 """Verification of exported programs: run from their files, compared with their reference, and reported."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from simkit.core.precision import precision
-from simkit.errors import UserError
 from simkit.export.onnx.model import count_of
 from simkit.export.programs import folder as folders
 from simkit.export.programs import runtimes
 from simkit.export.programs.comparison import Difference, differences, worst_of
 from simkit.export.programs.runtimes import loaded
-from simkit.storage.files import write_json
+from simkit.storage.files import DamagedFileError, write_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Report:
         runtimes: reports of the runtimes that ran or refused the program.
         compared_steps: number of steps of the run that is compared in place of the whole one, at whose end rounding
             decides the results; ``None`` for a comparison of the program itself.
-        outside: operators of the ONNX model that the target lacks, ``{operator: {"count": n, "lines": [...], "with":
-            name}}`` with the source lines that they come from, and another operator that would suffice.
+        outside: operators of the ONNX model that the target lacks, ``{operator: {"count": n, "lines": [...]}}`` with
+            the source lines that they come from.
     """
 
     folder: Path
@@ -104,8 +104,7 @@ class Report:
         lines_of_misses = []
         for operator, uses in self.outside.items():
             lines = ", ".join([*uses["lines"][:3], *(["..."] if len(uses["lines"]) > 3 else [])])
-            hint = f"; with {uses['with']} it may be replaced" if uses["with"] else ""
-            lines_of_misses.append(f"the target has no {operator}, {uses['count']} of which come from {lines}{hint}")
+            lines_of_misses.append(f"the target has no {operator}, {uses['count']} of which come from {lines}")
         lines_of_misses += [runtime.refused for runtime in self.runtimes if runtime.refused]
         # Of an output that differs in several cases, the largest error.
         worst: dict[tuple[str, str], Difference] = {}
@@ -159,37 +158,36 @@ def compared(folder: Path, card: folders.Card, cases: Mapping[str, folders.Case]
         cases: content of its ``reference.npz``.
 
     Raises:
-        UserError: if there is no program, or a file is damaged.
+        UserError: if a file is damaged.
     """
-    reports = [_report(folder, file, card, cases) for file in (runtimes.ONNX, runtimes.JAXEXPORT) if file in card.files]
-    if not reports:
-        raise UserError(f"{folder}: it holds neither {runtimes.ONNX} nor {runtimes.JAXEXPORT}; export it again")
-    return reports
+    files = [file for file in (runtimes.ONNX, runtimes.JAXEXPORT) if file in card.files]
+    return [_report(folder, file, card, cases) for file in files]
 
 
 def _report(folder: Path, file: str, card: folders.Card, cases: Mapping[str, folders.Case]) -> RuntimeReport:
     """Run the program of a file in its runtime, and return the report."""
     names = [port.name for port in card.inputs], [port.name for port in card.outputs]
-    data, where, nodes = folders.read_program(folder, file), str(folder / file), None
-    if file == runtimes.ONNX:
-        nodes = count_of(loaded(data, where))
+    where, nodes, refused = str(folder / file), None, ""
     results: list[Difference] = []
     spent = seconds = 0.0
-    refused = ""
-    try:
+    with folders.reading(folder / file):
+        data = folders.read_program(folder / file)
         if file == runtimes.ONNX:
-            run, seconds = runtimes.timed(lambda: runtimes.run_onnx(data, names, where))
-        else:
-            run, seconds = runtimes.timed(lambda: runtimes.run_stablehlo(data, where))
-        for both in cases.values():
-            # The first call compiles.
-            _, first = runtimes.timed(lambda both=both: run(both.inputs))
-            outputs, spent = runtimes.timed(lambda both=both: run(both.inputs))
-            seconds += max(first - spent, 0.0)
-            _check_shapes(where, card, both.outputs, outputs)
-            results += differences(names[1], both.outputs, outputs, card.tolerance, card.allowed)
-    except runtimes.RefusedError as error:
-        refused = str(error)
+            nodes = count_of(loaded(data))
+        try:
+            if file == runtimes.ONNX:
+                run, seconds = runtimes.timed(lambda: runtimes.run_onnx(data, names, where))
+            else:
+                run, seconds = runtimes.timed(lambda: runtimes.run_stablehlo(data, where))
+            for both in cases.values():
+                # The first call compiles.
+                _, first = runtimes.timed(lambda both=both: run(both.inputs))
+                outputs, spent = runtimes.timed(lambda both=both: run(both.inputs))
+                seconds += max(first - spent, 0.0)
+                _check_shapes(card, both.outputs, outputs)
+                results += differences(names[1], both.outputs, outputs, card.tolerance, card.allowed)
+        except runtimes.RefusedError as error:
+            refused = str(error)
     return RuntimeReport(runtimes.RUNTIMES[file], file, len(data), results, seconds, spent, nodes, refused=refused)
 
 
@@ -206,33 +204,17 @@ def write_report(folder: Path, scenario: str, report: Report) -> None:
 
 def as_plain(report: Report) -> dict[str, Any]:
     """Return a report as plain data for JSON."""
-    return {
-        "folder": str(report.folder),
-        "form": report.form,
-        "tolerance": report.tolerance,
-        "passed": report.passed,
-        "misses": report.misses,
-        "compared_steps": report.compared_steps,
-        "operators_outside": report.outside,
-        "runtimes": [
-            {
-                **dataclasses.asdict(runtime),
-                "passed": runtime.passed,
-                "largest_error": runtime.largest_error,
-                "differences": [
-                    dataclasses.asdict(difference) | {"passed": difference.passed} for difference in runtime.differences
-                ],
-            }
-            for runtime in report.runtimes
-        ],
-    }
+    plain = dataclasses.asdict(report)
+    for runtime, each in zip(plain["runtimes"], report.runtimes, strict=True):
+        runtime |= {"passed": each.passed, "largest_error": each.largest_error}
+        for entry, difference in zip(runtime["differences"], each.differences, strict=True):
+            entry["passed"] = difference.passed
+    outside = {"operators_outside": plain.pop("outside")}
+    return plain | {"folder": str(report.folder), "passed": report.passed, "misses": report.misses} | outside
 
 
-def _check_shapes(where: str, card: folders.Card, expected: list[np.ndarray], actual: list[np.ndarray]) -> None:
-    if len(actual) != len(expected):
-        raise UserError(f"{where}: it returns {len(actual)} arrays and io.json names {len(expected)}; export it again")
-    for port, a, b in zip(card.outputs, expected, actual, strict=True):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            raise UserError(
-                f"{where}: {port.name} is {b.dtype}{list(b.shape)}, not {a.dtype}{list(a.shape)}; export it again"
-            )
+def _check_shapes(card: folders.Card, expected: list[np.ndarray], actual: list[np.ndarray]) -> None:
+    kinds = [[f"{array.dtype}{list(array.shape)}" for array in side] for side in (expected, actual)]
+    for port, a, b in itertools.zip_longest(card.outputs, *kinds):
+        if a != b:
+            raise DamagedFileError(f"its output {port and port.name} is {b}, not {a}")

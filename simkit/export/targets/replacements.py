@@ -5,11 +5,13 @@ Extremes, arithmetic of integers, comparisons and logic.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
+from simkit.export.onnx.convert import inline
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.model import onnx_package
 from simkit.export.onnx.nodes import Tensor
@@ -17,9 +19,6 @@ from simkit.export.onnx.nodes import Tensor
 type Inputs = list[Tensor]
 type Shape = tuple[int, ...]
 type Make = Callable[..., Tensor | None]
-
-# Operators whose results are booleans.
-_LOGICAL = ["And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Xor"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,110 +56,56 @@ def possible(operator: str, names: frozenset[str], busy: frozenset[str] = frozen
     ]
 
 
-class Operations:
-    """Elementwise operators of tensors and numbers."""
-
-    def __init__(self, graph: Graph) -> None:
-        """Store the graph to which the operators are added."""
-        self._graph = graph
-
-    def __call__(self, operator: str, *operands: Tensor | float) -> Tensor:
-        """Return the result of an operator; numbers take the type of the first tensor, and -1 has all bits set."""
-        like = next(operand.dtype for operand in operands if isinstance(operand, Tensor))
-        tensors = [
-            operand if isinstance(operand, Tensor) else self._graph.constant(np.asarray(operand).astype(like))
-            for operand in operands
-        ]
-        return self._graph.elementwise(operator, *tensors, dtype=bool if operator in _LOGICAL else None)
-
-    def number(self, x: Tensor, like: Tensor) -> Tensor:
-        """Return booleans as 0 and 1 in the type of another tensor."""
-        return self._graph.cast(x, like.dtype)
-
-    def logical(self, operator: str, *booleans: Tensor) -> Tensor:
-        """Return whether the result of an operator of booleans, as 0 and 1, is not 0."""
-        numbers = [self._graph.cast(each, np.float32) for each in booleans]
-        return self._graph.cast(self._graph.elementwise(operator, *numbers), bool)
+def _mirrored(x: Any) -> Any:
+    """Return ``-1 - x``: with all bits set, -1 mirrors the numbers of any type of integers without overflow."""
+    return np.asarray(-1).astype(x.dtype) - x
 
 
-def _is_number(of: Operations, x: Tensor) -> Tensor:
-    return of("Or", of("Less", x, np.inf), of("Less", -np.inf, x))
+def _unequal_below(a: Any, b: Any) -> Any:
+    return ~((a < b) | (b < a))
 
 
-# Operator, the operators that it is made of, the kinds of NumPy types for which the rule holds, and the rule. Those of
-# floating-point numbers hold for NaN, infinities and the signs of zeros.
-RULES: tuple[tuple[str, str, str, Callable[..., Tensor]], ...] = (
-    ("Max", "Min Neg", "f", lambda of, a, b: of("Neg", of("Min", of("Neg", a), of("Neg", b)))),
-    ("Min", "Max Neg", "f", lambda of, a, b: of("Neg", of("Max", of("Neg", a), of("Neg", b)))),
-    # With all bits set, -1 - a mirrors the numbers of any type of integers without overflow.
-    ("Max", "Min Sub", "iu", lambda of, a, b: of("Sub", -1, of("Min", of("Sub", -1, a), of("Sub", -1, b)))),
-    ("Min", "Max Sub", "iu", lambda of, a, b: of("Sub", -1, of("Max", of("Sub", -1, a), of("Sub", -1, b)))),
-    ("Max", "Greater Where", "iu", lambda of, a, b: of("Where", of("Greater", a, b), a, b)),
-    ("Min", "Less Where", "iu", lambda of, a, b: of("Where", of("Less", a, b), a, b)),
+# Operator, the operators that it is made of, the kinds of NumPy types for which the rule holds, and the rule, which is
+# converted as any function of JAX. Those of floating-point numbers hold for NaN, infinities and the signs of zeros.
+RULES: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
+    ("Max", "Min Neg", "f", lambda a, b: -jnp.minimum(-a, -b)),
+    ("Min", "Max Neg", "f", lambda a, b: -jnp.maximum(-a, -b)),
+    ("Max", "Min Sub", "iu", lambda a, b: _mirrored(jnp.minimum(_mirrored(a), _mirrored(b)))),
+    ("Min", "Max Sub", "iu", lambda a, b: _mirrored(jnp.maximum(_mirrored(a), _mirrored(b)))),
+    ("Max", "Greater Where", "iu", lambda a, b: jnp.where(a > b, a, b)),
+    ("Min", "Less Where", "iu", lambda a, b: jnp.where(a < b, a, b)),
     # A comparison with NaN is false and takes b: right if that is the NaN.
-    (
-        "Max",
-        "Greater Equal Where",
-        "f",
-        lambda of, a, b: of("Where", of("Equal", a, a), of("Where", of("Greater", a, b), a, b), a),
-    ),
-    (
-        "Min",
-        "Less Equal Where",
-        "f",
-        lambda of, a, b: of("Where", of("Equal", a, a), of("Where", of("Less", a, b), a, b), a),
-    ),
-    ("Abs", "Neg Max", "fi", lambda of, x: of("Max", x, of("Neg", x))),
-    ("Neg", "Mul", "fi", lambda of, x: of("Mul", x, -1)),
-    ("Neg", "Sub", "fi", lambda of, x: of("Sub", -0.0, x)),
-    ("Add", "Neg Sub", "fi", lambda of, a, b: of("Sub", a, of("Neg", b))),
-    ("Sub", "Neg Add", "fi", lambda of, a, b: of("Add", a, of("Neg", b))),
-    (
-        "Sign",
-        "Greater Less Cast Sub",
-        "fi",
-        lambda of, x: of("Sub", of.number(of("Greater", x, 0), x), of.number(of("Less", x, 0), x)),
-    ),
-    ("Ceil", "Neg Floor", "f", lambda of, x: of("Neg", of("Floor", of("Neg", x)))),
-    ("Greater", "Less", "fiu", lambda of, a, b: of("Less", b, a)),
-    ("Less", "Greater", "fiu", lambda of, a, b: of("Greater", b, a)),
-    ("LessOrEqual", "GreaterOrEqual", "fiu", lambda of, a, b: of("GreaterOrEqual", b, a)),
-    ("GreaterOrEqual", "LessOrEqual", "fiu", lambda of, a, b: of("LessOrEqual", b, a)),
-    ("GreaterOrEqual", "Greater Equal Or", "fiu", lambda of, a, b: of("Or", of("Greater", a, b), of("Equal", a, b))),
-    ("LessOrEqual", "Less Equal Or", "fiu", lambda of, a, b: of("Or", of("Less", a, b), of("Equal", a, b))),
-    (
-        "Less",
-        "LessOrEqual Not And",
-        "fiu",
-        lambda of, a, b: of("And", of("LessOrEqual", a, b), of("Not", of("LessOrEqual", b, a))),
-    ),
-    ("Equal", "Not Xor", "b", lambda of, a, b: of("Not", of("Xor", a, b))),
-    (
-        "Equal",
-        "LessOrEqual And",
-        "fiu",
-        lambda of, a, b: of("And", of("LessOrEqual", a, b), of("LessOrEqual", b, a)),
-    ),
-    ("Equal", "Less Not Or", "iu", lambda of, a, b: of("Not", of("Or", of("Less", a, b), of("Less", b, a)))),
+    ("Max", "Greater Equal Where", "f", lambda a, b: jnp.where(a == a, jnp.where(a > b, a, b), a)),
+    ("Min", "Less Equal Where", "f", lambda a, b: jnp.where(a == a, jnp.where(a < b, a, b), a)),
+    ("Abs", "Neg Max", "fi", lambda x: jnp.maximum(x, -x)),
+    ("Neg", "Mul", "fi", lambda x: x * -1),
+    ("Neg", "Sub", "fi", lambda x: np.asarray(-0.0).astype(x.dtype) - x),
+    ("Add", "Neg Sub", "fi", lambda a, b: a - (-b)),
+    ("Sub", "Neg Add", "fi", lambda a, b: a + (-b)),
+    ("Sign", "Greater Less Cast Sub", "fi", lambda x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)),
+    ("Ceil", "Neg Floor", "f", lambda x: -jnp.floor(-x)),
+    ("Greater", "Less", "fiu", lambda a, b: b < a),
+    ("Less", "Greater", "fiu", lambda a, b: b > a),
+    ("LessOrEqual", "GreaterOrEqual", "fiu", lambda a, b: b >= a),
+    ("GreaterOrEqual", "LessOrEqual", "fiu", lambda a, b: b <= a),
+    ("GreaterOrEqual", "Greater Equal Or", "fiu", lambda a, b: (a > b) | (a == b)),
+    ("LessOrEqual", "Less Equal Or", "fiu", lambda a, b: (a < b) | (a == b)),
+    ("Less", "LessOrEqual Not And", "fiu", lambda a, b: (a <= b) & ~(b <= a)),
+    ("Equal", "Not Xor", "b", lambda a, b: ~(a ^ b)),
+    ("Equal", "LessOrEqual And", "fiu", lambda a, b: (a <= b) & (b <= a)),
+    ("Equal", "Less Not Or", "iu", _unequal_below),
     (
         "Equal",
         "Less Not And Or",
         "f",
-        lambda of, a, b: of(
-            "And",
-            of("And", _is_number(of, a), _is_number(of, b)),
-            of("Not", of("Or", of("Less", a, b), of("Less", b, a))),
-        ),
+        lambda a, b: ((a < np.inf) | (-np.inf < a)) & ((b < np.inf) | (-np.inf < b)) & _unequal_below(a, b),
     ),
-    ("IsNaN", "Equal Not", "f", lambda of, x: of("Not", of("Equal", x, x))),
-    ("IsInf", "Equal Or", "f", lambda of, x: of("Or", of("Equal", x, np.inf), of("Equal", x, -np.inf))),
-    ("Not", "Equal", "b", lambda of, x: of("Equal", x, False)),
-    ("And", "Cast Mul", "b", lambda of, a, b: of.logical("Mul", a, b)),
-    ("And", "Not Or", "b", lambda of, a, b: of("Not", of("Or", of("Not", a), of("Not", b)))),
-    ("Or", "Cast Add", "b", lambda of, a, b: of.logical("Add", a, b)),
-    ("Or", "Not And", "b", lambda of, a, b: of("Not", of("And", of("Not", a), of("Not", b)))),
-    ("Xor", "Cast Sub", "b", lambda of, a, b: of.logical("Sub", a, b)),
-    ("Xor", "Not Equal", "b", lambda of, a, b: of("Not", of("Equal", a, b))),
+    ("IsNaN", "Equal Not", "f", lambda x: ~(x == x)),
+    ("IsInf", "Equal Or", "f", lambda x: (x == np.inf) | (x == -np.inf)),
+    ("Not", "Equal", "b", lambda x: x == False),  # noqa: E712
+    ("And", "Not Or", "b", lambda a, b: ~(~a | ~b)),
+    ("Or", "Not And", "b", lambda a, b: ~(~a & ~b)),
+    ("Xor", "Not Equal", "b", lambda a, b: ~(a == b)),
 )
 
 
@@ -180,20 +125,35 @@ def replaces(operator: str, *needs: str) -> Callable[[Make], Make]:
     return register
 
 
-def _by_rule(kinds: str, rule: Callable[..., Tensor]) -> Make:
+def _by_rule(kinds: str, rule: Callable[..., Any]) -> Make:
     """Return the replacement of an elementwise operator by a rule; of more than two arrays, pair by pair."""
 
     def make(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
         if inputs[0].dtype.kind not in kinds:
             return None
-        apply = functools.partial(rule, Operations(graph))
-        return functools.reduce(apply, inputs) if len(inputs) > 2 else apply(*inputs)
+        if len(inputs) == 1:
+            return inline(graph, rule, *inputs)[0]
+        return functools.reduce(lambda a, b: inline(graph, rule, a, b)[0], inputs)
 
     return make
 
 
 for _operator, _needs, _kinds, _rule in RULES:
     replaces(_operator, *_needs.split())(_by_rule(_kinds, _rule))
+
+
+def _with_numbers(operator: str) -> Make:
+    """Return the replacement of an operator of booleans by one of 0 and 1, whose result is true where it is not 0."""
+
+    def make(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+        numbers = [graph.cast(each, np.float32) for each in inputs]
+        return graph.cast(graph.elementwise(operator, *numbers), bool)
+
+    return make
+
+
+for _operator, _other in (("And", "Mul"), ("Or", "Add"), ("Xor", "Sub")):
+    replaces(_operator, "Cast", _other)(_with_numbers(_other))
 
 
 @replaces("Clip", "Max", "Min")
@@ -244,30 +204,6 @@ def _any(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, keepdims: 
     return graph.cast(graph.op("ReduceSum", [numbers, inputs[1]], shape, np.float32, keepdims=keepdims), bool)
 
 
-def sufficient(lacking: Collection[str], names: frozenset[str]) -> dict[str, str]:
-    """Return for each operator that a target lacks another one with which it may be replaced, ``""`` if none helps.
-
-    Args:
-        lacking: operators of ONNX that are neither in the target nor were replaced.
-        names: operators of the target.
-    """
-    needs = {
-        need for operator in lacking for replacement in REPLACEMENTS.get(operator, ()) for need in replacement.needs
-    }
-    # A replacement that is possible already did not apply to the types or attributes.
-    helped = {
-        other: {
-            operator
-            for operator in lacking
-            if operator != other and len(possible(operator, names | {other})) > len(possible(operator, names))
-        }
-        for other in sorted({*needs, *lacking} - names)
-    }
-    # Of several, one that is lacking itself, since the program needs it anyway, and one that helps most.
-    best = sorted(helped, key=lambda other: (other not in lacking, -len(helped[other])))
-    return {operator: next((other for other in best if operator in helped[other]), "") for operator in lacking}
-
-
 class TargetGraph(Graph):
     """Builds a model of a target's operators; an operator without a replacement is added as it is."""
 
@@ -299,6 +235,13 @@ class TargetGraph(Graph):
                 assert made.shape == tuple(shape) and made.dtype == dtype, (operator, made.shape, shape)
                 return [made]
         return super().node(operator, inputs, outputs, **attrs)
+
+    def copied(self, tensor: Tensor) -> Tensor:
+        """Return a copy of a tensor: by Reshape if the target lacks Identity."""
+        if "Identity" in self.names or "Reshape" not in self.names:
+            return super().copied(tensor)
+        shape = self.vector(tensor.shape)
+        return self.block("Reshape", [tensor, shape], [(tensor.shape, tensor.dtype)], {})[0]
 
     def _has(self, operator: str, inputs: Sequence[Tensor | None]) -> bool:
         """Return whether the target has an operator for the types of its inputs."""

@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
@@ -51,11 +50,11 @@ def test_complex_products_in_place_are_refused():
 def test_precisions_are_those_of_a_type_or_refused():
     x = jnp.array([1.2345, 1e9, 3e-6, -3e-6, 7e-5], jnp.float32)
     check(
-        lambda x: [lax.reduce_precision(x, 5, 10), lax.reduce_precision(x, 8, 23), lax.reduce_precision(x, 11, 52)],
+        lambda x: [lax.reduce_precision(x, 5, 10), lax.reduce_precision(x, 8, 7), lax.reduce_precision(x, 11, 52)],
         x,
         rtol=0,
     )
-    for bits in ((5, 4), (8, 7), (5, 23)):
+    for bits in ((5, 4), (5, 23)):
         with pytest.raises(UserError, match="has no ONNX form; use those of float16"):
             simkit.onnxjit(lambda x, bits=bits: lax.reduce_precision(x, *bits))(x)
 
@@ -84,23 +83,6 @@ def test_search_in_sorted_numbers():
         for dtype in ("int32", "uint32", "float32")
     }
     check_all(table, rtol=0)
-
-
-def test_types_that_are_not_exchanged_are_refused():
-    x = jnp.arange(3.0, dtype=ml_dtypes.bfloat16)
-    with pytest.raises(UserError, match="is of type bfloat16, which onnxruntime does not exchange"):
-        simkit.onnxjit(lambda x: 2 * x)(x)
-    with pytest.raises(UserError, match="is of type bfloat16"):
-        simkit.onnxjit(lambda x: x.astype(ml_dtypes.bfloat16))(jnp.arange(3.0))
-
-
-def test_wrong_use_is_one_line():
-    with pytest.raises(UserError, match="given no function"):
-        simkit.onnxjit(3)
-    with pytest.raises(UserError, match=r"argument 1 is static and of type .*, which cannot be hashed"):
-        simkit.onnxjit(lambda x, n: x, static_argnums=1)(jnp.ones(2), np.ones(2))
-    with pytest.raises(UserError, match="'w' is no array of numbers; name its argument in static_argnums"):
-        simkit.onnxjit(lambda x: x)("w")
 
 
 def test_sums_of_integers_in_a_batch():

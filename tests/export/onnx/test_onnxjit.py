@@ -43,6 +43,12 @@ def test_function_is_traced_once_for_each_shape_and_type():
     assert traces == [(2,), (3,), (2,)] and double.__name__ == "double"
 
 
+def test_types_of_results_are_those_of_jax_for_numbers_and_arrays_of_one_type():
+    double, x = onnxjit(lambda x, factor: x * factor), jnp.ones(2, jnp.float16)
+    for factor in (2.0, np.float32(2)):
+        assert double(x, factor).dtype == (x * factor).dtype
+
+
 def test_static_argument_that_a_call_leaves_out_has_its_default():
     raised = onnxjit(lambda x, power=2: x**power, static_argnums=1)
     np.testing.assert_array_equal(raised(jnp.arange(3.0)), [0, 1, 4])
@@ -117,15 +123,40 @@ def test_call_inside_of_a_transformation_is_refused_in_one_line(transform):
         transform(lambda x: onnxjit(lambda y: x + y)(np.float32(1)))(jnp.ones(3))
 
 
-def test_static_argument_that_the_function_lacks_is_refused():
-    for indices, message in (
-        (1, r"static_argnums = 1: the function has no such positional argument; it has 1, so choose in \[-1, 0\]"),
-        ((0, -2), "static_argnums = -2: the function has no such"),
-        ("x", "static_argnums = 'x' is not made of integers"),
-        (0.5, "static_argnums = 0.5 is not made of integers"),
-    ):
-        with pytest.raises(UserError, match=message):
-            onnxjit(lambda x, *, shift=0: x + shift, static_argnums=indices)
+SWAPPED = np.arange(3, dtype=np.float32).astype(np.dtype(np.float32).newbyteorder())
+MASKED = np.ma.array([1.0, 2, 3], mask=[0, 1, 0])
+# Uses that jax.jit refuses: static arguments, and the arguments of a call.
+REFUSED = {
+    "no such argument": (7, ({"a": 1.0, "b": 1}, 1.0, 2)),
+    "none from the end": (-5, ({"a": 1.0, "b": 1}, 1.0, 2)),
+    "no integer": ("x", ({"a": 1.0, "b": 1}, 1.0, 2)),
+    "not hashable": (2, ({"a": 1.0, "b": 1}, 1.0, np.ones(2))),
+    "a word": ((), ("w", 1.0, 2)),
+    "a large number": ((), (2**40, 1.0, 2)),
+    "bytes of another machine": ((), (SWAPPED, 1.0, 2)),
+    "masked": ((), (MASKED, 1.0, 2)),
+}
+
+
+def refuses(use):
+    """Return whether a use raises an error of JAX."""
+    try:
+        use()
+    except (TypeError, ValueError, OverflowError):
+        return True
+    return False
+
+
+def test_what_jax_refuses_is_refused():
+    kept = onnxjit(lambda x, *_: x)
+    kept(np.ones(3, np.float32), 1.0, 2), kept(3, 1.0, 2)
+    for name, (static, arguments) in REFUSED.items():
+        for jit in (jax.jit, onnxjit):
+            assert refuses(lambda jit=jit, of=static, to=arguments: jit(scaled, static_argnums=of)(*to)), name
+        # Also after a call with an argument of the same type, whose model is kept.
+        assert static != () or refuses(lambda to=arguments: kept(*to)), name
+    with pytest.raises(TypeError, match="Expected a callable value"):
+        onnxjit(3)
 
 
 def test_static_arguments_are_counted_from_the_end_of_the_function():
@@ -138,43 +169,16 @@ def test_static_arguments_are_counted_from_the_end_of_the_function():
 def test_integer_that_does_not_fit_is_refused():
     double = onnxjit(lambda x: 2 * x)
     # Also after a call with one that fits, whose model is kept.
-    for earlier in (None, 3):
-        assert earlier is None or double(earlier) == 6
-        for given in (2**40, np.array([2**40]), np.array([2**32], np.uint64)):
+    for _ in range(2):
+        for given in (np.array([2**40]), np.array([2**32], np.uint64)):
             with pytest.raises(UserError, match=r"holds \d+, which does not fit in u?int32, [^\n]*$"):
                 double(given)
-
-
-SWAPPED = np.arange(3, dtype=np.float32).astype(np.dtype(np.float32).newbyteorder())
-REMEDY = r'give array\.astype\(array\.dtype\.newbyteorder\("="\)\)$'
-
-
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (SWAPPED, rf" has its bytes in the order of another machine \(.f4\); {REMEDY}"),
-        (np.ma.array([1.0, 2, 3], mask=[0, 1, 0]), r" is a masked array, .*; give array\.filled\(value\)$"),
-    ],
-    ids=["swapped", "masked"],
-)
-def test_array_that_jax_does_not_take_is_refused_by_the_name_of_its_argument(array, message):
-    added = onnxjit(lambda tree, shift=0.0: tree["a"] + shift)
-    # Also after a call with an array of the same type and shape, whose model is kept.
-    for plain in (None, np.asarray(array, np.float32), np.asarray(array, float)):
-        assert plain is None or added({"a": plain}).shape == (3,)
-        with pytest.raises(UserError, match=r"^argument 0\['a'\]" + message):
-            added({"a": array})
-        with pytest.raises(UserError, match=r"^argument 'shift'" + message):
-            added({"a": np.ones(3)}, shift=array)
-    with pytest.raises(UserError, match=r"^argument 1" + message):
-        convert(lambda x, y: x + y, 1.0, array)
-    with pytest.raises(UserError, match=r"^argument 0" + message):
-        onnxjit(jnp.sin).lower(array)
+        assert double(np.array([3])) == 6
 
 
 def test_number_of_threads_is_checked():
     for threads in (0, -1, 1.5, True):
-        with pytest.raises(UserError, match=r"threads = .* is not a positive integer"):
+        with pytest.raises(UserError, match=r"threads = .* is not an integer of at least 1"):
             onnxjit(jnp.sin, threads=threads)
 
 
@@ -185,7 +189,7 @@ def test_missing_package_is_refused_in_one_line(monkeypatch):
 
 
 def test_unwritable_model_is_refused_in_one_line(tmp_path):
-    with pytest.raises(UserError, match=r"cannot be written: .*; choose another path"):
+    with pytest.raises(UserError, match=r"cannot write .*model.onnx"):
         convert(jnp.sin, jnp.ones(2)).save(tmp_path / "none" / "model.onnx")
 
 
