@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from simkit.core.buffers import Buffer
 from simkit.core.dependence import without_effect
+from simkit.core.formulation import precise_product
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError, listed, nearest
@@ -67,8 +68,8 @@ def _interaction(
         is_valid = jnp.bool_(True)
         if cell is not None:
             reference = _lattice_vectors(box, position)
-            deformation = spaces.inverse_of(reference) @ spaces.lattice_vectors(cell)
-            position = position @ spaces.inverse_of(deformation)
+            deformation = precise_product(spaces.inverse_of(reference), spaces.lattice_vectors(cell))
+            position = precise_product(position, spaces.inverse_of(deformation))
             keywords["perturbation"] = deformation.T
             strain = jnp.abs(deformation - jnp.eye(len(reference), dtype=position.dtype)).max()
             # Computed sides may differ from given ones by round-off.
@@ -97,7 +98,12 @@ def _interaction(
 
         def strained(strain: jax.Array) -> jax.Array:
             deformation = identity + strain
-            return evaluate(position @ deformation, spaces.lattice_vectors(cell) @ deformation, params, neighbors)
+            return evaluate(
+                precise_product(position, deformation),
+                precise_product(spaces.lattice_vectors(cell), deformation),
+                params,
+                neighbors,
+            )
 
         volume = spaces.of_cell(cell, position.shape[1]).volume
         return jax.grad(strained)(jnp.zeros_like(identity)) / volume
