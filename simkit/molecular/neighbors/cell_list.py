@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once, prefers_whole_arrays
+from simkit.core.formulation import computed_once
 from simkit.molecular.spaces import Components, Space
 
 # Smallest arrays, in bytes, that are split: waking another core takes as long as computing smaller ones.
@@ -19,12 +19,12 @@ def split_over_cores(number: jax.Array) -> jax.Array:
 
     On a CPU XLA compiles a loop of plain arithmetic into one function on one core, however long its arrays are. A loop
     that contains a sort is not fused, and each of its operations is split over the cores. So this function sorts two
-    equal numbers. In programs for other runtimes it does nothing.
+    equal numbers.
 
     Args:
         number: scalar that the loop depends on, since the compiler removes unused code.
     """
-    return number if prefers_whole_arrays() else jax.lax.sort(jnp.stack([number, number]))[0]
+    return jax.lax.sort(jnp.stack([number, number]))[0]
 
 
 def rows_of(columns: Components) -> jax.Array:
