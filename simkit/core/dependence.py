@@ -112,7 +112,7 @@ def _inputs_of(jaxpr: Any, outputs: list[bool]) -> list[bool]:
 def _inputs_of_equation(equation: Any, outputs: list[bool]) -> list[bool]:
     """Return which inputs of one equation the given outputs depend on, number by number through barriers and loops."""
     name, params = equation.primitive.name, equation.params
-    if name == "optimization_barrier":
+    if name in ("optimization_barrier", "computed_once_on_cpu"):
         return outputs
     if name == "is_finite":
         # Every run stops where its state is not finite, which is no effect of a parameter.

@@ -10,6 +10,7 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.compilation import compiled
+from simkit.core.formulation import default_device
 from simkit.core.objective import Objective
 from simkit.core.pytrees import size_in_bytes
 from simkit.core.rollout import SMALL_BYTES
@@ -281,7 +282,7 @@ def jitted(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: P
 
     def made() -> Any:
         small = _states_are_small(objective, params, key)
-        options = {"xla_backend_optimization_level": 0} if small and jax.default_backend() == "cpu" else None
+        options = {"xla_backend_optimization_level": 0} if small and default_device() == "cpu" else None
         forward_numbers = FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS
         derive = with_status_and_derivative(alone.with_status, wrt, mode, forward_numbers)
         if jnp.ndim(key):

@@ -10,6 +10,8 @@ from jax.extend.core import Primitive
 from jax.flatten_util import ravel_pytree
 from jax.interpreters import ad, batching, mlir
 
+from simkit.core.formulation import precise_product
+
 
 def solve_symmetric(matvec: Callable[[Any], Any], b: Any, project: Callable[[Any], Any]) -> Any:
     """Solve ``A x = b`` on the complement of the zero modes that ``project`` removes.
@@ -62,14 +64,15 @@ def preconditioned(
     def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         x, residual, direction, product, iterations = carry
         image = matvec(direction)
-        alpha = product / (direction @ image)
+        alpha = product / precise_product(direction, image)
         x, residual = x + alpha * direction, residual - alpha * image
         improved = precondition(residual)
-        next_product = residual @ improved
+        next_product = precise_product(residual, improved)
         return x, residual, improved + next_product / product * direction, next_product, iterations + 1
 
     first = precondition(b)
-    x, residual, *_ = jax.lax.while_loop(unfinished, step, (jnp.zeros_like(b), b, first, b @ first, jnp.int32(0)))
+    start = (jnp.zeros_like(b), b, first, precise_product(b, first), jnp.int32(0))
+    x, residual, *_ = jax.lax.while_loop(unfinished, step, start)
     return jnp.where(wanted & ~(jnp.linalg.norm(residual) <= tolerance), jnp.nan, x)
 
 
@@ -92,14 +95,14 @@ def _conjugate_gradients(matvec: Callable[[Any], Any], b: Any) -> Any:
     def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         x, residual, direction, square, iterations, definite = carry
         image = apply(direction)
-        curvature = direction @ image
+        curvature = precise_product(direction, image)
         alpha = square / curvature
         x, residual = x + alpha * direction, residual - alpha * image
-        next_square = residual @ residual
+        next_square = precise_product(residual, residual)
         direction = residual + next_square / square * direction
         return x, residual, direction, next_square, iterations + 1, definite & (curvature > 0)
 
-    start = (jnp.zeros_like(flat), flat, flat, flat @ flat, jnp.int32(0), jnp.bool_(True))
+    start = (jnp.zeros_like(flat), flat, flat, precise_product(flat, flat), jnp.int32(0), jnp.bool_(True))
     x, _, _, square, _, definite = jax.lax.while_loop(unfinished, step, start)
     # The residual above is updated recursively. If ``project`` leaves a zero mode in, round-off may give it a small
     # positive curvature, and x becomes 1/eps times too large: only the true residual shows that.

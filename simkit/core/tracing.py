@@ -38,7 +38,7 @@ class Traced:
         # Refers to no `Traced`, so that programs and constants end with the simulation, not with a later collection.
         @functools.wraps(function, updated=())
         def trace(*arguments: Any, **keywords: Any) -> Any:
-            result = function(*arguments, **keywords)
+            result = _precisely(function, *arguments, **keywords)
             last[0] = jax.tree.map(_shape, result)
             return result
 
@@ -54,12 +54,18 @@ class Traced:
         """Return the result of the function."""
         if prefers_whole_arrays():
             # Reports of other runtimes name the source line of an operation, which inlining loses.
-            return self.function(*arguments, **keywords)
+            return _precisely(self.function, *arguments, **keywords)
         return self._program(*arguments, **keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the function without its traces."""
         return Traced, (self.function,)
+
+
+def _precisely(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """Return the result of a function whose products, also those of other libraries, have full precision."""
+    with jax.default_matmul_precision("highest"):
+        return function(*arguments, **keywords)
 
 
 def _shape(leaf: Any) -> Any:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.buffers import sized_like
+from simkit.core.formulation import default_device
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import stops
@@ -26,7 +27,7 @@ type Inputs = Callable[[np.ndarray], tuple[Params, jax.Array]]
 
 def default_lanes() -> int:
     """Return the number of lanes where memory allows more."""
-    return LANES_ON_CPU if jax.default_backend() == "cpu" else LANES_ELSEWHERE
+    return LANES_ON_CPU if default_device() == "cpu" else LANES_ELSEWHERE
 
 
 @pytree

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.formulation import precise_product
 from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.grid import Grid, Velocity, like
 from simkit.flow.operators.differences import curl, difference_at_centers
@@ -42,9 +43,7 @@ def random_eddies(grid: Grid, key: jax.Array, dtype: jnp.dtype) -> Velocity:
 
     amplitudes = jax.random.normal(key, weights.shape, dtype)
     weighted = amplitudes * like(amplitudes, weights)
-    precise = jax.lax.Precision.HIGHEST
-    stream = jnp.matmul(like(amplitudes, waves), weighted, precision=precise)
-    stream = jnp.matmul(stream, like(amplitudes, profiles.T), precision=precise)
+    stream = precise_product(like(amplitudes, waves), weighted, like(amplitudes, profiles.T))
     return _of_unit_speed(curl(stream, grid), grid)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once_on_cpu
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.flow.boundary.domain import (
@@ -240,7 +240,9 @@ def explicit_terms(
         acceleration = jax.tree.map(jnp.add, acceleration, equations.force(velocity, scalar, params, time))
     pushes = bool(domain.open_sides()) and not equations.keeps_pressure
     given = equations.pressure_on_sides(params, time) if pushes else None
-    terms = tuple(computed_once(_on_all_faces(a, velocity, i, domain, given)) for i, a in enumerate(acceleration))
+    terms = tuple(
+        computed_once_on_cpu(_on_all_faces(a, velocity, i, domain, given)) for i, a in enumerate(acceleration)
+    )
     if equations.scalar is None:
         return terms
     return (*terms, equations.scalar.rate(scalar, velocity, params, time, equations.explicit))

@@ -12,6 +12,7 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.ensemble import ensemble
+from simkit.core.formulation import default_device
 from simkit.core.simulation import Params, Simulation
 from simkit.core.status import Status, stops
 from simkit.engine.driver import Drive, Plan, Program, Segment, final_status, run_all
@@ -46,12 +47,12 @@ def devices_of_members() -> list[Any]:
     bytes on any number of cores.
     """
     devices = jax.local_devices()
-    return devices if len(devices) > 1 and jax.default_backend() != "cpu" else []
+    return devices if len(devices) > 1 and default_device() != "cpu" else []
 
 
 def cores_for_chunks() -> list[Any]:
     """Return the devices that JAX makes of a CPU; none on other devices, or if the user has chosen a device."""
-    chosen = jax.default_backend() != "cpu" or jax.config.jax_default_device is not None
+    chosen = default_device() != "cpu" or jax.config.jax_default_device is not None
     return [] if chosen else jax.local_devices()
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once, precise_product
 from simkit.core.simulation import Arrays
 from simkit.core.tracing import kernel
 from simkit.errors import UserError
@@ -174,10 +174,10 @@ def triclinic(cell: jax.Array) -> Space:
         return jnp.where(is_clear, first, far), *others
 
     def wrap(position: jax.Array) -> jax.Array:
-        inside = position @ inverse
+        inside = precise_product(position, inverse)
         inside = inside - jnp.floor(inside)
         # A coordinate just below zero rounds to one, which is the near face of the next cell.
-        return jnp.where(inside < 1, inside, 0) @ cell
+        return precise_product(jnp.where(inside < 1, inside, 0), cell)
 
     return Space(
         nearest_image=nearest_image,
@@ -298,7 +298,7 @@ def deformation_between(old: jax.Array, new: jax.Array) -> jax.Array:
         # The derivative of a branch that is not taken must be finite, too.
         old, new = jnp.where(is_endless, 1, old), jnp.where(is_endless, 1, new)
         return jnp.diag((new - old) / old)
-    return inverse_of(old) @ (new - old)
+    return precise_product(inverse_of(old), new - old)
 
 
 def determinant(matrix: jax.Array) -> jax.Array:

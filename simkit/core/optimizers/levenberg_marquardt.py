@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import solve_triangular
 
 from simkit.core.bounded import Bounds
+from simkit.core.formulation import precise_product
 from simkit.core.optimizers.methods import method
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem, gradient_is_zero, gradient_norm
 from simkit.core.pytrees import pytree
@@ -91,12 +92,13 @@ def levenberg_marquardt(*, numbers: int, tolerance: float) -> Optimizer:
         lengths = jnp.linalg.norm(jacobian, axis=0)
         memory = Linearized(
             factor=factor,
-            projected=q.T @ r,
+            projected=precise_product(q.T, r),
             scale=lengths if scale is None else jnp.maximum(scale, lengths),
             damping=damping,
             growth=growth,
         )
-        return Iterate(position=position, value=jnp.sum(r**2), gradient=unravel(2 * jacobian.T @ r), memory=memory)
+        gradient = unravel(precise_product(2 * jacobian.T, r))
+        return Iterate(position=position, value=jnp.sum(r**2), gradient=gradient, memory=memory)
 
     def begin(problem: Problem, position: Arrays) -> Iterate:
         dtype = ravel_pytree(position)[0].dtype
@@ -159,6 +161,6 @@ def _damped(memory: Linearized, damping: jax.Array) -> tuple[jax.Array, jax.Arra
     """Return the damped step (n,) and the decrease of the sum of squares that it predicts."""
     scale = jnp.where(memory.scale > 0, memory.scale, 1)
     q, triangle = jnp.linalg.qr(jnp.concatenate([memory.factor, jnp.diag(jnp.sqrt(damping) * scale)]))
-    step = -solve_triangular(triangle, q[: len(memory.projected)].T @ memory.projected)
+    step = -solve_triangular(triangle, precise_product(q[: len(memory.projected)].T, memory.projected))
     # |r|^2 - |r + J d|^2, from the normal equations, without its cancellation.
-    return step, jnp.sum((memory.factor @ step) ** 2) + 2 * damping * jnp.sum((scale * step) ** 2)
+    return step, jnp.sum(precise_product(memory.factor, step) ** 2) + 2 * damping * jnp.sum((scale * step) ** 2)

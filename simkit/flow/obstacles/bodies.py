@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once, precise_product
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain
@@ -148,14 +148,18 @@ def _transformed(m: Moments, known: Kinematics, wanted: Kinematics) -> Moments:
     angle = None if known.angle is None or wanted.angle is None else wanted.angle - known.angle
     matrix = size * jnp.stack([jnp.stack(turned(list(row), angle)) for row in identity], axis=1)
     volume = size**dimension
-    return Moments(volume * m.volume, volume * matrix @ m.first, volume * matrix @ m.second @ matrix.T)
+    return Moments(
+        volume * m.volume,
+        precise_product(volume * matrix, m.first),
+        precise_product(volume * matrix, m.second, matrix.T),
+    )
 
 
 def _rigid(m: Moments, now: Kinematics) -> jax.Array:
     """Return the momentum and the angular momentum about the pivot of fluid that moves with the body."""
     velocity, slopes = _velocity(now), now.gradient(len(m.first)).astype(m.first.dtype)
-    momentum = m.volume * velocity + slopes @ m.first
-    return jnp.concatenate([momentum, _turn(jnp.outer(m.first, velocity) + m.second @ slopes.T)])
+    momentum = m.volume * velocity + precise_product(slopes, m.first)
+    return jnp.concatenate([momentum, _turn(jnp.outer(m.first, velocity) + precise_product(m.second, slopes.T))])
 
 
 def _relative(body: Body, now: Kinematics, domain: Domain, params: Params, velocity: Velocity) -> jax.Array:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once, precise_product
 from simkit.core.implicit import preconditioned
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
@@ -365,7 +365,7 @@ class ImmersedBoundary(Bodies):
             arm = body.arm(points, body.now(params, time), self.domain)
             part = change if len(self.bodies) == 1 else jnp.where(owner == k, change, 0)
             x, y = (jnp.stack([volume, volume * a]) for volume, a in zip(volumes, arm, strict=True))
-            found.append(x @ part @ y.T)
+            found.append(precise_product(x, part, y.T))
         products = jnp.stack(found)
         return products[:, 0, 0], products[:, 1, 0], products[:, 0, 1]
 
@@ -436,9 +436,9 @@ class ImmersedBoundary(Bodies):
 
         def solve(matvec: Callable[[jax.Array], jax.Array], b: jax.Array) -> jax.Array:
             if self.moves:
-                return preconditioned(matvec, b, lambda r: inverse @ r, jnp.asarray(True))
-            changed = preconditioned(matvec, b, lambda r: inverse @ r, ~data.is_current)
-            return jnp.where(data.is_current, inverse @ b, changed)
+                return preconditioned(matvec, b, lambda r: precise_product(inverse, r), jnp.asarray(True))
+            changed = preconditioned(matvec, b, lambda r: precise_product(inverse, r), ~data.is_current)
+            return jnp.where(data.is_current, precise_product(inverse, b), changed)
 
         return jax.lax.custom_linear_solve(moved, change, solve, symmetric=True)
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.formulation import precise_product
 from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.grid import Axis, Grid, Velocity, like
 from simkit.flow.obstacles.distance import positions
@@ -93,7 +94,7 @@ def read(velocity: Velocity, around: Outline, kernels: Sequence, grid: Grid) -> 
         grid: the grid.
     """
     x, y = (
-        jnp.sum((first @ inside(f, i, grid)) * second, axis=1)
+        jnp.sum(precise_product(first, inside(f, i, grid)) * second, axis=1)
         for i, (f, (first, second)) in enumerate(zip(velocity, kernels, strict=True))
     )
     return across_and_along(x, y, around)
@@ -110,7 +111,7 @@ def spread(force: jax.Array, around: Outline, kernels: Sequence, grid: Grid) -> 
     """
     components = along_axes(force, around)
     return tuple(
-        with_zero_ends((first * f[:, None]).T @ second / like(f, control_volumes(i, grid)), i, grid)
+        with_zero_ends(precise_product((first * f[:, None]).T, second) / like(f, control_volumes(i, grid)), i, grid)
         for i, (f, (first, second)) in enumerate(zip(components, kernels, strict=True))
     )
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.formulation import precise_product
 from simkit.core.simulation import Params
 from simkit.flow.grid import Grid, Velocity, like
 from simkit.flow.obstacles.bodies import Bodies
@@ -68,19 +69,19 @@ def surface_pressure(
     pressures = interpolate(state.pressure, outside, None, grid).reshape(len(places), -1)
     extrapolated = like(time, _coefficients(places, (0, 1, 2))[0])
     if equations.varies:
-        return extrapolated @ pressures
+        return precise_product(extrapolated, pressures)
     # Half a cell further, since the kernel reaches that far into the second difference.
     seen = places + cell / 2
     growth = 0.0 if now.growth is None else 2 * now.growth
     relative = along(_relative_velocity(beyond(seen), body, equations, state, params))
-    bend = like(time, _coefficients(seen, (2, 3, 4))[0]) @ (relative + growth * like(time, seen)[:, None])
+    bend = precise_product(like(time, _coefficients(seen, (2, 3, 4))[0]), relative + growth * like(time, seen)[:, None])
     slope = 2 * uniform(equations.viscosity, params) * bend
     slope = slope - along(_acceleration(body, points, equations, params, time))[0]
     if equations.force is not None or equations.flow_rate is not None:
         forces = _forces(equations, state, params)
-        slope = slope + extrapolated @ along([interpolate(f, outside, None, grid) for f in forces])
+        slope = slope + precise_product(extrapolated, along([interpolate(f, outside, None, grid) for f in forces]))
     known = pressures - slope * like(time, places)[:, None]
-    return like(time, _coefficients(places, (0, 2, 3))[0]) @ known
+    return precise_product(like(time, _coefficients(places, (0, 2, 3))[0]), known)
 
 
 def _coefficients(places: np.ndarray, powers: tuple[int, ...]) -> np.ndarray:
@@ -153,7 +154,7 @@ def interpolate(f: jax.Array, point: Sequence[jax.Array], component: int | None,
             weights = jnp.stack(
                 [math.prod((coordinate - four[j]) / (four[i] - four[j]) for j in range(4) if j != i) for i in range(4)]
             )
-            found = jax.lax.dynamic_slice_in_dim(found, first, 4, axis=-1) @ weights
+            found = precise_product(jax.lax.dynamic_slice_in_dim(found, first, 4, axis=-1), weights)
         return found
 
     return jax.vmap(at)(*places)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once_on_cpu
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.boundary.ghost_layers import Surrounded, along, lower, middle, step, strip, upper
 from simkit.flow.grid import end
@@ -39,7 +39,7 @@ def on_all_faces(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
         return with_zero_ends(f, axis, domain.grid)
     if lower and upper:
         return f
-    f = computed_once(f)
+    f = computed_once_on_cpu(f)
     nothing = jnp.zeros_like(end(f, axis, 0))
     return joined([f, nothing] if lower else [nothing, f], axis)
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once_on_cpu
 from simkit.flow.grid import Grid, Velocity, end, like
 
 
@@ -82,7 +82,7 @@ def with_zero_ends(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
     """Return a velocity from its inner points along its own axis, zero on the boundary."""
     if grid.axes[axis].periodic:
         return f
-    f = computed_once(f)
+    f = computed_once_on_cpu(f)
     nothing = jnp.zeros_like(end(f, axis, 0))
     return with_ends(nothing, f, nothing, axis)
 
@@ -146,9 +146,9 @@ def curl(stream: jax.Array, grid: Grid) -> Velocity:
 
 
 def joined(parts: list[jax.Array], axis: int) -> jax.Array:
-    """Return arrays concatenated along an axis, with barriers that materialize parts and result.
+    """Return arrays concatenated along an axis, with barriers that materialize parts and result on a CPU.
 
-    Concatenation of materialized parts is compiled to copies of rows, which take half the time; along the first axis
-    it is a little faster without the barrier.
+    There concatenation of materialized parts is compiled to copies of rows, which take half the time; along the first
+    axis it is a little faster without the barrier.
     """
-    return computed_once(jnp.concatenate(computed_once(parts) if axis else parts, axis))
+    return computed_once_on_cpu(jnp.concatenate(computed_once_on_cpu(parts) if axis else parts, axis))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once, prefers_whole_arrays
+from simkit.core.formulation import by_device, computed_once, prefers_whole_arrays
 
 # Length up to which one product with all eigenvectors is faster, in runtimes that run each operation separately.
 LONGEST_UNFOLDED = 128
@@ -176,16 +176,20 @@ def _of_ones(basis: Eigenvectors) -> float:
 
 
 def transpose(f: jax.Array, order: Sequence[int]) -> jax.Array:
-    """Return an array with its axes in another order, with barriers that keep it from being fused with other loops."""
+    """Return an array with its axes in another order, on a CPU by a loop that is not fused with others."""
     order = list(order)
     k = order[0]
     if order == list(range(f.ndim)):
         return f
     if order != [*range(k, f.ndim), *range(k)]:
         return jnp.transpose(f, order)
-    rows, columns = math.prod(f.shape[:k]), math.prod(f.shape[k:])
-    table = widened(f.reshape(rows, columns))
-    return computed_once(table.T[:columns]).reshape(f.shape[k:] + f.shape[:k])
+
+    def by_wide_rows(f: jax.Array) -> jax.Array:
+        rows, columns = math.prod(f.shape[:k]), math.prod(f.shape[k:])
+        table = widened(f.reshape(rows, columns))
+        return computed_once(table.T[:columns]).reshape(f.shape[k:] + f.shape[:k])
+
+    return by_device(f, cpu=by_wide_rows, accelerator=lambda f: jnp.transpose(f, order))
 
 
 def widened(table: jax.Array) -> jax.Array:

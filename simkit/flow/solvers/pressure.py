@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once, prefers_whole_arrays
+from simkit.core.formulation import by_device, computed_once
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.operators.differences import divergence, gradient, joined
 from simkit.flow.solvers.modes import Periodic, SecondDifference, Transform, transpose, widened
@@ -139,7 +139,8 @@ def pressure_solver(
         grid: the grid.
         method: ``"modes"`` transforms along every axis and divides by the eigenvalues; ``"elimination"`` solves
             tridiagonal systems along the bounded axis of the most cells, for every mode of the other axes, and for both
-            halves at once if `has_halves`. None takes `fastest_method`; a grid without bounded axes has modes only.
+            halves at once if `has_halves`. None takes the faster, see `fastest_solver`; a grid without bounded axes
+            has modes only.
         open_sides: (axis, 0 or 1) of the sides on which the pressure is given, see
             `simkit.flow.operators.differences.gradient`.
     """
@@ -178,10 +179,13 @@ def _symmetric(
     return lambda source: jax.lax.custom_linear_solve(laplacian, source, lambda _, b: solve(b), transpose)
 
 
-def fastest_method() -> Method:
-    """Return the faster method for the program being traced: elimination by XLA on a CPU, and modes elsewhere.
+def fastest_solver(
+    make: Callable[[Method], Callable[..., jax.Array]], method: Method | None
+) -> Callable[..., jax.Array]:
+    """Return a solver that takes the faster method: elimination by XLA on a CPU, and modes elsewhere.
 
-    Milliseconds per solve in float32 on two cores, as `tests/benchmarks/bench_pressure.py` measures them:
+    An accelerator would run the two recurrences as hundreds of small kernels in sequence. Milliseconds per solve in
+    float32 on two cores, as `tests/benchmarks/bench_pressure.py` measures them:
 
     ====================  ===========  =====
     cells                 elimination  modes
@@ -193,22 +197,15 @@ def fastest_method() -> Method:
     64 x 64 x 32, channel        0.54   0.78
     64 x 48 x 48, duct           1.52   1.33
     ====================  ===========  =====
-    """
-    # An accelerator would run the two recurrences as hundreds of small kernels in sequence.
-    return "modes" if prefers_whole_arrays() or jax.default_backend() != "cpu" else "elimination"
-
-
-def fastest_solver(
-    make: Callable[[Method], Callable[..., jax.Array]], method: Method | None
-) -> Callable[..., jax.Array]:
-    """Return a solver that takes the faster method, chosen anew whenever a program is traced.
 
     Args:
         make: from a method to its solver, see `deferred`.
         method: method to take instead of the fastest; or None.
     """
     solvers = {name: deferred(functools.partial(make, name)) for name in METHODS}
-    return lambda *arguments: solvers[method or fastest_method()](*arguments)
+    if method is not None:
+        return solvers[method]
+    return lambda *arguments: by_device(*arguments, cpu=solvers["elimination"], accelerator=solvers["modes"])
 
 
 def _by_modes(transform: Transform, is_definite: bool) -> Callable[[jax.Array], jax.Array]:

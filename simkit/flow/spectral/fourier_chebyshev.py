@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once, precise_product
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.settings import arguments, number, row, several, whole, word
@@ -102,14 +102,14 @@ def mean_flow(modes: StokesModes, points: tuple[int, int]) -> Callable[[jax.Arra
     at_walls = modes.at(np.array([-1.0, 1.0]), 2)[0]
 
     def run(mean: jax.Array, base: Base) -> dict[str, jax.Array]:
-        profile = base(like(mean, y)) + mean @ like(mean, at_gauss)
+        profile = base(like(mean, y)) + precise_product(mean, like(mean, at_gauss))
         walls = jnp.asarray([-1, 1], mean.dtype)
         base_slopes = jax.jvp(base, (walls,), (jnp.ones_like(walls),))[1]
         return {
-            "bulk_velocity": profile @ like(mean, weights) / 2,
-            "centerline_velocity": (base(jnp.zeros(1, mean.dtype)) + mean @ like(mean, at_center))[0],
-            "energy": profile**2 @ like(mean, weights) / 4,
-            "slopes": base_slopes + mean @ like(mean, at_walls),
+            "bulk_velocity": precise_product(profile, like(mean, weights)) / 2,
+            "centerline_velocity": (base(jnp.zeros(1, mean.dtype)) + precise_product(mean, like(mean, at_center)))[0],
+            "energy": precise_product(profile**2, like(mean, weights)) / 4,
+            "slopes": base_slopes + precise_product(mean, like(mean, at_walls)),
         }
 
     return run
@@ -131,8 +131,8 @@ def extremes(
 
     def run(amplitudes: jax.Array, base: Base, time_step: jax.Array) -> dict[str, jax.Array]:
         u, v, _ = velocity(amplitudes)
-        divergence = jnp.matmul(like(u, along), u, precision="highest")
-        divergence += jnp.matmul(v, like(v, across.T), precision="highest")
+        divergence = precise_product(like(u, along), u)
+        divergence += precise_product(v, like(v, across.T))
         # The barrier keeps this from being fused differently, and so rounded differently, in different programs.
         total, v = computed_once((u + base(like(u, y)), v))
         crossed = jnp.abs(total) / (length / points[0]) + jnp.abs(v) / like(v, np.gradient(y))
@@ -398,7 +398,7 @@ def spectral_channel(
             "centerline_velocity": averaged["centerline_velocity"],
             "wall_shear_stress": viscosity * lower,
             "net_force": 2 * viscosity * params["forcing"] - viscosity * (lower - upper) / 2,
-            "poiseuille_deviation": jnp.max(jnp.abs(off_steady @ like(off_steady, mean_profiles))),
+            "poiseuille_deviation": jnp.max(jnp.abs(precise_product(off_steady, like(off_steady, mean_profiles)))),
             **largest(amplitudes, base, params["time_step"]),
         }
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.averages import compensated_sum
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once_on_cpu
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.flow.boundary.domain import prescribe, pushed
@@ -274,7 +274,7 @@ class Stepper:
         """Return the result of one stage: explicit terms, implicit friction, bodies and pressure, flow rate."""
         new, old, passed = weights
         # The barrier keeps scalars from being recomputed for each point, which would prevent vectorization.
-        gain, loss, part = computed_once((new * now.length, old * now.length, (new + old) * now.length))
+        gain, loss, part = computed_once_on_cpu((new * now.length, old * now.length, (new + old) * now.length))
         time = now.start + passed * now.length
         changes, explicit, (velocity, scalar) = self._explicit_changes(at, now, time, gain, loss)
         change = changes[: self.grid.dimension]
@@ -322,7 +322,7 @@ class Stepper:
             # The old terms are consumed before the new ones are computed, so that their memory is reused. One long loop
             # is faster than nested loops.
             kept = jax.tree.map(lambda o: loss * o.ravel(), at.explicit)
-            kept, velocity, scalar = computed_once((kept, at.velocity, at.scalar))
+            kept, velocity, scalar = computed_once_on_cpu((kept, at.velocity, at.scalar))
             terms = explicit_terms(velocity, scalar, self.equations, now.params, time, now.bodies.inertia(time))
             changes = jax.tree.map(lambda n, o: gain * n + o.reshape(n.shape), terms, kept)
         return changes, terms, (velocity, scalar)

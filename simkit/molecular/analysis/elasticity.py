@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.formulation import precise_product
 from simkit.core.implicit import solve_symmetric
 from simkit.core.simulation import Params
 from simkit.errors import UserError
@@ -181,7 +182,7 @@ def normal_modes(
 def _diagonalized(matrix: jax.Array, tolerance: float) -> tuple[jax.Array, jax.Array]:
     """Return eigenvalues and eigenvectors as columns; degenerate eigenvalues have first derivatives too."""
     columns = jnp.linalg.eigh(matrix)[1]
-    return jnp.einsum("ai,ab,bi->i", columns, matrix, columns), columns
+    return jnp.einsum("ai,ab,bi->i", columns, matrix, columns, precision="highest"), columns
 
 
 @_diagonalized.defjvp
@@ -189,14 +190,14 @@ def _derivatives_of_diagonalized(
     tolerance: float, matrix: tuple[jax.Array], change: tuple[jax.Array]
 ) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
     values, columns = _diagonalized(*matrix, tolerance)
-    within = columns.T @ change[0] @ columns
+    within = precise_product(columns.T, change[0], columns)
     apart, largest = values[None, :] - values[:, None], jnp.abs(values).max()
     close = jnp.abs(apart) <= jnp.finfo(values.dtype).eps ** (2 / 3) * largest
     is_zero = _is_zero(values, tolerance)
     # Zero modes are constants. Derivatives of eigenvectors with equal eigenvalues are undefined.
     mixed = jnp.where(close, jnp.nan, within / jnp.where(close, 1, apart))
     mixed = jnp.where((is_zero[:, None] & is_zero) | jnp.eye(len(values), dtype=bool), 0, mixed)
-    return (values, columns), (jnp.diagonal(within), columns @ mixed)
+    return (values, columns), (jnp.diagonal(within), precise_product(columns, mixed))
 
 
 def _is_zero(squared: jax.Array, tolerance: float) -> jax.Array:
@@ -282,7 +283,7 @@ def elastic_constants(
 
     def strained(strain: jax.Array) -> tuple[jax.Array, jax.Array]:
         deformation = jnp.eye(dimension, dtype=position.dtype) + strain
-        at = position @ deformation, cell @ deformation
+        at = precise_product(position, deformation), precise_product(cell, deformation)
         return interaction.stress(*at, params, neighbors), interaction.force(*at, params, neighbors)
 
     (stress, force), linear = jax.linearize(strained, jnp.zeros((dimension, dimension), position.dtype))
@@ -308,7 +309,7 @@ def elastic_constants(
     sides = jnp.concatenate([on_force, jnp.stack([force, probe])])
     *nonaffine, step, answer = jax.vmap(lambda side: solve_symmetric(product, side, project))(sides)
     nonaffine = jnp.stack(nonaffine)
-    softening = jnp.einsum("ina,jna->ij", on_force, nonaffine) / volume
+    softening = jnp.einsum("ina,jna->ij", on_force, nonaffine, precision="highest") / volume
 
     # A single particle of a periodic cell has no motion but translation, hence nothing to relax.
     margin = MARGINAL * jnp.finfo(position.dtype).eps
@@ -349,8 +350,10 @@ def stress_correction(stress: jax.Array) -> jax.Array:
         Energy / length^d, (n, n) in Voigt notation; symmetric if the stress is isotropic.
     """
     one = jnp.eye(len(stress), dtype=stress.dtype)
-    turned = [jnp.einsum(f"{axes}->abcd", stress, one) for axes in ("ad,bc", "ac,bd", "bd,ac", "bc,ad")]
-    return _tensor_to_voigt(sum(turned) / 2 - jnp.einsum("ab,cd->abcd", stress, one))
+    turned = [
+        jnp.einsum(f"{axes}->abcd", stress, one, precision="highest") for axes in ("ad,bc", "ac,bd", "bd,ac", "bc,ad")
+    ]
+    return _tensor_to_voigt(sum(turned) / 2 - jnp.einsum("ab,cd->abcd", stress, one, precision="highest"))
 
 
 def to_voigt(stress: jax.Array) -> jax.Array:
@@ -413,7 +416,10 @@ def bulk_modulus(stiffness: jax.Array) -> Bounds:
     """
     operator, volumetric, _ = _operator(stiffness)
     compliance = jnp.linalg.inv(operator)
-    return Bounds(voigt=voigt_bulk_modulus(stiffness), reuss=1 / (volumetric @ compliance @ volumetric))
+    return Bounds(
+        voigt=voigt_bulk_modulus(stiffness),
+        reuss=1 / (precise_product(volumetric, compliance, volumetric)),
+    )
 
 
 def shear_modulus(stiffness: jax.Array) -> Bounds:
@@ -439,7 +445,7 @@ def voigt_bulk_modulus(stiffness: jax.Array) -> jax.Array:
         stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
     """
     operator, volumetric, dimension = _operator(stiffness)
-    return volumetric @ operator @ volumetric / dimension**2
+    return precise_product(volumetric, operator, volumetric) / dimension**2
 
 
 def voigt_shear_modulus(stiffness: jax.Array) -> jax.Array:
@@ -464,11 +470,11 @@ def directional_shear_modulus(stiffness: jax.Array, direction: jax.Array, normal
     slide = jnp.outer(direction / jnp.linalg.norm(direction), normal / jnp.linalg.norm(normal))
     # Engineering shear strain: the sum of both tensor components.
     strain = jnp.stack([slide[a, a] if a == b else slide[a, b] + slide[b, a] for a, b in voigt_pairs(len(slide))])
-    return strain @ stiffness @ strain
+    return precise_product(strain, stiffness, strain)
 
 
 def _deviatoric(matrix: jax.Array, volumetric: jax.Array, dimension: int) -> jax.Array:
-    return jnp.trace(matrix) - volumetric @ matrix @ volumetric / dimension
+    return jnp.trace(matrix) - precise_product(volumetric, matrix, volumetric) / dimension
 
 
 def _shears(dimension: int) -> int:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.expressions.scope import Formula, precision_of, refuse_non_finite
+from simkit.core.formulation import precise_product
 from simkit.core.parameter import POSITIVE, UNBOUNDED, out_of_bounds
 from simkit.core.parts import formulas_in
 from simkit.core.settings import Settings
@@ -259,8 +260,8 @@ def _refuse_jump(field: Field, inside: jax.Array, cell: SystemCell, params: Para
         return
     vectors = cell.vectors(params)
     for axis in (axis for axis, repeats in enumerate(cell.periodic) if repeats):
-        fractions = inside @ spaces.inverse_of(vectors)
-        sides = [fractions.at[:, axis].set(end) @ vectors for end in (0.0, 1.0)]
+        fractions = precise_product(inside, spaces.inverse_of(vectors))
+        sides = [precise_product(fractions.at[:, axis].set(end), vectors) for end in (0.0, 1.0)]
         near, far, between = (
             np.where(field.on, np.asarray(field.each(tuple(place[:, a] for a in range(cell.dimension)), at)), 0)
             for place in (*sides, inside)

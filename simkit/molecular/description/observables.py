@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once, precise_product
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params
 from simkit.errors import UserError
@@ -205,7 +205,9 @@ class Sites:
         home = self.placing.standing(params).astype(moment.position.dtype)
         if self.moves_cell:
             assert moment.cell is not None  # there is one that moves
-            home = home @ spaces.inverse_of(self.room.vectors(params)) @ spaces.lattice_vectors(moment.cell)
+            home = precise_product(
+                home, spaces.inverse_of(self.room.vectors(params)), spaces.lattice_vectors(moment.cell)
+            )
         away = moment.position - home
         if self.may_drift:
             away = spaces.displacement_without_drift(spaces.free(self.room.dimension), moment.position, home)

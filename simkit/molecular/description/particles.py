@@ -12,6 +12,7 @@ from jax.core import Tracer
 
 from simkit.core.expressions.scope import Formula
 from simkit.core.expressions.syntax import parse
+from simkit.core.formulation import precise_product
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError, closest, nearest
@@ -381,7 +382,7 @@ def repeated(position: jax.Array, cell: Cell, repeats: tuple[int, ...]) -> tuple
     corners = np.stack(np.meshgrid(*map(np.arange, repeats), indexing="ij"), axis=-1).reshape(-1, len(repeats))
     # Along a side without images there is one cell, whose infinite length times zero would be NaN.
     finite = jnp.where(jnp.isinf(cell), 0, cell)
-    shifts = jnp.asarray(corners, cell.dtype) @ spaces.lattice_vectors(finite)
+    shifts = precise_product(jnp.asarray(corners, cell.dtype), spaces.lattice_vectors(finite))
     counts = jnp.asarray(repeats, cell.dtype)
     block = cell * (counts if cell.ndim == 1 else counts[:, None])
     return (shifts[:, None] + position).reshape(-1, position.shape[1]), block

@@ -10,6 +10,7 @@ import numpy as np
 
 from simkit.core.compilation import compiled
 from simkit.core.expressions.scope import Formula, precision_of
+from simkit.core.formulation import precise_product
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
 from simkit.core.settings import Settings, formula, number, several, text, whole, word
@@ -218,7 +219,7 @@ def carried(fractions: jax.Array, frame: jax.Array) -> jax.Array:
         fractions: (N, d).
         frame: sides (d,), or lattice vectors as rows (d, d).
     """
-    return fractions * frame if frame.ndim == 1 else fractions @ frame
+    return fractions * frame if frame.ndim == 1 else precise_product(fractions, frame)
 
 
 def refuse_too_dense(is_too_dense: bool, separation: float, reason: str) -> None:
@@ -330,7 +331,7 @@ class RandomPlaces:
         state = minimizers.start(method, position, evaluate, scale)
         state, _ = jax.lax.while_loop(proceed, step, (state, evaluate(position)[0]))
         placed = state.position
-        return placed / frame if frame.ndim == 1 else placed @ spaces.inverse_of(frame)
+        return placed / frame if frame.ndim == 1 else precise_product(placed, spaces.inverse_of(frame))
 
     def _away(self, position: jax.Array) -> list[jax.Array]:
         """Return the distances from each wall, (N,)."""
@@ -354,8 +355,8 @@ class RandomPlaces:
             return position * jnp.minimum(1, frame[0] / 2 / jnp.where(distance > 0, distance, 1))
         if frame.ndim == 1:
             return jnp.where(jnp.asarray(self.periodic), position, jnp.clip(position, 0, frame))
-        fractions = position @ spaces.inverse_of(frame)
-        return jnp.where(jnp.asarray(self.periodic), fractions, jnp.clip(fractions, 0, 1)) @ frame
+        fractions = precise_product(position, spaces.inverse_of(frame))
+        return precise_product(jnp.where(jnp.asarray(self.periodic), fractions, jnp.clip(fractions, 0, 1)), frame)
 
     def filled(self) -> float:
         """Return the volume of balls whose diameters are the required distances, per volume that can hold them.

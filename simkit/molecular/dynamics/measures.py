@@ -202,7 +202,7 @@ def conserved_directions(
     allowed = rounding * (uncertain + stiffness * count**0.5 * (far + jnp.abs(distances)))
     is_free &= (differences <= allowed).all(axis=1)
     found = jnp.where(is_free[:, None], directions, 0)
-    return jax.lax.stop_gradient(jnp.einsum("ka,kb->ab", found, found))
+    return jax.lax.stop_gradient(jnp.einsum("ka,kb->ab", found, found, precision="highest"))
 
 
 def _over(values: jax.Array, scale: jax.Array) -> jax.Array:

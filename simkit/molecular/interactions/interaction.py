@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.dependence import without_effect
+from simkit.core.formulation import precise_product
 from simkit.core.simulation import Params
 from simkit.core.tracing import kernel
 from simkit.errors import UserError, listed, nearest
@@ -240,6 +241,8 @@ def strain_derivative(
 
     def strained(strain: jax.Array) -> jax.Array:
         deformation = identity + strain
-        return energy(position @ deformation, spaces.lattice_vectors(cell) @ deformation, params)
+        return energy(
+            precise_product(position, deformation), precise_product(spaces.lattice_vectors(cell), deformation), params
+        )
 
     return jax.grad(strained)(jnp.zeros_like(identity))

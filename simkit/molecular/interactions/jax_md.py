@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.buffers import Buffer
+from simkit.core.formulation import precise_product
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError, listed
@@ -66,8 +67,8 @@ def _interaction(
         is_valid = jnp.bool_(True)
         if cell is not None:
             reference = _lattice_vectors(box, position)
-            deformation = spaces.inverse_of(reference) @ spaces.lattice_vectors(cell)
-            position = position @ spaces.inverse_of(deformation)
+            deformation = precise_product(spaces.inverse_of(reference), spaces.lattice_vectors(cell))
+            position = precise_product(position, spaces.inverse_of(deformation))
             keywords["perturbation"] = deformation.T
             strain = jnp.abs(deformation - jnp.eye(len(reference), dtype=position.dtype)).max()
             # Computed sides may differ from given ones by round-off.

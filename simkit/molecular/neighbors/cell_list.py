@@ -1,4 +1,4 @@
-"""Cell lists: particles in bins with runs of candidates, the table for small systems, loops split over cores."""
+"""Cell lists: particles in bins with runs of candidates; loops split over cores."""
 
 import itertools
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once, prefers_whole_arrays
+from simkit.core.formulation import computed_once
 from simkit.molecular.spaces import Components, Space
 
 # Smallest arrays, in bytes, that are split: waking another core takes as long as computing smaller ones.
@@ -19,16 +19,33 @@ def split_over_cores(number: jax.Array) -> jax.Array:
 
     On a CPU XLA compiles a loop of plain arithmetic into one function on one core, however long its arrays are. A loop
     that contains a sort is not fused, and each of its operations is split over the cores. So this function sorts two
-    equal numbers. On other devices it does nothing.
+    equal numbers.
 
     Args:
         number: scalar that the loop depends on, since the compiler removes unused code.
     """
+    return jax.lax.sort(jnp.stack([number, number]))[0]
 
-    def through_sort(number: jax.Array) -> jax.Array:
-        return jax.lax.sort(jnp.stack([number, number]))[0]
 
-    return jax.lax.platform_dependent(number, cpu=through_sort, default=lambda number: number)
+def rows_of(columns: Components) -> jax.Array:
+    """Return the components of vectors side by side, (N, d) or (N, 4) for three: one row is read at once."""
+    zero = [jnp.zeros_like(columns[0])] if len(columns) == 3 else []
+    return jnp.stack([*columns, *zero], axis=1)
+
+
+def components_of(rows: jax.Array, dimension: int) -> Components:
+    """Return one array per component of the rows of `rows_of`, (..., 2 or 4)."""
+    return tuple(rows[..., axis] for axis in range(dimension))
+
+
+# Particles up to which an accelerator computes all rows of an array at once, and the number of its parts above that.
+MOST_AT_ONCE, PARTS = 256_000, 3
+
+
+def parts(rows: int, count: int) -> list[slice]:
+    """Return the parts of the rows of an array (rows, N) that an accelerator computes at once, for N particles."""
+    size = rows if count <= MOST_AT_ONCE else -(-rows // PARTS)
+    return [slice(first, first + size) for first in range(0, rows, size)]
 
 
 # Bins per reach along the first axis, along which bins are contiguous in memory: finer bins shorten the runs.
@@ -160,98 +177,3 @@ def _runs(
     length = end - first + jnp.where(low <= high, 0, row_length)
     first, length = jnp.where(whole, row_first, first), jnp.where(whole, row_length, length)
     return first, jnp.where(exists, length, 0), row_end, row_length
-
-
-# Number of particles up to which a table of pairs is faster than a loop over candidates.
-MOST_PARTICLES = 1024
-# Candidates per run in the narrow table. In onnxruntime 20 steps of 500 disks, 18 of which rebuild the list, take 43 ms
-# with it, and 120 ms with a table of all pairs.
-WIDTH = 32
-
-
-def is_worth_a_table(count: int) -> bool:
-    """Return whether a table is faster for ``count`` particles, see `simkit.core.formulation`."""
-    return count <= MOST_PARTICLES and prefers_whole_arrays()
-
-
-def columns_from_table(
-    cells: CellList, position: Components, space: Space, reach: jax.Array, capacity: int, tested: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return the neighbor index, (K, N), in the order of the candidates, and the largest number of neighbors.
-
-    Args:
-        cells: runs of candidates.
-        position: in the order of the slots, one array (N,) per component.
-        space: the geometry.
-        reach: scalar, length.
-        capacity: K.
-        tested: int32, (R,); number of candidates of each run that are tested.
-    """
-    runs, count = cells.first.shape
-
-    def narrow() -> tuple[jax.Array, jax.Array]:
-        return _from_runs(cells, position, space, reach, capacity, tested)
-
-    def wide() -> tuple[jax.Array, jax.Array]:
-        return _from_all_pairs(cells, position, space, reach, capacity, tested)
-
-    if runs * WIDTH >= count:
-        return wide()
-    return jax.lax.cond(cells.length.max() <= WIDTH, narrow, wide)
-
-
-def _from_runs(
-    cells: CellList, position: Components, space: Space, reach: jax.Array, capacity: int, tested: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return the result of `columns_from_table` from the candidates of each particle, at most `WIDTH` per run."""
-    runs, count = cells.first.shape
-    k = jnp.arange(WIDTH, dtype=jnp.int32)
-    parts = []
-    for run in range(runs):
-        first, row_end, row_length = (f[run][:, None] for f in (cells.first, cells.row_end, cells.row_length))
-        slot = first + k
-        parts.append(slot - (slot >= row_end) * row_length)
-    candidate = jnp.concatenate(parts, axis=1)
-    length = jnp.minimum(cells.length, tested[:, None]).T[:, :, None]
-    is_candidate = (k < length).reshape(count, runs * WIDTH)
-    apart = space.separation(tuple(x.at[candidate].get(mode="clip") - x[:, None] for x in position))
-    slots = jnp.arange(count, dtype=jnp.int32)[:, None]
-    is_near = (sum(d * d for d in apart) < reach * reach) & (candidate != slots) & is_candidate
-    # The first candidate has the highest rank; rank 0 is no neighbor.
-    rank = is_near * jnp.arange(runs * WIDTH, 0, -1, dtype=jnp.int32)
-    highest, column = jax.lax.top_k(rank, min(capacity, runs * WIDTH))
-    other = candidate.reshape(-1).at[slots * (runs * WIDTH) + column].get(mode="promise_in_bounds")
-    return _columns(highest, other, is_near, capacity)
-
-
-def _from_all_pairs(
-    cells: CellList, position: Components, space: Space, reach: jax.Array, capacity: int, tested: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return the result of `columns_from_table` from all pairs of particles."""
-    runs, count = cells.first.shape
-    slots = jnp.arange(count, dtype=jnp.int32)
-    apart = space.separation(tuple(x[:, None] - x for x in position))
-    is_near = (sum(d * d for d in apart) < reach * reach) & (slots[:, None] != slots)
-    # Each pair is in one run at most; the first candidate has the highest rank, rank 0 is no neighbor. Sums of products
-    # instead of selections, for which onnxruntime takes three passes.
-    rank = jnp.zeros((count, count), jnp.int32)
-    for run in range(runs):
-        first, row_end, row_length = (f[run][:, None] for f in (cells.first, cells.row_end, cells.row_length))
-        length = jnp.minimum(cells.length[run], tested[run])[:, None]
-        k = slots - first
-        k = k + (k < 0) * row_length
-        is_candidate = (slots >= row_end - row_length) & (slots < row_end) & (k < length)
-        rank = rank + is_candidate * ((runs - run) * count - k)
-    rank = is_near * rank
-    highest, other = jax.lax.top_k(rank, min(capacity, count))
-    return _columns(highest, other, rank > 0, capacity)
-
-
-def _columns(highest: jax.Array, other: jax.Array, is_near: jax.Array, capacity: int) -> tuple[jax.Array, jax.Array]:
-    """Return the neighbor index, (K, N), unused entries the particle itself, and the largest number of neighbors."""
-    count = len(highest)
-    slots = jnp.arange(count, dtype=jnp.int32)
-    needed = is_near.astype(jnp.int32).sum(axis=1, dtype=jnp.int32).max()
-    index = jnp.where(highest > 0, other, slots[:, None]).T
-    unused = jnp.broadcast_to(slots, (capacity - len(index), count))
-    return jnp.concatenate([index, unused]), needed

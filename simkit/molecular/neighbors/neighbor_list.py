@@ -2,12 +2,13 @@
 
 import dataclasses
 import functools
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 
 from simkit.core.buffers import Buffer, larger_capacity
+from simkit.core.formulation import by_device, precise_product
 from simkit.core.pytrees import pytree
 from simkit.core.tracing import kernel
 from simkit.molecular import spaces
@@ -15,11 +16,12 @@ from simkit.molecular.neighbors.cell_list import (
     WORTH_SPLITTING,
     CellList,
     cell_list,
-    columns_from_table,
-    is_worth_a_table,
+    components_of,
+    parts,
+    rows_of,
     split_over_cores,
 )
-from simkit.molecular.spaces import Cell, Components, Space
+from simkit.molecular.spaces import Cell, Components
 
 # Candidates tested per iteration of the loop; the bits of a word are a multiple of it.
 TESTS_PER_TURN = 8
@@ -135,7 +137,7 @@ def _stale(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax
     reference, shrinkage = neighbors.reference, 1.0
     if cell is not None and neighbors.reference_cell is not None:
         change = spaces.deformation_between(neighbors.reference_cell, cell)
-        reference = reference + reference @ change
+        reference = reference + precise_product(reference, change)
         shrinkage = 1 - jnp.sqrt(jnp.sum(change**2))
     moved = tuple(position[:, axis] - reference[:, axis] for axis in range(dimension))
     # A move by a whole lattice vector does not count.
@@ -166,7 +168,7 @@ def _refresh_members(neighbors: NeighborList, *where: Any) -> NeighborList:
         stale = jax.vmap(_stale)(*arguments).any()
         return jax.lax.cond(stale, jax.vmap(_rebuilt), lambda old, *_: old, *arguments)
 
-    return jax.lax.platform_dependent(neighbors, *where, cpu=one_by_one, default=all_or_none)
+    return by_device(neighbors, *where, cpu=one_by_one, accelerator=all_or_none)
 
 
 @_refresh.def_vmap
@@ -194,11 +196,17 @@ def _all_batched(axis_size: int, in_batched: Any, arguments: Any) -> Any:
 @functools.partial(kernel, static="capacity")
 def _build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> NeighborList:
     count, dimension = position.shape
-    space = spaces.of_cell(cell, dimension)
     columns = tuple(position[:, axis] for axis in range(dimension))
-    cells = cell_list(columns, space, reach)
+    cells = cell_list(columns, spaces.of_cell(cell, dimension), reach)
     sorted_columns = tuple(x.at[cells.order].get(mode="promise_in_bounds") for x in columns)
-    index, needed = _columns(cells, sorted_columns, space, reach, capacity)
+    index, needed = by_device(
+        cells,
+        sorted_columns,
+        cell,
+        reach,
+        cpu=functools.partial(_columns_in_loops, capacity=capacity),
+        accelerator=functools.partial(_columns_at_once, capacity=capacity),
+    )
     slots = jnp.arange(count, dtype=jnp.int32)
     return NeighborList(
         index=index,
@@ -213,28 +221,110 @@ def _build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> 
     )
 
 
-def _columns(
-    cells: CellList, position: Components, space: Space, reach: jax.Array, capacity: int
+class _Words(NamedTuple):
+    """Layout of the candidates as bits: a word holds `BITS` candidates of one run, for each particle.
+
+    Attributes:
+        run: run of each word, int32, (W,).
+        first_bit: place in its run of the first candidate of each word, int32, (W,).
+        used: words that hold the candidates of all particles, int32; above W, some candidates are not tested.
+    """
+
+    run: jax.Array
+    first_bit: jax.Array
+    used: jax.Array
+
+    def needed(self, counts: jax.Array, capacity: int) -> jax.Array:
+        """Return the needed capacity, from the number of neighbors of each particle."""
+        most = counts.max()
+        # Where some candidates were not tested the number of neighbors is unknown.
+        return jnp.where(self.used > len(self.run), jnp.maximum(most, capacity + 1), most)
+
+
+def _words(cells: CellList, capacity: int) -> _Words:
+    runs, count = cells.first.shape
+    # Enough words for the candidates of ``capacity`` neighbors, and for all particles of a small system.
+    most = max(runs * (-(-capacity // BITS) + 1), min(-(-count // BITS), BITS))
+    words_per_run = (cells.length.max(axis=1) + BITS - 1) // BITS
+    last = jnp.cumsum(words_per_run)
+    numbers = jnp.arange(most, dtype=jnp.int32)
+    run = jnp.minimum((numbers[:, None] >= last).sum(axis=1, dtype=jnp.int32), runs - 1)
+    return _Words(run=run, first_bit=BITS * (numbers - (last - words_per_run)[run]), used=last[-1])
+
+
+def _columns_at_once(
+    cells: CellList, position: Components, cell: Cell, reach: jax.Array, capacity: int
+) -> tuple[jax.Array, jax.Array]:
+    """Return the result of `_columns_in_loops` by operations on whole arrays, without loops and conditions.
+
+    All candidates are tested in one reduction to words; the k-th neighbor is then the k-th bit, in the first word up to
+    which there are more than k.
+    """
+    space, layout = spaces.of_cell(cell, len(position)), _words(cells, capacity)
+    most, count = len(layout.run), cells.first.shape[1]
+    slots = jnp.arange(count, dtype=jnp.int32)
+    first, length, row_end, row_length = (
+        runs[layout.run] for runs in (cells.first, cells.length, cells.row_end, cells.row_length)
+    )
+    first = first + layout.first_bit[:, None]
+    rows = rows_of(position)
+
+    bits = jnp.arange(BITS, dtype=jnp.int32)[:, None]
+
+    def tested(words: slice) -> jax.Array:
+        """Return some of the words, (w, N), from arrays (w, BITS, N)."""
+        other = first[words, None] + bits
+        other = jnp.where(other >= row_end[words, None], other - row_length[words, None], other)
+        is_candidate = layout.first_bit[words, None, None] + bits < length[words, None]
+        other = jnp.where(is_candidate, other, slots)
+        others = components_of(rows.at[other].get(mode="promise_in_bounds"), len(position))
+        apart = space.separation(tuple(x - y for x, y in zip(position, others, strict=True)))
+        is_near = (sum(d * d for d in apart) < reach * reach) & (other != slots)
+        return jnp.sum(is_near.astype(jnp.uint32) << bits.astype(jnp.uint32), axis=1, dtype=jnp.uint32)
+
+    words = jnp.concatenate([tested(part) for part in parts(most, count)])
+
+    # (W, N): neighbors in all words up to each; then (K, N): the word of the k-th neighbor, and its rank there.
+    found = jnp.cumsum(jax.lax.population_count(words).astype(jnp.int32), axis=0, dtype=jnp.int32)
+    columns = jnp.arange(capacity, dtype=jnp.int32)[:, None]
+    number = jnp.sum((found[:, None] <= columns).astype(jnp.int32), axis=0, dtype=jnp.int32)
+    is_used, place = number < most, jnp.minimum(number, most - 1) * count + slots
+
+    def of_word(table: jax.Array) -> jax.Array:
+        return table.ravel().at[place].get(mode="promise_in_bounds")
+
+    word = of_word(words)
+    rank = columns - (of_word(found) - jax.lax.population_count(word).astype(jnp.int32))
+    other = of_word(first) + _place_of_bit(word, rank)
+    other = jnp.where(other >= of_word(row_end), other - of_word(row_length), other)
+    return jnp.where(is_used, other, slots), layout.needed(found[-1], capacity)
+
+
+def _place_of_bit(word: jax.Array, rank: jax.Array) -> jax.Array:
+    """Return the place of the bit of a word before which ``rank`` others are set, int32, by bisection."""
+    place = jnp.zeros_like(rank)
+    for width in (16, 8, 4, 2, 1):
+        below = (word >> place.astype(jnp.uint32)) & jnp.uint32((1 << width) - 1)
+        set_below = jax.lax.population_count(below).astype(jnp.int32)
+        is_above = rank >= set_below
+        rank, place = jnp.where(is_above, rank - set_below, rank), jnp.where(is_above, place + width, place)
+    return place
+
+
+def _columns_in_loops(
+    cells: CellList, position: Components, cell: Cell, reach: jax.Array, capacity: int
 ) -> tuple[jax.Array, jax.Array]:
     """Return the neighbor index, (K, N), and the needed capacity.
 
     Candidates are tested in two passes: the first stores one bit per candidate, packed into words; the second extracts
     the bits one by one, the k-th of every particle at once. Both write memory in sequence only.
     """
-    runs, count = cells.first.shape
+    space, layout = spaces.of_cell(cell, len(position)), _words(cells, capacity)
+    run_of_word, first_bit, most_words = layout.run, layout.first_bit, len(layout.run)
+    count = cells.first.shape[1]
     is_split = TESTS_PER_TURN * position[0].nbytes >= WORTH_SPLITTING
     slots = jnp.arange(count, dtype=jnp.int32)
-    # Enough words for the candidates of ``capacity`` neighbors, and for all particles of a small system.
-    most_words = max(runs * (-(-capacity // BITS) + 1), min(-(-count // BITS), BITS))
-    words_per_run = (cells.length.max(axis=1) + BITS - 1) // BITS
-    last_words = jnp.cumsum(words_per_run)
-    if is_worth_a_table(count):
-        tested = BITS * jnp.maximum(most_words - (last_words - words_per_run), 0)
-        index, needed = columns_from_table(cells, position, space, reach, capacity, tested)
-        return index, jnp.where(last_words[-1] > most_words, jnp.maximum(needed, capacity + 1), needed)
     word_numbers = jnp.arange(most_words, dtype=jnp.int32)
-    run_of_word = jnp.minimum((word_numbers[:, None] >= last_words).sum(axis=1, dtype=jnp.int32), runs - 1)
-    first_bit = BITS * (word_numbers - (last_words - words_per_run)[run_of_word])
 
     def test(word_number: jax.Array, words: jax.Array) -> jax.Array:
         run = run_of_word[word_number]
@@ -257,7 +347,7 @@ def _columns(
 
         return words.at[word_number].set(jax.lax.fori_loop(0, turns, turn, jnp.zeros(count, jnp.uint32)))
 
-    total = jnp.minimum(last_words[-1], most_words).astype(jnp.int32)
+    total = jnp.minimum(layout.used, most_words).astype(jnp.int32)
     words = jnp.zeros((most_words + 1, count), jnp.uint32)
     words = jax.lax.fori_loop(0, total, test, words)
 
@@ -290,7 +380,8 @@ def _columns(
         fresh = flat_words.at[number * count + slots].get(mode="promise_in_bounds")
         return (number, jnp.where(rest != 0, rest, fresh)), other
 
-    needed = jax.lax.population_count(words).astype(jnp.int32).sum(axis=0, dtype=jnp.int32).max()
+    counts = jax.lax.population_count(words).astype(jnp.int32).sum(axis=0, dtype=jnp.int32)
+    needed = counts.max()
 
     def take_if_any(carry: tuple[jax.Array, jax.Array], column: jax.Array) -> tuple[Any, jax.Array]:
         column = split_over_cores(column) if is_split else column
@@ -299,5 +390,4 @@ def _columns(
     first_word = next_word[:count]
     start = first_word, flat_words.at[first_word * count + slots].get(mode="promise_in_bounds")
     _, index = jax.lax.scan(take_if_any, start, jnp.arange(capacity, dtype=jnp.int32))
-    # More candidates than words: some were not tested, so the number of neighbors is unknown.
-    return index, jnp.where(last_words[-1] > most_words, jnp.maximum(needed, capacity + 1), needed)
+    return index, layout.needed(counts, capacity)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from simkit.core.formulation import computed_once, prefers_whole_arrays
+from simkit.core.formulation import by_device, computed_once_on_cpu
 from simkit.molecular import spaces
 from simkit.molecular.neighbors import neighbor_list
-from simkit.molecular.neighbors.cell_list import WORTH_SPLITTING, split_over_cores
+from simkit.molecular.neighbors.cell_list import WORTH_SPLITTING, components_of, parts, rows_of, split_over_cores
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.potentials import PairPotential
 from simkit.molecular.spaces import Cell, Components
@@ -109,7 +109,7 @@ def force(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborLi
 
     def term(pair: PairTerms) -> Components:
         # Without the barrier the compiler computes the force once more for every component.
-        over_distance = computed_once(_force_over_distance(sums.potential, pair))
+        over_distance = computed_once_on_cpu(_force_over_distance(sums.potential, pair))
         return tuple(over_distance * component for component in pair.separation)
 
     components = _accumulate(sums, position, cell, neighbors, term, position.shape[1])
@@ -158,19 +158,64 @@ def _accumulate(
     count: int,
 ) -> Components:
     """Return the sums of ``term`` over the columns of the list: ``count`` arrays (N,) in the order of the slots."""
+
+    def in_blocks(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborList) -> Components:
+        add = _adding(sums, position, cell, neighbors, term, is_whole=False)
+        capacity, size = neighbors.index.shape
+        zero = (jnp.zeros(size, position.dtype),) * count
+        at_once, is_split = _columns_at_once(size * position.dtype.itemsize)
+
+        def add_if_used(totals: Components, numbered: tuple[jax.Array, jax.Array]) -> tuple[Components, None]:
+            first, block = numbered
+            first = split_over_cores(first) if is_split else first
+            # The last columns of the list are usually unused.
+            return jax.lax.cond(first < neighbors.most, add, lambda totals, _: totals, totals, block), None
+
+        whole = capacity - capacity % at_once
+        firsts = jnp.arange(0, whole, at_once, dtype=jnp.int32)
+        blocks = neighbors.index[:whole].reshape(-1, at_once, size)
+        totals, _ = jax.lax.scan(add_if_used, zero, (firsts, blocks))
+        return add(totals, neighbors.index[whole:]) if whole < capacity else totals
+
+    def at_once(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborList) -> Components:
+        add = _adding(sums, position, cell, neighbors, term, is_whole=True)
+        capacity, size = neighbors.index.shape
+        totals = (jnp.zeros(size, position.dtype),) * count
+        for part in parts(capacity, size):
+            totals = add(totals, neighbors.index[part])
+        return totals
+
+    return by_device(sums, position, cell, neighbors, cpu=in_blocks, accelerator=at_once)
+
+
+def _adding(
+    sums: PairSums,
+    position: jax.Array,
+    cell: Cell,
+    neighbors: NeighborList,
+    term: Callable[[PairTerms], Components],
+    *,
+    is_whole: bool,
+) -> Callable[[Components, jax.Array], Components]:
+    """Return ``(totals, columns of the list (M, N)) -> totals``, which adds the columns at once or one by one."""
     size, dimension = position.shape
     space = spaces.of_cell(cell, dimension)
     columns = tuple(position[:, axis].at[neighbors.order].get(mode="promise_in_bounds") for axis in range(dimension))
     slots = jnp.arange(size, dtype=neighbors.index.dtype)
     pair_parameters = _look_up(sums, neighbors)
     limit = sums.cutoff * sums.cutoff
+    rows = rows_of(columns) if is_whole else None
 
     # Without rematerialization reverse mode stores every intermediate of every column.
     @jax.checkpoint
     def add(totals: Components, other: jax.Array) -> Components:
-        separation = space.separation(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in columns))
+        if rows is None:
+            others = tuple(x.at[other].get(mode="promise_in_bounds") for x in columns)
+        else:
+            others = components_of(rows.at[other].get(mode="promise_in_bounds"), dimension)
+        separation = space.separation(tuple(x - y for x, y in zip(columns, others, strict=True)))
         # Without the barrier the compiler gathers the neighbors once more for every sum.
-        separation = computed_once(separation)
+        separation = computed_once_on_cpu(separation)
         squared = sum(component * component for component in separation)
         # Unused entries are the particle itself.
         squared = jnp.where((other != slots) & (squared < limit), squared, limit)
@@ -186,29 +231,13 @@ def _accumulate(
             separation=separation,
             parameters=pair_parameters(other),
         )
-        if prefers_whole_arrays():
+        if is_whole:
             return tuple(total + values.sum(axis=0) for total, values in zip(totals, term(pair), strict=True))
         for column in zip(*term(pair), strict=True):
             totals = tuple(total + value for total, value in zip(totals, column, strict=True))
         return totals
 
-    zero = (jnp.zeros(size, position.dtype),) * count
-    if prefers_whole_arrays():
-        return add(zero, neighbors.index)
-    capacity = neighbors.index.shape[0]
-    at_once, is_split = _columns_at_once(size * position.dtype.itemsize)
-
-    def add_if_used(totals: Components, numbered: tuple[jax.Array, jax.Array]) -> tuple[Components, None]:
-        first, block = numbered
-        first = split_over_cores(first) if is_split else first
-        # The last columns of the list are usually unused.
-        return jax.lax.cond(first < neighbors.most, add, lambda totals, _: totals, totals, block), None
-
-    whole = capacity - capacity % at_once
-    firsts = jnp.arange(0, whole, at_once, dtype=jnp.int32)
-    blocks = neighbors.index[:whole].reshape(-1, at_once, size)
-    totals, _ = jax.lax.scan(add_if_used, zero, (firsts, blocks))
-    return add(totals, neighbors.index[whole:]) if whole < capacity else totals
+    return add
 
 
 def _columns_at_once(column_bytes: int) -> tuple[int, bool]:

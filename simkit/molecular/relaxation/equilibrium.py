@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.formulation import precise_product
 from simkit.core.simulation import Params
 from simkit.molecular import spaces
 from simkit.molecular.relaxation.landscape import Landscape
@@ -64,7 +65,7 @@ def rigid_motions(
     for a in range(dimension if rotations else 0):
         for b in range(a):
             turn = still.at[a, b].set(1).at[b, a].set(-1)
-            field = arm @ turn
+            field = precise_product(arm, turn)
             # Two passes of Gram-Schmidt: the first leaves round-off.
             for other, other_turn in basis * 2:
                 overlap = jnp.sum(share * field * other)
@@ -114,7 +115,7 @@ def zero_modes(
     random = jax.random.normal(jax.random.key(0), position.shape, position.dtype)
     # Sequential: batched, the pair sums would need several times their memory.
     changes = jax.lax.map(change, jnp.concatenate([motions.displacement, random[None] / jnp.linalg.norm(random)]))
-    difference = changes[:-1] - jnp.einsum("na,kab->knb", value, motions.turn)
+    difference = changes[:-1] - jnp.einsum("na,kab->knb", value, motions.turn, precision="highest")
     scale = jnp.sqrt(jnp.max(jnp.sum(changes**2, axis=(1, 2))))
     difference, displacement = orthogonalized(difference, motions.displacement)
     size = jnp.sqrt(jnp.sum(difference**2, axis=(1, 2)))
@@ -154,7 +155,9 @@ def projection(basis: jax.Array, displacement: jax.Array) -> jax.Array:
         basis: (k, N, d).
         displacement: (N, d).
     """
-    return jnp.einsum("k,kna->na", jnp.einsum("kna,na->k", basis, displacement), basis)
+    return jnp.einsum(
+        "k,kna->na", jnp.einsum("kna,na->k", basis, displacement, precision="highest"), basis, precision="highest"
+    )
 
 
 def _share(position: jax.Array, among: jax.Array | None) -> jax.Array:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.formulation import precise_product
 from simkit.core.simulation import Params
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
@@ -50,8 +51,8 @@ class CellCoordinates(NamedTuple):
             cell: undeformed, (d, d), rows are the lattice vectors; or the sides, (d,), if isotropic.
         """
         deformation = self.deformation(coordinates)
-        deformed = cell @ deformation if cell.ndim == 2 else cell * jnp.diagonal(deformation)
-        return coordinates[: -len(cell)] @ deformation, deformed
+        deformed = precise_product(cell, deformation) if cell.ndim == 2 else cell * jnp.diagonal(deformation)
+        return precise_product(coordinates[: -len(cell)], deformation), deformed
 
     def deformation(self, coordinates: jax.Array) -> jax.Array:
         """Return F, (d, d).
@@ -79,8 +80,8 @@ class CellCoordinates(NamedTuple):
         """
         deformation = self.deformation(coordinates)
         excess = stress + pressure * jnp.eye(len(deformation), dtype=stress.dtype)
-        on_strain = -self.volume(coordinates, cell) * self.free(inverse_of(deformation) @ excess)
-        return jnp.concatenate([force @ deformation, on_strain / self._leverage(coordinates)])
+        on_strain = -self.volume(coordinates, cell) * self.free(precise_product(inverse_of(deformation), excess))
+        return jnp.concatenate([precise_product(force, deformation), on_strain / self._leverage(coordinates)])
 
     def volume(self, coordinates: jax.Array, cell: jax.Array) -> jax.Array:
         """Return the volume of the deformed cell.
@@ -89,7 +90,7 @@ class CellCoordinates(NamedTuple):
             coordinates: (N + d, d).
             cell: undeformed, as for `split`.
         """
-        return jnp.abs(determinant(lattice_vectors(cell) @ self.deformation(coordinates)))
+        return jnp.abs(determinant(precise_product(lattice_vectors(cell), self.deformation(coordinates))))
 
     def on_particles(self, coordinates: jax.Array, force: jax.Array) -> jax.Array:
         """Return the force on the particles, (N, d), from the force on the coordinates.
@@ -98,7 +99,7 @@ class CellCoordinates(NamedTuple):
             coordinates: (N + d, d).
             force: on the coordinates, (N + d, d), as `force` returns it.
         """
-        return force[: -force.shape[1]] @ inverse_of(self.deformation(coordinates))
+        return precise_product(force[: -force.shape[1]], inverse_of(self.deformation(coordinates)))
 
     def on_cell(self, coordinates: jax.Array, force: jax.Array, cell: jax.Array) -> jax.Array:
         """Return the free part of ``F^-1 (stress + p)``, (d, d), from the force on the coordinates; zero at rest.

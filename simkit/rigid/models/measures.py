@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from simkit.core.formulation import precise_product
 from simkit.core.simulation import Arrays, Params
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.tensor import rotated
@@ -39,7 +40,7 @@ def measures(engine: Engine, description: Description, params: Params, memory: M
     stiffness, where, rest = description.springs
     stretch = position[where.astype(int)] - jnp.asarray(rest, dtype)
     stored = jnp.sum(jnp.asarray(stiffness, dtype) * stretch**2) / 2
-    potential = stored - jnp.sum(mass * (links.center @ description.gravity_vector(params)))
+    potential = stored - jnp.sum(mass * precise_product(links.center, description.gravity_vector(params)))
 
     contacts, penetration = engine.contacts(params, memory)
     return {

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.formulation import precise_product
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError, one_line
@@ -145,5 +146,7 @@ def with_params(system: Any, description: Description, params: Params) -> Any:
         "opt.gravity": description.gravity_vector(params),
         "opt.timestep": params["time_step"],
     }
-    changes["body_subtreemass"] = jnp.asarray(subtree_matrix(description.mujoco), mass.dtype) @ changes["body_mass"]
+    changes["body_subtreemass"] = precise_product(
+        jnp.asarray(subtree_matrix(description.mujoco), mass.dtype), changes["body_mass"]
+    )
     return system.tree_replace(changes)
