@@ -218,10 +218,7 @@ def test_a_value_at_a_time_needs_a_series_and_one_time(text, message):
 
 
 def test_an_objective_without_frames_is_refused_with_its_column():
-    with pytest.raises(
-        UserError,
-        match="objective: column 1 of '>>>2\\*3': '2\\*3' is a constant; use an observed",
-    ):
+    with pytest.raises(UserError, match="objective: column 1 of '>>>2\\*3': '2\\*3' is a constant; use an observed"):
         measure("2*3", "objective", {}, {"lift"})({}, NUMBERS)
     with pytest.raises(UserError, match=r"objective: column 1 of '>>>a \+ b'"):
         measure("a + b", "objective", {"a": ("x",), "b": ("x",)}, {"a", "b"})(

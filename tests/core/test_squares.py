@@ -13,11 +13,7 @@ from tests.core.toys import oscillator
 from tests.tables import every
 
 FRAMES = {"u": np.random.default_rng(0).normal(size=(5, 4, 3))}
-SERIES = {
-    "time": np.arange(5.0),
-    "drag": np.asarray([1.0, -2.0, 3.0, 0.5, 4.0]),
-    "lift": np.linspace(-1, 1, 5),
-}
+SERIES = {"time": np.arange(5.0), "drag": np.asarray([1.0, -2.0, 3.0, 0.5, 4.0]), "lift": np.linspace(-1, 1, 5)}
 AXES = {"u": ("x", "y")}
 
 

@@ -51,11 +51,7 @@ def test_surfaces_that_are_not_of_the_scalars_of_a_flow_are_refused_by_name(surf
 
 @over(
     [
-        (
-            None,
-            True,
-            "the flow carries one scalar, and body 'disk' has conditions of others; give it scalar = ",
-        ),
+        (None, True, "the flow carries one scalar, and body 'disk' has conditions of others; give it scalar = "),
         (VALUE, False, "the flow carries no scalar, and body 'disk' has conditions of others; give it none"),
         (VALUE, "other", "a body acts on a TransportedScalar or on TransportedScalars only"),
     ]

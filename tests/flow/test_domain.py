@@ -97,14 +97,8 @@ def test_time_step_above_the_limit_is_refused_with_the_limit():
 
 @over(
     [
-        (
-            (None, ("inflow", "wall")),
-            "lower side of axis y, of kind 'inflow', lets the flow in, and nothing",
-        ),
-        (
-            (None, ("wall", "outflow")),
-            "upper side of axis y, of kind 'outflow', lets the flow out, and noth",
-        ),
+        ((None, ("inflow", "wall")), "lower side of axis y, of kind 'inflow', lets the flow in, and nothing"),
+        ((None, ("wall", "outflow")), "upper side of axis y, of kind 'outflow', lets the flow out, and noth"),
         (
             (None, ("wall", "wal")),
             "side 'wal' of axis y is unknown, did you mean 'wall'|side 'wal' of axis y is unknown",
@@ -146,11 +140,7 @@ REST = (0.0, 0.0)
         ),
         ((None, ("free_slip", "wall")), lambda p: (None, ((p["speed"], 0.0), REST)), "'free_slip', a velocity along x"),
         ((("inflow", "outflow"), None), lambda p: (((1.0, 0.0), (1.0, 0.0)), None), "'outflow', a velocity along x"),
-        (
-            (None, WALLS),
-            lambda p: (REST, (REST, REST)),
-            r"boundary\[0\] gives 2 entries; axis x is periodic",
-        ),
+        ((None, WALLS), lambda p: (REST, (REST, REST)), r"boundary\[0\] gives 2 entries; axis x is periodic"),
         ((None, WALLS), lambda p: (None, (REST,)), "1 entries; axis y has a lower and an upper side"),
         ((None, WALLS), lambda p: (None, (REST, (0.0,))), "1 entries for the upper side of axis y.*not 2 components"),
         ((None, WALLS), lambda p: ((REST, REST),), "1 entries; give one pair of sides for each of the 2 axes"),

@@ -39,16 +39,7 @@ THROW = {
 
 
 def closed_form(
-    duration,
-    launch_speed,
-    launch_angle,
-    launch_height,
-    spin,
-    restitution,
-    friction,
-    radius,
-    gravity,
-    impacts=2000,
+    duration, launch_speed, launch_angle, launch_height, spin, restitution, friction, radius, gravity, impacts=2000
 ):
     """Return x and the height of the lowest point: one parabola and one impact after the other, then sliding.
 

@@ -94,9 +94,7 @@ def test_a_sliding_sphere_ends_rolling_at_five_sevenths_of_its_speed():
     t, deceleration = seen["time"], friction * GRAVITY
     slipping_ends = 2 * speed / (7 * deceleration)  # 0.194 s
     way = np.where(
-        t < slipping_ends,
-        speed * t - deceleration * t**2 / 2,
-        5 / 7 * speed * t + deceleration * slipping_ends**2 / 2,
+        t < slipping_ends, speed * t - deceleration * t**2 / 2, 5 / 7 * speed * t + deceleration * slipping_ends**2 / 2
     )
     # 100 roundings of numbers of order 1.
     np.testing.assert_allclose(seen["position_x"], way, atol=1e-13)

@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.rigid.contact.two_balls import (
-    DEFAULTS,
-    central_differences,
-    derivatives,
-    end,
-)
+from tests.rigid.contact.two_balls import DEFAULTS, central_differences, derivatives, end
 
 GRAVITY = 9.81
 

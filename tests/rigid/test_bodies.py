@@ -10,13 +10,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, stacked, vector
 from simkit.rigid.bodies.bodies import box, capsule, check_bodies, disk, gather, repeat, sphere, with_inertia
-from simkit.rigid.bodies.motion import (
-    angular_momentum,
-    angular_velocity,
-    kinetic_energy,
-    momentum,
-    motion_of,
-)
+from simkit.rigid.bodies.motion import angular_momentum, angular_velocity, kinetic_energy, momentum, motion_of
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")

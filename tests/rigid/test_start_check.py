@@ -191,9 +191,7 @@ def test_a_parameter_that_stands_for_one_number_is_not_an_array():
     with pytest.raises(UserError, match=r"Compliant reads one number, but the parameter 'stiffness' has shape \(2,\)"):
         simulate(
             dataclasses.replace(
-                _bare(),
-                params={"stiffness": [1e4, 2e4], "dissipation": 0.0, "time_step": 0.01},
-                dynamics=Compliant(),
+                _bare(), params={"stiffness": [1e4, 2e4], "dissipation": 0.0, "time_step": 0.01}, dynamics=Compliant()
             )
         )
     for make in (sphere, lambda *size, **rough: box(1.0, (0.1, 0.1, 0.1), **rough)):

@@ -157,11 +157,7 @@ MISTAKES = {
         "",
         "run.steps is missing; give an integer: number of steps, a multiple of every",
     ),
-    "steps zero": (
-        "steps = 100\n",
-        "steps = 0\n",
-        "run.steps = 0 is not an integer of at least 1; write one",
-    ),
+    "steps zero": ("steps = 100\n", "steps = 0\n", "run.steps = 0 is not an integer of at least 1; write one"),
     "steps a float": (
         "steps = 100\n",
         "steps = 100.0\n",
@@ -187,16 +183,8 @@ MISTAKES = {
         "steps = 7\n",
         "run.steps: steps = 7 is not a multiple of every = 10; use run.steps=10, or run.every=7",
     ),
-    "precision": (
-        '"float32"',
-        '"double"',
-        "run.precision = 'double' is unknown; choose one of float32, float64",
-    ),
-    "precision misspelled": (
-        '"float32"',
-        '"float65"',
-        "run.precision = 'float65' is unknown; did you mean 'float64'?",
-    ),
+    "precision": ('"float32"', '"double"', "run.precision = 'double' is unknown; choose one of float32, float64"),
+    "precision misspelled": ('"float32"', '"float65"', "run.precision = 'float65' is unknown; did you mean 'float64'?"),
     "seed negative": ("seed = 3", "seed = -1", "run.seed = -1 is not an integer of 0 to 4294967295; write one"),
     "objective name": ("[objectives.amplitude]", '[objectives."a b"]', "objectives: 'a b' is not a name"),
     "reduce": (
@@ -204,11 +192,7 @@ MISTAKES = {
         '"average"',
         "'average' is unknown; choose one of final, mean, root_mean_square, maximum, minimum, sum",
     ),
-    "goal": (
-        '"maximize"',
-        '"maximise"',
-        "objectives.decayed.goal = 'maximise' is unknown; did you mean 'maximize'?",
-    ),
+    "goal": ('"maximize"', '"maximise"', "objectives.decayed.goal = 'maximise' is unknown; did you mean 'maximize'?"),
     "quantity an expression": (
         'quantity = "amplitude"\nreduce',
         'quantity = "final(amplitude)"\nreduce',
@@ -230,11 +214,7 @@ MISTAKES = {
         "view = 2",
         "render.view = 2 is unknown; choose one of bodies, chart, field, particles",
     ),
-    "limits": (
-        "[-1.0, 1.0]",
-        "[1.0, -1.0]",
-        "render.limits = [1, -1] has its lower end not below its upper end",
-    ),
+    "limits": ("[-1.0, 1.0]", "[1.0, -1.0]", "render.limits = [1, -1] has its lower end not below its upper end"),
     "frames per second": (
         "frames_per_second = 25",
         "frames_per_second = 0",

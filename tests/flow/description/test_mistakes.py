@@ -239,11 +239,7 @@ MISTAKES = {
         "observed[0] = 'body_distance' is of flows with obstacles, and this one has none; choose from",
     ),
     "a plane of a plane flow": ("plane", 0.5, "plane is along z, and the flow is plane; remove it"),
-    "a size too many": (
-        "largest_speed",
-        [1, 0, 0],
-        "largest_speed has 3 entries; write 2",
-    ),
+    "a size too many": ("largest_speed", [1, 0, 0], "largest_speed has 3 entries; write 2"),
     "several time steps": ("parameters.time_step", [0.01, 0.02], "parameter 'time_step' is a table or an array"),
     "no time step": ("parameters.time_step", [], "parameter 'time_step' is a table or an array; give one number"),
     "a branch of time steps": ("parameters.time_step", {"a": 0.01}, "parameter 'time_step' is a table or an array"),
@@ -284,16 +280,8 @@ def test_all_mistakes_of_the_settings_are_reported():
         ("scalars.dye.sides.y.lower", "1/time", "scalars.dye.sides.y.lower: '1/time' is inf"),
         ("axes.y.lower", {"kind": "wall", "u": "x/time"}, "axes.y.lower.u: 'x/time' is inf"),
         ("flow_rate", "1/x0", "flow_rate: '1/x0' is inf at the start"),
-        (
-            "largest_speed",
-            "nu - 0.1",
-            "largest_speed: 'nu - 0.1' = 0 at the start is not positive; choose",
-        ),
-        (
-            "largest_speed",
-            ["nu", "x0 - nu"],
-            "largest_speed[1]: 'x0 - nu' = -0.1 at the start is negative; choose",
-        ),
+        ("largest_speed", "nu - 0.1", "largest_speed: 'nu - 0.1' = 0 at the start is not positive; choose"),
+        ("largest_speed", ["nu", "x0 - nu"], "largest_speed[1]: 'x0 - nu' = -0.1 at the start is negative; choose"),
         ("largest_speed", [0, "x0 + 400"], "above the stability limit of advection on this grid, 0.000541;"),
         ("axes.y.upper", {"kind": "wall", "u": "400*sin(time)"}, "above the stability limit of advection"),
     ]

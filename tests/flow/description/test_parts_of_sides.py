@@ -36,20 +36,14 @@ def test_a_part_is_the_program_of_a_velocity_that_is_zero_elsewhere():
 
 
 MISTAKES = {
-    "a rest with a condition": (
-        [{"kind": "wall", "where": "y > 0"}, SLOT[1]],
-        r"x\.lower\[0\]\.where has no effect",
-    ),
+    "a rest with a condition": ([{"kind": "wall", "where": "y > 0"}, SLOT[1]], r"x\.lower\[0\]\.where has no effect"),
     "a part without one": (["wall", {"kind": "inflow", "u": 1}], r"x\.lower\[1\]\.where is missing; give a condition"),
     "a pressure": (
         ["wall", {"kind": "pressure", "where": "y > 0"}],
         r"x\.lower\[1\]\.kind = 'pressure' takes a whole side, and is no part of one; choose one of inflow, wall",
     ),
     "no part": (["wall"], r"x\.lower is a list of 1; write the rest of the side and a part of it"),
-    "no list": (
-        {"kind": "wall", "where": "y > 0"},
-        r"x\.lower\.where has no effect on kind = 'wall', which is all",
-    ),
+    "no list": ({"kind": "wall", "where": "y > 0"}, r"x\.lower\.where has no effect on kind = 'wall', which is all"),
     "no velocity": (["wall", {"kind": "inflow", "where": "y > 0"}], r"x\.lower\[1\]\.u is missing; give a number"),
     "through a wall": (
         ["wall", {"kind": "wall", "u": 1, "where": "y > 0"}],

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from tests.flow.flows import over
-from tests.flow.test_diffusion_solver import (
-    METHODS,
-    noise,
-    solver,
-)
+from tests.flow.test_diffusion_solver import METHODS, noise, solver
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -9,17 +9,7 @@ import pytest
 from tests.flow.flows import drawn, over
 from tests.flow.flows import numpy_divergence as divergence
 from tests.flow.flows import numpy_gradient as gradient
-from tests.flow.test_pressure_solver import (
-    DERIVED,
-    GRIDS,
-    METHODS,
-    QUICK,
-    ROUNDING,
-    noise,
-    solver,
-    stiffness,
-    volumes,
-)
+from tests.flow.test_pressure_solver import DERIVED, GRIDS, METHODS, QUICK, ROUNDING, noise, solver, stiffness, volumes
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -98,14 +98,7 @@ def ratios(*shapes):
 
 @pytest.mark.parametrize(
     "shapes",
-    [
-        ("capsule", "capsule"),
-        ("capsule", "box"),
-        ("sphere", "box"),
-        ("sphere", "capsule"),
-        ("capsule",),
-        ("box",),
-    ],
+    [("capsule", "capsule"), ("capsule", "box"), ("sphere", "box"), ("sphere", "capsule"), ("capsule",), ("box",)],
 )
 def test_collisions_without_dissipation_conserve_energy(shapes):
     found, statuses = ratios(*shapes)

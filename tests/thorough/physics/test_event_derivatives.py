@@ -10,15 +10,7 @@ from simkit.core.objective import Objective
 from simkit.rigid import billiards_break, bouncing_ball, newtons_cradle
 from tests.physics.test_bouncing_derivatives import closed_form, closed_form_derivatives
 from tests.physics.test_event_derivatives import EVERYTHING, GRAVITY, driven_collision
-from tests.rigid.contact.two_balls import (
-    DEFAULTS,
-    LOADS,
-    derivatives,
-    end,
-    ending,
-    two_balls,
-    values,
-)
+from tests.rigid.contact.two_balls import DEFAULTS, LOADS, derivatives, end, ending, two_balls, values
 
 
 @pytest.mark.usefixtures("x64")

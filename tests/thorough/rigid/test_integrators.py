@@ -12,15 +12,7 @@ from simkit.rigid.algebra.quaternion import rotate
 from simkit.rigid.bodies.bodies import gather, sphere, with_inertia
 from simkit.rigid.bodies.motion import Wrench, motion_of
 from simkit.rigid.integrators import INTEGRATORS, integrator_named
-from tests.rigid.test_integrators import (
-    DRAG,
-    OMEGA,
-    as_numbers,
-    asymmetric_body,
-    check_derivative,
-    end,
-    exact,
-)
+from tests.rigid.test_integrators import DRAG, OMEGA, as_numbers, asymmetric_body, check_derivative, end, exact
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -69,10 +61,7 @@ def test_an_integrator_has_its_order_under_forces_of_position_velocity_and_time(
 def test_a_symmetric_body_rotates_exactly_at_any_time_step(moments, axis):
     bodies = gather([with_inertia(sphere(1.0, 0.5), moments)])
     motion = motion_of(
-        bodies,
-        vector.vector(jnp.zeros((1, 3))),
-        velocity=None,
-        angular_velocity=vector.vector(jnp.array([OMEGA])),
+        bodies, vector.vector(jnp.zeros((1, 3))), velocity=None, angular_velocity=vector.vector(jnp.array([OMEGA]))
     )
     free = Wrench(force=vector.zeros(bodies.mass), torque=vector.zeros(bodies.mass))
     ends = []

@@ -14,27 +14,12 @@ from simkit.rigid.joints.joint import hinge
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from tests.rigid.test_parts import (
-    SERVED,
-    SHORT,
-    WHOLE,
-    change,
-    check_collision,
-    check_effect,
-    ends,
-)
+from tests.rigid.test_parts import SERVED, SHORT, WHOLE, change, check_collision, check_effect, ends
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 # Strength of everything that acts, each of which is turned off in turn.
-LOADS = {
-    "gravity": 9.81,
-    "wind": 1.0,
-    "drag": 1.0,
-    "field": 1.0,
-    "spring": 50.0,
-    "damper": 5.0,
-}
+LOADS = {"gravity": 9.81, "wind": 1.0, "drag": 1.0, "field": 1.0, "spring": 50.0, "damper": 5.0}
 
 
 def link(params):
@@ -48,12 +33,7 @@ def push(motion, bodies, time, params):
     return Wrench(force=wind - params["drag"] * motion.velocity - params["field"] * motion.position, torque=still)
 
 
-ACTING = (
-    gravity(),
-    applied(push),
-    loads.spring(link, "spring", 0.1),
-    loads.damper(link, "damper"),
-)
+ACTING = (gravity(), applied(push), loads.spring(link, "spring", 0.1), loads.damper(link, "damper"))
 
 
 def pulled(name):

@@ -52,10 +52,7 @@ def test_friction_on_a_part_is_that_of_an_exact_flow(lower, ends):
 def layer(lower, periodic=True, cells=8):
     x = {"periodic": True} if periodic else {"lower": "wall", "upper": "wall"}
     return flow.system(
-        axes={
-            "x": {"cells": cells, "length": 2, **x},
-            "y": {"cells": 6, "to": 1, "lower": lower, "upper": "pressure"},
-        },
+        axes={"x": {"cells": cells, "length": 2, **x}, "y": {"cells": 6, "to": 1, "lower": lower, "upper": "pressure"}},
         viscosity="nu",
         initial={"stream_function": "y**2*(1 + 0.5*cos(pi*x))/2"},
         parameters={"nu": 0.2, "end": 0.5, "time_step": 0.01},

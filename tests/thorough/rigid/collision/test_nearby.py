@@ -57,11 +57,7 @@ def apart_or_together(spread):
 
     return simulate(
         Scene(
-            params={
-                "gravity": jnp.asarray(9.81),
-                "time_step": jnp.asarray(0.005),
-                "spread": jnp.asarray(spread),
-            },
+            params={"gravity": jnp.asarray(9.81), "time_step": jnp.asarray(0.005), "spread": jnp.asarray(spread)},
             bodies=lambda params: gather([sphere(1.0, 0.1)] * 3),
             start=start,
             dynamics=Impulses(),

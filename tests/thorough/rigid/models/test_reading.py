@@ -36,10 +36,7 @@ def test_shapes_are_drawn_with_their_size(x64, kind):
 
 def test_a_time_step_too_long_for_the_springs_is_refused():
     """The ant is unstable at the time step of its file, 0.01 s, and above 0.0096 s."""
-    with pytest.warns(
-        UserWarning,
-        match="ignores what this model says of the damping of joints and the armature of",
-    ):
+    with pytest.warns(UserWarning, match="ignores what this model says of the damping of joints and the armature of"):
         ant = mjcf("brax:ant.xml", engine="brax-spring")
     assert float(ant.params["time_step"]) == pytest.approx(0.01)
     message = refusal(ant.check_values, ant.params, jax.random.key(0))
