@@ -1,6 +1,5 @@
 """Functions of a record that are traced once, and programs kept with it."""
 
-import copy
 import dataclasses
 import gc
 import weakref
@@ -11,8 +10,7 @@ import numpy as np
 import pytest
 
 from simkit.core.rollout import trajectory
-from simkit.core.simulation import Simulation
-from simkit.core.tracing import Programs, Traced, kernel, shapes_and_types, traced_once
+from simkit.core.tracing import Programs, Traced, kernel, traced_once
 from tests.core.toys import descent, oscillator
 
 FUNCTIONS = ("init", "step", "observe", "diagnose", "status")
@@ -93,22 +91,6 @@ def test_the_program_used_longest_ago_is_dropped_and_an_error_keeps_nothing():
         programs.found("d", lambda: 1 / 0)
     assert programs.found("d", lambda: 4) == 4
     assert programs.found(["no hash"], lambda: 5) == 5
-
-
-def test_programs_are_shared_by_other_values_and_by_nothing_else():
-    simulation = oscillator()
-    assert simulation.with_params(frequency=2.0).programs is simulation.programs
-    assert dataclasses.replace(simulation).programs is not simulation.programs
-    assert len(dataclasses.fields(Simulation)) <= 18
-    assert shapes_and_types(simulation.params) == shapes_and_types(simulation.with_params(frequency=2.0).params)
-
-
-def test_a_copy_of_a_simulation_has_its_functions_and_no_programs():
-    simulation = oscillator()
-    simulation.programs.keep("key", 1)
-    copied = copy.deepcopy(simulation)
-    assert copied.step.function is simulation.step.function and copied.programs.kept("key") is None
-    assert simulation.programs.kept("key") == 1
 
 
 def test_constants_of_a_simulation_are_freed_with_it():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simkit.flow.spectral.fourier_chebyshev import EXPLICIT, IMPLICIT, WEIGHTS, additive_runge_kutta
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -36,27 +36,8 @@ def test_third_order_in_both_parts():
     assert np.log2(errors[0] / errors[1]) == pytest.approx(3, abs=0.1)
 
 
-def test_steady_solutions_are_kept():
-    stiffness = jnp.asarray([0.1, 10.0, 1e6])
-    start = 2 / stiffness
-    after = additive_runge_kutta(lambda q: 2 * jnp.ones_like(q), start, stiffness, jnp.asarray(0.7))
-    # The two parts, up to 2 dt = 1.4, cancel but for the rounding of a few numbers.
-    np.testing.assert_allclose(after, start, rtol=2e-15, atol=1e-15)
-
-
-def test_infinite_stiffness_is_damped_at_once():
-    after = additive_runge_kutta(jnp.zeros_like, jnp.ones(()), jnp.asarray(1e9), jnp.asarray(1.0))
-    assert abs(after) < 1e-8  # L-stable: inversely proportional to the stiffness
-
-
-@over([(2.48, True), (2.50, False)])
+@every([(2.48, True), (2.50, False)])
 def test_oscillations_are_stable_up_to_the_limit_that_is_stated(turn, stable):
     rotate = jnp.asarray([[0.0, -1.0], [1.0, 0.0]])
     after = additive_runge_kutta(lambda q: rotate @ q, jnp.asarray([1.0, 0.0]), jnp.zeros(()), jnp.asarray(turn))
     assert bool(jnp.linalg.norm(after) <= 1) == stable
-
-
-def test_precision_is_kept():
-    values = jnp.ones(3, jnp.float32)
-    after = jax.eval_shape(lambda q: additive_runge_kutta(jnp.sin, q, q, jnp.float32(0.1)), values)
-    assert after.dtype == jnp.float32 and after.shape == (3,)

@@ -10,7 +10,7 @@ from simkit.flow.obstacles import Body, Motion, ScalarSurface, ball, bodies_in, 
 from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -30,7 +30,7 @@ def disk(surface, method, moving):
     return bodies_in(box(16), method, {"disk": body}, 0.02)
 
 
-@over(
+@every(
     [
         (
             {"heat": VALUE},
@@ -49,7 +49,7 @@ def test_surfaces_that_are_not_of_the_scalars_of_a_flow_are_refused_by_name(surf
         stepper(Equations(held.domain, 0.02, fixed_time_step, scalar=scalar, obstacle=held))
 
 
-@over(
+@every(
     [
         (None, True, "the flow carries one scalar, and body 'disk' has conditions of others; give it scalar = "),
         (VALUE, False, "the flow carries no scalar, and body 'disk' has conditions of others; give it none"),

@@ -12,10 +12,10 @@ from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.checks import check_obstacle
 from simkit.flow.obstacles.direct_forcing import DirectForcing
-from simkit.flow.obstacles.shapes import ball, rotate, superellipse, union
+from simkit.flow.obstacles.shapes import ball, rotate, superellipse
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -51,7 +51,7 @@ def body_in_a_box(sides, viscosity):
 FORCE = (0.7, 0.2)
 
 
-@over(
+@every(
     [
         (ball((3.0, 0.5), 0.2), "outside"),
         (ball((0.5, 0.5), 2.0), "fills"),
@@ -73,12 +73,7 @@ def test_a_position_outside_the_domain_is_named():
         check_obstacle(ball((0.5, 5.5), 0.2), place, position=(0.5, 5.5))
 
 
-def test_bodies_that_fit_are_accepted():
-    place = domain((bounded_axis(20, 1.0), bounded_axis(20, 1.0)), (("wall", "wall"), ("wall", "wall")))
-    check_obstacle(union(ball((0.3, 0.5), 0.15), ball((0.7, 0.5), 0.15)), place)
-
-
-@over([0.4741])
+@every([0.4741])
 def test_the_thickness_of_a_body_does_not_depend_on_its_place_on_the_grid(center):
     """3.2 and 2.8 cells across, of which 3 are wanted."""
     place = domain((bounded_axis(16, 1.0), bounded_axis(16, 1.0)), (("wall", "wall"), ("wall", "wall")))

@@ -4,20 +4,12 @@ import numpy as np
 import pytest
 
 from simkit.flow.grid import Grid, bounded_axis, periodic_axis
-from simkit.flow.obstacles.distance import distance_and_normal, positions, smooth_step
+from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.shapes import ball
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 GRID = Grid((periodic_axis(64, 1.0), bounded_axis(64, 1.0)))
-
-
-def test_positions_are_those_of_the_points_that_the_equations_move():
-    for component, shape in ((None, (64, 64)), (0, (64, 64)), (1, (64, 63))):
-        x, y = positions(component, GRID)
-        assert np.broadcast_shapes(x.shape, y.shape) == shape
-    np.testing.assert_allclose(positions(0, GRID)[0][0, 0], 1 / 64)
-    np.testing.assert_allclose(positions(1, GRID)[1][0, 0], 1 / 64)
 
 
 def test_normals_point_outward_and_vanish_where_undefined():
@@ -49,18 +41,3 @@ def test_derivatives_with_respect_to_the_position_are_finite_at_the_center():
         return distance + sum(normal)
 
     assert np.isfinite(jax.jit(jax.grad(total))(0.5))
-
-
-def test_the_step_is_smooth_and_antisymmetric():
-    s = np.linspace(-0.5, 1.5, 41)
-
-    @jax.jit
-    def values(s):
-        slope = jax.grad(smooth_step)
-        return smooth_step(s) + smooth_step(1 - s), [
-            jax.vmap(f)(jnp.array([0.0, 1.0, 1e-9])) for f in (slope, jax.grad(slope))
-        ]
-
-    both, slopes = values(s)
-    np.testing.assert_allclose(both, 1)
-    np.testing.assert_allclose(slopes, 0, atol=1e-6)

@@ -10,7 +10,8 @@ from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.eddies import random_eddies
 from simkit.flow.operators.differences import divergence
 from simkit.flow.operators.diffusion import shear
-from tests.flow.flows import CHANNELS, over, some, uniform_channel
+from tests.flow.flows import CHANNELS, some, uniform_channel
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -34,7 +35,7 @@ def of(walls):
     return numbers()
 
 
-@over(some(CHANNELS, "even", "stretched"))
+@every(some(CHANNELS, "even", "stretched"))
 def test_eddies_have_no_mean_flow(walls):
     velocity, _, _, slope = of(walls)
     # Every wave has zero mean along the channel; 16 roundings of numbers below 10.
@@ -50,11 +51,3 @@ def test_eddies_do_not_slip_on_the_walls():
 
     # The waves are odd about the wall, so what the straight line misses falls with the cube of the cell height.
     assert np.log2(slip(64) / slip(128)) == pytest.approx(3, abs=0.1)
-
-
-def test_eddies_follow_the_key():
-    grid = CHANNELS["even"].grid
-    draws = [eddies(grid, seed)[0] for seed in (0, 0, 1)]
-    assert jnp.array_equal(draws[0], draws[1])
-    # Independent draws of unit root-mean-square differ by about sqrt(2).
-    assert jnp.sqrt(jnp.mean((draws[0] - draws[2]) ** 2)) > 0.5

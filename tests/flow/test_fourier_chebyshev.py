@@ -1,5 +1,4 @@
 import functools
-from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +8,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.flow.spectral import spectral_channel
 from simkit.flow.spectral.stokes_modes import fields, stokes_modes
-from tests.flow.flows import over
+from tests.tables import every
 
 SMALL: dict = {"points": (8, 17), "length": 5.0, "cells": (8, 6)}
 
@@ -43,7 +42,7 @@ def after(steps, start="laminar", points=SMALL["points"], **params):
     return state, diagnose(state, params), params
 
 
-@over(
+@every(
     [
         {"points": (7, 17)},
         {"points": (2, 17)},
@@ -74,18 +73,6 @@ def test_a_wave_outside_the_table_is_refused():
         sim.check(sim.with_params(reynolds=1000.0).params, jax.random.key(0))
 
 
-@over(product(["float32", "float64"], ["tollmien_schlichting", "laminar", "rest"]))
-def test_step_preserves_structure_shapes_and_types(precision, start):
-    with jax.enable_x64(precision == "float64"):
-        sim = spectral_channel(**SMALL, start=start)
-        before = jax.eval_shape(sim.init, sim.params, jax.random.key(0))
-        stepped = jax.eval_shape(sim.step, before, sim.params)
-        assert jax.tree.structure(before) == jax.tree.structure(stepped)
-        for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(stepped), strict=True):
-            assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
-        assert {leaf.dtype.name for leaf in jax.tree.leaves(before)} == {precision, "int32"}
-
-
 def test_float32_parameters_stay_float32_in_64_bit_mode(x64):
     sim = spectral_channel(**SMALL)
     params = jax.tree.map(lambda value: value.astype(jnp.float32), sim.params)
@@ -103,19 +90,6 @@ def test_start_of_poiseuille_flow_follows_its_series(x64):
         )
         # Half a unit in the last digit, and the time step: third order, 1.7e-5 with 10 steps.
         assert measured["centerline_velocity"] == pytest.approx(expected, abs=1e-8)
-
-
-def test_start_of_couette_flow_follows_its_series(x64):
-    """At nu t/H^2 = 0.05: u/U at y/H = 1/4, 1/2, 3/4."""
-    state, _, _ = after(
-        200, "rest", reynolds=10.0, perturbation=0.0, forcing=0.0, wall_velocity=1.0, time_step=2.0 / 200
-    )
-    heights = np.array([-0.5, 0.0, 0.5])
-    u, _, _ = fields(stokes_modes(SMALL["points"], SMALL["length"]), np.zeros(1), heights)(state.amplitudes)
-    # Half a unit in the last digit, and the time step: third order, 3e-5 with 10 steps.
-    np.testing.assert_allclose(
-        u[0] + 1 - heights**2 + (1 + heights) / 2, [0.01762884, 0.11384420, 0.42919527], atol=2e-8
-    )
 
 
 def test_third_order_in_time(x64):

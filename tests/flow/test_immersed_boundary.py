@@ -15,7 +15,7 @@ from simkit.flow.obstacles.outline import check_outline, outline
 from simkit.flow.obstacles.shapes import ball, box, rotate, superellipse, union
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -94,7 +94,7 @@ def test_points_around_a_body_with_corners_have_the_symmetry_of_the_body():
         np.testing.assert_allclose(place[:, ::-1] * np.array([[1.0], [-1.0]]), place, atol=1e-12)
 
 
-@over(
+@every(
     [
         (ball((0.7, 0.5), 0.1), "pivot .* is outside it"),
         (union(ball((0.5, 0.5), 0.1), ball((0.8, 0.5), 0.1)), "more than once"),

@@ -11,7 +11,7 @@ import pytest
 from simkit.core.rollout import segment
 from simkit.errors import UserError
 from simkit.flow.jax_cfd import from_jax_cfd, from_jax_cfd_spectral, on_current_jax
-from tests.flow.flows import over
+from tests.tables import every
 
 cfd = pytest.importorskip("jax_cfd.base")
 KEY = jax.random.key(0)
@@ -93,7 +93,7 @@ def test_diagnostics_are_those_of_the_taylor_green_vortex(x64):
     assert float(numbers["courant_number"]) == pytest.approx(0.01 * 16 / (2 * np.pi), rel=0.1)
 
 
-@over([False, True])
+@every([False, True])
 def test_jax_and_jax_cfd_are_restored_afterwards(fails):
     names = ("tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten")
 
@@ -165,7 +165,7 @@ MISTAKES = {
 }
 
 
-@over(list(MISTAKES))
+@every(list(MISTAKES))
 def test_mistakes_are_reported_in_one_line(mistake):
     step, grid, initial, params, message = MISTAKES[mistake]
     with pytest.raises(UserError, match=message) as caught:
@@ -173,7 +173,7 @@ def test_mistakes_are_reported_in_one_line(mistake):
     assert "\n" not in str(caught.value)
 
 
-@over(
+@every(
     [
         (jnp.ones((16, 16)), r"float\d+ of shape \(16, 16\) .*; give a complex array of shape \(16, 9\)"),
         (jnp.ones((16, 8), complex), r"of shape \(16, 8\)"),
@@ -191,7 +191,7 @@ def test_spectral_grid_is_checked():
         from_jax_cfd_spectral(lambda w, p: w, box(8, 3), lambda p, k: jnp.ones(3), PARAMS)
 
 
-@over(["float32", "float64"])
+@every(["float32", "float64"])
 def test_state_has_the_requested_precision_for_any_start(precision):
     with jax.enable_x64(precision == "float64"):
         start = np.ones((16, 9), np.complex64)

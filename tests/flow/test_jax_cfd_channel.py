@@ -5,7 +5,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow import jax_cfd_channel
-from tests.flow.flows import over
+from tests.tables import every
 
 pytest.importorskip("jax_cfd.base")
 KEY = jax.random.key(0)
@@ -18,7 +18,7 @@ def channel():
         return jax_cfd_channel(cells=CELLS)
 
 
-@over([8, [8], [2, 8], ["a", 8]])
+@every([8, [8], [2, 8], ["a", 8]])
 def test_invalid_cells_are_refused(cells):
     with pytest.raises(UserError, match=r"cells"):
         jax_cfd_channel(cells=cells)

@@ -8,7 +8,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow.jax_cfd import from_jax_cfd, load
-from tests.flow.flows import over
+from tests.tables import every
 
 cfd = pytest.importorskip("jax_cfd.base")
 CELLS = 8
@@ -50,7 +50,7 @@ def collocated(v, params):
     return build(1.0, params["viscosity"], params["time_step"], GRID)(v)
 
 
-@over(
+@every(
     [
         (
             lambda v, params: implicit_smagorinsky(v, params),

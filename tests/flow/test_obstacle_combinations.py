@@ -12,7 +12,7 @@ from simkit.flow.obstacles import Body, Motion, ScalarSurface, ball, bodies_in
 from simkit.flow.scalar import TransportedScalar
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -72,14 +72,7 @@ def refused(row):
 ROWS = list(itertools.product(*AXES.values()))
 
 
-@over([(case,) for case in [row for row in ROWS if refused(row)]])
+@every([(case,) for case in [row for row in ROWS if refused(row)]])
 def test_combination_is_refused_by_name(row):
     with pytest.raises(UserError, match=refused(row)):
         stepper(case(*row))
-
-
-def test_table_of_runs_contains_every_compatible_pair():
-    allowed = [row for row in ROWS if not refused(row)]
-    for i, j in itertools.combinations(range(len(AXES)), 2):
-        wanted = {(row[i], row[j]) for row in allowed}
-        assert wanted == {(row[i], row[j]) for row in RUN}

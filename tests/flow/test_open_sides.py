@@ -12,7 +12,8 @@ from simkit.flow.operators.advection import control_lengths, moving
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import WALLS, over, some, uneven_axis
+from tests.flow.flows import WALLS, some, uneven_axis
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -46,7 +47,7 @@ PLACES = {
 on_every_place = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 
 
-@over(some(PLACES, "duct", "corner"))
+@every(some(PLACES, "duct", "corner"))
 def test_advection_changes_the_energy_only_by_the_flux_through_open_sides(place):
     model, params = Equations(place, "viscosity", fixed_time_step), params_of(viscosity=0.0)
 

@@ -13,7 +13,8 @@ from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import SCHEMES, WALLS, over
+from tests.flow.flows import SCHEMES, WALLS
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -71,7 +72,7 @@ def eddies(place, size=0.3):
 DUCT = duct()
 
 
-@over(
+@every(
     [
         (
             lambda: duct(sides=(("inflow", "pressure"), ("outflow", "wall"))),

@@ -14,7 +14,8 @@ from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.scalar import TransportedScalar, mean_scalar, scalar_variance
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import DOMAINS, WALLS, over, scalar_noise, solenoidal_noise, some, uneven_axis
+from tests.flow.flows import DOMAINS, WALLS, scalar_noise, solenoidal_noise, some, uneven_axis
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -47,7 +48,7 @@ def rate(place, kind="insulated", scheme="central"):
 SOME = some(DOMAINS, "stretched", "cavity")
 
 
-@over(SOME)
+@every(SOME)
 def test_central_advection_conserves_the_variance(place):
     _, _, production, size = rate(place)(random_scalar(place), solenoidal_noise(place.grid, 0))
     assert size > 0.1
@@ -55,7 +56,7 @@ def test_central_advection_conserves_the_variance(place):
     assert abs(production) < 1e-13 * size
 
 
-@over(SOME)
+@every(SOME)
 def test_constant_scalar_stays_constant(place):
     for scheme in ("central", "bounded"):
         change = rate(place, scheme=scheme)(np.ones(place.grid.cells), solenoidal_noise(place.grid, 3))[0]
@@ -63,7 +64,7 @@ def test_constant_scalar_stays_constant(place):
         assert np.abs(change).max() < 1e-12
 
 
-@over(SOME)
+@every(SOME)
 def test_bounded_advection_never_raises_a_maximum_nor_lowers_a_minimum(place):
     velocity, risen = solenoidal_noise(place.grid, 4), []
     for seed in range(12):
@@ -77,7 +78,7 @@ def test_bounded_advection_never_raises_a_maximum_nor_lowers_a_minimum(place):
     assert max(risen) > 0.1
 
 
-@over(SOME)
+@every(SOME)
 def test_diffusion_lowers_the_variance(place):
     at_rest = tuple(np.zeros(place.grid.shape(i)) for i in range(place.grid.dimension))
     for kind in ("insulated", "value"):
@@ -172,7 +173,7 @@ def test_derivatives_through_a_carried_scalar_equal_central_differences():
         np.testing.assert_allclose(found, (by_diffusivity, by_wall), rtol=1e-9)
 
 
-@over(
+@every(
     [
         ("even", (None, ("value", "hot")), "central", "side 'hot' of the scalar on axis y is unknown"),
         ("even", (("value", "value"), None), "central", "give two for each bounded axis"),
@@ -190,7 +191,7 @@ def test_inflow_needs_a_value():
         TransportedScalar(place, (("insulated", "insulated"),) * 2, lambda params: jnp.ones(()))
 
 
-@over(
+@every(
     [
         ((None, None), r"needs two values on axis y, for its sides \('value', 'insulated'\); give a pair"),
         ((None, (1.0,)), "needs two values on axis y"),

@@ -1,4 +1,3 @@
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,7 +11,6 @@ from simkit.flow.obstacles.shapes import (
     cylinder,
     half_space,
     polygon,
-    rotate,
     superellipse,
     union,
 )
@@ -63,16 +61,6 @@ def test_bodies_of_finite_length_have_the_distances_of_elementary_geometry():
     rod = cylinder((0.0, 0.0, 1.0), 0.5, 2.0)
     np.testing.assert_allclose([rod(3.5, 0.0, 7.0), rod(0.0, 0.0, 1.25), rod(0.0, 0.25, 2.9)], [5.0, -0.5, -0.1])
     np.testing.assert_allclose(cylinder((0.0, 0.0, 0.0), 0.5, 2.0, axis=0)(2.5, 0.0, 0.2), 0.5)
-
-
-def test_a_body_turned_by_a_right_angle_exchanges_its_axes():
-    turned = rotate(box((0.3, 0.1), (0.6, 0.2)), jnp.pi / 2, (0.3, 0.1))
-    np.testing.assert_allclose(turned(X, Y), box((0.3, 0.1), (0.2, 0.6))(X, Y), atol=1e-15)
-
-
-def test_a_body_turns_counterclockwise():
-    turned = rotate(box((0.0, 0.0), (1.0, 0.1)), jnp.pi / 6, (0.0, 0.0))
-    assert turned(0.9 * np.cos(np.pi / 6), 0.9 * np.sin(np.pi / 6)) < 0 < turned(0.9 * np.cos(np.pi / 6), -0.45)
 
 
 def test_a_union_contains_both_shapes_and_smoothing_only_adds():

@@ -18,7 +18,8 @@ from simkit.flow.operators.diffusion import laplacian
 from simkit.flow.stepping.stepper import FlowState, stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.flow.systems.turbulent_channel import random_waves, turbulent_channel
-from tests.flow.flows import DOMAINS, over, solenoidal_noise, some
+from tests.flow.flows import DOMAINS, solenoidal_noise, some
+from tests.tables import every
 
 KEY = jax.random.key(0)
 PLACES = pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def viscosity(nu):
 
 
 @pytest.mark.usefixtures("x64")
-@over(some(DOMAINS, "stretched", "channel 3-D"))
+@every(some(DOMAINS, "stretched", "channel 3-D"))
 def test_slope_of_the_shear_stress_is_the_force_on_each_layer(place):
     """On any field: the effect of advection and friction on the mean of u in a layer of cells."""
     boundary, velocity, axis = moving_walls(place), solenoidal_noise(place.grid, 1), place.grid.axes[1]
@@ -83,7 +84,7 @@ def test_slope_of_the_shear_stress_is_the_force_on_each_layer(place):
 
 
 @pytest.mark.usefixtures("x64")
-@over(some(DOMAINS, "channel 3-D"))
+@every(some(DOMAINS, "channel 3-D"))
 def test_moments_of_known_fields(place):
     """Take u = U(y) + a s(x), v = 0 and w = b s(x) with a wave s of mean square 1/2."""
     grid = place.grid
@@ -159,13 +160,7 @@ def forced(place, *, method="runge_kutta", drive=True, wall=True) -> Simulation:
     )
 
 
-def test_other_domains_are_refused():
-    for name in ("periodic", "cavity", "slip"):
-        with pytest.raises(UserError, match="are not those of a channel"):
-            statistics_of(DOMAINS[name])
-
-
-@over(
+@every(
     [
         ({"cells": (8, 8)}, "cells has 2 entries; write 3"),
         ({"lengths": 3.0}, "lengths = 3 is no list"),

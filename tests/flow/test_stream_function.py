@@ -12,7 +12,7 @@ from simkit.errors import UserError
 from simkit.flow.diagnosis.measures import stream_function
 from simkit.flow.grid import Grid, bounded_axis, periodic_axis
 from simkit.flow.operators.differences import curl
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -26,7 +26,7 @@ def axis_of(kind, cells):
     return periodic_axis(cells, 2.0, -0.5) if kind == "periodic" else bounded_axis(cells, 1.5, -0.5, 1.2)
 
 
-@over([(kinds,) for kinds in KINDS])
+@every([(kinds,) for kinds in KINDS])
 def test_stream_function_is_the_inverse_of_the_curl(kinds):
     grid = Grid((axis_of(kinds[0], 7), axis_of(kinds[1], 5)))
     shape = [len(axis.points) for axis in grid.axes]
@@ -37,7 +37,7 @@ def test_stream_function_is_the_inverse_of_the_curl(kinds):
     np.testing.assert_allclose(found, psi - psi[corner], rtol=0, atol=1e-13)
 
 
-@over([(kinds,) for kinds in KINDS])
+@every([(kinds,) for kinds in KINDS])
 def test_stream_function_of_a_uniform_flow_is_a_plane(kinds):
     grid = Grid((axis_of(kinds[0], 7), axis_of(kinds[1], 5)))
     uniform = jnp.full(grid.shape(0), 2.0), jnp.full(grid.shape(1), 3.0)

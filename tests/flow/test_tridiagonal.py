@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simkit.flow.solvers.tridiagonal import eliminate, eliminate_traced, substitute
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -22,7 +22,7 @@ def dense(excess, coupling):
     return np.diag(excess) + jumps.T @ (coupling[:, None] * jumps)
 
 
-@over(["real", "complex"])
+@every(["real", "complex"])
 def test_substitution_solves_every_system(kind):
     source = SOURCE[0] + 1j * SOURCE[1] if kind == "complex" else SOURCE[0]
     found = jax.jit(substitute)(jnp.asarray(source), WEIGHTS, *eliminate(EXCESS, COUPLING))
@@ -32,24 +32,6 @@ def test_substitution_solves_every_system(kind):
         assert np.abs(found[:, i, j] - expected).max() < 1e-13
 
 
-def test_equal_systems_are_eliminated_once():
-    one = EXCESS[:, :1, :1]
-    found = jax.jit(substitute)(jnp.asarray(SOURCE[0]), WEIGHTS, *eliminate(one, COUPLING))
-    every = jax.jit(substitute)(
-        jnp.asarray(SOURCE[0]), WEIGHTS, *eliminate(np.broadcast_to(one, EXCESS.shape), COUPLING)
-    )
-    assert np.all(np.asarray(found) == np.asarray(every))
-
-
-def test_systems_that_differ_along_one_axis_only_are_distinguished():
-    some = EXCESS[:, :1, :]
-    found = jax.jit(substitute)(jnp.asarray(SOURCE[0]), WEIGHTS, *eliminate(some, COUPLING))
-    every = jax.jit(substitute)(
-        jnp.asarray(SOURCE[0]), WEIGHTS, *eliminate(np.broadcast_to(some, EXCESS.shape), COUPLING)
-    )
-    assert np.all(np.asarray(found) == np.asarray(every))
-
-
 def test_last_unknown_of_a_singular_system_is_zero_and_all_other_rows_hold():
     source = SOURCE[0] - np.sum(WEIGHTS[:, None, None] * SOURCE[0], axis=0) / WEIGHTS.sum()
     found = jax.jit(substitute)(jnp.asarray(source), WEIGHTS, *eliminate(np.zeros((N, 3, 2)), COUPLING))
@@ -57,13 +39,6 @@ def test_last_unknown_of_a_singular_system_is_zero_and_all_other_rows_hold():
     residual = np.tensordot(dense(np.zeros(N), COUPLING), found, 1) - WEIGHTS[:, None, None] * source
     # The solution, of size 10, is rounded to 1e-15 and multiplied by couplings of up to 2, four to a row.
     assert np.abs(residual).max() < 1e-13
-
-
-def test_traced_coefficients_agree_with_those_known_in_advance():
-    known = eliminate(EXCESS, COUPLING)
-    traced = jax.jit(eliminate_traced)(jnp.asarray(EXCESS), jnp.asarray(COUPLING))
-    # Both follow the same operations; compilers may contract one addition per row.
-    assert all(np.allclose(a, b, rtol=1e-14, atol=0) for a, b in zip(known, traced, strict=True))
 
 
 def test_nearly_singular_systems_are_solved_accurately_in_single_precision():

@@ -11,7 +11,8 @@ from simkit.flow.boundary.ghost_layers import surround
 from simkit.flow.equations import Equations
 from simkit.flow.operators.diffusion import divergence_of_stress, squared_shear_rate
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
-from tests.flow.flows import DOMAINS, inner, noise, over, scalar_noise, uniform_channel
+from tests.flow.flows import DOMAINS, inner, noise, scalar_noise, uniform_channel
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -20,7 +21,7 @@ def still(place):
     return tuple(jnp.zeros(place.grid.shape(i)) for i in range(place.grid.dimension))
 
 
-@over(["cavity"])
+@every(["cavity"])
 def test_friction_of_a_field_is_self_adjoint_and_dissipates_energy(name):
     place = domain(DOMAINS[name].grid.axes, DOMAINS[name].sides, "symmetric")
     grid = place.grid
@@ -70,7 +71,7 @@ def one(velocity, params):
     return jnp.ones((4, 8))
 
 
-@over(
+@every(
     [
         (one, {"implicit": (1,)}, r"implicit friction needs a number; give implicit_viscosity"),
         (

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from simkit.core.rollout import segment
-from tests.flow.flows import over
 from tests.flow.plane_channel import plane_channel
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -42,7 +42,7 @@ def after(time, steps, cells, **params):
 DRIVES = ((0.0, 1.0), (0.0, -0.3), (1.0, 0.0), (-0.4, 1.0), (2.0, -1.0))
 
 
-@over([(ny, *drive) for ny in (7, 32) for drive in DRIVES])
+@every([(ny, *drive) for ny in (7, 32) for drive in DRIVES])
 def test_steady_flow_is_the_sum_of_linear_and_parabolic_profile_to_round_off(ny, wall_velocity, forcing):
     drive = {"wall_velocity": wall_velocity, "forcing": forcing}
     y, profile, found, _ = after(STEADY_TIME, 600, (4, ny), reynolds=1.0, **drive)
@@ -59,7 +59,7 @@ def test_steady_flow_is_the_sum_of_linear_and_parabolic_profile_to_round_off(ny,
     assert found["net_force"] == pytest.approx(0, abs=1e-11)
 
 
-@over([(0.1, 0.19774637), (0.5, 0.69945453)])
+@every([(0.1, 0.19774637), (0.5, 0.69945453)])
 def test_start_up_from_rest_reaches_the_tabulated_center_velocity(time, expected):
     # forcing = 2/3 makes the steady profile 1 - y^2.
     found = after(10 * time, 100, (4, 48), reynolds=10.0, forcing=2 / 3)[2]["centerline_velocity"]
@@ -100,7 +100,7 @@ STARTS = {
 }
 
 
-@over(STARTS)
+@every(STARTS)
 def test_start_up_is_second_order_in_space_and_time(time, exact, drive):
     def error(n):
         y, profile, *_ = after(time, n, (4, n), reynolds=1.0, **drive)

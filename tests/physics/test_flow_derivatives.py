@@ -16,8 +16,9 @@ from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
-from tests.flow.flows import over, solenoidal_noise
+from tests.flow.flows import solenoidal_noise
 from tests.flow.plane_channel import plane_channel
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -76,7 +77,7 @@ def measure(*, adaptive=False, method="runge_kutta", implicit=()):
     return run
 
 
-@over(["Runge-Kutta", "Adams-Bashforth, adaptive"])
+@every(["Runge-Kutta", "Adams-Bashforth, adaptive"])
 def test_derivatives_equal_central_differences(scheme):
     run = measure(**SCHEMES[scheme])
     # A longest step that none of the others reaches.

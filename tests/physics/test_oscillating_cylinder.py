@@ -13,7 +13,7 @@ from simkit.flow.grid import refined_axis
 from simkit.flow.obstacles import Body, Motion, ball, bodies_in, points_around
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import over
+from tests.tables import every
 
 SLIPPERY = (("free_slip", "free_slip"), ("free_slip", "free_slip"))
 
@@ -52,7 +52,7 @@ def history(method, cells, reach, half_width, growth, viscosity, period, steps, 
     return np.array(times) - period / steps / 2, np.array(loads)
 
 
-@over(["direct_forcing"])
+@every(["direct_forcing"])
 def test_small_oscillations_have_the_force_and_torque_of_stokes(method):
     """Stokes, Trans. Camb. Phil. Soc. 9, 8 (1851); Wang, J. Fluid Mech. 32, 55 (1968), doi:10.1017/S0022112068000583.
 

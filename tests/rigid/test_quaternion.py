@@ -10,10 +10,8 @@ from simkit.rigid.algebra.quaternion import (
     axes_of,
     conjugate,
     exponential,
-    identity,
     multiply,
     rotate,
-    turn,
     unit,
     unrotate,
 )
@@ -63,20 +61,6 @@ def test_multiplication_composes_rotations():
     composed, one_by_one = rotate(multiply(a, b), some), rotate(a, rotate(b, some))
     np.testing.assert_allclose(vector.stacked(composed), vector.stacked(one_by_one), atol=ROUNDING)
     np.testing.assert_allclose(numbers(multiply(a, conjugate(a))), [1, 0, 0, 0], atol=ROUNDING)
-
-
-def test_turning_by_a_constant_angular_velocity_is_exact_in_any_number_of_steps():
-    omega, time = vec(3.0, -20.0, 7.0), 2.0
-    steps, start = 1000, identity(jnp.zeros(()))
-    many = jax.lax.fori_loop(0, steps, lambda _, q: turn(q, omega * (time / steps)), start)
-    # Every step may add a rounding unit of 1.1e-16 or two to each component.
-    np.testing.assert_allclose(numbers(many), numbers(turn(start, omega * time)), atol=steps * 2.3e-16)
-
-
-def test_orientations_stay_unit_quaternions():
-    q = jax.lax.fori_loop(0, 10_000, lambda _, q: turn(q, vec(0.1, -0.2, 0.3)), identity(jnp.zeros(())))
-    # Scaling to unit length at every turn leaves the rounding of one turn.
-    assert abs(float(jnp.linalg.norm(numbers(q))) - 1) < 1e-15
 
 
 def test_the_exponential_has_its_derivatives_at_zero():

@@ -16,19 +16,6 @@ def barriers(function, *arguments):
     return jax.jit(function).lower(*arguments).as_text().count("optimization_barrier")
 
 
-def test_only_derivatives_have_barriers():
-    one = jnp.float32(0.5)
-    assert barriers(curve, one) == barriers(jax.vmap(curve), one[None]) == 0
-    assert barriers(lambda x: jax.jvp(curve, (x,), (x,)), one) == 2  # the value and its tangent
-    assert barriers(jax.grad(curve), one) == 2  # the value, and the cotangent on its way back
-
-
-def test_integers_pass_through():
-    assert staged(jnp.arange(3)).dtype == jnp.int32
-    found = jax.jacfwd(lambda x: staged((x * 2, jnp.int32(3)))[0])(1.0)
-    assert found == 2
-
-
 def test_a_loop_that_starts_with_tangents_is_differentiated_once(x64, monkeypatch):
     rule, times = ad.primitive_jvps[jax.lax.sin_p], []
     monkeypatch.setitem(ad.primitive_jvps, jax.lax.sin_p, lambda *args, **kw: times.append(1) or rule(*args, **kw))

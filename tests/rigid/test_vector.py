@@ -5,21 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.rigid.algebra.quaternion import exponential
-from simkit.rigid.algebra.tensor import rotated
 from simkit.rigid.algebra.vector import (
     Vector,
-    cross,
-    dot,
     norm,
     normalize,
     perpendicular,
-    select,
     stacked,
-    times,
-    total,
     vector,
-    zeros,
 )
 from tests.tables import every
 
@@ -35,43 +27,6 @@ def both_modes(function, at):
     reverse, forward = jax.jacrev(function)(at), jax.jacfwd(function)(at)
     np.testing.assert_allclose(reverse, forward, atol=ROUNDING * (1 + np.abs(forward).max()))
     return reverse
-
-
-def test_operators_are_those_of_arrays():
-    draws = np.random.default_rng(0)
-    a, b, factor = draws.normal(size=(5, 3)), draws.normal(size=(5, 3)), draws.normal(size=5)
-    va, vb = vector(jnp.asarray(a)), vector(jnp.asarray(b))
-    for ours, numpys in (
-        (va + vb, a + b),
-        (va - vb, a - b),
-        (-va, -a),
-        (factor * va, factor[:, None] * a),
-        (va * factor, factor[:, None] * a),
-        (2 * va, 2 * a),
-        (va / factor, a / factor[:, None]),
-        (cross(va, vb), np.cross(a, b)),
-        (times(va, vb), a * b),
-        (select(factor > 0, va, vb), np.where(factor[:, None] > 0, a, b)),
-        (zeros(va.x), 0 * a),
-        (va[1:3], a[1:3]),
-    ):
-        np.testing.assert_allclose(stacked(ours), numpys, atol=ROUNDING)
-    np.testing.assert_allclose(dot(va, vb), np.sum(a * b, axis=1), atol=ROUNDING)
-    np.testing.assert_allclose(norm(va), np.linalg.norm(a, axis=1), rtol=ROUNDING)
-    np.testing.assert_allclose(stacked(total(va)), a.sum(axis=0), atol=ROUNDING)
-
-
-def test_further_axes_broadcast():
-    draws = np.random.default_rng(1)
-    a = vector(jnp.asarray(draws.normal(size=(4, 6, 3))))
-    mass = jnp.asarray(draws.normal(size=(4, 6)))
-    per_member = jnp.asarray(draws.normal(size=6))
-    assert norm(a).shape == (4, 6)
-    assert total(mass * a).x.shape == (6,)
-    for member in range(6):
-        alone = total(mass[:, member] * a[:, member]) * per_member[member]
-        # The sum over four bodies may be taken in another order.
-        np.testing.assert_allclose(stacked((total(mass * a) * per_member)[member]), stacked(alone), atol=ROUNDING)
 
 
 def test_the_length_of_a_zero_vector_has_a_zero_derivative():
@@ -118,14 +73,3 @@ def test_perpendiculars_form_a_right_handed_frame_in_every_direction():
     frame = np.stack([stacked(first), stacked(second), n], axis=1)
     np.testing.assert_allclose(frame @ np.moveaxis(frame, 1, 2), np.broadcast_to(np.eye(3), frame.shape), atol=ROUNDING)
     np.testing.assert_allclose(np.linalg.det(frame), 1, atol=ROUNDING)
-
-
-def test_a_rotated_tensor_equals_that_of_matrices():
-    principal, u, a = np.array([1.0, 2.5, 0.3]), np.array([0.4, -1.0, 0.7]), np.array([0.2, 0.9, -1.3])
-    angle = np.linalg.norm(u)
-    x, y, z = u / angle
-    generator = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    rotation = np.eye(3) + np.sin(angle) * generator + (1 - np.cos(angle)) * generator @ generator
-    tensor = rotated(vector(jnp.asarray(principal)), exponential(vector(jnp.asarray(u))))
-    expected = rotation @ np.diag(principal) @ rotation.T
-    np.testing.assert_allclose(stacked(tensor @ vector(jnp.asarray(a))), expected @ a, atol=ROUNDING)

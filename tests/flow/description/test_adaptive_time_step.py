@@ -5,7 +5,7 @@ import pytest
 
 from simkit import flow
 from simkit.errors import UserError
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -29,10 +29,6 @@ def begun(**settings):
     return float(jax.jit(simulation.init)(simulation.params, KEY).time_step)
 
 
-def test_implicit_friction_has_no_limit():
-    assert begun(viscosity=1e3, implicit=["x", "y"]) == 0.1
-
-
 REFUSED = {
     "too large": ({"courant_number": 1.8}, r"courant_number: is 1.8 at the start; .* at most 1.73, the limit .* runge"),
     "too large for two levels": (
@@ -45,7 +41,7 @@ REFUSED = {
 }
 
 
-@over(list(REFUSED))
+@every(list(REFUSED))
 def test_a_mistake_is_refused_by_name(case):
     settings, message = REFUSED[case]
     with pytest.raises(UserError, match=message):

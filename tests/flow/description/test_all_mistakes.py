@@ -28,66 +28,6 @@ def test_unknown_names_in_all_formulas_are_reported_together():
     assert len(messages) == 4, messages
 
 
-def full(formula="1", **others):
-    """Settings of a flow with a formula at every kind of place."""
-    return {
-        "axes": {
-            "x": {
-                "cells": 16,
-                "from": -1,
-                "to": 1,
-                "lower": ["wall", {"kind": "inflow", "u": formula, "where": f"{formula} > 0"}],
-                "upper": "outflow",
-            },
-            "y": {"cells": 16, "from": -1, "to": 1, "lower": {"kind": "wall", "u": formula}, "upper": "wall"},
-        },
-        "viscosity": formula,
-        "force": {"y": formula},
-        "initial": {"u": formula},
-        "scalars": {
-            "dye": {
-                "diffusivity": formula,
-                "initial": formula,
-                "source": formula,
-                "sides": {"x": {"lower": formula}, "y": {"lower": {"value": formula}, "upper": {"flux": formula}}},
-            }
-        },
-        "obstacles": {
-            "post": {
-                "distance": formula,
-                "position": [formula, formula],
-                "angle": formula,
-                "pressure_at": {"front": formula},
-                "scalars": {"dye": {"value": formula}},
-            },
-            "ball": {
-                "shape": "circle",
-                "radius": formula,
-                "position": [0, 0],
-                "size": formula,
-                "spin": formula,
-                "scalars": {"dye": formula},
-            },
-        },
-        "implicit_viscosity": formula,
-        "parameters": {"nu": 0.1, "time_step": 0.01},
-        **others,
-    }
-
-
-def test_names_offered_at_a_place_are_those_of_the_place():
-    with pytest.raises(UserError) as caught:
-        flow.system(**full("qq", derived={"twice": "2*nu", "thick": "nu*shear_rate"}))
-    messages = [str(caught.value), *caught.value.others]
-    offered = {line.partition(":")[0]: line.partition("known names: ")[2] for line in messages}
-    assert len(offered) == 23
-    assert offered["scalars.dye.diffusivity"] == "nu, time_step, twice"
-    assert offered["scalars.dye.source"] == "dye, nu, speed, time, time_step, twice, u, v, x, y"
-    assert offered["scalars.dye.sides.x.lower"] == "nu, time, time_step, twice, x, y"
-    assert offered["obstacles.post.scalars.dye.value"] == "nu, time, time_step, twice"
-    assert offered["viscosity"] == "dye, nu, shear_rate, speed, thick, time, time_step, twice, u, v, x, y"
-
-
 def test_an_unknown_argument_and_other_mistakes_are_reported_together():
     text = """\
 name = "wrong"

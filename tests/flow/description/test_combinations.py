@@ -4,7 +4,7 @@ import pytest
 
 from simkit import flow
 from simkit.errors import UserError
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -43,7 +43,7 @@ def test_an_obstacle_of_changing_size_with_scalars_is_refused():
         carrying("swelling")
 
 
-@over(
+@every(
     [
         ({"haet": 1}, r"obstacles\.body\.scalars\.haet is not a known key; did you mean 'heat'\?"),
         ({"heat": {"value": 1, "flux": 1}}, r"obstacles\.body\.scalars\.heat\.flux has no effect on kind"),
@@ -80,7 +80,7 @@ FRICTIONS_REFUSED = {
 }
 
 
-@over(list(FRICTIONS_REFUSED))
+@every(list(FRICTIONS_REFUSED))
 def test_unsupported_friction_is_refused_by_name(case):
     changes, message = FRICTIONS_REFUSED[case]
     body = {"shape": "circle", "radius": 0.5, "position": [0, 0]}

@@ -10,8 +10,7 @@ from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import load
-from tests.flow.flows import over
-from tests.tables import lacking, refusal
+from tests.tables import every, lacking, refusal
 
 AROUND = {"cells": 8, "length": 1.0, "periodic": True}
 WALLS = {"cells": 8, "length": 1.0, "lower": "wall", "upper": "wall"}
@@ -249,7 +248,7 @@ MISTAKES = {
 }
 
 
-@over(MISTAKES)
+@every(MISTAKES)
 def test_a_mistake_names_its_key(path, value, message):
     settings = changed(path, value)
     if path == "axes":
@@ -267,7 +266,7 @@ def test_all_mistakes_of_the_settings_are_reported():
     assert len(refused.value.others) == 1
 
 
-@over(
+@every(
     [
         ("initial.u", "1/x0", "initial.u: '1/x0' is inf at index [0, 0] of [8, 8] at the start"),
         ("initial.stream_function", "log(x - 1)", "initial.stream_function: 'log(x - 1)' is"),
@@ -308,7 +307,7 @@ SIZES = [
 ]
 
 
-@over([("direct_forcing", *case) for case in SIZES] + [("immersed_boundary", *SIZES[0])])
+@every([("direct_forcing", *case) for case in SIZES] + [("immersed_boundary", *SIZES[0])])
 def test_sizes_of_bodies_that_are_not_above_zero_are_refused(method, body, message):
     axis = {"cells": 16, "to": 3.0, "lower": "wall", "upper": "wall"}
 

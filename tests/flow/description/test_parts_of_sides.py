@@ -5,7 +5,7 @@ import pytest
 
 from simkit import flow
 from simkit.errors import UserError
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -60,14 +60,14 @@ MISTAKES = {
 }
 
 
-@over(list(MISTAKES))
+@every(list(MISTAKES))
 def test_incompatible_parts_are_refused_by_name(case):
     lower, message = MISTAKES[case]
     with pytest.raises(UserError, match=message):
         layer(lower)
 
 
-@over(
+@every(
     [
         (
             [{**SLOT[1], "where": "y > 5"}],

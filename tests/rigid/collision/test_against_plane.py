@@ -6,11 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 from simkit.rigid.algebra.vector import vector
 from simkit.rigid.collision.against_plane import SLOTS, against_plane
-from tests.rigid.collision.shapes import COUNT, Shapes, array, random_shapes
+from tests.rigid.collision.shapes import COUNT, array, random_shapes
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -46,13 +45,3 @@ def test_a_box_has_the_four_corners_of_the_face_nearest_to_the_plane():
         axis = np.abs(NORMAL @ shapes.turning[k]).argmax()
         assert np.all(np.sign(signs[:, axis]) == -np.sign(NORMAL @ shapes.turning[k][:, axis]))
         assert len(np.unique(np.sign(signs), axis=0)) == 4
-
-
-def test_a_slot_keeps_its_corner_while_a_box_turns_on_a_plane():
-    yaw = np.linspace(0, 2 * np.pi, COUNT)
-    tilt = Rotation.align_vectors(NORMAL[None], [[0, 0, 1.0]])[0].as_matrix()
-    turning = Rotation.from_euler("z", yaw[:, None]).as_matrix()
-    shapes = Shapes(np.zeros((COUNT, 3)), tilt @ turning, np.tile([0.3, 0.2, 0.1], (COUNT, 1)), np.zeros(COUNT))
-    position, normal, gap = array(touching("box")(shapes.placed()))
-    corners = np.einsum("kij,ski->skj", shapes.turning, position + gap[..., None] / 2 * normal)
-    assert np.abs(corners - corners[:, :1]).max() < 1e-14

@@ -13,12 +13,7 @@ from simkit.rigid.algebra.vector import Vector, vector
 from simkit.rigid.bodies.bodies import box, capsule, disk, gather, sphere
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.collision.nearby import nearby
-from simkit.rigid.collision.pairs import contacts, plane_contacts
-from simkit.rigid.collision.slots import FAR
-from simkit.rigid.planes import floor, gather_planes, plane
-from simkit.rigid.scene import no_planes
-from tests.rigid.collision.shapes import Shapes, array
-from tests.tables import every
+from tests.rigid.collision.shapes import Shapes
 
 
 def test_bodies_that_touch_at_rest_are_near(x64):
@@ -52,23 +47,3 @@ def scene(kinds, seed):
 @functools.cache
 def compiled(function):
     return jax.jit(function)
-
-
-def test_plane_contacts_are_ordered_by_plane_then_by_body():
-    bodies, motion, shapes = scene(KINDS, 1)
-    planes = gather_planes([floor(), plane((0.6, 0.0, -0.8), -2.0)])
-    _, normal, gap = array(compiled(plane_contacts)(bodies, motion, planes))
-    assert gap.shape == (4, 14)
-    for which, (n, d) in enumerate([((0, 0, 1), 0.0), ((0.6, 0, -0.8), -2.0)]):
-        for k in range(len(KINDS)):
-            lowest = (shapes[k].corners() @ np.array(n)).min() - shapes.radius[k] - d
-            assert abs(gap[:, which * len(KINDS) + k].min() - lowest) < 1e-14
-            assert np.abs(normal[:, which * len(KINDS) + k][gap[:, which * len(KINDS) + k] < FAR] - n).max() < 1e-15
-    assert array(plane_contacts(bodies, motion, no_planes()))[2].shape == (4, 0)
-
-
-@every(("kinds", "slots"), [(("sphere",), 1), (("sphere", "box"), 1), (("capsule", "capsule"), 2)])
-def test_scenes_have_no_more_slots_than_their_shapes_need(kinds, slots):
-    bodies, motion, _ = scene(kinds, 4)
-    points = jax.eval_shape(contacts, bodies, motion)
-    assert points.gap.shape == (slots, 1)

@@ -2,11 +2,10 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from simkit.core.rollout import segment
-from simkit.core.status import CAUTIONS, MESSAGES, Status, failed
+from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, vector, zeros
@@ -18,13 +17,6 @@ from simkit.rigid.free import Free
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
 from tests.tables import every
-
-
-def test_cautions_do_not_stop():
-    from simkit.core.status import stops
-
-    assert not any(bool(stops(jnp.int32(code))) for code in (Status.OK, *CAUTIONS))
-
 
 KEY = jax.random.key(0)
 STILL = {"x": 0.5, "y": 0.0, "vx": 0.0, "vy": 0.0, "spin_z": 0.0, "push_y": 0.0, "twist_x": 0.0, "push_x": 0.0}
@@ -63,11 +55,6 @@ def beside(dynamics):
             loads=(Load(wrench=push),),
         )
     )
-
-
-def test_the_status_names_methods_that_support_disks_out_of_the_plane():
-    assert "Compliant" in MESSAGES[Status.DISK_OUT_OF_PLANE]
-    assert failed(np.asarray(Status.DISK_OUT_OF_PLANE))
 
 
 @every("dynamics", [Events(), Impulses()])

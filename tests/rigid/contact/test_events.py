@@ -15,17 +15,6 @@ pytestmark = pytest.mark.usefixtures("x64")
 GRAVITY = 9.81
 
 
-@every("time_step", [1e-3, 4e-3, 1e-2])
-def test_apexes_fall_by_the_square_of_the_restitution_at_any_time_step(time_step):
-    # After impact n the total energy is that of the apex; the impacts are at (1 + 2 (e + ... + e^(n-1))) 0.4515 s.
-    for impacts, time in ((1, 0.8), (2, 1.4), (3, 2.0), (4, 2.5)):
-        seen = end(time, round(time / time_step), z0=1.0, z1=0.0, gravity=GRAVITY)
-        assert seen["impacts"] == impacts
-        apex = seen["energy"] / (0.5 * GRAVITY) - 0.2
-        # Rounding of 2500 steps, each of 1e-16 of a height of 1 m; 1e-6 would do.
-        np.testing.assert_allclose(apex, 0.64**impacts, rtol=1e-11)
-
-
 def test_head_on_equal_balls_exchange_their_velocities():
     seen = end(1.0, 100, x1=0.7, vx0=1.0, restitution=1.0)
     np.testing.assert_allclose(seen["velocity"][:, 0], [0, 1], atol=1e-14)
@@ -38,16 +27,6 @@ def test_equal_balls_leave_an_oblique_impact_at_a_right_angle():
     first, second = seen["velocity"]
     np.testing.assert_allclose([np.linalg.norm(first), np.linalg.norm(second)], [0.5, np.sqrt(3) / 2], rtol=1e-13)
     np.testing.assert_allclose([first @ second, seen["energy"]], [0, 0.25], atol=1e-14)
-
-
-@every("steps", [20, 400])
-def test_a_sliding_sphere_ends_rolling_at_five_sevenths_of_its_speed(steps):
-    seen = end(1.0, steps, z0=0.0, z1=0.0, vx0=2.0, friction=0.3, gravity=GRAVITY)
-    slipping = 2 * 2.0 / (7 * 0.3 * GRAVITY)
-    np.testing.assert_allclose(seen["velocity"][0, 0], 10 / 7, rtol=1e-14)
-    np.testing.assert_allclose(seen["position"][0, 0], 10 / 7 + 0.3 * GRAVITY * slipping**2 / 2, rtol=1e-13)
-    np.testing.assert_allclose(seen["angular_velocity"][0], [0, 10 / 7 / 0.1, 0], atol=1e-12)
-    assert (seen["contacts"], seen["impacts"], seen["position"][0, 2]) == (2, 0, 0.1)
 
 
 def test_balls_at_rest_on_the_floor_roll_after_an_impact():
@@ -85,12 +64,6 @@ def test_an_elastic_ball_never_stops_bouncing_at_any_flight_time(time_step):
 def test_more_elastic_bounces_in_a_step_than_the_budget_set_the_status():
     seen = end(2.0, 5, **LOW)
     assert (seen["status"], seen["time"], seen["position"][0, 2]) == (Status.IMPACT_OVERFLOW, 0, 0.1 + 0.002)
-
-
-def test_elastic_balls_at_rest_on_the_floor_stay_on_it_after_an_impact():
-    seen = end(2.0, 20, z0=0.0, z1=0.0, x1=1.0, vx0=2.0, restitution=1.0, gravity=GRAVITY)
-    assert (seen["contacts"], seen["impacts"], seen["status"]) == (2, 1, Status.OK)
-    np.testing.assert_allclose(seen["velocity"][:, 0], [0, 2], atol=1e-14)
 
 
 def test_a_periodic_force_lifts_a_ball_when_it_exceeds_the_weight():

@@ -30,14 +30,6 @@ def some_bodies(seed=0):
     return mobility, vector(arm), vector(impulse), vector(normal / jnp.linalg.norm(normal, axis=1, keepdims=True))
 
 
-def test_the_mobility_of_a_point_includes_translation_and_rotation():
-    mobility, arm, impulse, _ = some_bodies()
-    through_the_body = stacked(mobility.change(impulse, arm).at(arm))
-    at_the_point = stacked(mobility.at(arm) @ impulse)
-    # A few dozen operations on numbers up to a hundred times larger than the result.
-    np.testing.assert_allclose(at_the_point, through_the_body, rtol=1e-12, atol=1e-12 * np.abs(through_the_body).max())
-
-
 def test_friction_is_iterated_with_a_step_that_converges():
     mobility, arm, _, normal = some_bodies(1)
     tensor = mobility.at(arm)

@@ -125,15 +125,6 @@ def test_no_iterate_leaves_the_bounds_and_an_outside_optimum_is_met_at_the_bound
     assert diagnostics["x"][-1] > 3.999
 
 
-def test_maximize_reports_the_objective_with_its_own_sign(x64):
-    start = {"x": jnp.asarray(0.5)}
-    simulation = optimization(
-        lambda params, key: 5 - (params["x"] - 2) ** 2, start, ["x"], {"x": BOUNDS["x"]}, maximize=True
-    )
-    state = segment(simulation, 50)(simulation.init(start, jax.random.key(0)), start)
-    np.testing.assert_allclose(simulation.diagnose(state, start)["best_loss"], 5.0, atol=1e-9)
-
-
 def test_a_parameter_of_a_simulation_is_recovered_through_its_run(x64):
     member, key = oscillator(), jax.random.key(3)
     objective = Objective(member, "position", 100)

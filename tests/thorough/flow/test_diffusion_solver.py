@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.flow.flows import over
 from tests.flow.test_diffusion_solver import METHODS, noise, solver
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-@over(product(["duct"], METHODS))
+@every(product(["duct"], METHODS))
 def test_derivatives_match_differences(name, method):
     source, weight, direction = (noise(name, seed) for seed in (4, 5, 6))
 

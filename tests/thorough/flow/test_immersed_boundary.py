@@ -100,24 +100,6 @@ def test_a_step_under_other_parameters_is_that_of_a_body_prepared_for_them(names
     assert np.abs(load(params) - load(PARAMS)).max() > 1e-3
 
 
-def test_derivatives_with_respect_to_parameters_of_the_step_alone_equal_central_differences():
-    load, _ = load_of_a_step()
-    weights, h = jnp.array([1.0, 2.0, 3.0]), 1e-5
-    found = jax.jit(jax.grad(lambda params: load(params) @ weights))(PARAMS)
-    for name in CHANGED:
-        ahead, behind = (load(PARAMS | {name: PARAMS[name] + way * h}) @ weights for way in (1, -1))
-        # The remainder of conjugate gradients, 1e-11, over the step of 1e-5.
-        np.testing.assert_allclose(found[name], (ahead - behind) / (2 * h), rtol=1e-5, err_msg=name)
-
-
-def test_members_with_own_parameters_equal_single_steps_from_a_shared_state():
-    load, _ = load_of_a_step()
-    angles = jnp.array([0.3, 0.5, 0.1])
-    together = jax.jit(jax.vmap(lambda angle: load(PARAMS | {"angle": angle})))(angles)
-    alone = jnp.stack([load(PARAMS | {"angle": angle}) for angle in angles])
-    np.testing.assert_allclose(together, alone, rtol=1e-7, atol=1e-9)
-
-
 def test_driving_force_is_drag_plus_gained_momentum_to_round_off():
     place, state, step, _ = after_some_steps()
     before = state(PARAMS)

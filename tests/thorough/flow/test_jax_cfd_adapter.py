@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.ensemble import ensemble
 from simkit.core.gradient import check_gradient
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment
@@ -112,20 +111,3 @@ def test_frames_hold_the_flow_at_cell_centers(x64):
     np.testing.assert_allclose(seen["vorticity"], -2 * np.cos(x) * np.cos(y), rtol=0, atol=2 * 0.046)
     np.testing.assert_allclose(seen["speed"], np.hypot(seen["u"], seen["v"]), rtol=1e-12)
     assert simulation.dimensions["vorticity"] == ("x", "y") and set(simulation.coordinates["sides"]) == {"periodic"}
-
-
-def test_members_of_an_ensemble_are_single_runs(x64):
-    simulation = periodic()
-    many = ensemble(simulation, ["viscosity"])
-    params = {**simulation.params, "viscosity": jnp.asarray([0.05, 0.1])}
-    states = jax.jit(lambda p, k: segment(many, 10)(many.init(p, k), p))(params, jax.random.split(KEY, 2))
-    alone = run(periodic, 10)(simulation.params, KEY)
-    # Vectorized code may round the last bit differently.
-    np.testing.assert_allclose(states.flow[0].data[1], alone.flow[0].data, rtol=0, atol=1e-13)
-
-
-def test_running_does_not_change_jax(x64):
-    before = hasattr(jax, "tree_map")
-    run(walled, 1)(walled().params, KEY)
-    assert hasattr(jax, "tree_map") == before
-    assert cfd.equations.jax is jax

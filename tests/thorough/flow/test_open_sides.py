@@ -1,18 +1,14 @@
 """Pressure sides on every kind of grid: energy, volume and the pressure equation."""
 
-from itertools import product
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from simkit.flow.equations import Equations
-from simkit.flow.operators.differences import divergence, gradient
-from simkit.flow.solvers.pressure import pressure_solver
+from simkit.flow.operators.differences import divergence
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import over
 from tests.flow.test_open_sides import PLACES, on_every_place, params_of, solenoidal
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -66,23 +62,3 @@ def test_flow_through_open_sides_has_no_divergence_and_outflow_equals_inflow(pla
     assert abs(sum(passed)) < 40 * jnp.finfo(dtype).eps
     # Through a single open side as much flows out as in.
     assert len(passed) == 1 or max(abs(f) for f in passed) > 1e-3
-
-
-@over(product(["corner", "all open"], ["modes", "elimination"]))
-def test_pressure_between_open_sides_solves_its_equation(name, method):
-    place = PLACES[name]
-    grid, open_sides = place.grid, place.open_sides()
-    solve = pressure_solver(grid, method, open_sides)
-
-    @jax.jit
-    def solved():
-        source, other = jnp.asarray(np.random.default_rng(1).standard_normal((2, *grid.cells)))
-        found = solve(source)
-        pulled = jax.grad(lambda b: jnp.sum(other * solve(b)))(source)
-        return divergence(gradient(found, grid, open_sides), grid) - source, pulled * source, other * found
-
-    residual, *products = solved()
-    # Rounding of slopes of numbers of about 1 between cells above 0.05, and of their differences.
-    assert jnp.max(jnp.abs(residual)) < 1e-11
-    # Reverse mode is made of the solver itself.
-    assert jnp.sum(products[0]) == pytest.approx(float(jnp.sum(products[1])), rel=1e-11)

@@ -12,30 +12,17 @@ import pytest
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.boundary.scalar_sides import ScalarSide
-from simkit.flow.boundary.sides import Inflow, Side
+from simkit.flow.boundary.sides import Side
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.operators.diffusion import second_difference_at_centers
 from simkit.flow.scalar import TransportedScalar
-from simkit.flow.solvers.diffusion import solver_between_sides
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference
-from tests.flow.flows import SCHEMES, WALLS, noise, over, uneven_axis
-from tests.flow.test_own_sides import PARAMS, SLIP, NavierSlip, PorousWall, Wind, equations, params_of, still
+from tests.flow.flows import SCHEMES, WALLS, noise, uneven_axis
+from tests.flow.test_own_sides import PARAMS, SLIP, NavierSlip, Wind, equations, params_of, still
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
-@dataclasses.dataclass(frozen=True)
-class KnownSlip(Side):
-    """A wall whose slip length is a static number."""
-
-    kind = "known_slip"
-
-    def share(self, component, place, values):
-        near, far = place.weights
-        return 1 / (1 + 0.3 * (near - far))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,28 +117,6 @@ def test_derivative_with_respect_to_the_slip_length_equals_central_differences(s
     assert abs(derivative) > 0.01
 
 
-def test_derivatives_in_reverse_mode_are_those_in_forward_mode():
-    start, step = stepper(equations(SLIPPERY, "adams_bashforth, implicit across"))
-    waves = jax.tree.map(lambda f: 0.1 * f, noise(SLIPPERY.grid, 0))
-
-    def bulk(params):
-        state, _ = jax.lax.scan(lambda s, _: (step(s, params), None), start(waves, params), length=4)
-        return jnp.mean(state.velocity[0]) + jnp.sum(state.velocity[1] ** 2)
-
-    params = params_of()
-    reverse = jax.jit(jax.grad(bulk))(params)["slip_length"]
-    forward = jax.jit(jax.jacfwd(lambda slip: bulk(params | {"slip_length": slip})))(params["slip_length"])
-    assert reverse == pytest.approx(float(forward), rel=1e-11)
-
-
-def test_steady_derivative_with_respect_to_the_slip_length_is_that_of_the_formula():
-    run = runner(SLIPPERY, "adams_bashforth, implicit")
-    params = params_of(time_step=0.1, upper=0.0)
-    derivative = jax.jacfwd(lambda slip: run(still(SLIPPERY), params | {"slip_length": slip}, 250).velocity[0].mean())
-    # Of G/(2 nu) (2/3 + 2 length).
-    assert derivative(params["slip_length"]) == pytest.approx(0.6, abs=1e-10)
-
-
 @pytest.mark.parametrize("scheme", ["adams_bashforth, implicit", "adams_bashforth"])
 def test_slip_length_and_wall_that_change_in_time_keep_the_order_of_the_method(scheme):
     changing = NavierSlip(lambda params, time: params["slip_length"] * (1 + 0.5 * jnp.sin(9 * time)))
@@ -165,29 +130,6 @@ def test_slip_length_and_wall_that_change_in_time_keep_the_order_of_the_method(s
     changes = [float(jnp.max(jnp.abs(a - b))) for a, b in itertools.pairwise(runs)]
     # The next term is smaller by the rate of the change times the step, 9 * 0.004.
     assert np.log2(changes[0] / changes[1]) == pytest.approx(2, abs=0.1)
-
-
-def test_known_and_traced_slip_lengths_take_the_same_steps():
-    found = []
-    for side in (KnownSlip(), SLIP):
-        place = channel((side, "free_slip"), (6, 8), stretched=True)
-        run = runner(place, "adams_bashforth, implicit", lambda params, time, place=place: no_motion(place))
-        found.append(run(noise(place.grid, 1), params_of(time_step=0.1), 5))
-    for a, b in zip(found[0].velocity, found[1].velocity, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
-
-
-def test_wind_over_a_film_in_space_drives_the_first_component_alone():
-    axes = periodic_axis(4, 1.0), bounded_axis(6, 2.0, -1.0), periodic_axis(4, 1.0)
-    place = domain(axes, (None, ("wall", Wind()), None))
-    model = Equations(place, "viscosity", fixed_time_step, method="adams_bashforth", implicit=(1,))
-    params = params_of(stress=0.4, viscosity=0.5)
-    across = jnp.broadcast_to(jnp.asarray(0.8 * (1 + axes[1].centers))[None, :, None], place.grid.cells)
-    start, step = stepper(model)
-    begin = across, jnp.zeros(place.grid.shape(1)), jnp.zeros(place.grid.shape(2))
-    state = jax.jit(lambda: step(start(begin, params), params))()
-    for found, expected in zip(state.velocity, begin, strict=True):
-        assert jnp.max(jnp.abs(found - expected)) < 1e-14
 
 
 @on_every_method
@@ -218,23 +160,6 @@ def test_rough_wall_carries_the_force_and_is_refused_by_implicit_friction_alone(
         jax.eval_shape(step, jax.eval_shape(start, still(place), params_of()), params_of())
 
 
-@pytest.mark.parametrize("scheme", ["runge_kutta", "adams_bashforth, implicit"])
-def test_suction_through_a_porous_wall_leaves_the_asymptotic_profile(scheme):
-    errors = []
-    for cells in (12, 24):
-        axes = periodic_axis(4, 1.0), bounded_axis(cells, 1.0)
-        place = domain(axes, (None, (PorousWall(), Inflow())))
-        run = runner(place, scheme, lambda p, t: (None, ((0.0, 0.0), (1.0, -p["suction"]))))
-        params = params_of(force=0.0, viscosity=1.0, suction=4.0, time_step=0.0008 if cells == 24 else 0.0016)
-        begin = jnp.ones(place.grid.shape(0)), -4.0 * jnp.ones(place.grid.shape(1))
-        u = run(begin, params, 1600).velocity[0][0]
-        y = axes[1].centers
-        errors.append(float(jnp.max(jnp.abs(u - (1 - np.exp(-4 * y)) / (1 - np.exp(-4.0))))))
-    assert errors[1] < 2e-3
-    # Within what the boundary layer of a quarter of the height leaves of higher order.
-    assert np.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.25)
-
-
 @pytest.mark.parametrize("implicit", [(), (0, 1)])
 def test_slab_cooled_through_one_side_has_its_linear_profile_and_derivative(implicit):
     place = domain((uneven_axis(7, 0.0, 1.0), periodic_axis(4, 1.0)), (WALLS, None))
@@ -259,19 +184,3 @@ def test_slab_cooled_through_one_side_has_its_linear_profile_and_derivative(impl
     expected = central_difference(lambda p: jnp.sum(mean(p)), params, ["transfer"])["transfer"]
     found = jax.jacfwd(lambda transfer: jnp.sum(mean(params | {"transfer": transfer})))(params["transfer"])
     assert found == pytest.approx(float(expected), rel=1e-7)
-
-
-@over([0, 1])
-def test_solver_with_traced_shares_is_the_solution_of_the_equations(axis):
-    axes = [bounded_axis(6, 1.0, 0.0, 1.2), bounded_axis(6, 1.0, 0.0, 1.2)]
-    axes[axis] = uneven_axis(9)
-    place = domain(tuple(axes), (WALLS, WALLS))
-    shares = {0: (1.0, 0.0), 1: (1.0, 0.0)} | {axis: (jnp.asarray(0.3), 0.9)}
-    source = jax.random.normal(jax.random.key(0), place.grid.cells)
-    change = jax.jit(lambda s: solver_between_sides(place, (0, 1))(source, 0.7, shares | {axis: (s, 0.9)}))(0.3)
-    applied = change
-    for i in (0, 1):
-        matrix = second_difference_at_centers(i, (0.3, 0.9) if i == axis else (1.0, 0.0), place)
-        applied = applied - 0.7 * jnp.moveaxis(jnp.tensordot(matrix, change, (1, i)), 0, i)
-    # Rounding of numbers below 1 over the square of cells above 0.05.
-    np.testing.assert_allclose(applied, source, rtol=0, atol=1e-11)

@@ -15,7 +15,7 @@ from simkit.flow.scalar import TransportedScalar, mean_scalar
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference
-from tests.flow.flows import WALLS, over
+from tests.flow.flows import WALLS
 from tests.flow.test_pressure_sides import (
     DUCT,
     OPEN,
@@ -27,6 +27,7 @@ from tests.flow.test_pressure_sides import (
     runner,
     still,
 )
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -185,16 +186,6 @@ def test_inflow_carries_the_scalar_outside_and_outflow_that_inside():
         assert abs(gained - 0.005 * (entering - leaving)) > 1e-3
 
 
-def test_members_with_different_pressures_equal_single_runs():
-    run = runner(DUCT, "adams_bashforth, implicit")
-    drops = jnp.asarray([0.5, 2.0, -1.0])
-    many = jax.vmap(lambda drop: run(eddies(DUCT), params_of(drop=drop, swing=0.4), 5).velocity)(drops)
-    for k, drop in enumerate(drops):
-        alone = run(eddies(DUCT), params_of(drop=drop, swing=0.4), 5).velocity
-        for a, b in zip(many, alone, strict=True):
-            np.testing.assert_allclose(a[k], b, rtol=0, atol=1e-14)
-
-
 def test_flow_in_a_square_duct_between_two_pressures_is_the_series():
     """White, Viscous Fluid Flow (2006), equation 3-48: the flow rate of a square duct is 0.035144 G h^4/mu."""
     rates = []
@@ -221,20 +212,7 @@ def test_flow_in_a_square_duct_between_two_pressures_is_the_series():
     assert np.log2(errors[0] / errors[1]) > 1.8
 
 
-def test_derivatives_in_reverse_mode_are_those_in_forward_mode():
-    place = duct((6, 6))
-    start, step = stepper(equations(place, "adams_bashforth, implicit"))
-
-    def rate(drop):
-        params = params_of(viscosity=0.02, swing=0.5, drop=drop)
-        state, _ = jax.lax.scan(lambda s, _: (step(s, params), None), start(eddies(place), params), length=3)
-        return jnp.sum(state.velocity[0] ** 2)
-
-    reverse, forward = jax.jit(lambda drop: (jax.grad(rate)(drop), jax.jacfwd(rate)(drop)))(jnp.asarray(2.0))
-    assert reverse == pytest.approx(float(forward), rel=1e-11)
-
-
-@over(["adams_bashforth, implicit across"])
+@every(["adams_bashforth, implicit across"])
 def test_flow_between_two_pressures_becomes_poiseuille_flow(scheme):
     # The slowest mode decays at the rate 0.5 pi^2 = 4.9: exp(-4.9 * 8) = 1e-17.
     state = runner(DUCT, scheme)(still(DUCT), params_of(), 2000)
@@ -247,23 +225,3 @@ def test_flow_between_two_pressures_becomes_poiseuille_flow(scheme):
     rate = DUCT.place(0, 1).flux(state.velocity)
     assert rate == pytest.approx(2 / (12 * 0.5 * 3) * (1 + 0.1**2 / 2), rel=1e-13)
     assert DUCT.place(0, 0).flux(state.velocity) == pytest.approx(-float(rate), rel=1e-13)
-
-
-def test_derivatives_in_both_modes_are_the_central_difference():
-    place = duct((6, 6))
-    start, step = stepper(equations(place, "adams_bashforth"))
-    begin = jax.jit(start)(eddies(place), params_of(viscosity=0.02, swing=0.5))
-
-    def energy(drop):
-        params = params_of(viscosity=0.02, swing=0.5, drop=drop)
-        state, _ = jax.lax.scan(lambda s, _: (step(s, params), None), begin, length=3)
-        return jnp.sum(state.velocity[0] ** 2)
-
-    derived = jax.jit(lambda drop: (*jax.value_and_grad(energy)(drop), jax.jacfwd(energy)(drop)))
-    _, reverse, forward = (float(x) for x in derived(2.0))
-    h = 1e-5
-    difference = float(derived(2.0 + h)[0] - derived(2.0 - h)[0]) / (2 * h)
-    assert reverse == pytest.approx(forward, rel=1e-11)
-    # A value of about 1 is rounded to 1e-16 and divided by the step of 1e-5.
-    assert reverse == pytest.approx(difference, rel=1e-8, abs=1e-10)
-    assert abs(reverse) > 1e-3

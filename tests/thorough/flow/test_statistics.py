@@ -7,17 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
 from simkit.flow.boundary.ghost_layers import surround
-from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.diagnosis.statistics import with_statistics
-from simkit.flow.operators.differences import divergence
 from simkit.flow.operators.diffusion import laplacian, shear
-from simkit.flow.systems.turbulent_channel import random_waves, reichardt
-from tests.flow.flows import DOMAINS, inner, over, solenoidal_noise, some
+from tests.flow.flows import DOMAINS, inner, solenoidal_noise, some
 from tests.flow.test_statistics import KEY, WALL, forced, moments, moving_walls, state_of, statistics_of, viscosity
+from tests.tables import every
 
 
 @functools.cache
@@ -102,44 +99,8 @@ def test_single_precision_keeps_small_stresses_through_a_hundred_thousand_sample
     np.testing.assert_allclose(found["mean_velocity"], PROFILE, rtol=1e-7)
 
 
-def test_segments_give_the_same_bits_and_members_have_their_own_statistics():
-    simulation = waving()
-    start, half = simulation.init(simulation.params, KEY), jax.jit(segment(simulation, 7))
-    twice = half(half(start, simulation.params), simulation.params)
-    once = jax.jit(segment(simulation, 14))(start, simulation.params)
-    for a, b in zip(jax.tree.leaves(twice), jax.tree.leaves(once), strict=True):
-        np.testing.assert_array_equal(a, b)
-    many = ensemble(simulation, ["amplitude"])
-    params = simulation.params | {"amplitude": jnp.asarray([1 / 128, 0.5], jnp.float32)}
-    together = jax.jit(segment(many, 14))(many.init(params, jax.random.split(KEY, 2)), params)
-    stresses = many.observe(together, params)["reynolds_stress_uu"]
-    for member in range(2):
-        own = simulation.params | {"amplitude": params["amplitude"][member]}
-        alone = jax.jit(segment(simulation, 14))(simulation.init(own, KEY), own)
-        # Sums in another order, and for small waves the last bits of the profile.
-        np.testing.assert_allclose(stresses[member], simulation.observe(alone, own)["reynolds_stress_uu"], rtol=1e-5)
-
-
-def test_waves_of_the_start_are_solenoidal_and_reichardt_fits_the_laws_of_the_wall(x64):
-    grid = DOMAINS["channel 3-D"].grid
-
-    @jax.jit
-    def drawn(key):
-        waves = random_waves(grid, key, jnp.dtype(float))
-        return waves, divergence(waves, grid), kinetic_energy(waves, grid)
-
-    waves, spread, energy = drawn(KEY)
-    # Rounding over cells of 0.1; the definition of the scale.
-    assert np.abs(spread).max() < 1e-12
-    assert 2 * energy == pytest.approx(1, rel=1e-12)
-    assert not np.array_equal(waves[0], drawn(jax.random.key(1))[0][0])
-    # u+ = y+ at the wall, but for (0.4/2 - 7.8 (0.33 - 1/22)/11 ...) y+: 2 % at y+ = 0.1. ln(y+)/0.4 + 5.5 far away.
-    assert reichardt(0.1, 1.0) == pytest.approx(0.1, rel=0.02)
-    assert reichardt(1000.0, 1.0) == pytest.approx(np.log(1000) / 0.4 + 5.5, rel=0.005)
-
-
 @pytest.mark.usefixtures("x64")
-@over(some(DOMAINS, "stretched", "channel 3-D"))
+@every(some(DOMAINS, "stretched", "channel 3-D"))
 def test_dissipation_is_the_work_of_viscosity(place):
     """On any field: ``sum of strain = -<u . laplacian(u)>`` and the work of the moving wall."""
     boundary, velocity = moving_walls(place), solenoidal_noise(place.grid, 0)

@@ -9,7 +9,6 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import domain, no_motion, prescribe
-from simkit.flow.diagnosis.statistics import ChannelStatistics
 from simkit.flow.equations import Equations, explicit_terms
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.obstacles.body import Body
@@ -22,9 +21,10 @@ from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference
-from tests.flow.flows import DOMAINS, noise, over, solenoidal_noise, uniform_channel
+from tests.flow.flows import DOMAINS, noise, solenoidal_noise, uniform_channel
 from tests.flow.test_domain import DUCTS, profile
 from tests.flow.test_viscosity import one, still
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -95,15 +95,6 @@ def test_power_law_fluid_has_its_poiseuille_profile_to_second_order():
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
     assert 1.8 < orders[0] < orders[1] < 2
     assert orders[1] > 1.9
-
-
-@pytest.mark.parametrize("scheme", ["adams_bashforth, implicit", "adams_bashforth, implicit across"])
-def test_every_method_converges_to_the_same_steady_flow(scheme):
-    params = params_of(exponent=0.7, least_rate=0.05, force=1.0, bound=2.5, time_step=0.004)
-    place, run = power_law_flow(8, "runge_kutta")
-    expected = run(still(place), params, 4000)[0]
-    found = power_law_flow(8, scheme)[1](still(place), params | {"time_step": jnp.asarray(0.05)}, 500)[0]
-    assert jnp.max(jnp.abs(found - expected)) < 1e-9
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -201,7 +192,7 @@ def test_direct_forcing_supports_a_field_and_the_immersed_boundary_refuses_it():
         immersed.check_equations(Equations(place, one, fixed_time_step))
 
 
-@over(["cavity", "uneven"])
+@every(["cavity", "uneven"])
 def test_friction_of_a_uniform_field_is_that_of_its_value(name):
     place = (DOMAINS | DUCTS)[name]
     boundary = profile(place)[1] if name in DUCTS else no_motion(place)
@@ -218,20 +209,3 @@ def test_friction_of_a_uniform_field_is_that_of_its_value(name):
 def solenoidal(velocity, place):
     pressure = pressure_solver(place.grid)(divergence(velocity, place.grid))
     return jax.tree.map(jnp.subtract, velocity, gradient(pressure, place.grid))
-
-
-def test_invalid_viscosities_are_refused_when_they_are_used():
-    place = uniform_channel((4, 8))
-    for viscosity, message in (
-        ("viscositi", r"viscosity = 'viscositi' is no parameter; did you mean 'viscosity'"),
-        (
-            lambda velocity, params: velocity[1],
-            r"viscosity returns an array of shape \(4, 9\); give one number .*\(4, 8\)",
-        ),
-    ):
-        with pytest.raises(UserError, match=message):
-            explicit_terms(
-                still(place), (), Equations(place, viscosity, fixed_time_step), {"viscosity": 1.0}, jnp.zeros(())
-            )
-    with pytest.raises(UserError, match="the balance of a channel's statistics needs a uniform viscosity, not a f"):
-        ChannelStatistics(place, one).numbers({}, {})

@@ -7,10 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status
-from simkit.rigid.algebra.vector import Vector, stacked
+from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import box, repeat, sphere
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.compliant import Compliant
@@ -85,19 +84,6 @@ def test_a_collision_conserves_momentum_and_angular_momentum_and_dissipates_ener
     for name in ("momentum", "angular_momentum"):
         np.testing.assert_allclose(diagnosed[name], diagnosed[name][0], rtol=1e-12)
     assert float(diagnosed["energy"][-1]) < 0.95 * float(diagnosed["energy"][0])
-
-
-@pytest.mark.usefixtures("x64")
-def test_members_of_an_ensemble_equal_single_runs():
-    speeds = jnp.linspace(1.0, 3.0, 5)
-    many = jax.jit(trajectory(ensemble(collision(), ["speed"]), 60, 60))
-    together, _, _ = many({**collision().params, "speed": speeds}, jax.random.split(KEY, 5))
-    alone = jax.jit(trajectory(collision(), 60, 60))
-    for member, speed in enumerate(speeds):
-        state, _, _ = alone({**collision().params, "speed": speed}, KEY)
-        np.testing.assert_allclose(
-            stacked(together.motion.velocity)[member], stacked(state.motion.velocity), rtol=1e-12, atol=1e-13
-        )
 
 
 @pytest.mark.usefixtures("x64")

@@ -10,7 +10,7 @@ from simkit.core.objective import Objective
 from simkit.rigid import billiards_break, bouncing_ball, newtons_cradle
 from tests.physics.test_bouncing_derivatives import closed_form, closed_form_derivatives
 from tests.physics.test_event_derivatives import EVERYTHING, GRAVITY, driven_collision
-from tests.rigid.contact.two_balls import DEFAULTS, LOADS, derivatives, end, ending, two_balls, values
+from tests.rigid.contact.two_balls import DEFAULTS, derivatives, end, two_balls, values
 
 
 @pytest.mark.usefixtures("x64")
@@ -133,23 +133,3 @@ def test_derivatives_of_whole_runs_are_those_of_longer_programs(name, mode):
     # Of a gap, 1e-4 m of rounding 1e-16 m, derivatives of a few impacts are right to 1e-12.
     for parameter, expected in BEFORE[name].items():
         np.testing.assert_allclose(found[parameter], expected, rtol=3e-12)
-
-
-@pytest.mark.usefixtures("x64")
-def test_loads_that_never_change_are_sampled_once_and_give_what_three_samples_give():
-    names, direction = ("vx0", "z0", "friction", "gravity", "restitution"), jnp.ones(())
-    params = values(0.9, 45, z0=0.3, z1=0.0, vx0=2.0, x1=1.0, friction=0.2, gravity=9.81)
-
-    def ends(loads):
-        run = ending(two_balls(loads=loads))
-
-        def of(*chosen):
-            seen = run({**params, **dict(zip(names, chosen, strict=True))}, 45)
-            return [seen[name] for name in ("position", "velocity", "angular_velocity")]
-
-        chosen = tuple(params[name] for name in names)
-        return jax.jit(lambda: jax.jvp(of, chosen, (direction,) * len(names)))()
-
-    once, thrice = ends(LOADS[:1]), ends(LOADS)
-    for a, b in zip(jax.tree.leaves(once), jax.tree.leaves(thrice), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)

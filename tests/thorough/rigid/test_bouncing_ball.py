@@ -52,26 +52,6 @@ def test_no_derivative_is_nan_in_any_final_state(precision):
                 assert np.isfinite(derivative), (corner, parameter)
 
 
-def test_vmap_over_parameters_and_keys_equals_a_loop(x64):
-    simulation = bouncing_ball()
-    run = last_diagnostics(simulation, 100)
-    count = 5
-    keys = jax.random.split(jax.random.key(1), count)
-    varied = {
-        "launch_speed": jnp.linspace(1.0, 9.0, count),
-        "restitution": jnp.array([0.0, 0.3, 0.6, 0.9, 1.0]),
-        "launch_scatter": jnp.full(count, 0.1),
-        "time_step": jnp.array([0.001, 0.01, 0.02, 0.1, 0.5]),
-    }
-    axes = {name: 0 if name in varied else None for name in simulation.params}
-    mapped = jax.jit(jax.vmap(run, in_axes=(axes, 0)))({**simulation.params, **varied}, keys)
-    single = jax.jit(run)
-    for member in range(count):
-        one = single({**simulation.params, **{name: array[member] for name, array in varied.items()}}, keys[member])
-        for name, value in one.items():
-            np.testing.assert_allclose(mapped[name][member], value, rtol=1e-12, atol=1e-12)
-
-
 def test_scatter_draws_throws_with_the_given_standard_deviation(x64):
     simulation = bouncing_ball().with_params(launch_scatter=0.1)
     keys = jax.random.split(jax.random.key(2), 4000)
@@ -82,17 +62,3 @@ def test_scatter_draws_throws_with_the_given_standard_deviation(x64):
         # Four standard errors: 0.1 / sqrt(4000) of the mean, and 0.1 / sqrt(8000) of the standard deviation.
         assert abs(jnp.mean(sample) / mean - 1) < 4 * 0.1 / 4000**0.5
         assert abs(jnp.std(sample) / mean - 0.1) < 4 * 0.1 / 8000**0.5
-
-
-def test_a_step_can_be_exported_without_callbacks():
-    simulation = bouncing_ball()
-    state = simulation.init(simulation.params, KEY)
-    leaves, structure = jax.tree.flatten(state)
-
-    def step(leaves, params):
-        return jax.tree.leaves(simulation.step(jax.tree.unflatten(structure, leaves), params))
-
-    exported = jax.export.export(jax.jit(step), platforms=("cpu", "cuda", "tpu"))(leaves, simulation.params)
-    restored = jax.export.deserialize(exported.serialize(vjp_order=1))
-    for a, b in zip(restored.call(leaves, simulation.params), jax.jit(step)(leaves, simulation.params), strict=True):
-        np.testing.assert_array_equal(a, b)

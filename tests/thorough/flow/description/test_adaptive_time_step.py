@@ -1,18 +1,11 @@
 """Time steps that follow from the flow: what limits them, every combination of parts, and mistakes."""
 
-import itertools
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit import flow
-from simkit.errors import UserError
-from simkit.flow.diagnosis.measures import crossing_rate
-from tests.flow.description.test_adaptive_time_step import AROUND, KEY, ROOM, begun
-from tests.thorough.flow.description.test_combinations import domain_of
+from tests.flow.description.test_adaptive_time_step import AROUND, ROOM, begun
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -84,63 +77,6 @@ def test_speeds_of_obstacles_limit_the_step(case):
     assert found == pytest.approx(length, rel=1e-10)
 
 
-# Of method, friction, scalars, obstacle and dimension all combinations run.
-FRICTION = {"explicit": {"implicit": []}, "implicit": {"implicit": ["x", "y"]}}
-OBSTACLES = {"none": None, "at rest": [0.1, 0], "moving": ["0.3*sin(3*time)", 0.1]}
-TABLE = list(itertools.product(("runge_kutta", "adams_bashforth"), FRICTION, (False, True), OBSTACLES, (2, 3)))
-
-
-@pytest.mark.parametrize(("method", "friction", "carries", "obstacle", "dimension"), TABLE)
-def test_every_combination_runs_within_its_limits(method, friction, carries, obstacle, dimension):
-    axes = dict(ROOM)
-    position = OBSTACLES[obstacle]
-    if dimension == 3:
-        axes = {name: {**side, "cells": 10} for name, side in ROOM.items()}
-        axes["z"] = {"cells": 10, "from": -1.5, "length": 3, "periodic": True}
-        position = position and [*position, 0]
-    body = {"shape": "circle" if dimension == 2 else "sphere", "radius": 0.55, "position": position}
-    simulation = flow.system(
-        axes={**axes, "y": {**axes["y"], "upper": {"kind": "wall", "u": "1 + 2*sin(5*time)"}}},
-        viscosity="nu",
-        initial={"u": "0.6*cos(y)*sin(2*x)", "v": "0.3*x*y"},
-        scalars={"heat": {"diffusivity": "2*nu", "initial": "x"}, "salt": {"diffusivity": 0.01}} if carries else {},
-        force={"y": "heat"} if carries else {},
-        obstacles={} if position is None else {"body": {**body, **({"scalars": {"salt": 1}} if carries else {})}},
-        method=method,
-        courant_number=0.45,
-        parameters={"nu": 0.02, "time_step": 0.2},
-        **FRICTION[friction],
-    )
-    simulation.check_values(simulation.params, KEY)
-
-    def run(params):
-        def advance(state, _):
-            cells = jnp.max(crossing_rate(state.velocity, grid))
-            state = simulation.step(state, params)
-            return state, (state.time_step, cells)
-
-        return jax.lax.scan(advance, simulation.init(params, KEY), length=5)
-
-    grid = flow.domain(*domain_of(axes)).grid
-    # Compiled without optimizations, which would take longer than all steps do.
-    program = jax.jit(run).lower(simulation.params).compile({"xla_backend_optimization_level": 0})
-    state, (lengths, cells) = program(simulation.params)
-    numbers = simulation.diagnose(state, simulation.params)
-    np.testing.assert_allclose(numbers["time"], lengths.sum(), rtol=1e-14)
-    assert float(numbers["last_time_step"]) == float(lengths[-1])
-    assert float(numbers["divergence"]) < 1e-11
-    assert (lengths * cells <= 0.45 * (1 + 1e-12)).all() and lengths.max() <= 0.2
-    # Each step makes use of what one of its limits allows, and they differ as the flow and the lid do.
-    assert len(set(np.asarray(lengths))) == 5
-    lid = 3 / axes["x"]["cells"]
-    allowed = 0.45 / np.maximum(cells, 3 / lid)
-    assert (lengths >= 0.5 * np.minimum(allowed, 0.2)).all()
-
-
-def test_a_flow_at_rest_takes_the_longest_step():
-    assert begun() == 0.1
-
-
 def test_a_wall_crosses_narrow_cells_where_they_are():
     # Along the lid the cells of 0.1 lie at the left end, where it is slow; those of 0.4 elsewhere.
     faces = [0, 0.1, 0.2, 0.3, 0.7, 1.1, 1.5, 1.9]
@@ -151,13 +87,6 @@ def test_a_wall_crosses_narrow_cells_where_they_are():
     }
     # At the face at 0.3 the narrower cell is taken: 1/0.1 there, 2/0.4 beyond.
     assert begun(axes=axes) == pytest.approx(0.5 * 0.1, rel=1e-12)
-
-
-def test_an_immersed_boundary_is_refused_and_direct_forcing_is_chosen():
-    body = {"body": {"shape": "circle", "radius": 0.5, "position": [0, 0]}}
-    with pytest.raises(UserError, match="an immersed boundary does not support a time step that changes; choose"):
-        begun(axes=ROOM, obstacles=body, obstacle_method="immersed_boundary")
-    assert begun(axes=ROOM, obstacles=body) == 0.1
 
 
 def test_advection_limits_the_step():

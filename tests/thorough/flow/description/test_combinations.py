@@ -7,32 +7,11 @@ import numpy as np
 import pytest
 
 from simkit import flow
-from simkit.flow.diagnosis.measures import mean_velocity
-from simkit.flow.operators.differences import divergence
-from simkit.flow.scalar import mean_scalar
 from tests.flow.description.test_combinations import BODIES, carrying
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 AROUND = {"cells": 6, "length": 1.5, "periodic": True}
-SIDES = {
-    "moving walls": ("wall", {"kind": "wall", "u": "1 + 0.3*sin(4*x - time)"}),
-    "free slip": ("free_slip", "free_slip"),
-    "two pressures": ({"kind": "pressure", "pressure": "0.3*sin(4*x) + 0.2*cos(time)"}, "pressure"),
-    "inflow and pressure": ({"kind": "inflow", "v": "1 + 0.2*sin(4*x)*cos(time)", "u": "0.3"}, "pressure"),
-    "inflow and outflow": ({"kind": "inflow", "v": "1 + 0.2*sin(4*x)*cos(time)", "u": "0.3"}, "outflow"),
-}
-FRICTION = {
-    "explicit": {"implicit": []},
-    "implicit": {"implicit": ["x", "y"]},
-    "a field": {"viscosity": "nu*(1 + 0.2*y + 0.1*shear_rate/(1 + shear_rate) + 0.1*dye)", "implicit": []},
-    "a field, implicit": {
-        "viscosity": "nu*(1 + 0.2*y*cos(time))",
-        "implicit": ["y"],
-        "implicit_viscosity": "1.3*nu",
-        "method": "adams_bashforth",
-    },
-}
 
 
 def steps(simulation, count=3, seed=0):
@@ -43,65 +22,6 @@ def steps(simulation, count=3, seed=0):
     # Compiled without optimizations, which would take longer than all steps do.
     given = simulation.params, jax.random.key(seed)
     return jax.jit(run).lower(*given).compile({"xla_backend_optimization_level": 0})(*given)
-
-
-@pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize("friction", FRICTION)
-@pytest.mark.parametrize("sides", SIDES)
-def test_flow_with_sides_friction_and_dimension_conserves_volume_and_scalar(sides, friction, dimension):
-    lower, upper = SIDES[sides]
-    axes = {"x": AROUND, "y": {"cells": 6, "length": 1, "lower": lower, "upper": upper}}
-    start = {"u": "0.5 + 0.3*sin(4*x)*y", "v": "0.2*cos(4*x)"}
-    if dimension == 3:
-        axes["z"] = {"cells": 4, "length": 1, "periodic": True}
-        start["w"] = "0.2*cos(6*z)*y"
-    through = sides in ("inflow and outflow", "inflow and pressure", "two pressures")
-    simulation = flow.system(
-        axes=axes,
-        initial=start,
-        scalars={
-            "dye": {
-                "diffusivity": 0.01,
-                "initial": 1 if through else "x + y",
-                "sides": {"y": {"lower": 1, "upper": "insulated" if "outflow" in sides else 1}} if through else {},
-            }
-        },
-        parameters={"nu": 0.05, "time_step": 0.01},
-        **{"viscosity": "nu", **FRICTION[friction]},
-    )
-    state, started = steps(simulation), simulation.init(simulation.params, jax.random.key(0))
-    grid = flow.domain(*domain_of(axes)).grid
-    assert float(abs(divergence(state.velocity, grid)).max()) < 1e-11
-    dye = state.scalar["dye"]
-    if through:
-        # A uniform scalar stays uniform: its fluxes are those of the fluid, which balance.
-        np.testing.assert_allclose(dye, 1, rtol=1e-12)
-        v = state.velocity[1]
-        np.testing.assert_allclose(v[:, 0].mean(), v[:, -1].mean(), rtol=1e-12)
-        numbers = simulation.diagnose(state, simulation.params)
-        area = 1.5 if dimension == 2 else 1.5 * 1
-        np.testing.assert_allclose(numbers["y_lower.flow"], v[:, 0].mean() * area, rtol=1e-12)
-        np.testing.assert_allclose(numbers["y_lower.flow"], -numbers["y_upper.flow"], rtol=1e-11)
-    else:
-        np.testing.assert_allclose(mean_scalar(dye, grid), mean_scalar(started.scalar["dye"], grid), rtol=1e-13)
-        assert float(abs(dye - started.scalar["dye"]).max()) > 1e-4
-    if sides == "free slip":
-        moved = mean_velocity(state.velocity, 0, grid) - mean_velocity(started.velocity, 0, grid)
-        # No shear on any side: momentum along the sides is conserved, also with implicit friction of a field.
-        assert abs(float(moved)) < 1e-13
-    if sides == "moving walls":
-        numbers = simulation.diagnose(state, simulation.params)
-        assert ("y_upper.shear_x" in numbers) == ("field" not in friction)
-
-
-def domain_of(axes):
-    made = [
-        flow.periodic_axis(a["cells"], float(a["length"]))
-        if a.get("periodic")
-        else flow.bounded_axis(a["cells"], float(a["length"]))
-        for a in axes.values()
-    ]
-    return tuple(made), tuple(None if a.get("periodic") else ("wall", "wall") for a in axes.values())
 
 
 ENDS = {"value": "1 + x*time", "flux": {"flux": "0.3*cos(x + time)"}, "insulated": "insulated"}
@@ -175,22 +95,6 @@ def test_obstacles_at_rest_and_moving(body, method):
     assert ("body.x" in numbers) == (body in ("on its way", "turning", "swelling"))
     inside = simulation.observe(state, simulation.params)["body_distance"] < 0
     assert abs(float(inside.mean()) * 9 - np.pi * 0.12 * {"turned and larger": 1.44}.get(body, 1.0)) < 0.08
-
-
-@pytest.mark.parametrize("position", [[0, 0, 0], [0, "0.1*time", 0]])
-def test_obstacles_in_space(position):
-    side = {"cells": 12, "from": -1.5, "length": 3, "lower": "free_slip", "upper": "free_slip"}
-    simulation = flow.system(
-        axes={"x": {**STREAM["x"], "cells": 12}, "y": side, "z": side},
-        viscosity=0.05,
-        initial={"u": 1},
-        obstacles={"ball": {"shape": "sphere", "radius": 0.6, "position": position}},
-        parameters={"time_step": 0.02},
-    )
-    state = steps(simulation, 2)
-    numbers = simulation.diagnose(state, simulation.params)
-    assert float(numbers["ball.drag"]) > 0.1 and abs(float(numbers["ball.side_force"])) < 1e-10
-    assert float(numbers["divergence"]) < 1e-11
 
 
 SHAPES = {

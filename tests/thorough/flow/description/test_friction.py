@@ -59,36 +59,6 @@ def layer(lower, periodic=True, cells=8):
     )
 
 
-@pytest.mark.parametrize("cells", [8, 32])
-def test_stress_along_a_side_is_integrated_between_the_ends_of_the_wall(cells):
-    made = layer([{"kind": "inflow", "v": 0}, {"kind": "wall", "where": "x < end"}], cells=cells)
-    numbers = made.diagnose(jax.jit(made.init)(made.params, KEY), made.params)
-    # The slope is 1 + cos(pi x)/2, at the ends of the faces; the part ends with one.
-    x = np.linspace(0, 0.5, cells // 4 + 1)
-    found = float(numbers["y_lower.shear_x"])
-    assert found == pytest.approx(0.2 * np.trapezoid(1 + np.cos(np.pi * x) / 2, x) / 0.5, rel=1e-12)
-    assert found == pytest.approx(0.2 * (1 + 1 / np.pi), rel=1 / cells**2)
-
-
-@pytest.mark.parametrize("periodic", [True, False])
-def test_two_parts_have_the_friction_of_the_whole(periodic):
-    whole = layer("wall", periodic)
-    key = jax.random.key(1)
-    state = jax.jit(whole.init)(whole.params, KEY)
-    u = state.velocity[0] + jax.random.normal(key, state.velocity[0].shape)
-    state = state.__class__(**{**vars(state), "velocity": (u, state.velocity[1])})
-
-    def stress(lower):
-        made = layer(lower, periodic)
-        return float(made.diagnose(state, made.params)["y_lower.shear_x"])
-
-    inflow = {"kind": "inflow", "v": 0}
-    first = stress([inflow, {"kind": "wall", "where": "x < end"}])
-    second = stress(["wall", {**inflow, "where": "x < end"}])
-    assert first != pytest.approx(second, rel=0.01)
-    assert 0.5 * first + 1.5 * second == pytest.approx(2 * stress("wall"), rel=1e-12)
-
-
 def test_friction_is_zero_while_there_is_no_wall_and_follows_it():
     made = layer([{"kind": "inflow", "v": 0}, {"kind": "wall", "where": "x < 1 - 50*time"}])
     assert made.quantities["y_lower.shear_x"].doc == (
@@ -106,9 +76,3 @@ def test_friction_is_zero_while_there_is_no_wall_and_follows_it():
     assert found[0] > 0.1 and found[1] == found[2] == 0
     slopes = jax.jit(jax.jacfwd(run))(made.params)
     assert jnp.isfinite(jnp.stack(list(slopes.values()))).all()
-
-
-def test_a_side_of_inflows_has_no_friction():
-    made = layer([{"kind": "inflow", "v": 0}, {"kind": "inflow", "v": 0.1, "where": "x < end"}])
-    state = jax.eval_shape(made.init, made.params, KEY)
-    assert "y_lower.shear_x" not in jax.eval_shape(made.diagnose, state, made.params)

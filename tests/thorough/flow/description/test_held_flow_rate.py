@@ -63,10 +63,3 @@ def test_drive_is_the_sum_of_a_force_and_of_what_holds_the_flow_rate():
     friction = (held["y_lower.shear_x"] + held["y_upper.shear_x"])[-1] / 2
     np.testing.assert_allclose(held["drive"][-1], friction, rtol=1e-12)
     assert held["drive"][0] == 0 and both["drive"][0] == 2
-
-
-def test_a_force_along_a_bounded_axis_is_no_drive():
-    sides = {"cells": 4, "to": 1.0, "lower": "wall", "upper": "wall"}
-    box = flow.system(axes={"x": sides, "y": sides}, viscosity=1, force={"x": 1}, parameters={"time_step": 0.01})
-    state = jax.eval_shape(box.init, box.params, jax.random.key(0))
-    assert "drive" not in jax.eval_shape(box.diagnose, state, box.params)

@@ -113,9 +113,3 @@ def test_invalid_points_are_refused(body, message):
         simulation = body_in_a_gradient("direct_forcing", **body)
         simulation.check(simulation.params, KEY)
     assert message in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_points_on_a_surface_in_space_are_refused():
-    ball = {"shape": "sphere", "radius": 0.5, "position": [1.5, 1.5, 1.5], "pressure_at": {"front": 0}}
-    with pytest.raises(UserError, match=r"obstacles.ball.pressure_at is for plane flows"):
-        flow.system(axes={"x": WALLS, "y": WALLS, "z": WALLS}, viscosity=0.1, obstacles={"ball": ball})

@@ -8,29 +8,9 @@ import pytest
 from simkit.core.status import Status
 from simkit.rigid.bodies.bodies import disk
 from tests.rigid.contact.test_events import GRAVITY
-from tests.rigid.contact.two_balls import DEFAULTS, KEY, derivatives, end, two_balls, values
+from tests.rigid.contact.two_balls import KEY, derivatives, end, two_balls, values
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
-def test_members_along_the_last_axis_equal_single_runs():
-    simulation = two_balls()
-    members = [
-        {**DEFAULTS, "z0": 0.05 + 0.1 * n, "z1": 0.0, "x1": 0.4, "vx0": 2.0 - n, "gravity": GRAVITY, "friction": 0.2}
-        for n in range(3)
-    ]
-    params = {name: jnp.asarray([float(member[name]) for member in members]) for name in DEFAULTS}
-    params["time_step"] = jnp.full(3, 0.02)
-    states = jax.vmap(lambda params: simulation.init(params, KEY))(params)
-    together = jax.jit(
-        lambda states: jax.lax.fori_loop(0, 40, lambda _, s: simulation.step_members(s, params), states)
-    )(states)
-    for index, member in enumerate(members):
-        alone = end(0.8, 40, **member)
-        assert alone["impacts"] == together.memory.impacts[index]
-        # 40 steps, whose vectorized code may round the last bit differently.
-        np.testing.assert_allclose(together.motion.position.x[index], alone["position"][:, 0], rtol=1e-12)
-        np.testing.assert_allclose(together.motion.velocity.z[index], alone["velocity"][:, 2], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["sphere", "disk"])

@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
-from simkit.core.rollout import segment, trajectory
+from simkit.core.rollout import trajectory
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import vector
 from simkit.rigid.bodies.bodies import box, capsule, gather, sphere
@@ -148,19 +147,6 @@ def test_bodies_are_deflected_only_if_they_touch(beyond, deflected):
             )
             change = np.abs(found["velocity"][-1] - found["velocity"][0]).max()
             assert (change > 1e-3) == deflected, (first, second, start)
-
-
-def test_members_of_an_ensemble_land_and_pass_as_in_single_runs():
-    many = ensemble(scene_of(("sphere", "box")), ("at",))
-    at = jnp.asarray([[[-0.5, 0, 0], [0, 0, reach]] for reach in (0.1505, 0.1495, 5.0)])
-    velocity = jnp.asarray([[10.0, 0, 0], [0, 0, 0]])
-    params = many.params | {"at": at, "velocity": velocity}
-    ends = jax.jit(segment(many, 12))(many.init(params, jax.random.split(jax.random.key(0), 3)), params)
-    for member, reach in enumerate((0.1505, 0.1495, 5.0)):
-        alone = compiled(("sphere", "box"), 12)(at=[[-0.5, 0, 0], [0, 0, reach]], velocity=velocity)
-        together = np.stack([ends.motion.velocity.x[member], ends.motion.velocity.z[member]], axis=-1)
-        np.testing.assert_allclose(together, alone["velocity"][-1][:, [0, 2]], rtol=0, atol=1e-12)
-    assert float(ends.motion.velocity.x[0, 1]) == 0 != float(ends.motion.velocity.x[1, 1])
 
 
 def test_derivative_of_an_oblique_bounce_equals_central_differences():

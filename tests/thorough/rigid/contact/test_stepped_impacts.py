@@ -11,7 +11,6 @@ import pytest
 import simkit
 from simkit.cli.main import main
 from simkit.core import gradient
-from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment
 from simkit.core.status import Status
@@ -116,23 +115,7 @@ def test_a_plastic_impact_sets_the_status_where_its_derivative_is_wrong():
         assert found["x0"] == pytest.approx(slope, abs=1e-6)
 
 
-def test_each_member_of_an_ensemble_has_its_own_status():
-    simulation = dropped()
-    together, heights = ensemble(simulation, ["z0"]), jnp.asarray([1.0, 0.0, 5.0])
-    params = {**simulation.params, "z0": heights}
-    states = jax.jit(segment(together, 200))(together.init(params, jax.random.split(KEY, 3)), params)
-    found = [Status(int(code)) for code in together.status(states, params)]
-    assert found == [Status.STEPPED_IMPACT, Status.OK, Status.OK]
-
-
 FALLING = {"boxes": 0, "spheres": 1, "capsules": 0, "steps": 100, "every": 10, "precision": "float64"}
-
-
-def test_a_run_continues_after_an_impact_without_warning(recwarn):
-    run = simkit.run("falling_pile", **FALLING)
-    assert run["height"].size == 11
-    assert run.attrs["status"] == "stepped_impact"
-    assert not [warning for warning in recwarn if "derivative" in str(warning.message)]
 
 
 def test_a_derivative_through_impacts_warns_in_python_and_on_the_command_line(capsys):
@@ -149,8 +132,3 @@ def test_a_derivative_through_impacts_warns_in_python_and_on_the_command_line(ca
     # Still in flight, there is nothing to say.
     assert main(["steps=30" if word == "steps=100" else word for word in line]) == 0
     assert "note" not in capsys.readouterr().out
-
-
-def test_an_optimization_through_impacts_warns():
-    with pytest.warns(UserWarning, match="with the best parameters, falling_pile ran all its steps; its bodies hit"):
-        simkit.optimize("falling_pile", "throw", objective="height", iterations=1, method="adam", **FALLING)

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status, status_of
 from simkit.rigid.algebra.vector import Vector
@@ -117,18 +116,6 @@ def test_derivatives_through_joints_equal_central_differences(x64):
     for name in names:
         # The difference itself rounds by eps^(2/3) of the value, 1e-10.
         np.testing.assert_allclose(slope[name], difference[name], rtol=1e-7, atol=1e-9, err_msg=name)
-
-
-def test_members_of_an_ensemble_equal_single_runs(x64):
-    simulation = chain()
-    lengths = jnp.asarray([0.9, 1.0, 1.1])
-    together = jax.jit(trajectory(ensemble(simulation, ["length"]), 10, 10))
-    _, _, many = together({**simulation.params, "length": lengths}, jax.random.split(key(), 3))
-    alone = jax.jit(trajectory(simulation, 10, 10))
-    for member, length in enumerate(lengths):
-        _, _, one = alone({**simulation.params, "length": length}, key())
-        for name in ("x", "z", "energy"):
-            np.testing.assert_allclose(many[name][:, member], one[name], rtol=1e-12)
 
 
 def test_too_few_iterations_set_the_status(x64):

@@ -2,15 +2,11 @@
 
 import functools
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import ellipk
 
-from simkit.core.ensemble import ensemble
-from simkit.core.rollout import trajectory
-from tests.rigid.models.models import ENGINES, FALLING, GRAVITY, INERTIA, LENGTH, MASS, PENDULUM, run, simulation
+from tests.rigid.models.models import ENGINES, FALLING, GRAVITY, INERTIA, LENGTH, MASS, PENDULUM, run
 
 START = 1.0
 STEPS = 800
@@ -67,21 +63,6 @@ def test_a_ball_falls_freely_and_then_has_contact_with_the_floor(x64, engine):
     check_fall(engine)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_members_of_an_ensemble_equal_single_runs(x64, engine):
-    single = simulation(PENDULUM, engine, substeps=5)
-    over = {"mass": [[1.0], [2.0], [3.0]], "gravity": [9.81, 1.6, 3.7], "initial_position": [[0.3], [0.5], [-1.0]]}
-    over = {name: jnp.asarray(values) for name, values in over.items()}
-    many = jax.jit(trajectory(ensemble(single, list(over)), 20, 5))
-    _, observed, diagnosed = many(single.params | over, jax.random.split(jax.random.key(0), 3))
-    for member in range(3):
-        values = {name: value[member] for name, value in over.items()}
-        _, alone, told = run(PENDULUM, engine, 20, 5, (("substeps", 5),), **values)
-        # Vectorized code rounds the last bit otherwise.
-        np.testing.assert_allclose(observed["position"][:, member], alone["position"], rtol=1e-11, atol=1e-12)
-        np.testing.assert_allclose(diagnosed["energy"][:, member], told["energy"], rtol=1e-11)
-
-
 def test_engines_with_the_same_equations_agree(x64):
     values = {"initial_position": (0.4,), "control": (0.3,), "control_amplitude": (0.2,), "control_phase": (1.0,)}
     reference = run(PENDULUM, "mujoco", 20, 5, **values)
@@ -90,15 +71,6 @@ def test_engines_with_the_same_equations_agree(x64):
         for name, value in reference[group].items():
             # The same arithmetic in another order, over 20 steps.
             np.testing.assert_allclose(found[group][name], value, rtol=1e-10, atol=1e-12, err_msg=name)
-
-
-def test_substeps_equal_time_steps(x64):
-    plain = run(PENDULUM, "mujoco", 20, 20, initial_position=(0.4,), control=(0.3,), control_amplitude=(0.2,))
-    fewer = run(
-        PENDULUM, "mujoco", 4, 4, (("substeps", 5),), initial_position=(0.4,), control=(0.3,), control_amplitude=(0.2,)
-    )
-    for name, value in plain[2].items():
-        np.testing.assert_allclose(fewer[2][name], value, rtol=1e-12, atol=1e-13)
 
 
 def test_mass_of_a_body_scales_its_inertia(x64):
