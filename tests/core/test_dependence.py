@@ -5,17 +5,10 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from simkit.core.dependence import depends, draws, in_steps_only, without_effect
+from simkit.core.dependence import draws, in_steps_only, without_effect
 from simkit.core.tracing import traced_once
 from tests.core.toys import oscillator
 from tests.tables import every
-
-
-def test_dependence_on_arguments_is_found():
-    weight = jnp.float32(9.81)
-    assert not depends(lambda x, time: weight * jnp.ones_like(x), jnp.zeros(3), jnp.float32(0))
-    assert depends(lambda x, time: weight * time * jnp.ones_like(x), jnp.zeros(3), jnp.float32(0))
-    assert depends(lambda x, time: 0 * x, jnp.zeros(3), jnp.float32(0))
 
 
 def _through_barrier(p, x):

@@ -100,13 +100,6 @@ def test_numbers_in_the_text_do_not_change_the_precision(x64):
             assert jax.eval_shape(of(text), one, one).dtype == dtype, (text, dtype)
 
 
-def test_a_program_of_expressions_is_exported_for_every_platform():
-    f = jax.jit(jax.value_and_grad(lambda x: of("where(x > 1, log(x), x**y) + erf(x)")(x, x)))
-    exported = jax.export.export(f, platforms=("cpu", "cuda", "tpu"))(jnp.float32(0.5))
-    again = jax.export.deserialize(exported.serialize())
-    assert [float(v) for v in again.call(jnp.float32(0.5))] == [float(v) for v in f(jnp.float32(0.5))]
-
-
 U = np.arange(12.0).reshape(3, 4) ** 1.5
 FIELD = {
     "u": Named(jnp.asarray(U), ("x", "y")),
@@ -132,16 +125,6 @@ def test_a_coordinate_outside_of_the_field_is_refused(text, phrase):
 
 
 LINE = np.array([0.0, 0.1, 0.3, 0.7, 1.0, 1.2])
-
-
-def test_a_cubic_along_two_axes_keeps_the_frames(x64):
-    x, y = SpatialAxis("x", LINE), SpatialAxis("y", np.linspace(0, 1, 5))
-    field = np.outer(LINE**2, y.points**3)
-    values = {axis: Named(jnp.asarray(axis.points), (axis,)) for axis in (x, y)}
-    values["u"] = Named(jnp.asarray([field, 2 * field]), ("frame", x, y))
-    found = expression("cubic_at(u, y=0.4, x=0.5)")(values)
-    assert found.axes == ("frame",)
-    np.testing.assert_allclose(found.array, [0.25 * 0.4**3, 0.5 * 0.4**3], rtol=1e-13)
 
 
 def lowest(f, axes):

@@ -54,40 +54,6 @@ def test_a_converging_objective_has_only_a_final_value():
         Objective(descent(), "length", 10, reduce="mean")
 
 
-def test_forward_mode_of_one_number_adds_no_axis():
-    """An axis of length 1 doubles the time of tracing, and the operations on vectors become ones on matrices."""
-    values, key = {"x": jnp.float32(0.5), "y": jnp.arange(3.0)}, jax.random.key(0)
-
-    def objective(params, key):
-        return jnp.sum(jnp.sin(params["x"] * params["y"]))
-
-    program = jax.make_jaxpr(gradient.with_derivative(objective, ["x"], "forward"))(values, key)
-    assert max(variable.aval.ndim for equation in program.eqns for variable in equation.outvars) == 1
-    value, slope = gradient.with_derivative(objective, ["x"], "forward")(values, key)
-    assert slope["x"].shape == () and value == objective(values, key)
-    np.testing.assert_allclose(slope["x"], jnp.sum(values["y"] * jnp.cos(0.5 * values["y"])), rtol=1e-6)
-    one = gradient.with_derivative(lambda params, key: jnp.sum(params["x"] ** 3), ["x"], "forward")(
-        {"x": jnp.full((1, 1), 2.0)}, key
-    )
-    np.testing.assert_allclose(one[1]["x"], [[12.0]])
-
-
-@pytest.mark.skipif(jax.default_backend() != "cpu", reason="the option is for processors")
-def test_small_runs_are_compiled_without_optimizing_machine_code(monkeypatch):
-    asked = []
-    simulation, key = oscillator(), jax.random.key(0)
-
-    # What compiles itself gives no options.
-    def jit(function, **options):
-        asked.extend(value for name, value in options.items() if name == "compiler_options")
-        return function
-
-    monkeypatch.setattr(jax, "jit", jit)
-    for steps in (10, 10**9):
-        gradient.jitted(Objective(simulation, "energy", steps), ["frequency"], "forward", simulation.params, key)
-    assert asked == [{"xla_backend_optimization_level": 0}, None]
-
-
 @every(("steps", "numbers", "expected"), [(10, 16, "forward"), (10, 17, "reverse"), (10**6, 4, "reverse")])
 def test_the_shortest_mode_of_a_small_run_is_forward_for_more_numbers(steps, numbers, expected):
     simulation, key = oscillator(), jax.random.key(0)

@@ -1,6 +1,5 @@
 """Paths of leaves and branches in trees of parameters."""
 
-import collections
 import dataclasses
 from typing import Any, NamedTuple
 
@@ -102,11 +101,6 @@ def test_mistakes_are_named(act, message):
     with pytest.raises(UserError, match=message) as error:
         act()
     assert "\n" not in str(error.value)
-
-
-def test_mappings_become_plain_dictionaries():
-    tree = collections.OrderedDict(b=1.0, a=2.0)
-    assert paths.replaced(tree, {}) == {"b": 1.0, "a": 2.0} and type(paths.replaced(tree, {})) is dict
 
 
 def nested(**changes):

@@ -26,16 +26,6 @@ def temporary_bytes(steps, memory, size=4096):
     return compiled.memory_analysis().temp_size_in_bytes
 
 
-def test_small_states_are_stored_in_one_loop():
-    def loops(size, steps):
-        simulation = oscillator(size)
-        state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(KEY))
-        return str(jax.make_jaxpr(segment(simulation, steps))(state, simulation.params)).count("scan[")
-
-    assert loops(1, 200) == 1
-    assert loops(4096, 200) == 2
-
-
 def test_states_keep_their_types_through_a_segment():
     simulation = oscillator()
     state = simulation.init(simulation.params, jax.random.key(KEY))

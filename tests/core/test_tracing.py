@@ -7,7 +7,6 @@ import weakref
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from simkit.core.rollout import trajectory
 from simkit.core.tracing import Programs, Traced, kernel, traced_once
@@ -76,21 +75,6 @@ def test_each_precision_has_a_trace_and_programs_of_its_own():
             assert traced().dtype == (jnp.float64 if wide else jnp.float32)
             assert programs.found("key", lambda wide=wide: str(wide)) == str(wide)
     assert len(seen) == 2
-
-
-def test_the_program_used_longest_ago_is_dropped_and_an_error_keeps_nothing():
-    programs, made = Programs(most=2), []
-
-    def found(key):
-        programs.found(key, lambda: made.append(key) or key)
-
-    for key in ("a", "b", "a", "c", "a", "b"):
-        found(key)
-    assert made == ["a", "b", "c", "b"]
-    with pytest.raises(ZeroDivisionError):
-        programs.found("d", lambda: 1 / 0)
-    assert programs.found("d", lambda: 4) == 4
-    assert programs.found(["no hash"], lambda: 5) == 5
 
 
 def test_constants_of_a_simulation_are_freed_with_it():

@@ -32,11 +32,7 @@ def disk(surface, method, moving):
 
 @every(
     [
-        (
-            {"heat": VALUE},
-            True,
-            "the flow carries the scalars heat, salt, and body 'disk' has conditions of others; give",
-        ),
+        ({"heat": VALUE}, True, "the flow carries the scalars heat, salt, and body 'disk' has conditions of others"),
         (VALUE, True, "the flow carries the scalars heat, salt, and body 'disk' has conditions of others; give"),
         ({"heat": VALUE}, False, "the flow carries one scalar, and body 'disk' has conditions of others; give"),
     ]

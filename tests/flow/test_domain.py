@@ -86,10 +86,7 @@ def test_time_step_above_the_limit_is_refused_with_the_limit():
     [
         ((None, ("inflow", "wall")), "lower side of axis y, of kind 'inflow', lets the flow in, and nothing"),
         ((None, ("wall", "outflow")), "upper side of axis y, of kind 'outflow', lets the flow out, and noth"),
-        (
-            (None, ("wall", "wal")),
-            "side 'wal' of axis y is unknown, did you mean 'wall'|side 'wal' of axis y is unknown",
-        ),
+        ((None, ("wall", "wal")), "side 'wal' of axis y is unknown"),
         ((WALLS, WALLS), "axis x is periodic but"),
         ((None, None), "axis y is bounded but"),
         ((None,), "2 axes and 1 pairs of sides"),
@@ -115,16 +112,8 @@ REST = (0.0, 0.0)
 
 @every(
     [
-        (
-            (None, WALLS),
-            lambda p: (None, ((0.0, 0.5), REST)),
-            "lower side of axis y, which is of kind 'wall',.* along y",
-        ),
-        (
-            (None, WALLS),
-            lambda p: (None, (REST, (0.0, p["speed"]))),
-            "upper side of axis y.*0, or make the side an infl",
-        ),
+        ((None, WALLS), lambda p: (None, ((0.0, 0.5), REST)), "lower side of axis y, which is of kind"),
+        ((None, WALLS), lambda p: (None, (REST, (0.0, p["speed"]))), "upper side of axis y.*0, or"),
         ((None, ("free_slip", "wall")), lambda p: (None, ((p["speed"], 0.0), REST)), "'free_slip', a velocity along x"),
         ((("inflow", "outflow"), None), lambda p: (((1.0, 0.0), (1.0, 0.0)), None), "'outflow', a velocity along x"),
         ((None, WALLS), lambda p: (REST, (REST, REST)), r"boundary\[0\] gives 2 entries; axis x is periodic"),

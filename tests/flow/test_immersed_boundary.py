@@ -5,14 +5,14 @@ import pytest
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import domain
 from simkit.flow.equations import Equations
-from simkit.flow.grid import bounded_axis, periodic_axis
+from simkit.flow.grid import periodic_axis
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary, points_around
-from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, kernel, smearing
+from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, kernel
 from simkit.flow.obstacles.methods import bodies_in
 from simkit.flow.obstacles.outline import check_outline, outline
-from simkit.flow.obstacles.shapes import ball, box, rotate, superellipse, union
+from simkit.flow.obstacles.shapes import ball, rotate, superellipse, union
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 from tests.tables import every
@@ -41,33 +41,6 @@ def test_fluid_fraction_is_the_integral_of_the_kernel_and_differentiable_at_the_
     np.testing.assert_allclose(fractions, [0, 0.5, 1], atol=1e-14)
 
 
-def test_smearing_is_the_kernel_average_of_the_ramp_that_the_kernel_smooths():
-    """A force at X, spread over the grid, in balance with friction: second differences of u are its weights."""
-    smear, weigh = jax.jit(jax.vmap(smearing)), jax.jit(kernel)
-    for place in (0.0, 0.3, 0.5, 0.9):
-        weights = np.asarray(weigh(INTEGERS - place))
-        slope = np.cumsum(weights)
-        velocity = np.concatenate([[0], np.cumsum(slope)[:-1]])
-        # Far away it is the ramp that begins at the kernel's center.
-        np.testing.assert_allclose(velocity[-1], INTEGERS[-1] - place, atol=1e-13)
-        np.testing.assert_allclose(smear(np.array([place]))[0], weights @ velocity, atol=1e-13)
-    # It hardly depends on the place: the position of a wall is known to 0.002 spacings.
-    assert np.ptp(smear(PLACES)) < 0.005
-
-
-def test_momentum_flux_of_a_smoothed_ramp_is_that_of_the_ramp():
-    """The integral of u phi u, with u the ramp smoothed by the kernel, equals that of y^2 over y > 0."""
-    y = np.linspace(-3, 3, 60001)
-    fraction = np.asarray(jax.jit(fluid_fraction)(y))
-    velocity = np.cumsum(fraction) * (y[1] - y[0])
-    assert abs(np.sum(velocity**2 * fraction) * (y[1] - y[0]) - 9.0) < 1e-3
-    # Without the fraction it is 1 % off.
-    assert np.sum(velocity**2) * (y[1] - y[0]) > 9.09
-
-
-BOX = domain((bounded_axis(20, 1.0), bounded_axis(20, 1.0)), (("wall", "wall"), ("wall", "wall")))
-
-
 def test_points_lie_on_the_outline_at_equal_distances():
     body = rotate(superellipse((0.5, 0.47), (0.3, 0.12)), 0.4, (0.5, 0.47))
 
@@ -85,13 +58,6 @@ def test_points_lie_on_the_outline_at_equal_distances():
     gaps = np.hypot(*(points - np.roll(points, 1, axis=1)))
     # Chords of the tip, with a radius of 0.048, are shorter than the arc of 0.034: by 2 %.
     assert np.max(np.abs(gaps / spacing - 1)) < 0.03
-
-
-def test_points_around_a_body_with_corners_have_the_symmetry_of_the_body():
-    """Of 20 points around a square one is at each corner, where the shape has two normals."""
-    found = jax.jit(lambda: outline(box((0.0, 0.0), (0.5, 0.5)), (0.0, 0.0), 20, 1.0))()
-    for place in (found.points, found.normals):
-        np.testing.assert_allclose(place[:, ::-1] * np.array([[1.0], [-1.0]]), place, atol=1e-12)
 
 
 @every(

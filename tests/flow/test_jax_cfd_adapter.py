@@ -141,13 +141,7 @@ MISTAKES = {
     "arrays": (lambda v, p: v, box(), lambda p, k: jnp.ones((2, 16, 16)), PARAMS, "give a tuple of 2 GridVariables"),
     "another grid": (lambda v, p: v, box(8), velocity_on(box()), PARAMS, "2 GridVariables on the grid"),
     "one component": (lambda v, p: v[:1], box(), velocity_on(box()), PARAMS, "must return the flow it is given"),
-    "a time step of its own": (
-        lambda v, p: v,
-        box(),
-        velocity_on(box()),
-        PARAMS,
-        r"params\['time_step'\] has no effect: the step does not depend on it; build the step from it, or remove it",
-    ),
+    "a time step of its own": (lambda v, p: v, box(), velocity_on(box()), PARAMS, r"params\['time_step'\] has no"),
     "a parameter without effect": (
         lambda v, p: advance(box(), {"viscosity": 0.1, **p})(v),
         box(),
@@ -155,13 +149,7 @@ MISTAKES = {
         PARAMS | {"viscositi": 0.1},
         r"params\['viscositi'\] has no effect: nothing depends on it",
     ),
-    "components swapped": (
-        lambda v, p: v[::-1],
-        box(),
-        velocity_on(box()),
-        PARAMS,
-        "the same structure, grid, offsets",
-    ),
+    "components swapped": (lambda v, p: v[::-1], box(), velocity_on(box()), PARAMS, "the same structure, grid"),
 }
 
 

@@ -52,11 +52,7 @@ def collocated(v, params):
 
 @every(
     [
-        (
-            lambda v, params: implicit_smagorinsky(v, params),
-            FACES,
-            "'implicit_smagorinsky_navier_stokes' multiplies NumPy arrays .* use explicit_smagorinsky_navier_stokes$",
-        ),
+        (lambda v, params: implicit_smagorinsky(v, params), FACES, "'implicit_smagorinsky_navier_stokes' multiplies"),
         (own_time_step, FACES, r"'dynamic_time_step' compare traced numbers; let the step take params\['time_step'\]$"),
         (explicit(), CORNERS, r"^the velocity lives at the offsets .*; give it on the faces .* at the centers"),
         (collocated, FACES, "^the step of jax-cfd cannot be traced: '.*' fails with InconsistentOffsetError: "),

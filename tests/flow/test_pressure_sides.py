@@ -74,10 +74,7 @@ DUCT = duct()
 
 @every(
     [
-        (
-            lambda: duct(sides=(("inflow", "pressure"), ("outflow", "wall"))),
-            "the lower side of axis y, of kind 'outflow', is beside one that gives the pressure",
-        ),
+        (lambda: duct(sides=(("inflow", "pressure"), ("outflow", "wall"))), "the lower side of axis y"),
         (
             lambda: Equations(duct(sides=(WALLS, WALLS)), 1.0, fixed_time_step, side_pressure=driven),
             "side_pressure is given, and no side is of kind 'pressure'",

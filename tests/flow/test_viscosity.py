@@ -74,11 +74,7 @@ def one(velocity, params):
 @every(
     [
         (one, {"implicit": (1,)}, r"implicit friction needs a number; give implicit_viscosity"),
-        (
-            one,
-            {"implicit": (1,), "implicit_viscosity": 1.0},
-            r"method 'runge_kutta' does not support implicit friction",
-        ),
+        (one, {"implicit": (1,), "implicit_viscosity": 1.0}, r"method 'runge_kutta' does not support implicit"),
         (one, {"implicit_viscosity": 1.0}, "implicit_viscosity is given, but the viscosity is one number, or no axis"),
         (0.1, {"implicit_viscosity": 1.0, "implicit": (1,)}, "implicit_viscosity is given"),
         (lambda a, b, c: 1.0, {}, "viscosity is a function of 3 arguments; give a number, the name of a parameter"),

@@ -39,11 +39,7 @@ WRONG = [
     (billiards_break, {"rows": None}, "rows = None is not an integer of 1 to 5"),
     (compliant_bounce, {"balls": 101}, "balls = 101 is not an integer of 1 to 100"),
     (steered_puck, {"knots": 1}, "knots = 1 is not an integer of 2 to 1000"),
-    (
-        system_identification,
-        {"true_restitution": 1.5},
-        "true_restitution = 1.5 is above its upper bound 1; choose a value in [0, 1]",
-    ),
+    (system_identification, {"true_restitution": 1.5}, "true_restitution = 1.5 is above its upper bound 1"),
     (box_stack, {"boxs": 3}, "boxs is not a known key; did you mean 'boxes'?"),
     (mjcf, {"model": "brax:ant.xml", "substeps": 0.5}, "substeps = 0.5 is not an integer of at least 1"),
 ]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.core.dependence import draws
 from simkit.core.estimation import beside_recording
 from simkit.errors import UserError
 from simkit.rigid.algebra import vector
@@ -62,13 +61,6 @@ def test_a_start_is_refused_for_its_own_key():
         key = jax.random.key(seed)
         height = float(simulation.init(simulation.params, key).motion.position.z[1])
         assert refused(simulation.check, simulation.params, key) == (height < 0.2)
-
-
-def test_dependence_of_a_start_on_the_key_is_found_without_computing():
-    simulation = scattered()
-    assert draws(simulation)
-    fixed = dataclasses.replace(simulation, init=lambda params, key: simulation.init(params, jax.random.key(0)))
-    assert not draws(fixed)
 
 
 def test_both_sides_of_a_recording_are_checked():

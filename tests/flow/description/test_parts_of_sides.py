@@ -38,25 +38,13 @@ def test_a_part_is_the_program_of_a_velocity_that_is_zero_elsewhere():
 MISTAKES = {
     "a rest with a condition": ([{"kind": "wall", "where": "y > 0"}, SLOT[1]], r"x\.lower\[0\]\.where has no effect"),
     "a part without one": (["wall", {"kind": "inflow", "u": 1}], r"x\.lower\[1\]\.where is missing; give a condition"),
-    "a pressure": (
-        ["wall", {"kind": "pressure", "where": "y > 0"}],
-        r"x\.lower\[1\]\.kind = 'pressure' takes a whole side, and is no part of one; choose one of inflow, wall",
-    ),
+    "a pressure": (["wall", {"kind": "pressure", "where": "y > 0"}], r"x\.lower\[1\]\.kind = 'pressure' takes a"),
     "no part": (["wall"], r"x\.lower is a list of 1; write the rest of the side and a part of it"),
     "no list": ({"kind": "wall", "where": "y > 0"}, r"x\.lower\.where has no effect on kind = 'wall', which is all"),
     "no velocity": (["wall", {"kind": "inflow", "where": "y > 0"}], r"x\.lower\[1\]\.u is missing; give a number"),
-    "through a wall": (
-        ["wall", {"kind": "wall", "u": 1, "where": "y > 0"}],
-        r"\[1\]\.u has no effect on kind = 'wall', through which no given velocity passes",
-    ),
-    "a number": (
-        ["wall", {"kind": "inflow", "u": 1, "where": "y"}],
-        r"\[1\]\.where: .*'y' is a number where a condition is needed",
-    ),
-    "an unknown name": (
-        ["wall", {"kind": "inflow", "u": 1, "where": "yy > 0"}],
-        r"\[1\]\.where: .*'yy' is not known here",
-    ),
+    "through a wall": (["wall", {"kind": "wall", "u": 1, "where": "y > 0"}], r"\[1\]\.u has no effect on kind ="),
+    "a number": (["wall", {"kind": "inflow", "u": 1, "where": "y"}], r"\[1\]\.where: .*'y' is a number where a"),
+    "an unknown name": (["wall", {"kind": "inflow", "u": 1, "where": "yy > 0"}], r"\[1\]\.where: .*'yy' is not known"),
 }
 
 
@@ -69,10 +57,7 @@ def test_incompatible_parts_are_refused_by_name(case):
 
 @every(
     [
-        (
-            [{**SLOT[1], "where": "y > 5"}],
-            r"x\.lower\[1\]\.where holds at the center of no face of the side at the start",
-        ),
+        ([{**SLOT[1], "where": "y > 5"}], r"x\.lower\[1\]\.where holds at the center of no face of the side at the"),
         ([{**SLOT[1], "where": "y < 5"}], r"x\.lower\[1\]\.where leaves nothing of the rest of the side"),
         ([SLOT[1], {**SLOT[1], "where": "y > 0.2"}], r"x\.lower\[2\]\.where holds where another part of the side does"),
     ]

@@ -50,13 +50,6 @@ def test_a_budget_of_bytes_serves_trajectories():
         np.testing.assert_allclose(derivative[name], by_bytes[name], rtol=1e-4)
 
 
-def test_predicted_number_of_states_of_frames_matches_the_compiled_program():
-    nesting = nesting_within((200, 50), state_size(), 2_000_000)
-    frames = 8 * SIZE * 200  # bytes that no nesting changes: what is observed need not be held, diagnostics are small
-    found = compiled_size(10_000, 2_000_000, every=50, reduce="mean")
-    assert abs(found - nesting.states * state_size()) <= 10 * state_size() < frames
-
-
 @pytest.mark.parametrize(("steps", "times"), [(100_000, 3), (1_000_000, 10)])
 def test_memory_of_long_runs_is_a_few_times_that_of_a_thousand_steps(steps, times):
     thousand = compiled_size(1000, "balanced")

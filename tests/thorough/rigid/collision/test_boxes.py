@@ -6,9 +6,8 @@ import pytest
 
 from simkit.rigid.collision.overlay import WIDER
 from simkit.rigid.collision.separation import PREFERENCE
-from tests.rigid.collision.shapes import COUNT, Shapes, array, near_boxes, separation, touching
+from tests.rigid.collision.shapes import COUNT, Shapes, array, separation, touching
 from tests.rigid.collision.test_boxes import overlapping
-from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -55,16 +54,3 @@ def test_moving_a_box_by_its_depth_along_the_normal_ends_the_overlap():
     # Then they touch, so their separation is zero to rounding; more than zero where a face was preferred.
     smallest = np.minimum(a.halves.min(axis=1), b.halves.min(axis=1))[overlap]
     assert np.all((after > -1e-12) & (after < 2 * PREFERENCE * smallest))
-
-
-@every("distance", [None, 0.01])
-def test_points_of_several_slots_lie_midway_between_the_boxes(distance):
-    a, b = overlapping(9)[:2] if distance is None else near_boxes(distance, seed=9)
-    position, normal, gap = array(touching("box", "box")(a.placed(), b.placed()))
-    several = gap[1] < 1e5
-    assert several.sum() > 20
-    half = gap[..., None] / 2 * normal
-    for k in range(4):
-        # Faces are widened by WIDER of their half lengths, 1 m at most.
-        for shapes, points in ((a, position[k] + half[k]), (b, position[k] - half[k])):
-            assert shapes.beyond(points)[several].max() < 2 * WIDER

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 from simkit.rigid.collision.capsules import CROSSING, FACE_SINE
 from simkit.rigid.collision.separation import PREFERENCE
-from tests.rigid.collision.shapes import ROUNDED, array, near_boxes, nearest_of_all, random_shapes, touching
+from tests.rigid.collision.shapes import ROUNDED, near_boxes, nearest_of_all, random_shapes, touching
 from tests.rigid.collision.test_distance import least
 from tests.tables import every
 
@@ -47,28 +46,3 @@ def test_closing_the_gap_of_separated_boxes_does_not_make_them_overlap(distance)
     assert exact.mean() > 0.6
     direction = nearest_of_all(a, b)[2]
     assert np.linalg.norm(normal - direction, axis=1)[exact].max() < 1e-6
-
-
-@every("pair", [*ROUNDED, ("box", "box")], ids="-".join)
-def test_points_move_with_the_bodies(pair):
-    a, b = (random_shapes(kind, seed + 20, 0.9) for seed, kind in enumerate(pair))
-    turning, shift = Rotation.from_rotvec([0.3, -1.1, 0.7]).as_matrix(), np.array([0.5, -2.0, 1.0])
-    touch = touching(*pair)
-    position, normal, gap = array(touch(a.placed(), b.placed()))
-    moved = array(touch(a.moved(turning, shift).placed(), b.moved(turning, shift).placed()))
-    used = gap < 1e5
-    assert np.abs(moved[2] - gap).max() < 1e-9
-    # Round-off 1e-15, divided by the smallest sine of edges (1e-2) or by short connections.
-    assert np.abs(moved[0] - (position @ turning.T + shift))[used].max() < 1e-9
-    assert np.abs(moved[1] - normal @ turning.T)[used].max() < 1e-9
-
-
-@every("pair", ROUNDED, ids="-".join)
-def test_points_lie_midway_between_the_surfaces(pair):
-    a, b = (random_shapes(kind, seed + 30, 0.9) for seed, kind in enumerate(pair))
-    for position, normal, gap in zip(*array(touching(*pair)(a.placed(), b.placed())), strict=True):
-        half = gap[:, None] / 2 * normal
-        # A capsule's axis may lie beside a face by FACE_SINE of its distance and its gap still be that from the face.
-        tolerance = 1e-10 + FACE_SINE * (np.abs(gap) + a.radius) * (pair == ("capsule", "box"))
-        assert np.all(a.beyond(position + half) < tolerance)
-        assert np.all(b.beyond(position - half) < tolerance)
