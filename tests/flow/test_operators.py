@@ -1,3 +1,6 @@
+"""Differences in space: order, conservation, friction with both slopes at walls and with fields, first eddies."""
+
+import dataclasses
 import functools
 
 import jax
@@ -5,13 +8,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.errors import UserError
 from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.boundary.ghost_layers import surround
-from simkit.flow.diagnosis.measures import control_volumes, vorticity
+from simkit.flow.diagnosis.measures import control_volumes, kinetic_energy, vorticity
+from simkit.flow.eddies import random_eddies
+from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.operators.advection import LAYERS, advection
-from simkit.flow.operators.differences import at_centers, curl, divergence, gradient
-from simkit.flow.operators.diffusion import laplacian, second_difference, shear
+from simkit.flow.operators.differences import at_centers, curl, difference_at_centers, divergence, gradient, inside
+from simkit.flow.operators.diffusion import (
+    divergence_of_stress,
+    laplacian,
+    second_difference,
+    shear,
+    squared_shear_rate,
+)
+from simkit.flow.scalar import TransportedScalar, mean_scalar
+from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 from tests.flow.flows import (
     CHANNELS,
     DOMAINS,
@@ -27,6 +41,7 @@ from tests.flow.flows import (
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
+
 
 LENGTH = 2.0
 LOWER, UPPER = 0.3, -0.7
@@ -221,3 +236,211 @@ def test_velocity_of_a_stream_function_has_no_divergence():
     # Second differences cancel but for rounding of numbers below 4 over cells above 0.06, twice.
     spread = jax.jit(lambda stream: divergence(curl(stream, walls.grid), walls.grid))(stream)
     assert jnp.max(jnp.abs(spread)) < 1e-12
+
+
+def symmetric(place):
+    return dataclasses.replace(place, wall_slope="symmetric")
+
+
+def friction(velocity, place, *axes):
+    return laplacian(surround(velocity, no_motion(place), place), place, *axes)
+
+
+SYMMETRIC = {name: symmetric(DOMAINS[name]) for name in ("stretched", "cavity", "slip", "channel 3-D")}
+SOME_SYMMETRIC = some(SYMMETRIC, "stretched", "cavity")
+
+
+@functools.cache
+def measured_slopes(place):
+    """Products of noise and of its friction, from one program."""
+    grid = place.grid
+
+    def dissipation(velocity):
+        dissipated = 0.0
+        for i, f in enumerate(velocity):
+            for j, axis in enumerate(grid.axes):
+                others = [grid.along(a.distances if k == i else a.widths, k) for k, a in enumerate(grid.axes) if k != j]
+                if i == j:
+                    slopes, lengths = difference_at_centers(f, i, grid), axis.widths
+                else:
+                    slopes = shear(inside(f, i, grid), i, j, no_motion(place), place)
+                    # At a side the slope belongs to the half cell between it and the first points.
+                    ends = [] if axis.periodic else [axis.widths[:1] / 2, axis.widths[-1:] / 2]
+                    lengths = np.concatenate([ends[0], axis.distances, ends[1]]) if ends else axis.distances
+                weight = grid.along(lengths, j) * np.prod(np.broadcast_arrays(*others), axis=0)
+                dissipated = dissipated + jnp.sum(slopes**2 * weight) / grid.volume
+        return dissipated
+
+    @jax.jit
+    def products(u, v):
+        one, other, own = (inner(a, friction(b, place), grid) for a, b in ((u, v), (v, u), (u, u)))
+        residuals = []
+        for axis in place.bounded():
+            for i, (f, term) in enumerate(zip(on_inner_faces(u, grid), friction(u, place, (axis,)), strict=True)):
+                product = jnp.moveaxis(jnp.tensordot(second_difference(i, axis, place), f, (1, axis)), 0, axis)
+                residuals.append(jnp.max(jnp.abs(term - product)))
+        return {
+            "asymmetry": jnp.abs(one - other) / jnp.abs(own),
+            "lost": -own,
+            "dissipated": dissipation(u),
+            "residual of the matrices": jnp.max(jnp.stack(residuals)),
+        }
+
+    return products(noise(grid, 0), noise(grid, 1))
+
+
+@every(SOME_SYMMETRIC)
+def test_symmetric_friction_is_self_adjoint(place):
+    # Rounding of sums of up to 400 terms.
+    assert measured_slopes(place)["asymmetry"] < 1e-14
+
+
+@every(SOME_SYMMETRIC)
+def test_symmetric_friction_dissipates_the_sum_of_the_squares_of_all_gradients(place):
+    found = measured_slopes(place)
+    # Rounding of sums of up to 400 terms of one sign.
+    assert found["lost"] == pytest.approx(float(found["dissipated"]), rel=1e-13)
+    assert found["lost"] > 0
+
+
+@every(CHANNELS)
+def test_symmetric_friction_is_exact_for_couette_flow_on_any_grid(walls):
+    y = walls.grid.axes[1].centers
+    u = jnp.broadcast_to(jnp.asarray(0.7 * (1 + y) / 2 - 0.3 * (1 - y) / 2), walls.grid.cells)
+    boundary = (None, ((-0.3, 0.0), (0.7, 0.0)))
+    place = symmetric(walls)
+    found = jax.jit(lambda u: laplacian(surround((u, jnp.zeros(place.grid.shape(1))), boundary, place), place)[0])(u)
+    # Rounding of u, 1e-16, divided by the square of the cell height, at least 0.05, times the weights.
+    assert jnp.max(jnp.abs(found)) < 1e-12
+
+
+@every([8, 16, 32])
+def test_error_of_symmetric_friction_in_poiseuille_flow_is_a_quarter_of_the_squared_cell_size(cells):
+    for kind, error in (("symmetric", (2 / cells) ** 2 / 4), ("parabola", 0.0)):
+        place = dataclasses.replace(uniform_channel((4, cells)), wall_slope=kind)
+        profile = np.linalg.solve(np.asarray(second_difference(0, 1, place)), np.full(cells, -2.0))
+        # Rounding of 1 over the square of cells above 1/16, times a condition number of 1e3.
+        np.testing.assert_allclose(profile, 1 - place.grid.axes[1].centers ** 2 + error, rtol=0, atol=1e-12)
+
+
+def test_symmetric_diffusion_of_a_scalar_lowers_the_variance_by_the_squares_of_its_gradients():
+    place = symmetric(DOMAINS["cavity"])
+    scalar = TransportedScalar(place, (("value", "value"), ("insulated", "value")), lambda params: jnp.ones(()))
+    at_rest = tuple(jnp.zeros(place.grid.shape(i)) for i in range(2))
+    a, b = (scalar_noise(place.grid, seed) for seed in (0, 1))
+
+    @jax.jit
+    def product(f, g):
+        return mean_scalar(f * scalar.rate(g, at_rest, {}, jnp.zeros(()), (0, 1)), place.grid)
+
+    one, other, own = (float(product(f, g)) for f, g in ((a, b), (b, a), (a, a)))
+    # Rounding of sums of 108 terms.
+    assert one == pytest.approx(other, abs=1e-13 * abs(own))
+    assert own < 0
+
+
+def still(place):
+    return tuple(jnp.zeros(place.grid.shape(i)) for i in range(place.grid.dimension))
+
+
+@every(["cavity"])
+def test_friction_of_a_field_is_self_adjoint_and_dissipates_energy(name):
+    place = domain(DOMAINS[name].grid.axes, DOMAINS[name].sides, "symmetric")
+    grid = place.grid
+    field = jnp.exp(scalar_noise(grid, 2))
+
+    @jax.jit
+    def products(u, v):
+        around = (divergence_of_stress(surround(w, no_motion(place), place), field, place) for w in (u, v))
+        friction, of_other = around
+        return inner(v, friction, grid), inner(u, of_other, grid), inner(u, friction, grid)
+
+    one, other, own = products(noise(grid, 0), noise(grid, 1))
+    # Rounding of sums of up to 400 terms.
+    assert one == pytest.approx(float(other), abs=1e-13 * abs(float(own)))
+    assert own < 0
+
+
+def test_friction_of_a_field_conserves_momentum():
+    place = DOMAINS["periodic"]
+    field = jnp.exp(scalar_noise(place.grid, 2))
+    stress = jax.jit(lambda v: divergence_of_stress(surround(v, no_motion(place), place), field, place))
+    for f in stress(noise(place.grid, 0)):
+        assert abs(np.sum(f)) < 1e-11
+
+
+def test_shear_rate_of_a_shear_flow_is_its_velocity_gradient():
+    place = DOMAINS["stretched"]
+    boundary = (None, ((-0.7, 0.0), (0.7, 0.0)))
+    u = jnp.broadcast_to(jnp.asarray(0.7 * place.grid.axes[1].centers), place.grid.cells)
+    found = jax.jit(lambda u: squared_shear_rate((u, jnp.zeros(place.grid.shape(1))), boundary, place))(u)
+    np.testing.assert_allclose(found, 0.49, rtol=1e-12)
+
+
+def test_adaptive_step_is_stable_at_the_largest_viscosity():
+    place = uniform_channel((4, 8), 2.0)
+    field = jnp.ones(place.grid.cells).at[1, 2].set(5.0)
+    params = {"courant_number": 0.8, "time_step": 10.0, "viscosity": 5.0}
+    steps = [
+        Equations(place, viscosity, adaptive_time_step()).step_length(still(place), (), params, 0.0)
+        for viscosity in (lambda velocity, params: field, 5.0, "viscosity", lambda params: params["viscosity"])
+    ]
+    assert steps[0] == pytest.approx(2.51 / 2 / 5 / (4 / 0.5**2 + 4 / 0.25**2), rel=1e-12)
+    assert steps[1] == steps[2] == steps[3] == steps[0]
+
+
+def one(velocity, params):
+    return jnp.ones((4, 8))
+
+
+@every(
+    [
+        (one, {"implicit": (1,)}, r"implicit friction needs a number; give implicit_viscosity"),
+        (one, {"implicit": (1,), "implicit_viscosity": 1.0}, r"method 'runge_kutta' does not support implicit"),
+        (one, {"implicit_viscosity": 1.0}, "implicit_viscosity is given, but the viscosity is one number, or no axis"),
+        (0.1, {"implicit_viscosity": 1.0, "implicit": (1,)}, "implicit_viscosity is given"),
+        (lambda a, b, c: 1.0, {}, "viscosity is a function of 3 arguments; give a number, the name of a parameter"),
+        (None, {}, "viscosity = None is no viscosity; give a number"),
+    ]
+)
+def test_unsupported_viscosities_are_refused_by_name(viscosity, options, message):
+    with pytest.raises(UserError, match=message) as caught:
+        Equations(uniform_channel((4, 8)), viscosity, fixed_time_step, **options)
+    assert "\n" not in str(caught.value)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def eddies(grid, seed):
+    return random_eddies(grid, jax.random.key(seed), jnp.float64)
+
+
+@functools.cache
+def of(walls):
+    """Eddies in a channel, and what the claims are about, from one program."""
+    grid = walls.grid
+
+    @jax.jit
+    def numbers():
+        velocity = eddies(grid, 0)
+        slope = shear(velocity[0], 0, 1, no_motion(walls), walls)
+        return velocity, divergence(velocity, grid), kinetic_energy(velocity, grid), slope
+
+    return numbers()
+
+
+@every(some(CHANNELS, "even", "stretched"))
+def test_eddies_have_no_mean_flow(walls):
+    velocity, _, _, slope = of(walls)
+    # Every wave has zero mean along the channel; 16 roundings of numbers below 10.
+    assert np.max(np.abs(np.mean(velocity[0], axis=0))) < 1e-13
+    assert np.max(np.abs(np.mean(slope, axis=0))) < 1e-11
+
+
+def test_eddies_do_not_slip_on_the_walls():
+    def slip(ny):
+        u = np.asarray(eddies(uniform_channel((16, ny), 4.0).grid, 0)[0])
+        # The straight line through the two nearest points, continued to the wall.
+        return np.max(np.abs(1.5 * u[:, [0, -1]] - 0.5 * u[:, [1, -2]]))
+
+    # The waves are odd about the wall, so what the straight line misses falls with the cube of the cell height.
+    assert np.log2(slip(64) / slip(128)) == pytest.approx(3, abs=0.1)

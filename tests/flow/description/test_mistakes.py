@@ -9,8 +9,12 @@ from simkit import flow
 from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.scenario.build import build
+from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.made_in_python import load
 from tests.tables import every, lacking, refusal
+
+pytestmark = pytest.mark.usefixtures("x64")
+
 
 AROUND = {"cells": 8, "length": 1.0, "periodic": True}
 WALLS = {"cells": 8, "length": 1.0, "lower": "wall", "upper": "wall"}
@@ -242,3 +246,235 @@ def test_a_file_names_file_key_and_column():
 def test_the_command_exits_with_2(capsys):
     assert main(["run", "stokes_second_problem", "--set", 'config.viscosity="1/nuu"', "--no-render"]) == 2
     assert "viscosity: column 3 of '1/>>>nuu': 'nuu' is not known here; did you mean 'nu'?" in capsys.readouterr().err
+
+
+AXES = {
+    "x": {"cells": 8, "length": 2, "periodic": True},
+    "y": {"cells": 8, "to": 1, "lower": "wall", "upper": {"kind": "wall", "u": "cos(omga*time)"}},
+}
+
+
+def test_unknown_names_in_all_formulas_are_reported_together():
+    with pytest.raises(UserError) as caught:
+        flow.system(
+            axes=AXES,
+            viscosity="nuu",
+            initial={"u": "sin(q)"},
+            scalars={"c": {"diffusivity": "kapa", "sides": {"y": {"lower": 0, "upper": 1}}}},
+            parameters={"nu": 0.1, "omega": 1.0, "kappa": 0.1, "time_step": 0.01},
+        )
+    messages = [str(caught.value), *caught.value.others]
+    for name, meant in (("omga", "omega"), ("nuu", "nu"), ("q", ""), ("kapa", "kappa")):
+        assert any(f"'{name}' is not known here" in line and meant in line for line in messages), name
+    assert len(messages) == 4, messages
+
+
+def test_an_unknown_argument_and_other_mistakes_are_reported_together():
+    text = """\
+name = "wrong"
+title = "Wrong"
+summary = "Wrong."
+simulation = "flow.domain"
+[config]
+viscocity = 3
+viscosity = "nu*"
+obstacle_method = "magic"
+axes.x = { cells = 2.5, length = -4 }
+[params]
+nu = 0.1
+time_step = 0.01
+[run]
+steps = 1
+every = 1
+[render]
+view = "field"
+quantity = "speed"
+"""
+    with pytest.raises(UserError) as caught:
+        build(parse_scenario(text, "wrong.toml"))
+    messages = [str(caught.value), *caught.value.others]
+    assert "viscocity is not an argument of flow.domain; did you mean 'viscosity'?" in messages[0]
+    for words in ("axes.x.cells = 2.5", "axes.x.length = -4", "viscosity: column 1", "obstacle_method = 'magic'"):
+        assert any(words in line for line in messages), words
+
+
+BODIES = {
+    "at rest": {"position": [0, 0]},
+    "turned and larger": {"position": [0, 0], "angle": 0.3, "size": 1.2},
+    "on its way": {"position": ["-0.2 + 0.3*time", "0.1*sin(time)"]},
+    "turning": {"position": [0, 0], "angle": "0.5*time"},
+    "swelling": {"position": [0, 0], "size": "1 + 0.2*time"},
+}
+
+ROOM = {name: {"cells": 12, "from": -1.5, "length": 3, "lower": "wall", "upper": "wall"} for name in "xy"}
+CARRIED = {
+    # Not in the order of their names.
+    "salt": {"diffusivity": 0.3},
+    "heat": {"diffusivity": "2*nu"},
+    "dye": {"diffusivity": 0.01, "initial": 1},
+}
+GIVEN = {"heat": "hot*exp(-time)", "salt": {"flux": "0.3*hot"}}
+
+
+def carrying(body, **more):
+    return flow.system(
+        axes=ROOM,
+        viscosity="nu",
+        initial={"stream_function": "0.1*(1 - (x/1.5)**2)**2*(1 - (y/1.5)**2)**2"},
+        scalars=CARRIED,
+        obstacles={"body": {"shape": "ellipse", "half_axes": [0.6, 0.5], "scalars": GIVEN, **BODIES[body]}},
+        parameters={"nu": 0.05, "hot": 1.0, "time_step": 0.02},
+        **more,
+    )
+
+
+def test_an_obstacle_of_changing_size_with_scalars_is_refused():
+    with pytest.raises(UserError, match="a body that changes its size in time does not support scalars"):
+        carrying("swelling")
+
+
+@every(
+    [
+        ({"haet": 1}, r"obstacles\.body\.scalars\.haet is not a known key; did you mean 'heat'\?"),
+        ({"heat": {"value": 1, "flux": 1}}, r"obstacles\.body\.scalars\.heat\.flux has no effect on kind"),
+        ({"heat": "x"}, r"obstacles\.body\.scalars\.heat: column 1 of '>>>x': 'x' is not known here"),
+    ]
+)
+def test_scalar_conditions_of_obstacles_are_checked(given, message):
+    body = {"shape": "circle", "radius": 0.5, "position": [0, 0], "scalars": given}
+    with pytest.raises(UserError, match=message):
+        flow.system(axes=ROOM, viscosity=0.1, scalars=CARRIED, obstacles={"body": body}, parameters={"nu": 0.1})
+
+
+FRICTIONS_REFUSED = {
+    "immersed and implicit": (
+        {"obstacle_method": "immersed_boundary", "implicit": ["y"], "scalars": None},
+        "an immersed boundary does not support implicit friction; choose method direct_forcing",
+    ),
+    "immersed and a field": (
+        {"obstacle_method": "immersed_boundary", "viscosity": "0.1*(1 + shear_rate)", "scalars": None},
+        "an immersed boundary does not support a viscosity that varies",
+    ),
+    "a field, implicit": (
+        {"viscosity": "0.1 + 0.01*y", "implicit": ["y"], "obstacles": None},
+        "viscosity is a field, and implicit friction needs a number; give implicit_viscosity",
+    ),
+    "a field, implicit, in stages": (
+        {"viscosity": "0.1 + 0.01*y", "implicit": ["y"], "implicit_viscosity": 0.2, "obstacles": None},
+        "method 'runge_kutta' does not support implicit friction with a viscosity field",
+    ),
+    "a part without a field": (
+        {"implicit": ["y"], "implicit_viscosity": 0.2, "obstacles": None},
+        "implicit_viscosity is given, but the viscosity is one number",
+    ),
+}
+
+
+@every(list(FRICTIONS_REFUSED))
+def test_unsupported_friction_is_refused_by_name(case):
+    changes, message = FRICTIONS_REFUSED[case]
+    body = {"shape": "circle", "radius": 0.5, "position": [0, 0]}
+    settings = {"axes": ROOM, "viscosity": 0.1, "scalars": CARRIED, "obstacles": {"body": body}} | changes
+    with pytest.raises(UserError, match=message):
+        flow.system(**settings, parameters={"nu": 0.1})
+
+
+def layer(lower, **more):
+    given = {
+        "axes": {
+            "x": {"cells": 8, "length": 2, "lower": lower, "upper": more.pop("upper", "pressure")},
+            "y": {"cells": 10, "from": -1, "to": 1, "lower": "wall", "upper": "wall"},
+        },
+        "viscosity": 0.1,
+        "parameters": {"stream": 1.0, "half": 0.35, "time_step": 0.01},
+    }
+    return flow.system(**given | more)
+
+
+SLOT = ["wall", {"kind": "inflow", "u": "stream*(1 + 0.5*sin(time))", "where": "abs(y) < half"}]
+
+
+def test_a_part_is_the_program_of_a_velocity_that_is_zero_elsewhere():
+    by_hand = {"kind": "inflow", "u": "where(abs(y) < half, (stream*(1 + 0.5*sin(time))), 0)"}
+    programs = []
+    for lower in (SLOT, by_hand):
+        made = layer(lower)
+        state = jax.eval_shape(made.init, made.params, jax.random.key(0))
+        programs.append(jax.jit(made.step).lower(state, made.params).as_text())
+    assert programs[0] == programs[1]
+
+
+MISTAKES_OF_PARTS = {
+    "a rest with a condition": ([{"kind": "wall", "where": "y > 0"}, SLOT[1]], r"x\.lower\[0\]\.where has no effect"),
+    "a part without one": (["wall", {"kind": "inflow", "u": 1}], r"x\.lower\[1\]\.where is missing; give a condition"),
+    "a pressure": (["wall", {"kind": "pressure", "where": "y > 0"}], r"x\.lower\[1\]\.kind = 'pressure' takes a"),
+    "no part": (["wall"], r"x\.lower is a list of 1; write the rest of the side and a part of it"),
+    "no list": ({"kind": "wall", "where": "y > 0"}, r"x\.lower\.where has no effect on kind = 'wall', which is all"),
+    "no velocity": (["wall", {"kind": "inflow", "where": "y > 0"}], r"x\.lower\[1\]\.u is missing; give a number"),
+    "through a wall": (["wall", {"kind": "wall", "u": 1, "where": "y > 0"}], r"\[1\]\.u has no effect on kind ="),
+    "a number": (["wall", {"kind": "inflow", "u": 1, "where": "y"}], r"\[1\]\.where: .*'y' is a number where a"),
+    "an unknown name": (["wall", {"kind": "inflow", "u": 1, "where": "yy > 0"}], r"\[1\]\.where: .*'yy' is not known"),
+}
+
+
+@every(list(MISTAKES_OF_PARTS))
+def test_incompatible_parts_are_refused_by_name(case):
+    lower, message = MISTAKES_OF_PARTS[case]
+    with pytest.raises(UserError, match=message):
+        layer(lower)
+
+
+@every(
+    [
+        ([{**SLOT[1], "where": "y > 5"}], r"x\.lower\[1\]\.where holds at the center of no face of the side at the"),
+        ([{**SLOT[1], "where": "y < 5"}], r"x\.lower\[1\]\.where leaves nothing of the rest of the side"),
+        ([SLOT[1], {**SLOT[1], "where": "y > 0.2"}], r"x\.lower\[2\]\.where holds where another part of the side does"),
+    ]
+)
+def test_conditions_that_select_nothing_everything_or_the_same_are_refused_before_a_run(parts, message):
+    made = layer(["wall", *parts])
+    with pytest.raises(UserError, match=message):
+        made.check_values(made.params, jax.random.key(0))
+
+
+LONG = {"cells": 8, "length": 2.0, "periodic": True}
+KEY = jax.random.key(0)
+
+
+def begun(**settings):
+    """The length of the first step, and the state at the start."""
+    parameters = {"time_step": 0.1} | settings.pop("parameters", {})
+    simulation = flow.system(
+        axes=settings.pop("axes", {"x": LONG, "y": {"cells": 10, "to": 1, "lower": "wall", "upper": "wall"}}),
+        viscosity=settings.pop("viscosity", 1e-9),
+        courant_number=settings.pop("courant_number", 0.5),
+        implicit=settings.pop("implicit", []),
+        parameters=parameters,
+        **settings,
+    )
+    simulation.check_values(simulation.params, KEY)
+    return float(jax.jit(simulation.init)(simulation.params, KEY).time_step)
+
+
+REFUSED = {
+    "too large": ({"courant_number": 1.8}, r"courant_number: is 1.8 at the start; .* at most 1.73, the limit .* runge"),
+    "too large for two levels": (
+        {"courant_number": "courant", "method": "adams_bashforth", "parameters": {"courant": 0.6}},
+        r"courant_number: is 0.6 at the start; .* at most 0.5, the limit of stability of adams_bashforth",
+    ),
+    "zero": ({"courant_number": 0}, "courant_number: is 0 at the start; choose a number above 0"),
+    "a field": ({"courant_number": "x"}, "courant_number: column 1 of '>>>x': 'x' is not known here"),
+    "a speed": ({"largest_speed": 2}, "largest_speed has no effect beside courant_number; leave it out"),
+}
+
+
+@every(list(REFUSED))
+def test_a_mistake_is_refused_by_name(case):
+    settings, message = REFUSED[case]
+    with pytest.raises(UserError, match=message):
+        begun(**settings)
+
+
+def test_the_longest_step_must_be_given():
+    with pytest.raises(UserError, match="courant_number is given, and nothing says the longest time step; give the"):
+        flow.system(axes=ROOM, viscosity=0.1, courant_number=0.5)

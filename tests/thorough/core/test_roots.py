@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simkit.core.implicit import root_change
-from tests.core.test_roots import cube_root
+from tests.core.test_derivatives import cube_root
 
 pytestmark = pytest.mark.usefixtures("x64")
 

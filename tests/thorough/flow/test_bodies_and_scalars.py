@@ -16,7 +16,7 @@ from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference
-from tests.flow.test_bodies_and_scalars import VALUE, box, disk
+from tests.flow.test_bodies import VALUE, disk, periodic_box
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -29,7 +29,7 @@ def conduction(cells, surface):
     """Errors of the scalar and of the heat of the inner cylinder, between it and a cold outer one."""
     # Not at a special place of the grid.
     center, inner, outer, diffusivity = (0.5123, 0.4929), 0.17, 0.41, 0.5
-    place = box(cells)
+    place = periodic_box(cells)
     held = DirectForcing(
         place,
         {

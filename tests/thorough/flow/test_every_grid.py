@@ -4,25 +4,11 @@ from itertools import product
 
 import pytest
 
-from tests.flow import (
-    test_diffusion_solver,
-    test_eddies,
-    test_open_sides,
-    test_operators,
-    test_pressure_solver,
-    test_scalar,
-    test_statistics,
-    test_stepper,
-    test_viscosity,
-    test_wall_slopes,
-)
+from tests.flow import test_operators, test_scalar, test_sides, test_solvers, test_statistics, test_stepper
 from tests.flow.flows import CHANNELS, DOMAINS, SCHEMES, some
 from tests.tables import misses
-from tests.thorough.flow import test_diffusion_solver as longer_diffusion_solver
-from tests.thorough.flow import test_operators as longer_operators
-from tests.thorough.flow import test_pressure_sides as longer_pressure_sides
-from tests.thorough.flow import test_pressure_solver as longer_pressure_solver
 from tests.thorough.flow import test_shapes as longer_shapes
+from tests.thorough.flow import test_sides as longer_sides
 from tests.thorough.flow import test_viscosity as longer_viscosity
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -30,38 +16,31 @@ pytestmark = pytest.mark.usefixtures("x64")
 METHODS = ("elimination", "modes")
 SPACE = some(DOMAINS, "periodic", "channel 3-D")
 CLAIMS = (
-    (longer_operators.test_gradient_is_minus_the_adjoint_of_divergence, DOMAINS),
-    (longer_operators.test_advection_conserves_kinetic_energy_of_a_solenoidal_flow, DOMAINS),
     (test_operators.test_upwind_advection_dissipates_kinetic_energy, DOMAINS),
     (test_operators.test_advection_conserves_momentum_along_periodic_axes, DOMAINS),
     (test_operators.test_viscous_term_dissipates_kinetic_energy, DOMAINS),
     (test_operators.test_every_operator_is_second_order, ["upwind"]),
-    (test_wall_slopes.test_symmetric_friction_is_self_adjoint, test_wall_slopes.SYMMETRIC),
+    (test_operators.test_symmetric_friction_is_self_adjoint, test_operators.SYMMETRIC),
     (
-        test_wall_slopes.test_symmetric_friction_dissipates_the_sum_of_the_squares_of_all_gradients,
-        test_wall_slopes.SYMMETRIC,
+        test_operators.test_symmetric_friction_dissipates_the_sum_of_the_squares_of_all_gradients,
+        test_operators.SYMMETRIC,
     ),
-    (test_pressure_solver.test_solver_inverts_the_operator, product(test_pressure_solver.GRIDS, METHODS)),
-    (test_pressure_solver.test_both_methods_agree, test_pressure_solver.GRIDS),
+    (test_solvers.test_solver_inverts_the_operator, product(test_solvers.GRIDS, METHODS)),
+    (test_solvers.test_both_methods_of_the_pressure_agree, test_solvers.GRIDS),
     (
-        test_pressure_solver.test_pressure_is_accurate_in_single_precision_where_the_operator_is_ill_conditioned,
+        test_solvers.test_pressure_is_accurate_in_single_precision_where_the_operator_is_ill_conditioned,
         ["modes"],
     ),
     (
-        test_pressure_solver.test_mirror_symmetry_changes_the_cost_and_not_the_solution,
-        product(test_pressure_solver.MIRRORED, [(8, 6, 4), (7, 9, 5)]),
+        test_solvers.test_mirror_symmetry_changes_the_cost_and_not_the_solution,
+        product(test_solvers.MIRRORED, [(8, 6, 4), (7, 9, 5)]),
     ),
     (
-        longer_pressure_solver.test_solver_is_self_adjoint_and_its_transpose_too,
-        product(["random-equal", "periodic-periodic", "equal-random-periodic"], METHODS),
+        test_solvers.test_change_satisfies_the_equation,
+        product(test_solvers.CASES, METHODS, [0.0, 1e-3, 10.0]),
     ),
-    (
-        test_diffusion_solver.test_change_satisfies_the_equation,
-        product(test_diffusion_solver.CASES, METHODS, [0.0, 1e-3, 10.0]),
-    ),
-    (longer_diffusion_solver.test_derivatives_match_differences, product(["channel", "periodic"], METHODS)),
-    (test_open_sides.test_advection_changes_the_energy_only_by_the_flux_through_open_sides, test_open_sides.PLACES),
-    (longer_pressure_sides.test_flow_between_two_pressures_becomes_poiseuille_flow, SCHEMES.keys()),
+    (test_sides.test_advection_changes_the_energy_only_by_the_flux_through_open_sides, test_sides.PLACES),
+    (longer_sides.test_flow_between_two_pressures_becomes_poiseuille_flow, SCHEMES.keys()),
     (test_scalar.test_central_advection_conserves_the_variance, SPACE),
     (test_scalar.test_bounded_advection_never_raises_a_maximum_nor_lowers_a_minimum, SPACE),
     (longer_shapes.test_derivatives_are_finite_everywhere_and_equal_differences, list(longer_shapes.SHAPES)),
@@ -75,8 +54,8 @@ CLAIMS = (
     (test_stepper.test_very_viscous_flow_is_stable_at_any_time_step, ["runge_kutta, implicit"]),
     (test_stepper.test_held_flow_rate_is_exact_and_its_drive_balances_the_friction, ["runge_kutta"]),
     (longer_viscosity.test_friction_of_a_uniform_field_is_that_of_its_value, ["periodic", "slip", "upward, 3-D"]),
-    (test_viscosity.test_friction_of_a_field_is_self_adjoint_and_dissipates_energy, ["periodic", "box 3-D"]),
-    (test_eddies.test_eddies_have_no_mean_flow, some(CHANNELS, "odd", "small")),
+    (test_operators.test_friction_of_a_field_is_self_adjoint_and_dissipates_energy, ["periodic", "box 3-D"]),
+    (test_operators.test_eddies_have_no_mean_flow, some(CHANNELS, "odd", "small")),
 )
 
 

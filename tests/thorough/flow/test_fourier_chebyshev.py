@@ -7,7 +7,7 @@ import pytest
 
 from simkit.core.rollout import segment
 from simkit.flow.spectral.stokes_modes import fields, stokes_modes
-from tests.flow.test_fourier_chebyshev import SMALL, STRONG, after, channel, compiled
+from tests.flow.test_spectral import SMALL, STRONG, after, channel, compiled
 from tests.tables import every
 
 

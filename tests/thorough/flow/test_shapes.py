@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from simkit.flow.obstacles.shapes import airfoil, ball, box, capsule, polygon, rotate, superellipse, translate, union
-from tests.flow.test_shapes import X, Y
+from tests.flow.test_bodies import X, Y
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")

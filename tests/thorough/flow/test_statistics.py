@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from simkit.core.rollout import segment
-from simkit.core.simulation import Simulation
 from simkit.flow.boundary.ghost_layers import surround
 from simkit.flow.diagnosis.statistics import with_statistics
 from simkit.flow.operators.diffusion import laplacian, shear
 from tests.flow.flows import DOMAINS, inner, solenoidal_noise, some
-from tests.flow.test_statistics import KEY, WALL, forced, moments, moving_walls, state_of, statistics_of, viscosity
+from tests.flow.test_statistics import KEY, WALL, forced, moments, moving_walls, statistics_of, viscosity
 from tests.tables import every
 
 
@@ -63,40 +62,6 @@ def test_laminar_flow_dissipates_the_work_of_the_pressure_gradient(x64):
     for name in ("reynolds_stress_uu", "reynolds_stress_uv", "dissipation"):
         # Squares of velocities of order 1/2 less the same squares.
         np.testing.assert_allclose(profiles[name], 0, rtol=0, atol=1e-13)
-
-
-WAVY = DOMAINS["channel 3-D"].grid
-PROFILE = np.round(160 * (1 - WAVY.axes[1].centers ** 2)) / 8
-
-
-@functools.cache
-def waving() -> Simulation:
-    """A profile of 20 with a wave of 1/128 whose sign changes from step to step; statistics of every step."""
-    # One and minus one in turn, on a profile of eighths: a program may add up a plane in any order and round nothing.
-    wave = np.where(np.arange(WAVY.cells[0]) % 2, 1.0, -1.0)[:, None, None] * np.ones(WAVY.shape(0))
-
-    def state(n, params):
-        amplitude = params["amplitude"] * jnp.where(n % 2 == 0, 1, -1).astype(jnp.float32)
-        u = jnp.asarray(PROFILE, jnp.float32)[None, :, None] + amplitude * jnp.asarray(wave, jnp.float32)
-        return state_of((u, *(jnp.zeros(WAVY.shape(i), jnp.float32) for i in (1, 2))), n)
-
-    moving = Simulation(
-        init=lambda params, key: state(jnp.int32(0), params),
-        step=lambda before, params: state(before.iteration + 1, params),
-        observe=lambda state, params: {},
-        diagnose=lambda state, params: {"time": state.time[0]},
-        params={"viscosity": jnp.float32(1.0), "amplitude": jnp.float32(1 / 128)},
-    )
-    return with_statistics(moving, statistics_of(DOMAINS["channel 3-D"], reference=PROFILE), every=1, skip=0)
-
-
-def test_single_precision_keeps_small_stresses_through_a_hundred_thousand_samples():
-    simulation = waving()
-    state = jax.jit(segment(simulation, 100_000))(simulation.init(simulation.params, KEY), simulation.params)
-    found = simulation.observe(state, simulation.params)
-    # The samples are exact; of 100,000 updates compensation leaves the rounding of the weights, 6e-8 of each.
-    np.testing.assert_allclose(found["reynolds_stress_uu"], 1 / 128**2, rtol=1e-6)
-    np.testing.assert_allclose(found["mean_velocity"], PROFILE, rtol=1e-7)
 
 
 @pytest.mark.usefixtures("x64")

@@ -21,8 +21,8 @@ from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference
 from tests.flow.flows import DOMAINS, noise, solenoidal_noise, uniform_channel
-from tests.flow.test_domain import DUCTS, profile
-from tests.flow.test_viscosity import one, still
+from tests.flow.test_operators import one, still
+from tests.flow.test_sides import DUCTS, profile
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -1,13 +1,19 @@
-"""The bouncing ball as a record: dtypes, mapping, random throws, export, and derivatives without NaN."""
+"""The bouncing ball, checks of starts, and the time of long runs."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import simkit
+from simkit.errors import UserError
 from simkit.rigid import bouncing_ball
 from simkit.rigid.algebra.vector import norm
-from tests.rigid.test_bouncing_ball import KEY, last_diagnostics
+from simkit.scenario.build import build
+from simkit.scenario.made_in_python import load
+from tests.rigid.test_mistakes import SEEDS, refused, turned
+from tests.rigid.test_own_scenes import KEY, STEP, last_diagnostics, run, swung
+from tests.tables import every
 
 CORNERS = {
     "a usual throw": {},
@@ -62,3 +68,27 @@ def test_scatter_draws_throws_with_the_given_standard_deviation(x64):
         # Four standard errors: 0.1 / sqrt(4000) of the mean, and 0.1 / sqrt(8000) of the standard deviation.
         assert abs(jnp.mean(sample) / mean - 1) < 4 * 0.1 / 4000**0.5
         assert abs(jnp.std(sample) / mean - 0.1) < 4 * 0.1 / 8000**0.5
+
+
+# Two capsules at random angles, near enough that some of their starts overlap.
+NEAR = {"boxes": 0, "spheres": 0, "capsules": 2, "spacing": 0.17, "tilt": 3.0}
+
+
+def test_a_scenario_is_refused_for_its_own_seed():
+    overlaps = [refused(build, load("falling_pile", NEAR | {"seed": seed})) for seed in SEEDS]
+    assert 0 < sum(overlaps) < len(SEEDS)
+    with pytest.raises(UserError, match=rf"member {overlaps.index(True)} \(seed = {overlaps.index(True)}\): bodies 0"):
+        # The scenario's own seed is one that is fine, and so are those before the first that overlaps.
+        simkit.sweep("falling_pile", {}, seeds=len(SEEDS), **NEAR | {"seed": 0}, steps=10, every=10)
+
+
+def test_an_orientation_may_be_rounded():
+    assert simkit.run(turned((0.7071, 0.7071, 0, 0)), steps=2).attrs["status"] == "ok"
+
+
+@every("make", [swung, bouncing_ball])
+def test_the_time_is_the_sum_of_400000_steps(make):
+    found = run(make(), 400_000)["time"]
+    assert found.dtype == jnp.float32
+    # Two roundings of float32.
+    np.testing.assert_allclose(found, 400_000 * float(STEP), rtol=1.2e-7)
