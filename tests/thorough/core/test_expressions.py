@@ -1,7 +1,5 @@
 """Expressions: values, derivatives, and quantities made of them."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +10,7 @@ from simkit.core.expressions.evaluation import Named, SpatialAxis, expression
 from simkit.core.expressions.measures import measure
 from simkit.errors import UserError
 from simkit.flow.grid import bounded_axis
-from tests.core.test_expressions import FIELD, FORMULAS, LIFT, LINE, NUMBERS, TIME, U, X, Y, lowest, measured, of
+from tests.core.test_expressions import FIELD, FORMULAS, LIFT, NUMBERS, TIME, U, X, Y, lowest, measured, of
 from tests.differences import central_difference
 from tests.flow.plane_channel import plane_channel
 from tests.molecular.clusters import cluster
@@ -34,21 +32,6 @@ def test_lowest_point_of_a_parabola_is_found_between_the_points(x64):
     edge = points[1] / 3
     np.testing.assert_allclose(place(edge, 0.67), [edge, 0.67, -3], rtol=0, atol=1e-13)
     np.testing.assert_allclose(place(1.2, 0.67), [1, 0.67, 0.04 - 3], rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [0.0, 1.0, 1e-30])
-def test_lowest_point_of_a_constant_field_is_finite_and_has_derivatives(x64, dtype, size):
-    axes = (SpatialAxis("x", np.linspace(0, 1, 6)), SpatialAxis("y", np.linspace(0, 1, 4)))
-    # Constant but for the last bits.
-    bits = np.random.default_rng(1).integers(-1, 2, (6, 4)) * np.finfo(dtype).eps
-
-    def found(size):
-        return lowest(size * jnp.asarray(1 + bits, dtype), axes)
-
-    for function in (found, lambda size: lowest(size * jnp.ones((6, 4), dtype), axes)):
-        assert jnp.all(jnp.isfinite(function(dtype(size))))
-        assert jnp.all(jnp.isfinite(jax.jacrev(function)(dtype(size))))
 
 
 def test_values_and_derivatives(x64):
@@ -193,32 +176,6 @@ def test_a_time_beyond_the_frames_is_not_a_number(moment):
         assert jnp.isnan(value) and jnp.isnan(slope).any()
 
 
-def test_an_interpolation_coordinate_may_depend_on_the_frame():
-    moving = Named(jnp.asarray([0.0, 1.5, 2.0]), ("frame",))
-    frames = Named(jnp.stack([jnp.asarray(U), 2 * U, 3 * U]), ("frame", "x", "y"))
-    found = expression("at(u, x=here, y=0)")({**FIELD, "u": frames, "here": moving})
-    assert found.axes == ("frame",)
-    np.testing.assert_allclose(found.array, [U[0, 0], U[1, 0] + U[2, 0], 3 * U[2, 0]], rtol=1e-6)
-
-
-def test_cubic_interpolation_is_exact_between_unequal_points(x64):
-    line = {"x": Named(jnp.asarray(LINE), ("x",))}
-    field = line | {"u": Named(jnp.asarray(LINE**3 - LINE), ("x",))}
-
-    def value(x):
-        return expression("cubic_at(u, x=here)")({**field, "here": x}).array
-
-    # From half a cell before the first point to half a cell behind the last.
-    for x in (-0.05, 0.02, 0.3, 0.55, 1.19, 1.3):
-        assert float(expression(f"cubic_at(u, x={x})")(field).array) == pytest.approx(x**3 - x, abs=1e-14)
-        assert float(jax.jit(value)(x)) == pytest.approx(x**3 - x, abs=1e-14)
-    assert float(jax.grad(value)(0.55)) == pytest.approx(3 * 0.55**2 - 1, rel=1e-12)
-    assert jnp.isnan(jax.jit(value)(1.31))
-    # Of three points the parabola, of one the number.
-    short = {"x": Named(jnp.asarray(LINE[:3]), ("x",)), "u": Named(jnp.asarray(LINE[:3] ** 2), ("x",))}
-    assert float(expression("cubic_at(u, x=0.2)")(short).array) == pytest.approx(0.04, abs=1e-15)
-
-
 def test_numbers_and_fields_are_added_to_diagnostics_and_frames(channel):
     told = measured(
         channel,
@@ -305,18 +262,6 @@ def test_a_name_of_a_parameter_and_a_quantity_means_the_quantity(channel):
     doubled = channel.with_quantities(reynolds=pressure)
     run = simkit.run(measured(doubled, ratio="reynolds / params.reynolds"), steps=2, every=2)
     np.testing.assert_allclose(run["ratio"], 2.0)
-
-
-def test_a_name_that_is_observed_and_diagnosed_means_the_diagnostic(channel):
-    both = dataclasses.replace(
-        channel, observe=lambda state, params: {"bulk_velocity": channel.observe(state, params)["u"]}
-    )
-    told = measured(
-        dataclasses.replace(both, dimensions={"bulk_velocity": ("x", "y")}), twice="2*max(bulk_velocity, 0)"
-    )
-    run = simkit.run(told, steps=10, every=10, view="chart")
-    np.testing.assert_allclose(run["twice"], 2 * run["bulk_velocity"], rtol=1e-6)
-    assert run["observed_bulk_velocity"].ndim == 3
 
 
 def test_an_entry_of_an_array_is_a_quantity_and_an_objective(channel):

@@ -30,16 +30,6 @@ def test_smallest_reverse_mode_memory_grows_like_the_logarithm_of_the_steps():
     assert temporary_bytes(10_000, "smallest") <= temporary_bytes(10_000, "balanced")
 
 
-def test_reverse_mode_memory_of_a_reduced_series_grows_like_the_square_root():
-    def temporary(steps):
-        simulation = oscillator(4096)
-        objective = Objective(simulation, "energy", steps, every=10, reduce="mean")
-        compiled = jax.jit(jax.grad(objective)).lower(simulation.params, jax.random.key(KEY)).compile()
-        return compiled.memory_analysis().temp_size_in_bytes
-
-    assert temporary(10_000) <= 12 * temporary(100)
-
-
 @pytest.mark.parametrize("memory", ["balanced", "smallest"])
 @pytest.mark.parametrize("little", [0, rollout.SMALL_BYTES])
 def test_rematerialization_does_not_change_the_derivative(x64, memory, little, monkeypatch):

@@ -1,6 +1,5 @@
 """Bodies held by direct forcing and by an immersed boundary, at rest and moving, one and several."""
 
-import dataclasses
 import functools
 
 import jax
@@ -19,8 +18,7 @@ from simkit.flow.obstacles import Motion, bodies_in, points_around
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.distance import positions
-from simkit.flow.obstacles.outline import outline
-from simkit.flow.obstacles.shapes import ball, complement, rotate, superellipse
+from simkit.flow.obstacles.shapes import ball, complement, superellipse
 from simkit.flow.operators.differences import divergence
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
@@ -186,36 +184,6 @@ def test_a_body_across_the_ends_of_a_periodic_box_has_the_load_of_one_in_its_mid
     np.testing.assert_allclose(state(PARAMS | {"x": 0.0}).load, state(PARAMS).load, rtol=1e-9)
 
 
-@functools.cache
-def load_of_a_step():
-    """Return ``params -> load`` of a step from a shared state, and the same with a ``hold`` of the parameters."""
-    place, state, step, _ = after_some_steps()
-    start, _ = stepper(Equations(place, lambda p: 0.02, fixed_time_step, force=lambda *_: FORCE, obstacle=body(place)))
-    before = state(PARAMS)
-
-    def load(params):
-        return step(before, params).load
-
-    @jax.jit
-    def load_as_from_a_new_start(params):
-        return step(dataclasses.replace(before, hold=start(before.velocity, params).hold), params).load
-
-    return load, load_as_from_a_new_start
-
-
-CHANGED = {"x": 0.64, "y": 0.47, "half_axis": 0.17, "angle": 0.5, "time_step": 0.02}
-
-
-@pytest.mark.parametrize("names", [[name] for name in CHANGED] + [list(CHANGED)], ids=[*CHANGED, "all"])
-def test_a_step_under_other_parameters_is_that_of_a_body_prepared_for_them(names):
-    load, expected = load_of_a_step()
-    params = PARAMS | {name: CHANGED[name] for name in names}
-    # The ridge, 1e-4 of the diagonal, stays that of the start: among the pressures inside the body it chooses others,
-    # to which the load owes 1.5e-7 where the body becomes a sixth thinner.
-    np.testing.assert_allclose(load(params), expected(params), rtol=1e-6, atol=1e-8)
-    assert np.abs(load(params) - load(PARAMS)).max() > 1e-3
-
-
 def test_driving_force_is_drag_plus_gained_momentum_to_round_off():
     place, state, step, _ = after_some_steps()
     before = state(PARAMS)
@@ -224,22 +192,6 @@ def test_driving_force_is_drag_plus_gained_momentum_to_round_off():
         gained = jnp.sum((after.velocity[i] - before.velocity[i]) * control_volumes(i, place.grid)) / after.time_step
         assert abs(force * place.grid.volume - after.load[i] - gained) < 1e-12
     assert jnp.max(jnp.abs(divergence(after.velocity, place.grid))) < 1e-12
-
-
-def test_derivatives_of_the_outline_equal_central_differences():
-    weights = jnp.asarray(np.random.default_rng(0).normal(size=(2, 12)))
-
-    def total(p):
-        body = rotate(superellipse((p[0], 0.47), (p[1], 0.12)), p[2], (p[0], 0.47))
-        found = outline(body, (p[0], 0.47), 12, 0.8)
-        return jnp.sum(weights * (found.points + found.normals)) + found.spacing[0]
-
-    p, h = np.array([0.5, 0.3, 0.4]), 1e-5
-    value, derive = jax.jit(total), jax.jit(jax.grad(total))
-    differences = [(value(p + h * e) - value(p - h * e)) / (2 * h) for e in np.eye(3)]
-    np.testing.assert_allclose(derive(p), differences, rtol=1e-6, atol=1e-7)
-    differences = [(derive(p + h * e) - derive(p - h * e)) / (2 * h) for e in np.eye(3)]
-    np.testing.assert_allclose(jax.jit(jax.hessian(total))(p), differences, rtol=1e-6, atol=1e-6)
 
 
 METHODS = ("immersed_boundary", "direct_forcing")
@@ -315,16 +267,6 @@ def test_load_on_a_body_moving_through_fluid_at_rest_is_that_on_one_at_rest_in_a
     # Between places on the grid, 7 cells across: measured 1.1 % of the drag, 0.15 % of it in lift and torque.
     np.testing.assert_allclose(moving[1:, 0], resting[1:, 0], rtol=0.015)
     np.testing.assert_allclose(moving[1:, 1:], resting[1:, 1:], atol=0.003 * float(resting[-1, 0]))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_crossing_the_ends_of_periodic_axes_does_not_change_the_load(method):
-    motion = {"drift": 1.5, "turning": 0.5, "stream": 0.3}
-    inside = swimming(method)(MOTION | motion)[0][1]
-    # By 10 and 8 cells: the same places between the points of the grid.
-    across = swimming(method)(MOTION | motion | {"x": 1.25, "y": 1.0})[0][1]
-    assert jnp.max(jnp.abs(inside)) > 0.1
-    np.testing.assert_allclose(across, inside, atol=1e-8)
 
 
 @pytest.mark.parametrize("method", METHODS)

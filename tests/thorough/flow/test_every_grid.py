@@ -16,15 +16,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 METHODS = ("elimination", "modes")
 SPACE = some(DOMAINS, "periodic", "channel 3-D")
 CLAIMS = (
-    (test_operators.test_upwind_advection_dissipates_kinetic_energy, DOMAINS),
-    (test_operators.test_advection_conserves_momentum_along_periodic_axes, DOMAINS),
-    (test_operators.test_viscous_term_dissipates_kinetic_energy, DOMAINS),
     (test_operators.test_every_operator_is_second_order, ["upwind"]),
-    (test_operators.test_symmetric_friction_is_self_adjoint, test_operators.SYMMETRIC),
-    (
-        test_operators.test_symmetric_friction_dissipates_the_sum_of_the_squares_of_all_gradients,
-        test_operators.SYMMETRIC,
-    ),
     (test_solvers.test_solver_inverts_the_operator, product(test_solvers.GRIDS, METHODS)),
     (test_solvers.test_both_methods_of_the_pressure_agree, test_solvers.GRIDS),
     (

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 
 import jax
 import jax.numpy as jnp
@@ -27,16 +26,13 @@ from tests.flow.test_sides import (
     DUCTS,
     OPEN,
     OWN_PARAMS,
-    PLACES,
     SLIP,
-    NavierSlip,
     Wind,
     duct,
     eddies,
     equations,
     equations_of_own_sides,
     on_every_place,
-    on_every_scheme,
     params_of,
     params_of_own_sides,
     params_of_pressures,
@@ -91,21 +87,6 @@ def test_flow_of_an_oscillating_pressure_is_womersleys_to_second_order(scheme):
     # Of an amplitude of 0.08.
     assert fine < 6e-4
     assert np.log2(coarse / fine) > 1.8
-
-
-@on_every_scheme
-def test_velocity_has_the_order_of_its_method_in_time_where_the_pressure_changes(scheme):
-    place = duct((10, 8))
-    run = runner(place, scheme)
-    # As in test_stepper.py, with stages whose friction is implicit the error of third order is still the larger one.
-    least, most = {"runge_kutta": (3, 3), "runge_kutta, implicit": (2, 3)}.get(scheme, (2, 2))
-    params = {"viscosity": 0.02, "swing": 0.5}
-    runs = [run(eddies(place), params_of_pressures(time_step=0.5 / n, **params), n).velocity for n in (40, 80, 160)]
-    changes = [
-        max(float(jnp.max(jnp.abs(a - b))) for a, b in zip(*pair, strict=True)) for pair in itertools.pairwise(runs)
-    ]
-    # The next term is smaller by the rate of the change times the step, 9 * 0.5/80 = 0.06.
-    assert least - 0.1 < np.log2(changes[0] / changes[1]) < most + 0.1
 
 
 def manufactured(cells, scheme):
@@ -218,32 +199,6 @@ def test_flow_between_two_pressures_becomes_poiseuille_flow(scheme):
     rate = DUCT.place(0, 1).flux(state.velocity)
     assert rate == pytest.approx(2 / (12 * 0.5 * 3) * (1 + 0.1**2 / 2), rel=1e-13)
     assert DUCT.place(0, 0).flux(state.velocity) == pytest.approx(-float(rate), rel=1e-13)
-
-
-def test_equal_pressure_on_all_sides_does_not_change_the_flow():
-    """A pressure that is equal on all open sides drives no flow, and is added to that inside."""
-    place = PLACES["corner"]
-    states = []
-    for shared in (0.0, 3.0):
-        model = Equations(
-            place,
-            "viscosity",
-            fixed_time_step,
-            side_pressure=lambda params, time, shared=shared: ((0.0, shared), (shared, 0.0)),
-            method="adams_bashforth",
-            implicit=(0, 1),
-        )
-        start, step = stepper(model)
-
-        def run(start=start, step=step):
-            params = params_of(viscosity=0.5, time_step=0.004)
-            begin = start(jax.tree.map(lambda f: 0.1 * f, solenoidal(place, 2)), params)
-            return jax.lax.fori_loop(0, 4, lambda _, s: step(s, params), begin)
-
-        states.append(jax.jit(run)())
-    for a, b in zip(states[0].velocity, states[1].velocity, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(states[1].pressure, states[0].pressure + 3, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -407,21 +362,6 @@ def test_derivative_with_respect_to_the_slip_length_equals_central_differences(s
     # Differences of float64 numbers of about 1 over steps of 1e-5 are right to 1e-10 of them.
     assert derivative == pytest.approx(float(expected), rel=1e-7, abs=1e-10)
     assert abs(derivative) > 0.01
-
-
-@pytest.mark.parametrize("scheme", ["adams_bashforth, implicit", "adams_bashforth"])
-def test_slip_length_and_wall_that_change_in_time_keep_the_order_of_the_method(scheme):
-    changing = NavierSlip(lambda params, time: params["slip_length"] * (1 + 0.5 * jnp.sin(9 * time)))
-    place = channel((changing, "wall"), stretched=True)
-
-    def boundary(params, time):
-        return None, ((params["upper"] * jnp.sin(7 * time), 0.0), (0.0, 0.0))
-
-    run = own_runner(place, scheme, boundary)
-    runs = [run(still(place), params_of_own_sides(time_step=0.4 / n), n).velocity[0] for n in (100, 200, 400)]
-    changes = [float(jnp.max(jnp.abs(a - b))) for a, b in itertools.pairwise(runs)]
-    # The next term is smaller by the rate of the change times the step, 9 * 0.004.
-    assert np.log2(changes[0] / changes[1]) == pytest.approx(2, abs=0.1)
 
 
 @on_every_method

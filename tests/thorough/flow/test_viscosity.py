@@ -96,18 +96,6 @@ def test_power_law_fluid_has_its_poiseuille_profile_to_second_order():
     assert orders[1] > 1.9
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_velocity_has_the_order_of_its_method_in_time(scheme):
-    place, run = power_law_flow(8, scheme)
-    params = params_of(exponent=0.7, least_rate=0.3, force=1.0, bound=2.3)
-    waves = jax.tree.map(lambda f: 0.05 * f, solenoidal_noise(place.grid, 0))
-    velocity = waves[0] + 0.4 * jnp.asarray(1 - place.grid.axes[1].centers ** 2), waves[1]
-    ends = [run(velocity, params | {"time_step": jnp.asarray(0.1 / n)}, n)[0] for n in (100, 200, 400)]
-    order = np.log2(jnp.max(jnp.abs(ends[0] - ends[1])) / jnp.max(jnp.abs(ends[1] - ends[2])))
-    # The shortest waves decay at a rate of 200: the next term is smaller by this times the step, 0.05.
-    assert order == pytest.approx(3 if scheme == "runge_kutta" else 2, abs=0.2)
-
-
 @pytest.mark.parametrize("scheme", ["runge_kutta", "adams_bashforth, implicit"])
 def test_derivative_with_respect_to_the_exponent_equals_central_differences(scheme):
     place, run = power_law_flow(8, scheme)

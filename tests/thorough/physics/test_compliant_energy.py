@@ -221,25 +221,6 @@ def resting(kind, degrees):
 
 
 @pytest.mark.parametrize("kind", ["capsule", "box"])
-def test_the_force_does_not_jump_with_the_angle(kind):
-    _, wrench = wrench_of(kind)
-    degrees = np.arange(0, 12, 0.05)
-    force = np.array([float(wrench(resting(kind, angle)).force.z[0]) for angle in degrees])
-    assert (force > 1e-3).all()
-    # As steep as the steepest part, a crossing of some degrees: less than 1 % for each twentieth of a degree.
-    assert np.abs(np.diff(force) / force[:-1]).max() < 0.01
-
-
-def test_capsules_that_cross_at_a_right_angle_push_as_balls_do():
-    _, wrench = wrench_of("capsule")
-    motion = resting("capsule", 90)
-    for overlap, tolerance in ((1e-3, 0.01), (1e-5, 1e-4)):
-        lifted = dataclasses.replace(motion.position, z=jnp.array([0.2 - overlap, 0.0]))
-        force = wrench(dataclasses.replace(motion, position=lifted)).force.z[0]
-        assert float(force) == pytest.approx(overlap**1.5, rel=tolerance)
-
-
-@pytest.mark.parametrize("kind", ["capsule", "box"])
 def test_derivatives_of_the_force_equal_central_differences(kind):
     _, wrench = wrench_of(kind)
 

@@ -160,43 +160,6 @@ def test_taylor_green_eddies_decay_with_the_order_of_the_method(scheme):
     assert math.log2(errors[1] / errors[2]) == pytest.approx(order, abs=0.2)
 
 
-@pytest.mark.parametrize("method", ["runge_kutta", "adams_bashforth"])
-def test_a_layer_over_an_oscillating_wall_is_of_second_order_in_time(method):
-    """Stokes' second problem; the steps follow the speed of the wall."""
-
-    def layer(steps, time_step, **settings):
-        simulation = flow.system(
-            axes={
-                "x": {"cells": 4, "length": 16, "periodic": True},
-                "y": {"cells": 16, "length": 5, "lower": {"kind": "wall", "u": "cos(time)"}, "upper": "free_slip"},
-            },
-            viscosity=0.5,
-            initial={"u": "exp(-y)*cos(y)"},
-            method=method,
-            implicit=["y"],
-            largest_speed=None if settings else 1,
-            parameters={"time_step": time_step},
-            **settings,
-        )
-
-        def advance(state, _):
-            state = simulation.step(state, simulation.params)
-            return state, state.time_step
-
-        return jax.lax.scan(advance, jax.jit(simulation.init)(simulation.params, KEY), length=steps)
-
-    errors = []
-    for count in (1, 2, 4):
-        state, lengths = layer(24 * count, 9.0, courant_number=0.025 / count)
-        assert float(lengths.max() / lengths.min()) > 2.5
-        time = float(state.time[0])
-        assert time > 3
-        fine, _ = layer(2000, time / 2000)
-        errors.append(float(jnp.max(jnp.abs(state.velocity[0] - fine.velocity[0]))))
-    assert errors[2] < 2e-3
-    assert math.log2(errors[1] / errors[2]) == pytest.approx(2, abs=0.3)
-
-
 def carrier(obstacle, **settings):
     """A stream through a room, with a parameter for everything that may set the time step."""
     side = {"cells": 10, "from": -1.5, "length": 3}
