@@ -76,11 +76,6 @@ def needs_evosax(method):
         pytest.importorskip("evosax")
 
 
-def valley(params, key):
-    """Residuals of Rosenbrock's function, with its minimum 0 at (1, 1)."""
-    return jnp.stack([1 - params["x"], 10 * (params["y"] - params["x"] ** 2)])
-
-
 def start_at(*numbers):
     return {name: jnp.asarray(number, dtype=float) for name, number in zip("xy", numbers, strict=False)}
 

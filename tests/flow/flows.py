@@ -133,7 +133,3 @@ def inner(a: Velocity, b: Velocity, grid: Grid) -> jax.Array:
         points = [x if x.shape == control_volumes(i, grid).shape else inside(x, i, grid) for x in (f, g)]
         total = total + jnp.sum(points[0] * points[1] * control_volumes(i, grid))
     return total / grid.volume
-
-
-def on_inner_faces(velocity: Velocity, grid: Grid) -> Velocity:
-    return tuple(inside(f, i, grid) for i, f in enumerate(velocity))

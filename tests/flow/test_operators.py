@@ -182,9 +182,6 @@ def friction(velocity, place, *axes):
     return laplacian(surround(velocity, no_motion(place), place), place, *axes)
 
 
-SYMMETRIC = {name: symmetric(DOMAINS[name]) for name in ("stretched", "cavity", "slip", "channel 3-D")}
-
-
 @every(CHANNELS)
 def test_symmetric_friction_is_exact_for_couette_flow_on_any_grid(walls):
     y = walls.grid.axes[1].centers

@@ -216,9 +216,6 @@ def energy_through(velocity, place, axis, side):
     return where.flux([normal * squares / 2 if k == axis else f for k, f in enumerate(velocity)])
 
 
-on_every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
-
-
 def duct(cells=(8, 10), sides=(OPEN, WALLS)):
     return domain((bounded_axis(cells[0], 3.0), bounded_axis(cells[1], 1.0)), sides)
 

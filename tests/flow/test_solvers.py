@@ -115,9 +115,6 @@ def test_pressure_is_accurate_in_single_precision_where_the_operator_is_ill_cond
     assert jnp.max(jnp.abs(found - exact)) < 8 * np.finfo(np.float32).eps * jnp.max(jnp.abs(exact))
 
 
-DERIVED = ("periodic-stretched", "equal-random-periodic")
-
-
 MIRRORED = [("equal", "stretched"), ("periodic", "stretched"), ("stretched", "equal", "periodic")]
 
 

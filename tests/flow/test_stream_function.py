@@ -17,7 +17,6 @@ from tests.tables import every
 pytestmark = pytest.mark.usefixtures("x64")
 
 KINDS = list(itertools.product(("periodic", "bounded"), repeat=2))
-KEY = jax.random.key(0)
 AROUND = {"cells": 8, "length": 2.0, "periodic": True}
 WALLS = {"cells": 6, "to": 1.0, "stretching": 1.0, "lower": "wall", "upper": "wall"}
 

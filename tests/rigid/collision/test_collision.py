@@ -17,16 +17,10 @@ from simkit.rigid.collision.against_plane import SLOTS, against_plane
 from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.collision.overlay import WIDER
 from simkit.rigid.planes import floor
-from tests.rigid.collision.shapes import COUNT, Shapes, array, random_shapes, separation, touching
+from tests.rigid.collision.shapes import COUNT, Shapes, array, random_shapes, touching
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
-def overlapping(seed):
-    """Return pairs of random boxes, half of which overlap, and their largest separation along fifteen axes."""
-    a, b = random_shapes("box", seed, 0.8), random_shapes("box", seed + 1, 0.8)
-    return a, b, np.array([separation(a[k], b[k]) for k in range(COUNT)])
 
 
 def test_edges_that_cross_touch_where_they_are_nearest():

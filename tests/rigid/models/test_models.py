@@ -324,11 +324,6 @@ def test_a_text_that_requests_too_much_is_refused_before_expansion(text, phrase)
         tracemalloc.stop()
 
 
-def test_replicates_within_the_bounds_are_expanded():
-    model = compiled(read_spec(inside(f'<replicate count="3"><replicate count="4">{BALL}</replicate></replicate>')))
-    assert model.nbody == 2 + 12
-
-
 def test_engines_on_jax_refuse_more_contacts_than_memory_holds():
     text = inside(f'<replicate count="400" offset="1 0 0">{BALL}</replicate><geom type="plane" size="1 1 1"/>')
     # 401 balls with each other and with the floor.
@@ -336,13 +331,6 @@ def test_engines_on_jax_refuse_more_contacts_than_memory_holds():
     for engine in ("mjx", "brax-spring"):
         with pytest.raises(UserError, match=f"{engine} would allocate contacts for 80601 pairs of shapes"):
             from_text(model=text, engine=engine)
-
-
-def test_pairs_are_counted_by_the_bits_that_allow_them():
-    geoms = "<geom size='.1' contype='{}' conaffinity='{}'/>"
-    bodies = "".join(f"<body><freejoint/>{geoms.format(*bits)}</body>" for bits in ((1, 0), (0, 1), (2, 2), (0, 0)))
-    # The first with the second; the third with none; the ball of bits 1 and 1 with the first two.
-    assert most_pairs(compiled(read_spec(inside(bodies)))) == 3
 
 
 KEY = jax.random.key(0)

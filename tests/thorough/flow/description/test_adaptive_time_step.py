@@ -409,29 +409,6 @@ def test_steps_that_vary_keep_the_order(drive, scheme):
     assert order - 0.3 < math.log2(errors[0] / errors[1]) < order + 0.5
 
 
-def test_a_held_flow_rate_holds_from_the_start():
-    """A start with another flow rate is no jump within the first step, whose error would be of first order."""
-
-    def reached(steps):
-        simulation = flow.system(
-            axes=DRIVES["held flow rate"]["axes"],
-            viscosity=0.05,
-            flow_rate="rate",
-            initial={"u": "2*(1 - 4*y**2)"},
-            implicit=[],
-            largest_speed=0.1,
-            parameters={"time_step": 0.2 / steps, "rate": 0.5},
-        )
-        params = simulation.params
-        start = jax.jit(simulation.init)(params, KEY)
-        assert float(simulation.diagnose(start, params)["mean_u"]) == pytest.approx(0.5, rel=1e-14)
-        return segment(simulation, steps)(start, params).velocity[0]
-
-    fine = reached(320)
-    errors = [float(jnp.max(jnp.abs(reached(steps) - fine))) for steps in (20, 40)]
-    assert math.log2(errors[0] / errors[1]) == pytest.approx(3, abs=0.2)
-
-
 def decaying(viscosity, time_step=0.01):
     """Waves between two sides without friction, which decay as exp(-4 integral of the viscosity)."""
     return flow.system(

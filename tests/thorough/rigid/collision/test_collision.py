@@ -20,7 +20,6 @@ from simkit.rigid.collision.overlay import WIDER
 from simkit.rigid.collision.pairs import contacts
 from simkit.rigid.collision.points import Placed
 from simkit.rigid.collision.rounds import rounds
-from simkit.rigid.collision.separation import PREFERENCE
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
@@ -32,13 +31,10 @@ from tests.rigid.collision.shapes import (
     TOUCHES,
     Shapes,
     array,
-    near_boxes,
     nearest_of_all,
     random_shapes,
-    separation,
     touching,
 )
-from tests.rigid.collision.test_collision import overlapping
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -72,34 +68,6 @@ def test_least_gap_is_the_distance_and_the_normal_its_direction(pair):
         assert exact.all()
 
 
-@every("distance", [0.2, 0.01])
-def test_closing_the_gap_of_separated_boxes_does_not_make_them_overlap(distance):
-    a, b = near_boxes(distance, seed=3)
-    _, normal, gap = least(touching("box", "box")(a.placed(), b.placed()))
-    # Bodies that approach along the normal by no more than the gap must not overlap: the separation along an axis is at
-    # least the distance over sqrt(3), and the preference of 1 % of the least half length may hide twice that.
-    smallest = np.minimum(a.halves.min(axis=1), b.halves.min(axis=1))
-    assert np.all(gap > distance / np.sqrt(3) - 2 * PREFERENCE * smallest)
-    assert np.all(gap < distance + 2 * PREFERENCE * smallest + 1e-9)
-    exact = np.abs(gap - distance) < 1e-9
-    assert exact.mean() > 0.6
-    direction = nearest_of_all(a, b)[2]
-    assert np.linalg.norm(normal - direction, axis=1)[exact].max() < 1e-6
-
-
-def test_depth_is_the_least_overlap_along_the_fifteen_axes():
-    a, b, depth = overlapping(5)
-    _, normal, gap = array(touching("box", "box")(a.placed(), b.placed()))
-    overlap = depth < 0
-    assert 50 < overlap.sum() < 150
-    error = (gap.min(axis=0) - depth)[overlap]
-    smallest = np.minimum(a.halves.min(axis=1), b.halves.min(axis=1))[overlap]
-    # A face is preferred to an axis that is better by at most twice 1 % of the smallest half length.
-    assert np.all((error < 1e-12) & (error > -2 * PREFERENCE * smallest))
-    assert np.mean(np.abs(error) < 1e-12) > 0.8
-    assert np.abs(np.linalg.norm(normal, axis=-1) - 1).max() < 1e-12
-
-
 def test_flush_cubes_touch_at_their_corners_in_either_precision():
     # A stack as exact as numbers allow, where every edge of one face lies on an edge of the other.
     flat = np.broadcast_to(np.eye(3), (COUNT, 3, 3))
@@ -117,18 +85,6 @@ def test_flush_cubes_touch_at_their_corners_in_either_precision():
         expected = place + np.concatenate([0.1 * signs, np.full((4, COUNT, 1), 0.1)], axis=-1)
         assert np.abs(position - expected).max() < 40 * rounding + 0.1 * WIDER
         assert all(len({tuple(row) for row in signs[:, k]}) == 4 for k in range(COUNT))
-
-
-def test_moving_a_box_by_its_depth_along_the_normal_ends_the_overlap():
-    a, b, depth = overlapping(7)
-    _, normal, gap = array(touching("box", "box")(a.placed(), b.placed()))
-    slot, overlap = gap.argmin(axis=0), np.flatnonzero(depth < 0)
-    shift = -gap.min(axis=0)[:, None] * normal[slot, np.arange(COUNT)]
-    moved = a.at(a.center + shift)
-    after = np.array([separation(moved[k], b[k]) for k in overlap])
-    # Then they touch, so their separation is zero to rounding; more than zero where a face was preferred.
-    smallest = np.minimum(a.halves.min(axis=1), b.halves.min(axis=1))[overlap]
-    assert np.all((after > -1e-12) & (after < 2 * PREFERENCE * smallest))
 
 
 PAIRS = pytest.mark.parametrize("pair", list(TOUCHES), ids="-".join)

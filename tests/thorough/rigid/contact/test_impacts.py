@@ -255,7 +255,6 @@ FAR_SHAPES = {
     "plank": lambda *surface: box(1.0, (1.0, 0.1, 0.05), *surface),
     "capsule": lambda *surface: capsule(1.0, 0.05, 0.4, *surface),
 }
-HEIGHTS = {"cube": 0.1, "slab": 0.05, "plank": 0.025, "capsule": 0.05}
 
 
 @functools.cache
