@@ -23,7 +23,7 @@ from simkit.flow.operators.differences import divergence
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.flow.test_bodies import at_rest, body, body_in_a_box, run
-from tests.physics.test_backward_facing_step import channel
+from tests.physics.test_cylinder import step_channel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -379,9 +379,9 @@ def test_bodies_may_span_a_periodic_axis_and_lie_across_its_ends_but_not_meet_th
 
 def test_a_body_on_walls_is_refused_where_fluid_is_given_to_flow_through_it_and_where_nothing_is_given():
     for simulation, message in (
-        (channel("6*y*(1 - y)"), "covers a part of the lower side of axis x"),
-        (channel(position=[4.4, 0], half_lengths=[1, 0.5]), "beyond the side x = 4.5"),
-        (channel(attached=False), "beyond the side x = -1"),
+        (step_channel("6*y*(1 - y)"), "covers a part of the lower side of axis x"),
+        (step_channel(position=[4.4, 0], half_lengths=[1, 0.5]), "beyond the side x = 4.5"),
+        (step_channel(attached=False), "beyond the side x = -1"),
     ):
         with pytest.raises(UserError, match=message):
             simulation.check(simulation.params, jax.random.key(0))

@@ -19,9 +19,8 @@ from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.flow.systems.turbulent_channel import turbulent_channel
 from simkit.flow.systems.viscosity_from_frames import viscosity_from_frames
-from tests.physics import test_channel, test_flow_derivatives, test_lid_driven_cavity, test_oscillating_cylinder
-from tests.physics.test_cylinder import DRAG, LIFT, METHODS, PRESSURE, channel, history
-from tests.physics.test_oscillating_cylinder import history as history_of_oscillating_cylinder
+from tests.physics import test_channel, test_cylinder, test_flow_derivatives, test_lid_driven_cavity
+from tests.physics.test_cylinder import DRAG, LIFT, METHODS, PRESSURE, channel, history, oscillation
 from tests.physics.test_viscosity_from_frames import TRUE, at_truth
 from tests.tables import every
 
@@ -140,9 +139,7 @@ def test_nusselt_number_of_a_heated_cylinder_is_the_published_one():
 def drag_and_added_mass(method, cells):
     """The coefficients of Morison's equation in the fourth period at KC = 5, Re = 100."""
     period, amplitude, steps = 5.0, 5 / (2 * np.pi), round(5 * cells / 0.3)
-    t, loads = history_of_oscillating_cylinder(
-        method, cells, amplitude + 0.8, 20.0, 0.05, 1 / 100, period, steps, 4, amplitude, None
-    )
+    t, loads = oscillation(method, cells, amplitude + 0.8, 20.0, 0.05, 1 / 100, period, steps, 4, amplitude, None)
     last, w = t > 3 * period, 2 * np.pi / period
     velocity, acceleration = -np.cos(w * t[last]), w * np.sin(w * t[last])
     shapes = np.stack([-0.5 * np.abs(velocity) * velocity, -np.pi / 4 * acceleration], axis=1)
@@ -190,7 +187,7 @@ def test_velocity_on_the_centerlines_of_a_fine_cavity_is_that_of_ghia(cells, rey
 
 
 def test_small_oscillations_of_an_immersed_boundary_have_the_force_and_torque_of_stokes():
-    test_oscillating_cylinder.test_small_oscillations_have_the_force_and_torque_of_stokes.check("immersed_boundary")
+    test_cylinder.test_small_oscillations_have_the_force_and_torque_of_stokes.check("immersed_boundary")
 
 
 @pytest.mark.usefixtures("x64")
