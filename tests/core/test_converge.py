@@ -76,20 +76,6 @@ def countdown():
     )
 
 
-def assert_same_steps_as_alone(count, lanes):
-    simulation = descent()
-    states = members(simulation, count)
-    together = jax.jit(in_flight(simulation, lanes=lanes, max_steps=MAX_STEPS))(states, simulation.params)
-    alone = jax.jit(converge(simulation, MAX_STEPS))
-    for index in range(count):
-        one = alone(jax.tree.map(lambda a, i=index: a[i], states), simulation.params)
-        assert int(together.iterations[index]) == int(one.iterations)
-        assert int(together.status[index]) == Status.CONVERGED
-        # A contraction, so round-off does not grow: a few roundings of numbers of order one.
-        np.testing.assert_allclose(together.state.position[index], one.state.position, rtol=0, atol=1e-13)
-        assert int(together.state.iteration[index]) == int(one.iterations)
-
-
 def test_results_are_bit_identical_where_arithmetic_is_exact(x64):
     lengths = jnp.array([5.0, 1.0, 300.0, 2.0, 2.0, 77.0, 8.0, 9.0, 16.0, 1.0, 1.0, 40.0])
     result = jax.jit(in_flight(countdown(), lanes=3, max_steps=1000))(lengths, countdown().params)

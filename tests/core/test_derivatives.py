@@ -15,7 +15,7 @@ from simkit.core.implicit import root_change
 from simkit.core.objective import Objective
 from simkit.core.pytrees import size_in_bytes
 from simkit.core.rollout import SMALL_BYTES, nesting_of, nesting_within, trajectory
-from simkit.core.second import entries, hessian, hessian_differences, hessian_vector_product
+from simkit.core.second import entries, hessian, hessian_vector_product
 from simkit.core.status import Status
 from simkit.core.tracing import traced_once
 from simkit.errors import UserError
@@ -166,19 +166,6 @@ CASES = {
     "of a series": (lambda: Objective(oscillator(), "position", 60, 6, "mean"), ("frequency", "time_step")),
     "of an equilibrium": (lambda: Objective(descent(), "length", 20_000), ("rest", "stiffness")),
 }
-
-
-def assert_hessian_equals_differences(case):
-    make, wrt = CASES[case]
-    objective = make()
-    params = objective.simulation.params
-    near = objective.continuation(params, KEY)
-    expected = hessian_differences(lambda params, _: near(params), params, KEY, wrt).value
-    for mode in ("forward", "reverse", "shortest"):
-        _, _, derivative, matrix = jax.jit(hessian(objective.with_status, wrt, mode))(params, KEY)
-        assert set(derivative) == set(wrt)
-        np.testing.assert_allclose(matrix, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
-        np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
 def test_rows_of_array_entries_are_named_by_their_index(x64):

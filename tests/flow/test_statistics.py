@@ -7,27 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.simulation import Simulation
 from simkit.errors import UserError
-from simkit.flow.diagnosis.measures import kinetic_energy, mean_velocity
-from simkit.flow.diagnosis.statistics import ChannelStatistics, with_statistics
-from simkit.flow.equations import Equations
-from simkit.flow.stepping.stepper import FlowState, stepper
-from simkit.flow.stepping.time_step import fixed_time_step
-from simkit.flow.systems.turbulent_channel import random_waves, turbulent_channel
+from simkit.flow.diagnosis.statistics import ChannelStatistics
+from simkit.flow.stepping.stepper import FlowState
+from simkit.flow.systems.turbulent_channel import turbulent_channel
 from tests.flow.flows import DOMAINS, solenoidal_noise, some
 from tests.tables import every
-
-PLACES = pytest.mark.parametrize(
-    "place", [DOMAINS[name] for name in ("even", "stretched", "channel 3-D")], ids=["even", "stretched", "3-D"]
-)
-WALL = 0.7
-
-
-def moving_walls(place):
-    rest = (0.0,) * (place.grid.dimension - 1)
-    sides = ((0.0, *rest), (WALL, *rest))
-    return lambda params, time: (None, sides, *place.sides[2:])
 
 
 def statistics_of(place, **options) -> ChannelStatistics:
@@ -104,37 +89,6 @@ def test_moments_over_time_are_those_of_all_samples_together(x64):
     np.testing.assert_allclose(found["mean_velocity"], u.mean(axis=(0, 1, 3)), rtol=0, atol=1e-14)
 
 
-def forced(place, *, method="runge_kutta", drive=True, wall=True) -> Simulation:
-    """A channel driven by a pressure gradient of 1, from random waves."""
-    boundary = moving_walls(place) if wall else None
-    start, step = stepper(
-        Equations(
-            place,
-            lambda params: params["viscosity"],
-            fixed_time_step,
-            boundary=boundary,
-            force=(lambda velocity, c, params, time: (1.0, *(0.0,) * (place.grid.dimension - 1))) if drive else None,
-            method=method,
-        )
-    )
-
-    def init(params, key):
-        waves = random_waves(place.grid, key, params["viscosity"].dtype)
-        return start(jax.tree.map(lambda f: params["waves"] * f, waves), params)
-
-    return Simulation(
-        init=init,
-        step=step,
-        observe=lambda state, params: {"profile": state.velocity[0].mean(axis=(0, 2))},
-        diagnose=lambda state, params: {
-            "time": state.time[0],
-            "energy": kinetic_energy(state.velocity, place.grid),
-            "bulk": mean_velocity(state.velocity, 0, place.grid),
-        },
-        params={n: jnp.asarray(x, float) for n, x in {"viscosity": 0.05, "waves": 1.0, "time_step": 0.01}.items()},
-    )
-
-
 @every(
     [
         ({"cells": (8, 8)}, "cells has 2 entries; write 3"),
@@ -146,13 +100,3 @@ def forced(place, *, method="runge_kutta", drive=True, wall=True) -> Simulation:
 def test_mistakes_are_refused(values, message):
     with pytest.raises(UserError, match=message):
         turbulent_channel(**values)
-
-
-def test_means_of_profiles_on_faces_weigh_unequal_cells():
-    """Half the cell beside a wall belongs to its face; the mean of y^2 over -1 to 1 is 1/3."""
-    place = DOMAINS["stretched"]
-    simulation = with_statistics(forced(place, method="runge_kutta"), statistics_of(place), every=1, skip=0)
-    y, widths = simulation.coordinates["y_face"], simulation.coordinates["y_face_widths"]
-    assert np.sum(widths) == pytest.approx(y[-1] - y[0])
-    mean = np.sum(widths * y**2) / np.sum(widths)
-    assert mean == pytest.approx((y[-1] ** 3 - y[0] ** 3) / 3 / (y[-1] - y[0]), rel=0.01)

@@ -156,31 +156,6 @@ def test_velocity_verlet_run_backwards_returns_to_its_start(loaded):
     np.testing.assert_allclose(as_numbers(back), as_numbers(start()), atol=200 * 2e-16 * 10)
 
 
-def check_derivative(name):
-    def outcome(omega):
-        bodies = asymmetric_body()
-        motion = motion_of(
-            bodies,
-            vector.vector(jnp.array([POSITION])),
-            velocity=vector.vector(jnp.array([VELOCITY])),
-            angular_velocity=vector.vector(omega[None]),
-        )
-
-        def step(motion, time):
-            return integrator_named(name)(motion, bodies, pulled, time, jnp.array(0.02)), None
-
-        motion, _ = jax.lax.scan(step, motion, 0.02 * jnp.arange(50))
-        return vector.stacked(motion.position)[0] + vector.stacked(angular_velocity(motion, bodies))[0]
-
-    compiled, step = jax.jit(outcome), 1e-5
-    slope = jax.jit(jax.jacfwd(outcome))(jnp.asarray(OMEGA))
-    difference = np.stack(
-        [(compiled(OMEGA + step * e) - compiled(OMEGA - step * e)) / (2 * step) for e in np.eye(3)], axis=1
-    )
-    # step^2 / 6 of third derivatives of order 10, and 50 roundings of 1e-15 over the step.
-    np.testing.assert_allclose(slope, difference, atol=1e-8)
-
-
 def test_float32_agrees_within_its_rounding():
     with jax.enable_x64(False):
         bodies, advance = asymmetric_body(), integrator_named("velocity_verlet")

@@ -9,7 +9,7 @@ from simkit.core import budget, gradient
 from simkit.core.expressions.measures import measure
 from simkit.core.objective import REDUCTIONS, Objective
 from simkit.core.rollout import nesting_within, segment, trajectory
-from simkit.core.second import entries, gauss_newton_product, hessian, hessian_vector_product
+from simkit.core.second import entries, gauss_newton_product, hessian, hessian_differences, hessian_vector_product
 from tests.core.test_derivatives import (
     AXES,
     BUDGET_KEY,
@@ -19,7 +19,6 @@ from tests.core.test_derivatives import (
     SERIES,
     SIZE,
     arrays,
-    assert_hessian_equals_differences,
     compiled_size,
     state_size,
 )
@@ -68,15 +67,6 @@ def test_product_is_that_with_the_hessian(x64, case):
     np.testing.assert_allclose(
         [product[name] for name in entries(params, wrt)], expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max()
     )
-
-
-@pytest.mark.parametrize("case", ["through steps", "of an equilibrium"])
-def test_hessian_equals_differences_of_derivatives(x64, case):
-    assert_hessian_equals_differences(case)
-
-
-def test_hessian_equals_differences_of_derivatives_in_the_first_cases(x64):
-    assert_hessian_equals_differences("of a series")
 
 
 def test_gauss_newton_product_is_that_with_the_jacobian_and_its_transpose(x64):
@@ -207,3 +197,17 @@ def test_sum_of_squared_residuals_is_the_expression(text, count, stored, x64):
     residuals = expressed.residuals(*arguments)
     assert residuals.shape == (count,)
     np.testing.assert_allclose(jnp.sum(residuals**2), expressed(*arguments), rtol=1e-13)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_hessian_equals_differences_of_derivatives(x64, case):
+    make, wrt = CASES[case]
+    objective = make()
+    params = objective.simulation.params
+    near = objective.continuation(params, KEY)
+    expected = hessian_differences(lambda params, _: near(params), params, KEY, wrt).value
+    for mode in ("forward", "reverse", "shortest"):
+        _, _, derivative, matrix = jax.jit(hessian(objective.with_status, wrt, mode))(params, KEY)
+        assert set(derivative) == set(wrt)
+        np.testing.assert_allclose(matrix, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+        np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-9 * np.abs(expected).max())

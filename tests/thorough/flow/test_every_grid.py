@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tests.flow import test_operators, test_scalar, test_sides, test_solvers, test_statistics, test_stepper
+from tests.flow import test_operators, test_scalar, test_solvers, test_statistics, test_stepper
 from tests.flow.flows import CHANNELS, DOMAINS, SCHEMES, some
 from tests.tables import misses
 from tests.thorough.flow import test_shapes as longer_shapes
@@ -31,7 +31,6 @@ CLAIMS = (
         test_solvers.test_change_satisfies_the_equation,
         product(test_solvers.CASES, METHODS, [0.0, 1e-3, 10.0]),
     ),
-    (test_sides.test_advection_changes_the_energy_only_by_the_flux_through_open_sides, test_sides.PLACES),
     (longer_sides.test_flow_between_two_pressures_becomes_poiseuille_flow, SCHEMES.keys()),
     (test_scalar.test_central_advection_conserves_the_variance, SPACE),
     (test_scalar.test_bounded_advection_never_raises_a_maximum_nor_lowers_a_minimum, SPACE),

@@ -167,12 +167,6 @@ def test_diagnostics_of_a_pendulum_are_those_of_mechanics(x64, engine):
     assert (diagnosed["contacts"] == 0).all()
 
 
-# What a machine compiles for minutes: only MuJoCo in C runs in the quick set.
-@pytest.mark.parametrize("engine", ENGINES[:-1])
-def test_a_ball_falls_freely_and_then_has_contact_with_the_floor(x64, engine):
-    check_fall(engine)
-
-
 def test_engines_with_the_same_equations_agree(x64):
     values = {"initial_position": (0.4,), "control": (0.3,), "control_amplitude": (0.2,), "control_phase": (1.0,)}
     reference = run(PENDULUM, "mujoco", 20, 5, **values)
@@ -186,7 +180,8 @@ def test_engines_with_the_same_equations_agree(x64):
 TIME_STEP = 0.002
 
 
-def check_fall(engine):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_ball_falls_freely_and_then_has_contact_with_the_floor(x64, engine):
     _, observed, diagnosed = run(FALLING, engine, 150, 25, initial_velocity=(0.5, 0, 0, 0, 0, 0))
     steps = 25 * np.arange(7)
     # The semi-implicit Euler method falls by g dt^2 n (n + 1) / 2 in n steps, exactly.
@@ -203,10 +198,6 @@ def check_fall(engine):
     # On the floor it is held: without it the ball would be 0.04 m below by then.
     depth = np.max(diagnosed["penetration"])
     assert diagnosed["contacts"].max() == 1 and 0 < depth < 0.05
-
-
-def test_a_ball_falls_freely_and_then_has_contact_with_the_floor_in_the_first_cases(x64):
-    check_fall("mujoco")
 
 
 DERIVED_STEPS = 50
