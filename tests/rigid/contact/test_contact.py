@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 
 from simkit.core.status import Status
-from simkit.errors import UserError
-from simkit.rigid import billiards_break
-from simkit.rigid.algebra.quaternion import quaternion, unit
-from simkit.rigid.algebra.tensor import rotated
-from simkit.rigid.algebra.vector import dot, shortened, stacked, vector
-from simkit.rigid.bodies.bodies import box
-from simkit.rigid.contact.events import Events
-from simkit.rigid.contact.sweeping.mobility import Mobility
-from simkit.rigid.contact.sweeping.touching import masses
-from tests.rigid.contact.two_balls import end, two_balls
+from simkit.rigid.algebra.vector import dot, shortened, vector
+from tests.rigid.contact.two_balls import end
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -94,53 +86,6 @@ def test_a_periodic_force_lifts_a_ball_when_it_exceeds_the_weight():
     # Fourth order: the local error of the force, (w dt)^3 / 100 of 16 m/s^2 over one step, at w dt = 0.1.
     assert error[0] < 1e-6
     assert error[1] < error[0] / 8
-
-
-def test_settings_out_of_range_are_refused_in_one_line():
-    with pytest.raises(UserError, match="impacts = 0"):
-        Events(impacts=0)
-    with pytest.raises(UserError, match="reach = 0"):
-        Events(reach=0)
-    with pytest.raises(UserError, match="rows = 6"):
-        billiards_break(rows=6)
-    with pytest.raises(
-        UserError, match="body 0 is a box; Events does not support box: choose dynamics = Free, Impulses"
-    ):
-        two_balls(lambda mass, radius, **surface: box(mass, (radius, radius, radius), **surface))
-
-
-SAMPLES = 500
-
-
-def some_bodies(seed=0):
-    rng = np.random.default_rng(seed)
-    # Moments of boxes with edges 0.1 to 3, so that the triangle inequality holds.
-    squares = rng.uniform(0.1, 3, (SAMPLES, 3)) ** 2
-    moments = squares.sum(1, keepdims=True) - squares
-    orientation = unit(quaternion(jnp.asarray(rng.normal(size=(SAMPLES, 4)))))
-    mobility = Mobility(
-        linear=jnp.asarray(rng.uniform(0.1, 10, SAMPLES)),
-        angular=rotated(vector(jnp.asarray(1 / moments)), orientation),
-    )
-    arm, impulse, normal = (jnp.asarray(rng.normal(size=(SAMPLES, 3))) for _ in range(3))
-    return mobility, vector(arm), vector(impulse), vector(normal / jnp.linalg.norm(normal, axis=1, keepdims=True))
-
-
-def test_friction_is_iterated_with_a_step_that_converges():
-    mobility, arm, _, normal = some_bodies(1)
-    tensor = mobility.at(arm)
-    answer, normal_mass, slip_mass = masses(tensor, normal)
-    d, o = tensor.diagonal, tensor.rest
-    matrices = np.moveaxis(np.array([[d.x, o.z, o.y], [o.z, d.y, o.x], [o.y, o.x, d.z]]), -1, 0)
-    n = np.asarray(stacked(normal))
-    along_surface = np.eye(3) - n[:, :, None] * n[:, None, :]
-    eigenvalues = np.linalg.eigvalsh(along_surface @ matrices @ along_surface)[:, 1:]
-    step = eigenvalues[:, 1] * np.asarray(slip_mass)
-    # max over 0 <= x <= 1 of (1 + x) / (1 + x^2) is (1 + sqrt 2) / 2; a step of 2 would no longer converge.
-    assert step.max() <= (1 + np.sqrt(2)) / 2 + 1e-9
-    assert step.min() >= 1 - 1e-9
-    np.testing.assert_allclose(1 / normal_mass, np.einsum("ki,kij,kj->k", n, matrices, n), rtol=1e-10)
-    np.testing.assert_allclose(stacked(answer), np.einsum("kij,kj->ki", matrices, n), rtol=1e-9, atol=1e-9)
 
 
 @every("length", [0.0, 0.5, 2.0])

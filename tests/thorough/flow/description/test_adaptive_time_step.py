@@ -445,7 +445,3 @@ def test_a_viscosity_within_its_range_goes_on():
     dy = math.pi / 24
     rate = (2 - 2 * math.cos(2 * dy)) / dy**2
     assert speed == pytest.approx(math.exp(-0.6 * rate) * math.cos(dy), rel=1e-4)
-
-
-def test_a_viscosity_of_parameters_has_no_status():
-    assert decaying("nu").status is None
