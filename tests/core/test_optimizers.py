@@ -26,13 +26,6 @@ def rosenbrock(params, key):
     return (1 - params["x"]) ** 2 + 100 * (params["y"] - params["x"] ** 2) ** 2
 
 
-def test_bounded_coordinates_invert(x64):
-    values = {"x": jnp.asarray([-1.9, 0.0, 5.9]), "free": jnp.asarray(12.0)}
-    back = to_bounded(to_unbounded(values, BOUNDS), BOUNDS)
-    for name in values:
-        np.testing.assert_allclose(back[name], values[name], rtol=1e-12, atol=1e-12)
-
-
 @every("bounds", [(-1.0, 3.0), (-1.0, np.inf), (-np.inf, 3.0), (-np.inf, np.inf)])
 def test_coordinates_of_any_bounds_invert_and_stay_inside(bounds, x64):
     values = {"x": jnp.asarray([-0.9999, 0.0, 2.5])}
