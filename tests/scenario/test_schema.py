@@ -1,18 +1,24 @@
-"""Reading of scenario files, and refusal of mistakes in one line with file, key, value, allowed values and remedy."""
+"""Reading of scenario files, their JSON Schema, and mistakes in one line with file, key, value and remedy."""
 
+import copy
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from simkit.errors import UserError
+from simkit.cli.main import main
+from simkit.errors import Remedy, UserError
 from simkit.scenario.build import check_validations
 from simkit.scenario.catalog import parse_scenario, read_scenario
+from simkit.scenario.examination import repaired
 from simkit.scenario.sections import ParameterSettings
 from tests.scenario.examples import GOOD
 from tests.scenario.mistakes import MISTAKES, MISTAKES_OF_VALIDATIONS
+from tests.scenario.shipped import FEW, check_that_it_follows_its_schema, schema
 from tests.tables import every
 
 
@@ -209,3 +215,68 @@ def test_reading_scenarios_imports_neither_jax_nor_numpy():
         "assert not {'jax', 'numpy', 'importlib.metadata', 'difflib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+@every("name", FEW[:2])
+def test_shipped_files_follow_the_schema_of_their_simulation(capsys, name):
+    check_that_it_follows_its_schema(name, capsys)
+
+
+INVALID = [
+    (("params", "rate"), {"default": "fast"}),
+    (("params", "time_step"), -1.0),
+    (("params", "time_step"), 0.0),
+    (("params", "coupling"), [[1.0, 2.0]]),
+    (("params", "speed"), 1.0),
+    (("config", "colour"), 1),
+    (("run", "steps"), 0),
+    (("render", "quantity"), "depth"),
+    (("objectives", "decayed", "quantity"), "energy"),
+    (("titel",), "x"),
+]
+
+
+def test_mistakes_are_refused(capsys, tmp_path):
+    (tmp_path / "toy.toml").write_text(GOOD)
+    found, data = schema(capsys, str(tmp_path / "toy.toml")), tomllib.loads(GOOD)
+    jsonschema.validate(data, found)
+    taken = []
+    for path, value in INVALID:
+        table = wrong = copy.deepcopy(data)
+        for key in path[:-1]:
+            table = table[key]
+        table[path[-1]] = value
+        if jsonschema.Draft202012Validator(found).is_valid(wrong):
+            taken.append((path, value))
+    assert not taken
+
+
+def test_a_simulation_is_shown_without_a_scenario(capsys):
+    assert main(["show", "flow.turbulent_channel", "--set", "config.drive=flow_rate"]) == 0
+    text = capsys.readouterr().out
+    assert "friction_reynolds    180  above 0" in text and "pressure_gradient" in text and "steps" not in text
+    parameters = schema(capsys, "flow.turbulent_channel")["properties"]["params"]["properties"]
+    assert parameters["time_step"]["x-unit"] == "h/u_tau"
+
+
+CONFIG = {"task": "relax", "cell": {"lengths": (6.0, "breadth")}, "parts": ({"metod": "fire"}, {"energy": "1/rr"})}
+
+
+def test_a_remedy_removes_its_mistake_and_keeps_the_rest():
+    cell, parts = CONFIG["cell"], CONFIG["parts"]
+    changes = {
+        ("config.task", Remedy("replace", "dynamics")): {**CONFIG, "task": "dynamics"},
+        ("config.task", Remedy("rename", "tasks")): {"tasks": "relax", "cell": cell, "parts": parts},
+        ("config.cell", Remedy("remove")): {"task": "relax", "parts": parts},
+        ("config.cell.lengths[1]", Remedy("replace", "1")): {**CONFIG, "cell": {"lengths": (6.0, "1")}},
+        ("config.parts[0].metod", Remedy("rename", "method")): {**CONFIG, "parts": ({"method": "fire"}, parts[1])},
+        ("config.parts[1]", Remedy("remove")): {**CONFIG, "parts": parts[:1]},
+        # Without a single remedy, for another part of the file, or of a key that does not exist.
+        ("config.task", None): None,
+        ("config", Remedy("remove")): None,
+        ("run.steps", Remedy("remove")): None,
+        ("config.cell.width[0]", Remedy("remove")): None,
+        ("config.parts[2].energy", Remedy("remove")): None,
+    }
+    found = {(key, remedy): repaired(CONFIG, UserError("", key=key, remedy=remedy)) for key, remedy in changes}
+    assert found == changes
