@@ -19,6 +19,7 @@ from tests.flow.plane_channel import plane_channel
 from tests.tables import every
 
 X, Y = 0.37, 1.9
+ALIKE = ("log", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "erf")
 FORMULAS = {
     "2 + 3*x - y/x": 2 + 3 * X - Y / X,
     "-x**2": -(X**2),
@@ -31,18 +32,7 @@ FORMULAS = {
     "sign(x - y) * x": -X,
     "sqrt(x)": math.sqrt(X),
     "exp(-x)": math.exp(-X),
-    "log(x)": math.log(X),
-    "log10(x)": math.log10(X),
-    "sin(x)": math.sin(X),
-    "cos(x)": math.cos(X),
-    "tan(x)": math.tan(X),
-    "asin(x)": math.asin(X),
-    "acos(x)": math.acos(X),
-    "atan(x)": math.atan(X),
-    "sinh(x)": math.sinh(X),
-    "cosh(x)": math.cosh(X),
-    "tanh(x)": math.tanh(X),
-    "erf(x)": math.erf(X),
+    **{f"{name}(x)": getattr(math, name)(X) for name in ALIKE},
     "atan2(x, y)": math.atan2(X, Y),
     "hypot(x, y)": math.hypot(X, Y),
     "max(x, y, 0.5) * x": Y * X,
