@@ -20,7 +20,6 @@ from simkit.core.status import Status
 from simkit.core.tracing import traced_once
 from simkit.errors import UserError
 from tests.core.toys import descent, oscillator
-from tests.differences import central_difference
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -45,19 +44,6 @@ def test_the_shortest_mode_is_forward_for_few_numbers(numbers, expected):
 
     assert programs("shortest") == programs(expected)
     assert programs("forward") != programs("reverse")
-
-
-def test_central_difference_handles_array_parameters(x64):
-    matrix = jnp.arange(4.0).reshape(2, 2)
-    found = central_difference(lambda params: jnp.sum(params["m"] ** 3), {"m": matrix}, ["m"])
-    np.testing.assert_allclose(found["m"], 3 * np.asarray(matrix) ** 2, rtol=1e-8, atol=1e-9)
-
-
-def test_an_unknown_parameter_is_named_with_the_nearest():
-    simulation = oscillator()
-    derive = gradient.with_derivative(Objective(simulation, "energy", 5), ["frequenzy"])
-    with pytest.raises(UserError, match="unknown parameter 'frequenzy'; did you mean 'frequency'"):
-        derive(simulation.params, jax.random.key(0))
 
 
 def test_a_converging_objective_has_only_a_final_value():
