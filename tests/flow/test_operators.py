@@ -323,3 +323,9 @@ def test_eddies_do_not_slip_on_the_walls():
 
     # The waves are odd about the wall, so what the straight line misses falls with the cube of the cell height.
     assert np.log2(slip(64) / slip(128)) == pytest.approx(3, abs=0.1)
+
+
+def test_unknown_slope_is_refused():
+    axes = CHANNELS["even"].grid.axes
+    with pytest.raises(UserError, match="wall_slope = 'symetric' is unknown; did you mean 'symmetric'"):
+        domain(axes, (None, WALLS), "symetric")

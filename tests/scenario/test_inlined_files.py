@@ -179,3 +179,9 @@ def test_a_run_directory_holds_the_file(folder):
     for name in ("run", "other"):
         assert RunDirectory.open(folder / name).scenario().config["method"] == TEXT
     assert read_scenario(folder / "run/scenario.toml").config["method"] == TEXT
+
+
+def test_a_text_is_no_number(folder):
+    scenario = parse_scenario(GOOD, "toy.toml")
+    message = refusal(apply_overrides, scenario, [f"rate=@{folder}/notes.txt"])
+    assert "--set rate = " in message and "is no number; write one" in message

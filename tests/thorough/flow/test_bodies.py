@@ -14,11 +14,12 @@ from simkit.flow.boundary.domain import domain
 from simkit.flow.diagnosis.measures import control_volumes, integral
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.obstacles import Motion, bodies_in, points_around
+from simkit.flow.obstacles import Body, Motion, ball, bodies_in, points_around
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.distance import positions
-from simkit.flow.obstacles.shapes import ball, complement, superellipse
+from simkit.flow.obstacles.outline import outline
+from simkit.flow.obstacles.shapes import ball, complement, rotate, superellipse
 from simkit.flow.operators.differences import divergence
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
@@ -395,3 +396,42 @@ def test_a_body_on_walls_is_refused_where_fluid_is_given_to_flow_through_it_and_
             obstacles={"box": {"shape": "box", "half_lengths": [0.3, 0.3], "position": [0.5, 0], "attached": True}},
             obstacle_method="immersed_boundary",
         )
+
+
+def test_a_body_too_long_for_its_period_is_refused():
+    place = domain((periodic_axis(10, 1.0), periodic_axis(10, 1.0)), (None, None))
+    long = Body(lambda p: ball((0.0, 0.0), 0.42), lambda p: (0.0, 0.0), motion=Motion(lambda p, t: (t, 0.0)))
+    with pytest.raises(
+        UserError, match=r"^obstacle 'disk' comes within 0\.16\d of its image along the periodic axis x"
+    ):
+        bodies_in(place, "direct_forcing", {"disk": long}, 0.02).check({})
+
+
+def test_derivatives_by_parameters_of_one_step_equal_central_differences():
+    _, state, step, _ = after_some_steps()
+    before, weights, h = state(PARAMS), jnp.array([1.0, 2.0, 3.0]), 1e-5
+
+    def load(params):
+        return step(before, params).load @ weights
+
+    found = jax.jit(jax.grad(load))(PARAMS)
+    for name in PARAMS:
+        ahead, behind = (load(PARAMS | {name: PARAMS[name] + way * h}) for way in (1, -1))
+        # The remainder of conjugate gradients, 1e-11, over the step of 1e-5.
+        np.testing.assert_allclose(found[name], (ahead - behind) / (2 * h), rtol=1e-5, err_msg=name)
+
+
+def test_derivatives_of_the_outline_equal_central_differences():
+    weights = jnp.asarray(np.random.default_rng(0).normal(size=(2, 12)))
+
+    def total(p):
+        body = rotate(superellipse((p[0], 0.47), (p[1], 0.12)), p[2], (p[0], 0.47))
+        found = outline(body, (p[0], 0.47), 12, 0.8)
+        return jnp.sum(weights * (found.points + found.normals)) + found.spacing[0]
+
+    p, h = np.array([0.5, 0.3, 0.4]), 1e-5
+    value, derive = jax.jit(total), jax.jit(jax.grad(total))
+    differences = [(value(p + h * e) - value(p - h * e)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(derive(p), differences, rtol=1e-6, atol=1e-7)
+    differences = [(derive(p + h * e) - derive(p - h * e)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(jax.jit(jax.hessian(total))(p), differences, rtol=1e-6, atol=1e-6)

@@ -2,11 +2,15 @@
 
 from itertools import product
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from tests.flow import test_operators, test_scalar, test_solvers, test_statistics, test_stepper
 from tests.flow.flows import CHANNELS, DOMAINS, SCHEMES, some
-from tests.tables import misses
+from tests.flow.test_solvers import friction_solver, noise_of_case
+from tests.tables import every, misses
 from tests.thorough.flow import test_shapes as longer_shapes
 from tests.thorough.flow import test_sides as longer_sides
 from tests.thorough.flow import test_viscosity as longer_viscosity
@@ -53,3 +57,27 @@ CLAIMS = (
 @pytest.mark.parametrize(("claim", "cases"), CLAIMS, ids=[claim.__name__.removeprefix("test_") for claim, _ in CLAIMS])
 def test_claim_holds_on_every_grid(claim, cases):
     assert not misses(cases, claim.check)
+
+
+@every(product(["duct", "channel", "periodic"], METHODS))
+def test_derivatives_of_implicit_friction_match_differences(name, method):
+    source, weight, direction = (noise_of_case(name, seed) for seed in (4, 5, 6))
+
+    def total(f, coefficient):
+        return jnp.sum(weight * friction_solver(name, method)(f, coefficient) ** 2)
+
+    @jax.jit
+    def derived(f, c):
+        value, slopes = jax.value_and_grad(total, (0, 1))(f, c)
+        return value, slopes, jax.jvp(lambda c: total(f, c), (c,), (1.0,))[1]
+
+    c, h = 0.05, 1e-6
+    _, (by_source, by_coefficient), forward = derived(source, c)
+    along, differences = (
+        float(derived(source + h * x, c + h * y)[0] - derived(source - h * x, c - h * y)[0]) / (2 * h)
+        for x, y in ((direction, 0.0), (0.0 * direction, 1.0))
+    )
+    # Central differences err by rounding, 1e-15/h of sums of a hundred terms, and by h^2 times large derivatives.
+    assert np.sum(by_source * direction) == pytest.approx(along, rel=1e-6)
+    assert by_coefficient == pytest.approx(differences, rel=1e-6)
+    assert forward == pytest.approx(differences, rel=1e-6)

@@ -11,6 +11,7 @@ import pytest
 from simkit.core.gradient import check_gradient
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
+from simkit.errors import UserError
 from simkit.flow import kolmogorov_turbulence
 
 pytest.importorskip("jax_cfd.spectral")
@@ -97,3 +98,18 @@ def test_derivatives_are_central_differences(x64):
         # Smooth over so short a time; enstrophy of order 10 and steps of 6e-6 leave 3e-10 of round-off.
         assert float(derivative) == pytest.approx(float(checked.difference[name]), rel=1e-6, abs=1e-7), name
         assert abs(float(derivative)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"cells": 17}, "cells = 17 is not an even integer"),
+        ({"cells": 8}, "at least 16"),
+        ({"cells": True}, "cells = True is not"),
+        ({"wave_number": 0}, "wave_number = 0 is not an integer of at least 1"),
+        ({"cells": 16, "wave_number": 5}, "wave_number = 5 is not an integer of 1 to 4"),
+    ],
+)
+def test_bad_configuration_is_refused(config, message):
+    with pytest.raises(UserError, match=message):
+        kolmogorov_turbulence(**config)

@@ -360,3 +360,23 @@ def test_slab_cooled_through_one_side_has_its_linear_profile_and_derivative(impl
     expected = central_difference(lambda p: jnp.sum(mean(p)), params, ["transfer"])["transfer"]
     found = jax.jacfwd(lambda transfer: jnp.sum(mean(params | {"transfer": transfer})))(params["transfer"])
     assert found == pytest.approx(float(expected), rel=1e-7)
+
+
+def test_derivatives_by_a_pressure_in_both_modes_are_the_central_difference():
+    place = duct((6, 6))
+    start, step = stepper(equations(place, "adams_bashforth"))
+    begin = jax.jit(start)(eddies(place), params_of_pressures(viscosity=0.02, swing=0.5))
+
+    def energy(drop):
+        params = params_of_pressures(viscosity=0.02, swing=0.5, drop=drop)
+        state, _ = jax.lax.scan(lambda s, _: (step(s, params), None), begin, length=3)
+        return jnp.sum(state.velocity[0] ** 2)
+
+    derived = jax.jit(lambda drop: (*jax.value_and_grad(energy)(drop), jax.jacfwd(energy)(drop)))
+    _, reverse, forward = (float(x) for x in derived(2.0))
+    h = 1e-5
+    difference = float(derived(2.0 + h)[0] - derived(2.0 - h)[0]) / (2 * h)
+    assert reverse == pytest.approx(forward, rel=1e-11)
+    # A value of about 1 is rounded to 1e-16 and divided by the step of 1e-5.
+    assert reverse == pytest.approx(difference, rel=1e-8, abs=1e-10)
+    assert abs(reverse) > 1e-3

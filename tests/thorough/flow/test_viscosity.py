@@ -9,6 +9,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import no_motion, prescribe
+from simkit.flow.diagnosis.statistics import ChannelStatistics
 from simkit.flow.equations import Equations, explicit_terms
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
@@ -145,3 +146,17 @@ def test_friction_of_a_uniform_field_is_that_of_its_value(name):
 def solenoidal(velocity, place):
     pressure = pressure_solver(place.grid)(divergence(velocity, place.grid))
     return jax.tree.map(jnp.subtract, velocity, gradient(pressure, place.grid))
+
+
+def test_invalid_viscosities_are_refused_when_they_are_used():
+    place = uniform_channel((4, 8))
+    for viscosity, message in (
+        ("viscositi", r"viscosity = 'viscositi' is no parameter; did you mean 'viscosity'"),
+        (lambda velocity, params: velocity[1], r"viscosity returns an array of shape \(4, 9\); give one number"),
+    ):
+        with pytest.raises(UserError, match=message):
+            explicit_terms(
+                still(place), (), Equations(place, viscosity, fixed_time_step), {"viscosity": 1.0}, jnp.zeros(())
+            )
+    with pytest.raises(UserError, match="the balance of a channel's statistics needs a uniform viscosity, not a f"):
+        ChannelStatistics(place, one).numbers({}, {})

@@ -15,6 +15,7 @@ from simkit.rigid.algebra.vector import Vector, dot, norm, normalize, perpendicu
 from simkit.rigid.bodies.bodies import gather, sphere, with_inertia
 from simkit.rigid.bodies.motion import Wrench, angular_velocity, motion_of
 from simkit.rigid.bounces.friction import slide
+from simkit.rigid.bounces.geometric import geometric_sum
 from simkit.rigid.bounces.impact import time_of_impact
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
@@ -270,3 +271,32 @@ def test_the_derivative_of_a_motion_is_its_central_difference(name):
     )
     # step^2 / 6 of third derivatives of order 10, and 50 roundings of 1e-15 over the step.
     np.testing.assert_allclose(slope, difference, atol=1e-8)
+
+
+RATIOS = [0.0, 1e-8, 0.3, 0.99, 1 - 1e-4, 1 - 1e-9, 1.0]
+
+
+@every("count", [0.0, 1.0, 2.0, 5.0])
+def test_derivatives_of_a_geometric_sum_of_every_order_exist_where_the_ratio_is_zero(count):
+    def total(ratio):
+        return geometric_sum(ratio, jnp.array(count))
+
+    # S = 1 + q + q^2 + ... has as many of the derivatives 1, 1, 2, 6 at q = 0 as it has terms.
+    found, derivatives = total, []
+    for _ in range(4):
+        derivatives.append(float(jax.jit(found)(jnp.array(0.0))))
+        found = jax.grad(found)
+    np.testing.assert_allclose(derivatives, [1.0 if count else 0.0, *np.where(count > np.arange(1, 4), [1, 2, 6], 0)])
+
+
+@every("ratio", RATIOS)
+@every("count", [0, 1, 2, 7, 99, 101, 3000])
+def test_a_geometric_sum_equals_the_plain_sum_and_has_its_derivative(ratio, count):
+    value, derivative = jax.value_and_grad(geometric_sum)(jnp.array(ratio), jnp.array(float(count)))
+    k = np.arange(count)
+    expected = float(np.sum(ratio**k))
+    expected_derivative = float(np.sum(k[1:] * ratio ** (k[1:] - 1)))
+    # At the change of formula, n (1 - q) = 0.01, cancellation costs the value 2 digits and its derivative 4; the
+    # latter's absolute error is a rounding unit of S / (1 - q), at most 100 here where S' = 0.
+    np.testing.assert_allclose(value, expected, rtol=1e-13)
+    np.testing.assert_allclose(derivative, expected_derivative, rtol=1e-11, atol=1e-13)

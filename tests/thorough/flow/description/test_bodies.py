@@ -14,6 +14,7 @@ from simkit.core.rollout import trajectory
 from simkit.core.status import MESSAGES, Status, failed
 from simkit.errors import UserError
 from tests.differences import central_difference
+from tests.tables import every, lacking, refusal
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -354,3 +355,30 @@ def test_a_run_ends_where_bodies_are_too_near():
     found = simkit.run(tank({"ball": ball(0.5, "0.5 + time")}, obstacle_method="direct_forcing"), steps=400, every=20)
     assert found.attrs["status"] == "body_too_near"
     assert 1.5 - 0.2 - 2 / 16 - 1e-6 < float(found["ball.y"][-1]) < 1.5 - 0.2 - 2 / 16 + 0.04 + 1e-6
+
+
+def test_points_on_a_surface_in_space_are_refused():
+    ball = {"shape": "sphere", "radius": 0.5, "position": [1.5, 1.5, 1.5], "pressure_at": {"front": 0}}
+    with pytest.raises(UserError, match=r"obstacles.ball.pressure_at is for plane flows"):
+        flow.system(axes={"x": WALLS, "y": WALLS, "z": WALLS}, viscosity=0.1, obstacles={"ball": ball})
+
+
+@every(
+    [
+        ("x0", "obstacle 'rod' is outside the domain, or"),
+        ("0.3 - hypot(x, y)", "obstacle 'rod' extends 1.07 beyond the side x = 0; leave at least two cells"),
+    ]
+)
+def test_the_only_obstacle_is_named_where_its_place_is_refused(distance, message):
+    walls = {"cells": 16, "length": 2.0, "lower": "wall", "upper": "wall"}
+
+    def made():
+        simulation = flow.system(
+            axes={"x": walls, "y": walls},
+            viscosity=0.1,
+            obstacles={"rod": {"position": [1.0, 1.0], "distance": distance}},
+            parameters={"x0": 0.5, "time_step": 0.01},
+        )
+        simulation.check_values(simulation.params, KEY)
+
+    return lacking(refusal(UserError, made), message)
