@@ -75,7 +75,7 @@ def test_perpendiculars_form_a_right_handed_frame_in_every_direction():
 
 
 def vec(*values):
-    return vector.vector(jnp.array(values))
+    return vector(jnp.array(values))
 
 
 def numbers(q):
@@ -84,7 +84,7 @@ def numbers(q):
 
 def turned_by(u):
     """Return the four numbers of the rotation by a rotation vector, (3,) -> (4,)."""
-    return numbers(exponential(vector.vector(u)))
+    return numbers(exponential(vector(u)))
 
 
 def rodrigues(u: np.ndarray) -> np.ndarray:
@@ -100,9 +100,9 @@ def test_the_exponential_is_the_rotation_by_its_angle(angle):
     u = angle * np.array([2.0, -1.0, 2.0]) / 3
     a = np.array([0.3, -0.7, 1.1])
     q = exponential(vec(*u))
-    np.testing.assert_allclose(vector.stacked(rotate(q, vec(*a))), rodrigues(u) @ a, atol=ROUNDING)
-    np.testing.assert_allclose(vector.stacked(unrotate(q, vec(*a))), rodrigues(u).T @ a, atol=ROUNDING)
-    columns = np.stack([vector.stacked(axis) for axis in axes_of(q)], axis=1)
+    np.testing.assert_allclose(stacked(rotate(q, vec(*a))), rodrigues(u) @ a, atol=ROUNDING)
+    np.testing.assert_allclose(stacked(unrotate(q, vec(*a))), rodrigues(u).T @ a, atol=ROUNDING)
+    columns = np.stack([stacked(axis) for axis in axes_of(q)], axis=1)
     np.testing.assert_allclose(columns, rodrigues(u), atol=ROUNDING)
 
 
@@ -110,7 +110,7 @@ def test_multiplication_composes_rotations():
     a, b = exponential(vec(0.3, 1.0, -0.4)), exponential(vec(-1.2, 0.1, 0.8))
     some = vec(0.5, 2.0, -1.0)
     composed, one_by_one = rotate(multiply(a, b), some), rotate(a, rotate(b, some))
-    np.testing.assert_allclose(vector.stacked(composed), vector.stacked(one_by_one), atol=ROUNDING)
+    np.testing.assert_allclose(stacked(composed), stacked(one_by_one), atol=ROUNDING)
     np.testing.assert_allclose(numbers(multiply(a, conjugate(a))), [1, 0, 0, 0], atol=ROUNDING)
 
 

@@ -13,9 +13,9 @@ from simkit.cli.main import main
 from simkit.core.estimation import controlled
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.rigid.algebra import quaternion, vector
+from simkit.rigid.algebra import quaternion
 from simkit.rigid.algebra.quaternion import rotate
-from simkit.rigid.algebra.vector import Vector, cross, norm, zeros
+from simkit.rigid.algebra.vector import Vector, cross, norm, stacked, vector, zeros
 from simkit.rigid.bodies.bodies import box, gather, repeat, sphere, with_inertia
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, kinetic_energy, motion_of
 from simkit.rigid.free import Free
@@ -41,9 +41,9 @@ def asymmetric_body():
 def start():
     return motion_of(
         asymmetric_body(),
-        vector.vector(jnp.array([POSITION])),
-        velocity=vector.vector(jnp.array([VELOCITY])),
-        angular_velocity=vector.vector(jnp.array([OMEGA])),
+        vector(jnp.array([POSITION])),
+        velocity=vector(jnp.array([VELOCITY])),
+        angular_velocity=vector(jnp.array([OMEGA])),
     )
 
 
@@ -58,10 +58,10 @@ def pulled(motion: Motion, time: jax.Array, drag: float = 0.0) -> Wrench:
 
 def as_numbers(motion: Motion) -> np.ndarray:
     parts = (
-        vector.stacked(motion.position),
+        stacked(motion.position),
         quaternion.stacked(motion.orientation),
-        vector.stacked(motion.velocity),
-        vector.stacked(motion.angular_momentum),
+        stacked(motion.velocity),
+        stacked(motion.angular_momentum),
     )
     return np.concatenate([np.asarray(part)[0] for part in parts])
 
@@ -109,7 +109,7 @@ def runner(name: str, drag: float = 0.0, loaded: bool = True):
     bodies, advance = asymmetric_body(), integrator_named(name)
 
     def load(motion, time):
-        free = Wrench(force=vector.zeros(bodies.mass), torque=vector.zeros(bodies.mass))
+        free = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
         return pulled(motion, time, drag) if loaded else free
 
     def run(motion, time, time_step, steps):

@@ -9,9 +9,9 @@ import pytest
 
 from simkit.core.estimation import controlled
 from simkit.core.rollout import trajectory
-from simkit.rigid.algebra import quaternion, vector
+from simkit.rigid.algebra import quaternion
 from simkit.rigid.algebra.quaternion import identity, rotate, turn
-from simkit.rigid.algebra.vector import Vector, dot, norm, normalize, perpendicular, stacked
+from simkit.rigid.algebra.vector import Vector, dot, norm, normalize, perpendicular, stacked, vector, zeros
 from simkit.rigid.bodies.bodies import gather, sphere, with_inertia
 from simkit.rigid.bodies.motion import Wrench, angular_velocity, motion_of
 from simkit.rigid.bounces.friction import slide
@@ -51,10 +51,10 @@ pytestmark = pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", INTEGRATORS)
 def test_a_body_at_rest_has_finite_derivatives(name):
     bodies, spin = asymmetric_body(), jnp.zeros(3)
-    still = Wrench(force=vector.zeros(bodies.mass), torque=vector.zeros(bodies.mass))
+    still = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
 
     def outcome(spin):
-        motion = motion_of(bodies, vector.vector(jnp.zeros((1, 3))), angular_velocity=vector.vector(spin[None]))
+        motion = motion_of(bodies, vector(jnp.zeros((1, 3))), angular_velocity=vector(spin[None]))
         motion = integrator_named(name)(motion, bodies, lambda *_: still, jnp.array(0.0), jnp.array(0.1))
         return quaternion.stacked(motion.orientation)[0]
 
@@ -85,10 +85,8 @@ def test_an_integrator_has_its_order_under_forces_of_position_velocity_and_time(
 @every(("moments", "axis"), [((0.4, 0.4, 0.4), None), ((0.5, 0.5, 0.8), 2), ((0.8, 0.5, 0.5), 0)], ids=str)
 def test_a_symmetric_body_rotates_exactly_at_any_time_step(moments, axis):
     bodies = gather([with_inertia(sphere(1.0, 0.5), moments)])
-    motion = motion_of(
-        bodies, vector.vector(jnp.zeros((1, 3))), velocity=None, angular_velocity=vector.vector(jnp.array([OMEGA]))
-    )
-    free = Wrench(force=vector.zeros(bodies.mass), torque=vector.zeros(bodies.mass))
+    motion = motion_of(bodies, vector(jnp.zeros((1, 3))), velocity=None, angular_velocity=vector(jnp.array([OMEGA])))
+    free = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
     ends = []
     for steps in (1, 64):
         run = jax.jit(
@@ -113,7 +111,7 @@ def test_a_symmetric_body_rotates_exactly_at_any_time_step(moments, axis):
         parallel = n * (n @ unit)
         expected = parallel + np.cos(angle) * (unit - parallel) + np.sin(angle) * np.cross(n, unit)
         q = quaternion.quaternion(jnp.array([ends[0][3:7]]))
-        seen = vector.stacked(rotate(q, vector.vector(jnp.array([unit]))))[0]
+        seen = stacked(rotate(q, vector(jnp.array([unit]))))[0]
         np.testing.assert_allclose(seen, expected, atol=1e-14)
 
 
@@ -122,7 +120,7 @@ def test_a_body_at_rest_does_not_spoil_derivatives_of_rotating_ones():
 
     def outcome(rates):
         start = identity(jnp.zeros(2))
-        q = jax.lax.fori_loop(0, 10, lambda _, q: turn(q, 0.1 * vector.vector(rates)), start)
+        q = jax.lax.fori_loop(0, 10, lambda _, q: turn(q, 0.1 * vector(rates)), start)
         return numbers(q)
 
     slope = jax.jacfwd(outcome)(rates)
@@ -253,16 +251,16 @@ def test_the_derivative_of_a_motion_is_its_central_difference(name):
         bodies = asymmetric_body()
         motion = motion_of(
             bodies,
-            vector.vector(jnp.array([POSITION])),
-            velocity=vector.vector(jnp.array([VELOCITY])),
-            angular_velocity=vector.vector(omega[None]),
+            vector(jnp.array([POSITION])),
+            velocity=vector(jnp.array([VELOCITY])),
+            angular_velocity=vector(omega[None]),
         )
 
         def step(motion, time):
             return integrator_named(name)(motion, bodies, pulled, time, jnp.array(0.02)), None
 
         motion, _ = jax.lax.scan(step, motion, 0.02 * jnp.arange(50))
-        return vector.stacked(motion.position)[0] + vector.stacked(angular_velocity(motion, bodies))[0]
+        return stacked(motion.position)[0] + stacked(angular_velocity(motion, bodies))[0]
 
     compiled, step = jax.jit(outcome), 1e-5
     slope = jax.jit(jax.jacfwd(outcome))(jnp.asarray(OMEGA))
