@@ -16,7 +16,6 @@ from simkit.core.precision import in_precision_of
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
 from simkit.engine.driver import Plan
-from tests.core.test_precision import relaxed
 from tests.core.test_rollout import EVERY, KEY, SKIP, STEPS, STOP_KEY, VALUES, mean_oscillator, temporary_bytes
 from tests.core.toys import oscillator
 from tests.driving import drive
@@ -224,6 +223,12 @@ def test_derivative_of_a_mean_equals_its_central_difference(x64):
     for name, difference in found.relative_difference.items():
         assert abs(found.derivative[name]) > 1e-3
         assert difference < 1e-6, name
+
+
+def relaxed(start, tolerance):
+    simulation = packing(particles=16, force_tolerance=tolerance)
+    state = start(simulation)
+    return simulation, state, jax.jit(converge(simulation, 20_000))(state, simulation.params)
 
 
 def test_float64_continues_a_relaxation_of_float32():
