@@ -5,8 +5,6 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import pytest
-
 
 def misses(cases: Mapping[str, Any] | Iterable[Any], check: Callable[..., object]) -> list[str]:
     """Return one text for each case that `check` does not pass, which begins with the name of the case.
@@ -50,34 +48,46 @@ def lacking(message: str, *parts: str) -> str | None:
     return f"lacks {absent} in {message!r}" if absent else None
 
 
-def every(names: str | tuple[str, ...], cases: Iterable, ids: Callable | Iterable[str] | None = None) -> Callable:
-    """Run a test with every case of a table and list all that fail.
+def every(*table: Any, ids: Callable | Iterable[str] | None = None) -> Callable:
+    """Run a test with every case of a table and list all that miss, as `misses` does.
 
-    It takes the arguments of `pytest.mark.parametrize`, but makes one test: to collect, set up and distribute a test
-    costs more than most cases do, and what is compiled for one case serves the others. Fixtures are shared.
+    ``every(names, cases)`` takes the arguments of `pytest.mark.parametrize`, but makes one test: to collect, set up and
+    distribute a test costs more than most cases do, and what is compiled for one case serves the others. Without names,
+    ``every(cases)``, the cases fill the last parameters of the test. Other parameters are fixtures, which are shared.
+    The keys of a mapping without names name its cases. The function itself is the attribute ``check`` of the test.
     """
-    keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    table = [case if len(keys) > 1 else (case,) for case in cases]
-    if not table:
+    *names, cases = table
+    keys = [key.strip() for each in names for key in (each.split(",") if isinstance(each, str) else each)]
+    is_named = isinstance(cases, Mapping) and not keys
+    rows = dict(cases) if is_named else dict(enumerate(cases))
+    if not rows:
         raise ValueError("the table has no cases")
-    labels = ["-".join(map(str, map(ids, case))) for case in table] if callable(ids) else list(ids or [])
 
     def decorate(test: Callable) -> Callable:
+        def values_of(case: Any) -> tuple:
+            return tuple(case) if len(keys) > 1 or (not keys and isinstance(case, tuple)) else (case,)
+
+        def label(name: Any, values: tuple) -> str:
+            if is_named:
+                return str(name)
+            return "-".join(map(str, map(ids, values))) if callable(ids) else f"{name}: {', '.join(map(repr, values))}"
+
+        tuples = {name: values_of(case) for name, case in rows.items()}
+        signature = inspect.signature(test)
+        filled = keys or list(signature.parameters)[-len(next(iter(tuples.values()))) :]
+
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
-            failures = []
-            for index, case in enumerate(table):
-                values = dict(zip(keys, case, strict=True))
-                label = labels[index] if labels else ", ".join(f"{key}={value!r}" for key, value in values.items())
-                try:
-                    test(**fixtures, **values)
-                except (Exception, pytest.fail.Exception) as error:
-                    failures.append(f"{label}: {type(error).__name__}: {error}")
-            assert not failures, f"{len(failures)} of {len(table)} cases failed:\n" + "\n".join(failures)
+            def check(*values: Any) -> object:
+                return test(**fixtures, **dict(zip(filled, values, strict=True)))
 
-        signature = inspect.signature(test)
-        kept = [parameter for name, parameter in signature.parameters.items() if name not in keys]
-        run.__signature__ = signature.replace(parameters=kept)  # pyright: ignore[reportAttributeAccessIssue]
+            labels = [label(*item) for item in tuples.items()] if ids is None or callable(ids) else list(ids)
+            found = misses(dict(zip(labels, tuples.values(), strict=True)), check)
+            assert not found, f"{len(found)} of {len(tuples)} cases miss:\n" + "\n".join(found)
+
+        others = [parameter for name, parameter in signature.parameters.items() if name not in filled]
+        run.__signature__ = signature.replace(parameters=others)  # pyright: ignore[reportAttributeAccessIssue]
+        run.check = test  # pyright: ignore[reportFunctionMemberAccess]
         return run
 
     return decorate

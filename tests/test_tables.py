@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.tables import lacking, misses, refusal
+from tests.tables import every, lacking, misses, refusal
 
 
 def _even(number):
@@ -18,9 +18,30 @@ def test_every_case_that_misses_is_named():
     assert misses([("a", int)], lambda text, kind: pytest.fail(text)) == [f"0: ('a', {int!r}): Failed: a"]
 
 
+@pytest.fixture
+def ten():
+    return 10
+
+
+def test_a_test_of_every_case_takes_fixtures_and_fails_with_all_misses(ten):
+    for decorator in (every(("a", "b"), [(4, 5), (6, 4), (2, 3)]), every({"x": (4, 5), "y": (6, 4), "z": (2, 3)})):
+
+        @decorator
+        def check(ten, a, b):
+            assert a + b == ten or a == 6
+
+        with pytest.raises(AssertionError, match=r"2 of 3 cases miss"):
+            check(ten=ten)
+    every("size", [1, 2])(lambda size: None)()
+    with pytest.raises(AssertionError, match="1 of 2 cases miss"):
+        every([1, 2])(lambda size: size == 1)()
+
+
 def test_a_table_without_cases_is_a_mistake():
     with pytest.raises(ValueError, match="no cases"):
         misses([], _even)
+    with pytest.raises(ValueError, match="no cases"):
+        every([])
 
 
 def test_a_refusal_is_a_message_and_its_absence_a_failure():

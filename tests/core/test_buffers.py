@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.buffers import Buffer, overflow_of
+from simkit.core.buffers import Buffer
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Equilibrium, Simulation
@@ -100,18 +100,6 @@ def test_without_a_driver_an_overflow_stops_the_run(x64):
     assert int(status(end, simulation.params)) == Status.BUFFER_OVERFLOW
     watched = dataclasses.replace(simulation, status=lambda state, params: jnp.int32(Status.OK))
     assert int(segment(watched, 200)(start, simulation.params).passages.needed) == 2
-
-
-def test_several_buffers_of_one_state_have_one_status(x64):
-    two = dataclasses.replace(
-        swing(), init=lambda params, key: jax.vmap(lambda _: swing().init(params, key))(jnp.arange(2))
-    )
-    state = two.init(two.params, jax.random.key(0))
-    assert overflow_of(state).shape == (2,)
-    code = status_of(dataclasses.replace(two, status=lambda state, params: jnp.int32(Status.OK)))
-    assert int(code(state, two.params)) == Status.OK
-    full = dataclasses.replace(state.passages, needed=jnp.asarray([1, 2]))
-    assert int(code(dataclasses.replace(state, passages=full), two.params)) == Status.BUFFER_OVERFLOW
 
 
 def test_an_overflow_status_without_an_overflowed_buffer_ends_the_run(x64):

@@ -1,4 +1,4 @@
-"""Expressions: values, derivatives and error messages."""
+"""Expressions: functions, mistakes, scopes and quantities made of them."""
 
 import math
 
@@ -7,13 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import simkit
 from simkit.core.expressions.evaluation import Named, SpatialAxis, constant, expression
-from simkit.core.expressions.measures import measure
+from simkit.core.expressions.measures import ExpressedQuantity, measure, with_expressions
+from simkit.core.expressions.scope import refuse_non_finite, scope
 from simkit.core.expressions.syntax import FUNCTIONS
+from simkit.core.settings import FormulaText
+from simkit.core.simulation import Quantity
 from simkit.errors import UserError
+from tests.flow.plane_channel import plane_channel
 from tests.tables import every
 
 X, Y = 0.37, 1.9
+ALIKE = ("log", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "erf")
 FORMULAS = {
     "2 + 3*x - y/x": 2 + 3 * X - Y / X,
     "-x**2": -(X**2),
@@ -26,18 +32,7 @@ FORMULAS = {
     "sign(x - y) * x": -X,
     "sqrt(x)": math.sqrt(X),
     "exp(-x)": math.exp(-X),
-    "log(x)": math.log(X),
-    "log10(x)": math.log10(X),
-    "sin(x)": math.sin(X),
-    "cos(x)": math.cos(X),
-    "tan(x)": math.tan(X),
-    "asin(x)": math.asin(X),
-    "acos(x)": math.acos(X),
-    "atan(x)": math.atan(X),
-    "sinh(x)": math.sinh(X),
-    "cosh(x)": math.cosh(X),
-    "tanh(x)": math.tanh(X),
-    "erf(x)": math.erf(X),
+    **{f"{name}(x)": getattr(math, name)(X) for name in ALIKE},
     "atan2(x, y)": math.atan2(X, Y),
     "hypot(x, y)": math.hypot(X, Y),
     "max(x, y, 0.5) * x": Y * X,
@@ -100,13 +95,6 @@ def test_numbers_in_the_text_do_not_change_the_precision(x64):
             assert jax.eval_shape(of(text), one, one).dtype == dtype, (text, dtype)
 
 
-def test_a_program_of_expressions_is_exported_for_every_platform():
-    f = jax.jit(jax.value_and_grad(lambda x: of("where(x > 1, log(x), x**y) + erf(x)")(x, x)))
-    exported = jax.export.export(f, platforms=("cpu", "cuda", "tpu"))(jnp.float32(0.5))
-    again = jax.export.deserialize(exported.serialize())
-    assert [float(v) for v in again.call(jnp.float32(0.5))] == [float(v) for v in f(jnp.float32(0.5))]
-
-
 U = np.arange(12.0).reshape(3, 4) ** 1.5
 FIELD = {
     "u": Named(jnp.asarray(U), ("x", "y")),
@@ -132,16 +120,6 @@ def test_a_coordinate_outside_of_the_field_is_refused(text, phrase):
 
 
 LINE = np.array([0.0, 0.1, 0.3, 0.7, 1.0, 1.2])
-
-
-def test_a_cubic_along_two_axes_keeps_the_frames(x64):
-    x, y = SpatialAxis("x", LINE), SpatialAxis("y", np.linspace(0, 1, 5))
-    field = np.outer(LINE**2, y.points**3)
-    values = {axis: Named(jnp.asarray(axis.points), (axis,)) for axis in (x, y)}
-    values["u"] = Named(jnp.asarray([field, 2 * field]), ("frame", x, y))
-    found = expression("cubic_at(u, y=0.4, x=0.5)")(values)
-    assert found.axes == ("frame",)
-    np.testing.assert_allclose(found.array, [0.25 * 0.4**3, 0.5 * 0.4**3], rtol=1e-13)
 
 
 def lowest(f, axes):
@@ -218,10 +196,7 @@ def test_a_value_at_a_time_needs_a_series_and_one_time(text, message):
 
 
 def test_an_objective_without_frames_is_refused_with_its_column():
-    with pytest.raises(
-        UserError,
-        match="objective: column 1 of '>>>2\\*3': '2\\*3' is a constant; use an observed",
-    ):
+    with pytest.raises(UserError, match="objective: column 1 of '>>>2\\*3': '2\\*3' is a constant; use an observed"):
         measure("2*3", "objective", {}, {"lift"})({}, NUMBERS)
     with pytest.raises(UserError, match=r"objective: column 1 of '>>>a \+ b'"):
         measure("a + b", "objective", {"a": ("x",), "b": ("x",)}, {"a", "b"})(
@@ -335,3 +310,124 @@ def test_constants_are_of_double_precision():
 
 def test_names_may_be_dotted():
     assert expression("2*cylinder.drag")({"cylinder.drag": 1.5}).array == 3.0
+
+
+PARAMS = {"reynolds": jnp.asarray(100.0), "speed": jnp.asarray(2.0), "table": jnp.ones((2, 2))}
+
+
+def made(**derived):
+    return scope(
+        PARAMS, {name: FormulaText(text, f"derived.{name}") for name, text in derived.items()}, ("time", "x", "y")
+    )
+
+
+def test_derived_values_are_found_through_one_another():
+    found = made(viscosity="speed/reynolds", wave="sin(time)*viscosity")
+    wave = found.formula(FormulaText("2*wave", "force"), ("time",))
+    assert wave.taken == ("time", "speed", "reynolds") and wave.takes("time") and not wave.takes("x")
+    assert float(wave.number(PARAMS, time=1.0)) == pytest.approx(0.04 * np.sin(1.0))
+    slope = jax.grad(lambda params: wave.number(params, time=1.0))(PARAMS)
+    assert float(slope["reynolds"]) == pytest.approx(-0.0004 * np.sin(1.0))
+
+
+def test_fields_have_the_requested_axes():
+    x, y = Named(jnp.arange(3.0), ("x",)), Named(jnp.arange(4.0), ("y",))
+    found = made()
+    field = found.formula(FormulaText("speed*y + x", "initial"), ("x", "y")).on(("x", "y"), PARAMS, x=x, y=y)
+    assert np.array_equal(field, 2 * np.arange(4.0) + np.arange(3.0)[:, None])
+    assert found.formula(FormulaText("y", "initial"), ("x", "y")).on(("x", "y"), PARAMS, x=x, y=y).shape == (1, 4)
+    assert found.formula(FormulaText("3", "initial")).on(("x", "y"), PARAMS).shape == (1, 1)
+
+
+@every(
+    ("text", "names", "message"),
+    [
+        ("x + 1", ("time",), "force: column 1 of '>>>x + 1': 'x' is not known here"),
+        ("renolds", (), "did you mean 'reynolds'?"),
+        ("table", (), "the parameter 'table' is a list, and a formula takes single numbers"),
+        ("wave", (), "force: 'wave' depends on 'time', which is not known here; known: parameters only"),
+        ("final(speed)", (), "reduces frames, and a formula has the present one only"),
+    ],
+)
+def test_unknown_local_names_are_refused(text, names, message):
+    with pytest.raises(UserError) as refused:
+        made(wave="sin(time)").formula(FormulaText(text, "force"), names)
+    assert message in str(refused.value)
+
+
+def test_derived_values_that_depend_on_other_names_are_not_offered():
+    with pytest.raises(UserError) as refused:
+        made(wave="sin(time)", half="speed/2").formula(FormulaText("q", "force"), ())
+    assert str(refused.value).endswith("known names: half, reynolds, speed")
+
+
+@every("name", ["speed", "sin", "pi", "time"])
+def test_derived_values_need_names_of_their_own(name):
+    with pytest.raises(UserError, match=f"the name '{name}' is taken"):
+        made(**{name: "1"})
+
+
+def test_a_parameter_with_the_name_of_a_coordinate_is_refused():
+    with pytest.raises(UserError, match="parameter 'x' has the name of another value"):
+        scope({"x": 1.0}, {}, ("x",))
+
+
+def test_a_field_is_refused_where_one_number_is_needed():
+    field = made().formula(FormulaText("x", "radius"), ("x",))
+    with pytest.raises(UserError, match="radius: must be one number, and is one for each x"):
+        field.number(PARAMS, x=Named(jnp.ones(3), ("x",)))
+
+
+def test_a_formula_that_is_not_finite_at_the_start_is_refused():
+    formula = made().formula(FormulaText("1/x", "initial"), ("x",))
+    value = formula(PARAMS, x=Named(jnp.arange(-1.0, 2.0), ("x",)))
+    with pytest.raises(UserError, match=r"initial: '1/x' is inf at index \[1\] of \[3\] at the start"):
+        refuse_non_finite(formula, value)
+
+
+UNIT = Quantity("1", "a measure")
+
+
+def measured(simulation, **texts):
+    said = {name: ExpressedQuantity(text, UNIT, f"file.toml: quantities.{name}") for name, text in texts.items()}
+    return with_expressions(simulation, said)
+
+
+@pytest.fixture
+def channel():
+    return plane_channel((8, 6))
+
+
+def nameless():
+    """Three numbers that grow, in arrays whose axes have no names."""
+
+    def step(state, params):
+        return {"a": state["a"] + params["step"], "time": state["time"] + params["step"]}
+
+    return simkit.Simulation(
+        init=lambda params, key: {"a": params["step"] + np.arange(3.0), "time": 0 * params["step"]},
+        step=step,
+        observe=lambda state, params: {"a": state["a"], "b": 2 * state["a"]},
+        diagnose=lambda state, params: {"time": state["time"]},
+        params={"step": 0.1},
+    )
+
+
+def test_unnamed_axes_are_not_aligned_between_arrays(x64):
+    told = measured(nameless(), off="a - mean(a)", again="off*a*2")
+    run = simkit.run(told, steps=1)
+    assert run["off"].dims == run["again"].dims == run["a"].dims
+    np.testing.assert_allclose(run["again"][-1], 2 * np.array([-1, 0, 1]) * run["a"][-1])
+    value, _ = simkit.value_and_grad(told, "step", objective="sum(off*a)", steps=1)
+    assert value == pytest.approx(2.0)
+    remedy = "combines arrays, and 'a_0' is an axis without a name; name it in 'dimensions'"
+    with pytest.raises(UserError, match=remedy):
+        measured(nameless(), product="sum(a*b)")
+    with pytest.raises(UserError, match=remedy):
+        simkit.value_and_grad(nameless(), "step", objective="sum(a*b)", steps=1)
+
+
+def test_after_includes_a_frame_whose_time_is_short_by_round_off(x64):
+    # In float64, ten times 0.1 add up to less than 1.
+    value, _ = simkit.value_and_grad(nameless(), "step", objective="smallest(time, after=1)", steps=20, every=1)
+    assert value == pytest.approx(1.0)

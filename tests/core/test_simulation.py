@@ -1,13 +1,22 @@
-"""The `Simulation` record: conversion and check of its parameters."""
+"""The record: parameters by path, plain numbers, mistakes."""
 
 import dataclasses
+import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.rollout import trajectory
+from simkit.core import gradient, paths, second
+from simkit.core.ensemble import ensemble
+from simkit.core.objective import Objective
+from simkit.core.optimization import optimization
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
+from simkit.core.pytrees import pytree
+from simkit.core.rollout import segment, trajectory
+from simkit.core.simulation import Equilibrium, check_bounds
 from simkit.errors import UserError
 from tests.core.toys import oscillator
 from tests.tables import every
@@ -39,3 +48,310 @@ def test_arrays_of_parameters_are_unchanged():
 def test_parameters_that_are_not_real_are_refused_by_name(value):
     with pytest.raises(UserError, match=r"parameter 'frequency' is .*; give a number, or an array of real numbers"):
         dataclasses.replace(oscillator(), params={"frequency": value})
+
+
+class Layer(NamedTuple):
+    weight: Any
+    bias: Any
+
+
+@pytree
+class Closure:
+    layers: Any
+    scale: Any
+
+
+TREE = {
+    "gravity": 1.0,
+    "closure": Closure(layers=[Layer(2.0, 3.0), Layer(4.0, 5.0)], scale=6.0),
+    "again": ({"z": 7.0, "a": 8.0}, {3: 9.0}),
+}
+LEAVES = {
+    "gravity": 1.0,
+    "closure.layers.0.weight": 2.0,
+    "closure.layers.0.bias": 3.0,
+    "closure.layers.1.weight": 4.0,
+    "closure.layers.1.bias": 5.0,
+    "closure.scale": 6.0,
+    "again.0.z": 7.0,
+    "again.0.a": 8.0,
+    "again.1.3": 9.0,
+}
+
+
+def test_every_kind_of_node_is_a_step_of_the_path_in_the_order_of_the_keys():
+    assert list(paths.leaves(TREE).items()) == list(LEAVES.items())
+
+
+def test_replaced_leaves_are_the_only_ones_that_change_and_nodes_keep_their_kinds_and_order():
+    changed = paths.replaced(TREE, {"closure.layers.1.bias": -1.0, "again.1.3": -2.0})
+    assert jax.tree.structure(changed) == jax.tree.structure(TREE)
+    assert paths.leaves(changed) == LEAVES | {"closure.layers.1.bias": -1.0, "again.1.3": -2.0}
+    assert list(changed) == list(TREE) and list(changed["again"][0]) == ["z", "a"]
+    assert isinstance(changed["closure"].layers[0], Layer)
+
+
+def test_branches_stand_for_all_below_them():
+    assert paths.selected(["closure.layers.1", "gravity"], LEAVES) == [
+        "closure.layers.1.weight",
+        "closure.layers.1.bias",
+        "gravity",
+    ]
+    assert paths.selected("closure", LEAVES) == [name for name in LEAVES if name.startswith("closure.")]
+    # The beginning of a name is no branch.
+    with pytest.raises(UserError, match="unknown parameter 'clos'"):
+        paths.selected("clos", LEAVES)
+
+
+def test_values_of_a_branch_are_given_as_a_tree():
+    assert paths.given({"closure.layers.0": Layer(10.0, 11.0), "gravity": 12.0}, LEAVES) == {
+        "closure.layers.0.weight": 10.0,
+        "closure.layers.0.bias": 11.0,
+        "gravity": 12.0,
+    }
+    # Nested lists are the values of one leaf, where there is a leaf.
+    assert paths.given({"a": {"b": [[1, 2]]}}, ["a.b"]) == {"a.b": [[1, 2]]}
+
+
+@every(
+    ("act", "message"),
+    [
+        (lambda: paths.selected(["gravty"], LEAVES), "unknown parameter 'gravty'; did you mean 'gravity'"),
+        (lambda: paths.selected(["closure.layer"], LEAVES), "did you mean 'closure.layers'"),
+        (lambda: paths.selected(["params.gravity"], LEAVES), "unknown parameter 'params.gravity'; write gravity"),
+        (lambda: paths.selected(["closure", "closure.scale"], LEAVES), "'closure.scale' is named twice"),
+        (lambda: paths.selected([3], LEAVES), "3 is not the name of a parameter"),
+        (lambda: paths.selected(["qqq"], [f"branch.{i}" for i in range(100)]), "known names: branch$"),
+        (lambda: paths.given({"closure": 3.0}, LEAVES), "'closure' is a branch of parameters; give it a tree"),
+        (lambda: paths.given({"closure.layers.0": (1.0, 2.0)}, LEAVES), "'closure.layers.0.0' is no parameter of"),
+        (lambda: paths.given({"again.0": {"z": 1.0}}, LEAVES), "of 'again.0' lack 'again.0.a'; give all of them"),
+        (lambda: paths.given({"again.0.z": 1, "again": ({"z": 1, "a": 2}, {3: 4})}, LEAVES), "'again.0.z' is given tw"),
+        (lambda: paths.leaves({"a": {"b.c": 1.0}}), "the key 'b.c' of 'a' contains a dot"),
+        (lambda: paths.leaves({"a": {1.5: 1.0}}), "the key 1.5 of 'a' is neither a word nor an integer"),
+        (lambda: paths.leaves({"a": {"1": 1.0, 1: 2.0}}), "two keys of 'a' read '1'"),
+    ],
+)
+def test_mistakes_are_named(act, message):
+    with pytest.raises(UserError, match=message) as error:
+        act()
+    assert "\n" not in str(error.value)
+
+
+def nested(**changes):
+    simulation = oscillator()
+
+    def inner(params):
+        return {"frequency": params["swing"][0].weight, "time_step": params["swing"][0].bias}
+
+    params = {"swing": [Layer(1.3, 0.01)]}
+    return dataclasses.replace(
+        simulation,
+        init=lambda params, key: simulation.init(inner(params), key),
+        step=lambda state, params: simulation.step(state, inner(params)),
+        diagnose=lambda state, params: simulation.diagnose(state, inner(params)),
+        **{"params": params} | changes,
+    )
+
+
+def test_a_record_makes_arrays_of_the_leaves_and_keeps_the_tree():
+    simulation = nested()
+    assert isinstance(simulation.params["swing"][0], Layer)
+    assert {name: leaf.dtype for name, leaf in paths.leaves(simulation.params).items()} == {
+        "swing.0.weight": jnp.float32,
+        "swing.0.bias": jnp.float32,
+    }
+    assert repr(simulation) == "<Simulation: swing.0.weight = 1.3, swing.0.bias = 0.01>"
+    assert "<td>swing.0.bias</td>" in simulation._repr_html_()
+
+
+def test_lists_of_plain_numbers_are_arrays_and_lists_of_arrays_are_branches():
+    given = {"row": [1, 2.5], "table": ((1, 2), (3, 4)), "network": [np.ones(2), jnp.zeros(())], "none": []}
+    found = paths.leaves(nested(params=given).params)
+    assert {name: leaf.shape for name, leaf in found.items()} == {
+        "row": (2,),
+        "table": (2, 2),
+        "network.0": (2,),
+        "network.1": (),
+        "none": (0,),
+    }
+
+
+def test_a_parameter_of_a_tree_declares_every_leaf_of_it():
+    simulation = nested(params={"swing": Parameter([Layer(1.3, 0.01)], (0.0, 5.0), "1", "of the swing")})
+    assert {name: told.bounds for name, told in simulation.parameters.items()} == {
+        "swing.0.weight": (0.0, 5.0),
+        "swing.0.bias": (0.0, 5.0),
+    }
+    assert simulation.parameters["swing.0.bias"].default == 0.01
+    with pytest.raises(UserError, match=r"swing.0.bias = 7 is above its upper bound 5"):
+        simulation.check_values({"swing": [Layer(jnp.ones(()), jnp.full((), 7.0))]}, jax.random.key(0))
+
+
+def test_declarations_of_removed_parameters_are_dropped():
+    simulation = nested(params={"swing": Parameter([Layer(1.3, 0.01)], (0.0, 5.0))})
+    other = dataclasses.replace(simulation, params={"swing": [{"bias": 9.0}], "more": Parameter(1.0, (0.0, 2.0))})
+    assert list(other.parameters) == ["swing.0.bias", "more"]
+    with pytest.raises(UserError, match=r"swing.0.bias = 9 is above its upper bound 5"):
+        other.check_values(other.params, jax.random.key(0))
+
+
+@every(
+    "values",
+    [
+        {"swing.0.weight": 2.0, "swing.0.bias": 0.02},
+        {"swing": [Layer(2.0, 0.02)]},
+        {"swing.0": Layer(np.float64(2.0), jnp.float32(0.02))},
+    ],
+)
+def test_new_values_are_given_by_leaf_or_branch(values):
+    for found in (nested().with_params(values), nested().with_params(**values)):
+        assert isinstance(found.params["swing"][0], Layer)
+        assert found.params["swing"][0].weight == 2.0 and found.params["swing"][0].bias == np.float32(0.02)
+
+
+def test_new_values_may_be_the_whole_tree():
+    class Root(NamedTuple):
+        swing: Any
+
+    simulation = nested(params=Root([Layer(1.3, 0.01)]))
+    found = simulation.with_params(jax.tree.map(lambda leaf: 2 * leaf, simulation.params))
+    assert isinstance(found.params, Root) and found.params.swing[0].weight == np.float32(2.6)
+
+
+@every(
+    ("act", "message"),
+    [
+        (lambda: nested().with_params("word"), "with_params takes values by name: gravity=9.8"),
+        (lambda: nested().with_params(3.0), "with_params takes values by name"),
+        (lambda: nested().with_params(swing="word"), "'swing' is a branch of parameters"),
+        (lambda: nested().with_params({"swing.0.bias": "word"}), "parameter 'swing.0.bias' is str; give a number"),
+        (lambda: nested().with_params({"swing.0.bias": [1.0]}), r"'swing.0.bias' has shape \(1,\); expected \(\)"),
+        (lambda: nested().with_params(wing=1.0), "unknown parameter 'wing'; did you mean 'swing'"),
+        (lambda: nested(params={"a": {"b": "c"}}), "parameter 'a.b' is str; give a number"),
+        (lambda: nested(params={"a": {"b": None}}), "parameter 'a.b' is NoneType; give a number"),
+        (lambda: nested(params={"a": [jnp.ones(2), True]}), "parameter 'a.1' is bool; give a number"),
+        (lambda: nested(params={"a": Parameter({"b": 1j})}), "parameter 'a.b' is complex; give a number"),
+        (lambda: nested(params={"a": {"b": Unknown(1.0)}}), "parameter 'a.b' is Unknown; give a number"),
+        (lambda: nested(params={"a.b": 1.0}), "the key 'a.b' of 'params' contains a dot"),
+        (lambda: nested(params=[1.0]), "params are of type list; give a dictionary"),
+        (lambda: nested(params=jnp.ones(2)), "params are of type ArrayImpl; give a dictionary"),
+    ],
+)
+def test_a_record_refuses_by_name(act, message):
+    with pytest.raises(UserError, match=message) as error:
+        act()
+    assert "\n" not in str(error.value)
+
+
+@dataclasses.dataclass
+class Unknown:
+    """A class that JAX does not know as a tree."""
+
+    value: float
+
+
+def evaluated(quantity):
+    objective = Objective(oscillator(), quantity, 10)
+    return objective(objective.simulation.params, jax.random.key(0))
+
+
+def derived(wrt, **params):
+    return gradient.with_derivative(lambda params, key: params["x"] ** 2, wrt)(params, jax.random.key(0))
+
+
+def one_key(simulation):
+    return trajectory(simulation, 4, 2)(simulation.params, jax.random.key(0))
+
+
+BALANCE = Equilibrium(lambda state: state, lambda x, params: x, lambda state, x: x)
+
+
+@every(
+    [
+        (lambda: ensemble(oscillator(), ["frequenzy"]), "unknown parameter 'frequenzy'; did you mean 'frequency'"),
+        (lambda: evaluated("enrgy"), "'enrgy' is not a diagnostic; did you mean 'energy'"),
+        (lambda: Objective(oscillator(), "energy", 0), "steps = 0 takes no step"),
+        (lambda: Objective(oscillator(), "energy", -1), "steps = -1 takes no step"),
+        (lambda: segment(oscillator(), -3), "steps = -3 is negative"),
+        (lambda: trajectory(oscillator(), 10, 1, memory="tiny"), "memory = 'tiny' is unknown; choose 'balanced'"),
+        (lambda: dataclasses.replace(oscillator(), converges=True), "converges = True needs a status that becomes"),
+        (lambda: dataclasses.replace(oscillator(), equilibrium=BALANCE), "an equilibrium holds in a converged state"),
+        (lambda: derived([], x=1.0), "wrt names no parameter; name each parameter once"),
+        (lambda: one_key(ensemble(oscillator())), "an ensemble starts from one key per member and was given one key"),
+    ]
+)
+def test_what_cannot_be_run_is_refused_by_name(act, message):
+    with pytest.raises((UserError, ValueError), match=message):
+        act()
+
+
+def test_unknown_modes_are_refused():
+    objective = Objective(oscillator(), "energy", 10)
+    for derive in (gradient.with_derivative, lambda *given: second.hessian(objective.with_status, *given[1:])):
+        with pytest.raises(UserError, match="mode = 'revers' is unknown; choose one of reverse, forward, shortest"):
+            derive(objective, ["frequency"], "revers")
+
+
+def test_a_word_is_one_name_and_not_its_letters():
+    assert (
+        gradient.with_derivative(lambda params, key: params["long"] ** 2, "long")({"long": 3.0}, jax.random.key(0))[1][
+            "long"
+        ]
+        == 6
+    )
+
+
+@every(
+    ("bounds", "good", "bad", "told"),
+    [
+        (POSITIVE, [1.0, 2.0**-126], [1.0, 0.0], "x = 0 is not positive; choose a value above 0"),
+        (POSITIVE, [3.0], [math.nan], "x = nan is not positive"),
+        (NOT_NEGATIVE, [0.0, 5.0], [5.0, -2.0], "x = -2 is negative; choose 0 or a value above"),
+        (SHARE, [0.0, 1.0], [1.5], r"x = 1.5 is above its upper bound 1; choose a value in \[0, 1\]"),
+        ((-3.0, 2.0), [-3.0, 2.0], [-3.5], r"x = -3.5 is below its lower bound -3; choose a value in \[-3, 2\]"),
+    ],
+)
+def test_a_value_out_of_bounds_is_refused_by_name(bounds, good, bad, told):
+    declared = {"free": Parameter(0.0), "x": Parameter(1.0, bounds)}
+    check_bounds(declared, {"free": np.asarray(math.nan), "x": np.asarray(good)})
+    with pytest.raises(UserError, match=told):
+        check_bounds(declared, {"free": np.asarray(0.0), "x": np.asarray(bad)})
+
+
+@every("value", [3, np.int32(3), jnp.arange(3)])
+@every("mode", gradient.MODES)
+def test_derivative_with_respect_to_integers_is_refused(value, mode):
+    derive = gradient.with_derivative(lambda params, key: jnp.sum(params["n"] * 1.5), "n", mode)
+    with pytest.raises(UserError, match=r"parameter 'n' is of type int.*, which has no derivative; give real numbers"):
+        derive({"n": value, "x": 1.0}, jax.random.key(0))
+
+
+@every(
+    ("wrt", "message"),
+    [
+        (["frequenzy"], "unknown parameter 'frequenzy'; did you mean 'frequency'"),
+        ([], "wrt names no parameter; name each parameter once"),
+        (["frequency", "frequency"], "parameter 'frequency' is named twice"),
+        (["loss"], "parameter 'loss' has the name of a diagnostic of an optimization; rename it"),
+    ],
+)
+def test_optimization_of_an_unknown_parameter_is_refused(wrt, message):
+    params = oscillator().params | {"loss": jnp.ones(())}
+    with pytest.raises(UserError, match=message):
+        optimization(lambda params, key: params["frequency"], params, wrt, {})
+
+
+@every(
+    ("code", "message"),
+    [
+        (lambda state, params: 0.0, "status gives float"),
+        (lambda state, params: jnp.zeros(()), "status gives float32; return the integer of a simkit.Status"),
+        (lambda state, params: state.position[0] > 3, "status gives bool; .* or make it with simkit.converged_when"),
+        (lambda state, params: None, "status gives NoneType"),
+        (lambda state, params: (0, 1), "status gives tuple"),
+    ],
+)
+def test_status_that_is_not_an_integer_is_refused(code, message):
+    simulation = dataclasses.replace(oscillator(), status=code)
+    with pytest.raises(UserError, match=message):
+        trajectory(simulation, 4, 2)(simulation.params, jax.random.key(0))

@@ -1,8 +1,8 @@
-"""Domains, velocity fields and the loop over a table that several tests share."""
+"""Domains and velocity fields that several tests share."""
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,7 +13,6 @@ from simkit.flow.boundary.domain import Domain, domain
 from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.grid import Axis, Grid, Velocity, axis_of_faces, bounded_axis, periodic_axis
 from simkit.flow.operators.differences import inside
-from tests.tables import misses
 
 WALLS = ("wall", "wall")
 SCHEMES = {
@@ -49,25 +48,6 @@ DOMAINS = CHANNELS | {
     "channel 3-D": domain((periodic_axis(8, 3.0), uneven_axis(7), periodic_axis(6, 2.0)), (None, WALLS, None)),
     "box 3-D": domain((uneven_axis(5, 0, 1), bounded_axis(6, 1.0), bounded_axis(4, 1.0, 0.0, 1.0)), (WALLS,) * 3),
 }
-
-
-def over(cases: Mapping[str, Any] | Iterable[Any]) -> Callable[[Callable[..., object]], Callable[[], None]]:
-    """Return a decorator: the test is one loop over all cases, which names those that miss, as `misses` does.
-
-    The function itself is its attribute ``check``.
-    """
-
-    def decorate(check: Callable[..., object]) -> Callable[[], None]:
-        def test() -> None:
-            found = misses(cases, check)
-            assert not found, "\n".join(found)
-
-        test.__name__ = test.__qualname__ = check.__name__
-        test.__doc__ = check.__doc__
-        test.check = check  # pyright: ignore[reportFunctionMemberAccess]
-        return test
-
-    return decorate
 
 
 def some(table: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -153,7 +133,3 @@ def inner(a: Velocity, b: Velocity, grid: Grid) -> jax.Array:
         points = [x if x.shape == control_volumes(i, grid).shape else inside(x, i, grid) for x in (f, g)]
         total = total + jnp.sum(points[0] * points[1] * control_volumes(i, grid))
     return total / grid.volume
-
-
-def on_inner_faces(velocity: Velocity, grid: Grid) -> Velocity:
-    return tuple(inside(f, i, grid) for i, f in enumerate(velocity))

@@ -12,7 +12,8 @@ from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.scalar import TransportedScalar
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import WALLS, over, uneven_axis
+from tests.flow.flows import WALLS, uneven_axis
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -43,7 +44,7 @@ def place_of(sides, dimension, slope):
 CHANNEL, DUCT = place_of("channel", 2, "parabola"), place_of("duct", 2, "parabola")
 
 
-@over(
+@every(
     [
         (CHANNEL, {"method": "euler"}, "method = 'euler' is unknown.* choose one of runge_kutta, adams_bashforth"),
         (CHANNEL, {"scheme": "up"}, "scheme = 'up' is unknown.* choose one of central, upwind"),

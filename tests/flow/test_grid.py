@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.grid import Grid, axis_of_faces, bounded_axis, periodic_axis, refined_axis
-from tests.flow.flows import over
+from simkit.flow.grid import axis_of_faces, bounded_axis, periodic_axis, refined_axis
+from tests.tables import every
 
 
 def test_axes_hold_their_cells_between_their_ends():
@@ -41,14 +41,7 @@ def test_refined_axis_has_equal_cells_in_its_refined_part_and_longer_ones_outsid
     assert refined_axis(0.1, (0.0, 0.5), 2.0, 0.0).widths == pytest.approx(0.1, rel=1e-12)
 
 
-def test_velocity_has_all_faces_of_a_bounded_axis_and_the_right_ones_of_a_periodic_one():
-    grid = Grid((periodic_axis(6, 1.0), bounded_axis(5, 1.0), bounded_axis(4, 1.0)))
-    assert grid.cells == (6, 5, 4)
-    assert [grid.shape(i) for i in range(3)] == [(6, 5, 4), (6, 6, 4), (6, 5, 5)]
-    assert grid.along(np.arange(5), 1).shape == (1, 5, 1)
-
-
-@over(
+@every(
     [
         (lambda: periodic_axis(8, 5e-324), "length = 4.94066e-324 is not positive; choose a value above 0"),
         (lambda: bounded_axis(8, 1e300), "an axis has a cell of width 1.25e"),

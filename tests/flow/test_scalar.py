@@ -14,7 +14,8 @@ from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.scalar import TransportedScalar, mean_scalar, scalar_variance
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import DOMAINS, WALLS, over, scalar_noise, solenoidal_noise, some, uneven_axis
+from tests.flow.flows import DOMAINS, WALLS, scalar_noise, solenoidal_noise, some, uneven_axis
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -47,7 +48,7 @@ def rate(place, kind="insulated", scheme="central"):
 SOME = some(DOMAINS, "stretched", "cavity")
 
 
-@over(SOME)
+@every(SOME)
 def test_central_advection_conserves_the_variance(place):
     _, _, production, size = rate(place)(random_scalar(place), solenoidal_noise(place.grid, 0))
     assert size > 0.1
@@ -55,15 +56,7 @@ def test_central_advection_conserves_the_variance(place):
     assert abs(production) < 1e-13 * size
 
 
-@over(SOME)
-def test_constant_scalar_stays_constant(place):
-    for scheme in ("central", "bounded"):
-        change = rate(place, scheme=scheme)(np.ones(place.grid.cells), solenoidal_noise(place.grid, 3))[0]
-        # Divergence of the velocity: rounding of differences of numbers of order 1 over cells of about 0.1.
-        assert np.abs(change).max() < 1e-12
-
-
-@over(SOME)
+@every(SOME)
 def test_bounded_advection_never_raises_a_maximum_nor_lowers_a_minimum(place):
     velocity, risen = solenoidal_noise(place.grid, 4), []
     for seed in range(12):
@@ -75,13 +68,6 @@ def test_bounded_advection_never_raises_a_maximum_nor_lowers_a_minimum(place):
         risen.append(central[np.argmax(c)])
     # The central scheme does, in at least one of the same cases: the test can fail.
     assert max(risen) > 0.1
-
-
-@over(SOME)
-def test_diffusion_lowers_the_variance(place):
-    at_rest = tuple(np.zeros(place.grid.shape(i)) for i in range(place.grid.dimension))
-    for kind in ("insulated", "value"):
-        assert rate(place, kind)(random_scalar(place), at_rest, 1.0)[2] < 0
 
 
 def test_linear_profile_between_given_value_and_flux_is_steady_on_any_grid():
@@ -140,19 +126,6 @@ def test_carried_wave_keeps_its_variance_to_third_order_in_time():
     assert np.log2(coarse / fine) == pytest.approx(3, abs=0.05)
 
 
-def test_mode_decays_at_the_rate_of_the_discrete_laplacian():
-    # Each of 100 steps is in error by z^4/24 with z = dt (k + D k^2) = 0.03: 4e-6 in all.
-    kept = carried(16)(100, 0.1)[1]
-    assert kept == pytest.approx(1, abs=4e-6)
-    place = DOMAINS["periodic"]
-    x = jnp.asarray(place.grid.axes[0].centers)
-    mode = jnp.broadcast_to(jnp.cos(2 * jnp.pi * x / 3)[:, None], place.grid.cells)
-    at_rest = tuple(np.zeros(place.grid.cells) for _ in range(2))
-    exact = -0.7 * (2 - 2 * np.cos(2 * np.pi / 12)) * 4**2
-    # Rounding of numbers of order 1 over the square of a cell of 1/4.
-    np.testing.assert_allclose(rate(place)(mode, at_rest, 0.7)[0], exact * mode, rtol=0, atol=1e-13)
-
-
 def test_derivatives_through_a_carried_scalar_equal_central_differences():
     place = DOMAINS["cavity"]
     velocity, c = solenoidal_noise(place.grid, 5), random_scalar(place)
@@ -172,7 +145,7 @@ def test_derivatives_through_a_carried_scalar_equal_central_differences():
         np.testing.assert_allclose(found, (by_diffusivity, by_wall), rtol=1e-9)
 
 
-@over(
+@every(
     [
         ("even", (None, ("value", "hot")), "central", "side 'hot' of the scalar on axis y is unknown"),
         ("even", (("value", "value"), None), "central", "give two for each bounded axis"),
@@ -190,7 +163,7 @@ def test_inflow_needs_a_value():
         TransportedScalar(place, (("insulated", "insulated"),) * 2, lambda params: jnp.ones(()))
 
 
-@over(
+@every(
     [
         ((None, None), r"needs two values on axis y, for its sides \('value', 'insulated'\); give a pair"),
         ((None, (1.0,)), "needs two values on axis y"),

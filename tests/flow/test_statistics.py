@@ -7,30 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.simulation import Simulation
 from simkit.errors import UserError
-from simkit.flow.boundary.ghost_layers import surround
-from simkit.flow.diagnosis.measures import kinetic_energy, mean_velocity
-from simkit.flow.diagnosis.statistics import ChannelStatistics, with_statistics
-from simkit.flow.equations import Equations
-from simkit.flow.operators.advection import advection
-from simkit.flow.operators.diffusion import laplacian
-from simkit.flow.stepping.stepper import FlowState, stepper
-from simkit.flow.stepping.time_step import fixed_time_step
-from simkit.flow.systems.turbulent_channel import random_waves, turbulent_channel
-from tests.flow.flows import DOMAINS, over, solenoidal_noise, some
-
-KEY = jax.random.key(0)
-PLACES = pytest.mark.parametrize(
-    "place", [DOMAINS[name] for name in ("even", "stretched", "channel 3-D")], ids=["even", "stretched", "3-D"]
-)
-WALL = 0.7
-
-
-def moving_walls(place):
-    rest = (0.0,) * (place.grid.dimension - 1)
-    sides = ((0.0, *rest), (WALL, *rest))
-    return lambda params, time: (None, sides, *place.sides[2:])
+from simkit.flow.diagnosis.statistics import ChannelStatistics
+from simkit.flow.stepping.stepper import FlowState
+from simkit.flow.systems.turbulent_channel import turbulent_channel
+from tests.flow.flows import DOMAINS, solenoidal_noise, some
+from tests.tables import every
 
 
 def statistics_of(place, **options) -> ChannelStatistics:
@@ -62,28 +44,7 @@ def viscosity(nu):
 
 
 @pytest.mark.usefixtures("x64")
-@over(some(DOMAINS, "stretched", "channel 3-D"))
-def test_slope_of_the_shear_stress_is_the_force_on_each_layer(place):
-    """On any field: the effect of advection and friction on the mean of u in a layer of cells."""
-    boundary, velocity, axis = moving_walls(place), solenoidal_noise(place.grid, 1), place.grid.axes[1]
-    statistics = statistics_of(place, boundary=boundary, reference=np.linspace(0, 1, axis.cells))
-    others = tuple(i for i in range(place.grid.dimension) if i != 1)
-
-    @jax.jit
-    def measured(velocity):
-        stress = statistics.profiles(moments(statistics, velocity), viscosity(0.3))["shear_stress"]
-        around = surround(velocity, boundary({}, 0.0), place)
-        return stress, (0.3 * laplacian(around, place)[0] - advection(around, place)[0]).mean(axis=others)
-
-    stress, force = measured(velocity)
-    slope = np.diff(stress) / axis.widths
-    assert np.max(np.abs(slope)) > 0.1
-    # Rounding of stresses of order 10 over cells of about 0.1. The reference drops out: no flow passes a layer.
-    np.testing.assert_allclose(slope, force, rtol=0, atol=1e-11)
-
-
-@pytest.mark.usefixtures("x64")
-@over(some(DOMAINS, "channel 3-D"))
+@every(some(DOMAINS, "channel 3-D"))
 def test_moments_of_known_fields(place):
     """Take u = U(y) + a s(x), v = 0 and w = b s(x) with a wave s of mean square 1/2."""
     grid = place.grid
@@ -128,44 +89,7 @@ def test_moments_over_time_are_those_of_all_samples_together(x64):
     np.testing.assert_allclose(found["mean_velocity"], u.mean(axis=(0, 1, 3)), rtol=0, atol=1e-14)
 
 
-def forced(place, *, method="runge_kutta", drive=True, wall=True) -> Simulation:
-    """A channel driven by a pressure gradient of 1, from random waves."""
-    boundary = moving_walls(place) if wall else None
-    start, step = stepper(
-        Equations(
-            place,
-            lambda params: params["viscosity"],
-            fixed_time_step,
-            boundary=boundary,
-            force=(lambda velocity, c, params, time: (1.0, *(0.0,) * (place.grid.dimension - 1))) if drive else None,
-            method=method,
-        )
-    )
-
-    def init(params, key):
-        waves = random_waves(place.grid, key, params["viscosity"].dtype)
-        return start(jax.tree.map(lambda f: params["waves"] * f, waves), params)
-
-    return Simulation(
-        init=init,
-        step=step,
-        observe=lambda state, params: {"profile": state.velocity[0].mean(axis=(0, 2))},
-        diagnose=lambda state, params: {
-            "time": state.time[0],
-            "energy": kinetic_energy(state.velocity, place.grid),
-            "bulk": mean_velocity(state.velocity, 0, place.grid),
-        },
-        params={n: jnp.asarray(x, float) for n, x in {"viscosity": 0.05, "waves": 1.0, "time_step": 0.01}.items()},
-    )
-
-
-def test_other_domains_are_refused():
-    for name in ("periodic", "cavity", "slip"):
-        with pytest.raises(UserError, match="are not those of a channel"):
-            statistics_of(DOMAINS[name])
-
-
-@over(
+@every(
     [
         ({"cells": (8, 8)}, "cells has 2 entries; write 3"),
         ({"lengths": 3.0}, "lengths = 3 is no list"),
@@ -176,13 +100,3 @@ def test_other_domains_are_refused():
 def test_mistakes_are_refused(values, message):
     with pytest.raises(UserError, match=message):
         turbulent_channel(**values)
-
-
-def test_means_of_profiles_on_faces_weigh_unequal_cells():
-    """Half the cell beside a wall belongs to its face; the mean of y^2 over -1 to 1 is 1/3."""
-    place = DOMAINS["stretched"]
-    simulation = with_statistics(forced(place, method="runge_kutta"), statistics_of(place), every=1, skip=0)
-    y, widths = simulation.coordinates["y_face"], simulation.coordinates["y_face_widths"]
-    assert np.sum(widths) == pytest.approx(y[-1] - y[0])
-    mean = np.sum(widths * y**2) / np.sum(widths)
-    assert mean == pytest.approx((y[-1] ** 3 - y[0] ** 3) / 3 / (y[-1] - y[0]), rel=0.01)

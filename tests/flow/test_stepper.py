@@ -15,7 +15,8 @@ from simkit.flow.operators.differences import divergence
 from simkit.flow.operators.diffusion import laplacian
 from simkit.flow.stepping.stepper import FlowState, stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import CHANNELS, DOMAINS, SCHEMES, over, solenoidal_noise, uniform_channel
+from tests.flow.flows import CHANNELS, DOMAINS, SCHEMES, solenoidal_noise, uniform_channel
+from tests.tables import every
 
 CHANNEL = uniform_channel((16, 12), 4.0)
 
@@ -61,7 +62,7 @@ def difference(a: FlowState, b: FlowState) -> float:
 
 
 @pytest.mark.usefixtures("x64")
-@over([("adams_bashforth, implicit", (-0.5, 1.0))])
+@every([("adams_bashforth, implicit", (-0.5, 1.0))])
 def test_velocity_has_the_order_of_its_method_in_time(scheme, walls):
     velocity = eddies(CHANNEL)
     # With implicit friction, of second order, Runge-Kutta's third-order error still dominates at these steps.
@@ -78,7 +79,7 @@ def test_velocity_has_the_order_of_its_method_in_time(scheme, walls):
 
 
 @pytest.mark.usefixtures("x64")
-@over([("cavity", "runge_kutta", "float32")])
+@every([("cavity", "runge_kutta", "float32")])
 def test_divergence_is_round_off_in_every_cell_after_any_number_of_steps(name, scheme, precision):
     place, dtype = DOMAINS[name], jnp.dtype(precision)
     velocity = jax.tree.map(lambda w: (0.2 * w).astype(dtype), solenoidal_noise(place.grid, 1))
@@ -92,7 +93,7 @@ def test_divergence_is_round_off_in_every_cell_after_any_number_of_steps(name, s
 
 
 @pytest.mark.usefixtures("x64")
-@over(["adams_bashforth, implicit"])
+@every(["adams_bashforth, implicit"])
 def test_kinetic_energy_decays_by_viscosity(scheme):
     velocity = eddies(CHANNEL)
     states = [flow(CHANNEL, scheme, velocity, steps) for steps in range(0, 100, 20)]
@@ -102,7 +103,7 @@ def test_kinetic_energy_decays_by_viscosity(scheme):
 
 
 @pytest.mark.usefixtures("x64")
-@over(["adams_bashforth, implicit"])
+@every(["adams_bashforth, implicit"])
 def test_very_viscous_flow_is_stable_at_any_time_step(scheme):
     # Here viscosity * time_step/dy^2 = 36000; an explicit scheme bears 1/4.
     state = flow(CHANNEL, scheme, eddies(CHANNEL), 200, viscosity=1e3, time_step=1.0)
@@ -110,7 +111,7 @@ def test_very_viscous_flow_is_stable_at_any_time_step(scheme):
 
 
 @pytest.mark.usefixtures("x64")
-@over(["adams_bashforth"])
+@every(["adams_bashforth"])
 def test_held_flow_rate_is_exact_and_its_drive_balances_the_friction(method):
     place = CHANNELS["stretched"]
     model = dataclasses.replace(equations(place, method), force=None, flow_rate=lambda params, time: params["rate"])

@@ -1,23 +1,19 @@
 """Derivatives through any flow against central differences, and parameters whose change compiles nothing."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from simkit.core.ensemble import ensemble
-from simkit.core.rollout import segment
 from simkit.flow.boundary.domain import domain, prescribe
 from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
-from tests.flow.flows import over, solenoidal_noise
-from tests.flow.plane_channel import plane_channel
+from tests.flow.flows import solenoidal_noise
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -76,7 +72,7 @@ def measure(*, adaptive=False, method="runge_kutta", implicit=()):
     return run
 
 
-@over(["Runge-Kutta", "Adams-Bashforth, adaptive"])
+@every(["Runge-Kutta", "Adams-Bashforth, adaptive"])
 def test_derivatives_equal_central_differences(scheme):
     run = measure(**SCHEMES[scheme])
     # A longest step that none of the others reaches.
@@ -96,30 +92,3 @@ def test_derivatives_equal_central_differences(scheme):
     # Of fourth order: the step, 1e-3 of each parameter, leaves 1e-12 of it, and rounding 1e-15 / 2e-5.
     expected = (8 * (high - low) - (highest - lowest)) / (12 * steps)
     np.testing.assert_allclose(ravel_pytree(derivatives)[0], expected, rtol=1e-6, atol=1e-9)
-
-
-def test_sweep_over_sixteen_viscosities_compiles_once():
-    simulation, traces = plane_channel((8, 6), length=3.0), []
-
-    def step(state, params):
-        traces.append(1)
-        return simulation.step(state, params)
-
-    counted = dataclasses.replace(simulation, step=step)
-    reynolds = jnp.geomspace(10.0, 1000.0, 16)
-    keys = jax.random.split(jax.random.key(0), 16)
-    together = ensemble(counted, ["reynolds"])
-    many = jax.jit(lambda params: segment(together, 5)(together.init(params, keys), params))
-    one = jax.jit(lambda params, key: segment(counted, 5)(counted.init(params, key), params))
-    swept = many(simulation.params | {"reynolds": reynolds})
-    assert len(traces) == 1
-    velocities = []
-    for value, key in zip(reynolds, keys, strict=True):
-        state = one(simulation.params | {"reynolds": value}, key)
-        velocities.append(float(simulation.diagnose(state, simulation.params)["bulk_velocity"]))
-    # One trace serves both programs, and each of them is compiled once.
-    assert len(traces) == 1
-    assert (many._cache_size(), one._cache_size()) == (1, 1)
-    # Sixteen different flows: with less friction on the walls, but also a smaller pressure gradient 3/Re.
-    assert velocities == sorted(velocities, reverse=True)
-    assert jax.tree.leaves(swept)[0].shape[0] == 16

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from simkit.core.rollout import segment
-from simkit.errors import UserError
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import load
-from tests.flow.flows import over
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -77,20 +75,3 @@ def test_flow_is_symmetric_under_rotation_by_half_a_turn():
         # Rounding of velocities of order 10, which instability does not multiply here.
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-11)
     assert abs(found["temperature.mean"]) < 1e-14
-
-
-@over(
-    [
-        ({"time_step": 1e-2}, r"limit of explicit diffusion of the scalar on this grid, 4\.\d+e-05"),
-        ({"time_step": 1e-2, "prandtl": 10.0}, r"stability limit of explicit friction on this grid, 4\.\d+e-06"),
-        ({"time_step": 4e-5, "rayleigh": 1e9}, r"stability limit of advection on this grid, \d\.\d+e-06"),
-    ]
-)
-def test_mistakes_are_refused(params, message):
-    simulation = cavity(48, 1.0).with_params(**params)
-    with pytest.raises(UserError, match=message):
-        simulation.check(simulation.params, jax.random.key(0))
-
-
-def test_pictures_show_the_hot_and_the_cold_wall():
-    assert list(cavity(8).coordinates["sides"]) == ["hot", "cold", "wall", "wall"]

@@ -9,11 +9,10 @@ import pytest
 
 from simkit.core.expressions.functions import cubic_weights
 from simkit.core.rollout import segment
-from simkit.errors import UserError
 from simkit.flow.grid import bounded_axis
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import load
-from tests.flow.flows import over
+from tests.tables import every
 
 # u on the vertical centerline at y, v on the horizontal one at x. One value of theirs is a misprint: nan.
 Y = "0.9766 0.9688 0.9609 0.9531 0.8516 0.7344 0.6172 0.5 0.4531 0.2813 0.1719 0.1016 0.0703 0.0625 0.0547"
@@ -56,7 +55,7 @@ def steady(cells, reynolds):
     return run(simulation.params)
 
 
-@over([(64, 100), (64, 400)])
+@every([(64, 100), (64, 400)])
 def test_velocity_on_the_centerlines_is_that_of_ghia(cells, reynolds):
     (u, v), _ = steady(cells, reynolds)
     centers = jnp.asarray(bounded_axis(cells, 1.0).centers)
@@ -76,27 +75,3 @@ def test_largest_vortex_is_that_of_ghia():
     assert found["vortex_y"] == pytest.approx(0.6055, abs=1 / 256)
     # Twice as many cells give 0.11361, 0.9 % more: of second order, 4/3 of that are missing here.
     assert found["vortex_strength"] == pytest.approx(0.113909, rel=0.013)
-
-
-def test_no_slip_and_no_flow_through_the_walls_hold_exactly():
-    (u, v), found = steady(64, 400)
-    assert jnp.all(u[0] == 0) and jnp.all(u[-1] == 0) and jnp.all(v[:, 0] == 0) and jnp.all(v[:, -1] == 0)
-    # float32: velocities up to 1 in cells of 1/64, four faces each and a few roundings.
-    assert found["divergence"] < 4 * 64 * np.finfo(np.float32).eps * 2
-
-
-def test_time_step_above_the_limit_is_refused_with_the_limit():
-    simulation = cavity(64).with_params(time_step=0.01)
-    # Half a cell per step: 0.5/64.
-    with pytest.raises(UserError, match=r"time_step = 0.01 is above the stability limit of advection .*, 0.00781;"):
-        simulation.check(simulation.params, jax.random.key(0))
-
-
-@over([{"cells": 2}, {"cells": 8.0}, {"stretching": -1}])
-def test_bad_configuration_is_refused_in_one_line(config):
-    key, value = next(iter(config.items()))
-    with pytest.raises(
-        UserError, match=rf"axes\.x\.{key} = {value} is .*choose|axes\.x\.{key} = {value} is .*write"
-    ) as error:
-        cavity(**{"cells": 8, **config})
-    assert "\n" not in str(error.value)

@@ -84,12 +84,6 @@ def test_energy_without_viscosity_is_conserved_but_for_the_error_of_the_time_ste
     assert orders == pytest.approx(3, abs=0.05)
 
 
-def test_divergence_stays_round_off():
-    _, found = after(1.0, 50, cells=32)
-    # Velocities up to 2, each rounded to 1e-16, over cells of 0.1, four faces each and a few roundings.
-    assert found["divergence"] < 8e-14
-
-
 @functools.cache
 def vortex_in_three_dimensions():
     """The three-dimensional Taylor-Green vortex: initial state, initial acceleration, and later states."""

@@ -12,7 +12,7 @@ import pytest
 from simkit.core.rollout import segment
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import load
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -56,7 +56,7 @@ def at_start(precision):
     return simulation, jax.jit(lambda params: simulation.observe(simulation.init(params, jax.random.key(0)), params))
 
 
-@over(product([0.5, 3.0, 30.0], [("float32", 2e-6), ("float64", 1e-13)]))
+@every(product([0.5, 3.0, 30.0], [("float32", 2e-6), ("float64", 1e-13)]))
 def test_exact_solution_is_womersleys(alpha, case):
     """At 30, exp(alpha sqrt(2)) = 3e18 is the largest number: its square is within float32."""
     precision, rounding = case

@@ -10,7 +10,7 @@ from simkit.rigid.collision.capsules import CROSSING
 from simkit.rigid.collision.overlay import WIDER
 from simkit.rigid.collision.separation import PREFERENCE
 from tests.rigid.collision.shapes import COUNT, array, random_shapes, touching
-from tests.rigid.collision.test_boxes import stacked_boxes
+from tests.rigid.collision.test_collision import stacked_boxes
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import simkit
-from tests.core.test_tracing import counting
+from tests.core.test_rollout import counting
 from tests.core.toys import descent, oscillator
 
 EVENTS = collections.Counter()

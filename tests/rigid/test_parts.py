@@ -47,8 +47,6 @@ TABLE = {
 }
 CELLS = [(method, part) for method in TABLE for part in PARTS]
 SERVED = [(method, part) for method, part in CELLS if part in TABLE[method]]
-# The others compile for ten seconds and more; what each of their parts does is also tested where the part is.
-SHORT = ("Free", "Jointed")
 SHAPES = {
     "sphere": sphere(1.0, 0.1),
     "disk": disk(1.0, 0.1),

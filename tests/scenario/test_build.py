@@ -1,23 +1,35 @@
-"""Building of simulations from scenarios, and refusal of names that do not exist in the simulation."""
+"""Simulations of scenarios: building, simulations made in Python, and physical ranges."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import simkit
 from simkit.core.simulation import Equilibrium
 from simkit.core.status import converged_when
 from simkit.errors import UserError
+from simkit.flow.description.system import system
 from simkit.scenario import catalog, registry
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario, parse_scenario
 from simkit.scenario.made_in_python import load
 from simkit.scenario.overrides import apply_overrides
+from simkit.scenario.registry import FACTORIES
+from tests.core.toys import oscillator
 from tests.scenario import examples
 from tests.scenario.examples import GOOD, decay
-from tests.scenario.shipped import FEW, check_that_it_builds
+from tests.scenario.shipped import (
+    FEW,
+    FEW_FACTORIES,
+    check_that_a_factory_becomes_a_scenario,
+    check_that_it_builds,
+    check_that_values_that_are_not_positive_are_refused,
+    with_value,
+)
 from tests.tables import every
 
 
@@ -84,28 +96,12 @@ def test_a_float64_scenario_is_never_built_in_32_bits(x64):
         ("width = 2.0", "widht = 2.0", "config.widht is not an argument of toy.decay; did you mean 'width'?"),
         ("[params.rate]", "[params.rates]", "params.rates is not a parameter of toy.decay; did you mean 'rate'?"),
         ("[[1, 0.5], [0.5, 1]]", "[1, 0.5]", "params.coupling.default has shape (2,); toy.decay expects (2, 2)"),
-        (
-            "[objectives.amplitude]",
-            "[objectives.amplitud]",
-            "objectives.amplitud.quantity = 'amplitud' is not a diagnostic of toy.decay; did you mean 'amplitude'?",
-        ),
-        (
-            'quantity = "amplitude"\nexpected',
-            'quantity = "amplitudes"\nexpected',
-            "validation[0].quantity = 'amplitudes' is not a diagnostic of toy.decay; did you mean 'amplitude'?",
-        ),
+        ("[objectives.amplitude]", "[objectives.amplitud]", "objectives.amplitud.quantity = 'amplitud' is not a"),
+        ('quantity = "amplitude"\nexpected', 'quantity = "amplitudes"\nexpected', "validation[0].quantity ="),
         ('"height"', '"hight"', "render.quantity = 'hight' is not observed by toy.decay; did you mean 'height'?"),
         ('"height"', '"profile"', "render.quantity = 'profile' has 1 axes; the view 'field' draws arrays with 2"),
-        (
-            'view = "field"',
-            'view = "particles"',
-            "render.view = 'particles' needs the observed array 'position', which toy.decay does not have",
-        ),
-        (
-            "cells = [4, 3]",
-            "cells = [4]",
-            "[config] (cells = [4], width = 2, method = 'euler', periodic = true) is refused by toy.decay: not",
-        ),
+        ('view = "field"', 'view = "particles"', "render.view = 'particles' needs the observed array 'position'"),
+        ("cells = [4, 3]", "cells = [4]", "[config] (cells = [4], width = 2, method = 'euler', periodic = true) is"),
         ('"euler"', '"heun"', "is refused by toy.decay: method 'heun' does not exist choose euler or exact"),
     ],
 )
@@ -208,3 +204,43 @@ def test_another_configuration_may_lack_a_parameter_that_the_file_mentions(x64, 
     assert "rho" not in build(changed).params
     with pytest.raises(UserError, match="--set rho is not a key of"):
         apply_overrides(scenario, ["potential=lennard_jones", "rho=2"])
+
+
+@every("name", FEW_FACTORIES)
+def test_the_result_of_a_factory_becomes_a_scenario(name):
+    check_that_a_factory_becomes_a_scenario(name)
+
+
+def test_a_bare_simulation_runs_and_keeps_its_units():
+    simulation = dataclasses.replace(
+        oscillator(2),
+        observe=lambda state, params: {"angle": state.position},
+        dimensions={"angle": ("oscillator",)},
+        quantities={"energy": simkit.Quantity("J", "of all"), "angle": simkit.Quantity("rad", "of each")},
+    )
+    run = simkit.run(simulation, steps=4, every=2, frequency=2.0)
+    assert run["energy"].attrs["units"] == "J" and run["angle"].dims == ("time", "oscillator")
+
+
+@every("name", ("couette_poiseuille", "kolmogorov_turbulence"))
+def test_values_that_are_not_positive_are_refused(name):
+    check_that_values_that_are_not_positive_are_refused(find_scenario(name))
+
+
+def test_negative_viscosities_are_refused():
+    with pytest.raises(UserError, match=r"params\.viscosity\.default = -0.01 is negative"):
+        build(with_value(find_scenario("kolmogorov_turbulence"), "viscosity", -0.01))
+
+
+def test_a_check_that_raises_another_error_is_one_line(monkeypatch):
+    @functools.wraps(system)
+    def broken(**config):
+        def check(params, key):
+            raise ZeroDivisionError("division by zero")
+
+        return dataclasses.replace(system(**config), check=check)
+
+    monkeypatch.setitem(FACTORIES, "flow.domain", f"{__name__}:broken")
+    monkeypatch.setattr(f"{__name__}.broken", broken, raising=False)
+    with pytest.raises(UserError, match=r"flow.domain cannot run with these values \(division by zero\): .*reynolds"):
+        build(find_scenario("channel_flow"))

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -62,11 +61,6 @@ def test_broken_files_are_listed_beside_the_others_with_their_messages(folder):
     assert "does not exist" in messages["dangling"]
 
 
-def test_a_name_finds_its_file_without_reading_the_others(folder):
-    (folder / "waves" / "broken.toml").write_text("name = ")
-    assert find_scenario("slow").source == folder / "decay" / "slow.toml"
-
-
 def test_a_path_finds_a_file_of_any_name(folder, tmp_path, monkeypatch):
     write(tmp_path / "mine" / "copy.toml", "slow")
     monkeypatch.chdir(tmp_path / "mine")
@@ -99,19 +93,6 @@ def test_a_name_of_two_files_is_refused(folder):
     write(folder / "waves" / "slow.toml", "slow")
     with pytest.raises(UserError, match=r"'slow' exists twice: 'decay/slow.toml' and 'waves/slow.toml'"):
         find_scenario("slow")
-
-
-def test_every_one_of_hundreds_of_files_is_parsed_once(folder, monkeypatch):
-    for index in range(300):
-        write(folder / "decay" / f"case_{index}.toml", f"case_{index}")
-    parsed, parse = [], tomllib.loads
-    monkeypatch.setattr(tomllib, "loads", lambda text: parsed.append(text) or parse(text))
-    scenarios, _ = list_scenarios()
-    assert len(scenarios) == len(parsed) == 303
-
-
-def test_the_source_tree_has_its_own_scenarios():
-    assert shipped_folder() == Path(__file__).parents[2] / "scenarios"
 
 
 def test_scenarios_inside_an_installed_package_come_first(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.scenario import files, registry
 from simkit.scenario.build import build
-from simkit.scenario.catalog import MAX_BYTES, parse_scenario, read_scenario
+from simkit.scenario.catalog import parse_scenario, read_scenario
 from simkit.scenario.made_in_python import load
 from simkit.scenario.overrides import apply_overrides, with_values
 from simkit.storage.run_directory import RunDirectory
@@ -84,10 +84,6 @@ def test_the_scenario_no_longer_needs_its_file(folder):
     assert "does not exist" in refusal(read_scenario, folder / "toy.toml")
 
 
-def test_a_scenario_without_files_keeps_its_text():
-    assert parse_scenario(GOOD, "toy.toml").text == GOOD
-
-
 @every(
     "text",
     [
@@ -106,16 +102,6 @@ def test_any_text_is_preserved_exactly(folder, text):
 def test_line_ends_are_normalized(folder):
     (folder / "notes.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\rthree\n")
     assert read_scenario(folder / "toy.toml").config["method"] == "one\ntwo\nthree\n"
-
-
-def test_a_file_may_be_in_a_folder_below_and_be_named_twice(folder):
-    (folder / "deep" / "er").mkdir(parents=True)
-    (folder / "deep/er/notes.txt").write_text("deep")
-    text = NAMING.replace("notes.txt", "deep/er/notes.txt")
-    text = text.replace("width = 2.0", 'width = {file = "deep/er/notes.txt"}')
-    scenario = parse_scenario(text, folder / "toy.toml")
-    assert scenario.config["method"] == scenario.config["width"] == "deep"
-    assert scenario.text.count("deep/er/notes.txt") == 3  # named twice, kept once
 
 
 def test_a_validation_may_run_with_a_file(folder):
@@ -193,23 +179,6 @@ def test_the_command_line_and_python_take_any_file(folder):
     assert apply_overrides(scenario, ['method="@notes.txt"']).config["method"] == "@notes.txt"
 
 
-def test_a_text_is_no_number(folder):
-    scenario = parse_scenario(GOOD, "toy.toml")
-    message = refusal(apply_overrides, scenario, [f"rate=@{folder}/notes.txt"])
-    assert "--set rate = " in message and "is no number; write one" in message
-
-
-def test_a_short_scenario_may_contain_a_long_file(folder):
-    long = "0123456789abcde\n" * (3 * 2**16)
-    (folder / "notes.txt").write_text(long)
-    scenario = read_scenario(folder / "toy.toml")
-    (folder / "stored.toml").write_text(scenario.text)
-    assert (folder / "stored.toml").stat().st_size > 3 * MAX_BYTES
-    assert read_scenario(folder / "stored.toml").config["method"] == long
-    (folder / "long.toml").write_text("# " + "x" * MAX_BYTES + "\n" + scenario.text)
-    assert "over 1 MiB" in refusal(read_scenario, folder / "long.toml")
-
-
 def test_all_files_together_are_limited(folder):
     half = "x" * (files.MAX_FILE_BYTES // 2 + 1)
     (folder / "notes.txt").write_text(half)
@@ -227,3 +196,9 @@ def test_a_run_directory_holds_the_file(folder):
     for name in ("run", "other"):
         assert RunDirectory.open(folder / name).scenario().config["method"] == TEXT
     assert read_scenario(folder / "run/scenario.toml").config["method"] == TEXT
+
+
+def test_a_text_is_no_number(folder):
+    scenario = parse_scenario(GOOD, "toy.toml")
+    message = refusal(apply_overrides, scenario, [f"rate=@{folder}/notes.txt"])
+    assert "--set rate = " in message and "is no number; write one" in message

@@ -1,20 +1,24 @@
-"""Reading of scenario files, and refusal of mistakes in one line with file, key, value, allowed values and remedy."""
+"""Reading of scenario files, their JSON Schema, and mistakes in one line with file, key, value and remedy."""
 
+import copy
 import os
-import random
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from simkit.core import objective as reductions
-from simkit.errors import UserError
+from simkit.cli.main import main
+from simkit.errors import Remedy, UserError
 from simkit.scenario.build import check_validations
 from simkit.scenario.catalog import parse_scenario, read_scenario
-from simkit.scenario.sections import REDUCTIONS, ParameterSettings
+from simkit.scenario.examination import repaired
+from simkit.scenario.sections import ParameterSettings
 from tests.scenario.examples import GOOD
 from tests.scenario.mistakes import MISTAKES, MISTAKES_OF_VALIDATIONS
+from tests.scenario.shipped import FEW, check_that_it_follows_its_schema, schema
 from tests.tables import every
 
 
@@ -92,15 +96,6 @@ def test_a_derivative_check_takes_the_quantity_of_its_objective():
     assert (validation.quantity, validation.derivative, validation.objective) == ("amplitude", "rate", "amplitude")
 
 
-def test_a_validation_may_compare_any_reduction_that_an_objective_has():
-    assert set(REDUCTIONS) == set(reductions.REDUCTIONS)
-    for reduce in REDUCTIONS:
-        text = changed("expected = 0.606", f'expected = 0.606\nreduce = "{reduce}"')
-        assert parse_scenario(text, "toy.toml").validations[0].reduce == reduce
-    assert parse_scenario(GOOD, "toy.toml").validations[0].reduce == "final"
-    assert parse_scenario(text, "toy.toml").validations[0].words == "amplitude (sum)"
-
-
 def test_a_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path):
     path = tmp_path / "toy.toml"
     path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
@@ -169,12 +164,6 @@ def test_an_array_of_tables_in_single_brackets_is_explained():
     )
 
 
-def test_the_reported_mistake_of_several_is_always_the_same():
-    text = changed("seed = 3", "sead = 3").replace('title = "Decay"', "title = 3").replace("[0.1, 10]", "[10, 0.1]")
-    assert len({refusal(text) for _ in range(5)}) == 1
-    assert "title = 3" in refusal(text)
-
-
 def test_a_refused_number_of_steps_is_one_mistake():
     with pytest.raises(UserError) as refused:
         parse_scenario(
@@ -219,50 +208,6 @@ def test_a_file_name_over_two_lines_does_not_break_the_message():
     assert str(caught.value).startswith("'two\\nlines.toml': name is missing")
 
 
-def test_damaged_files_give_a_scenario_or_one_line_and_nothing_else():
-    generator = random.Random(20)
-    pieces = [
-        *("\n", "[", "]", "=", '"', "'", "#", ".", "{", "}", ",", "-", "0", "1e999", "nan", "true", "\0"),
-        *("\u2028", "[[", "é", "'''"),
-    ]
-    refused = 0
-    for _ in range(600):
-        text = GOOD
-        for _ in range(generator.randint(1, 3)):
-            start = generator.randrange(len(text))
-            end = min(len(text), start + generator.randint(0, 12))
-            kind = generator.randrange(4)
-            if kind == 0:
-                text = text[: max(1, start)]
-            elif kind == 1:
-                text = text[:start] + text[end:]
-            elif kind == 2:
-                text = text[:start] + generator.choice(pieces) + text[end:]
-            else:
-                text = text[:start] + text[end : end + 20] + text[start:end] + text[end + 20 :]
-        try:
-            parse_scenario(text, "toy.toml")
-        except UserError as error:
-            refused += 1
-            assert str(error).isprintable()
-            assert len(str(error)) < 500
-    # Damage inside a comment-free file mostly hurts; a validator that lets everything pass fails here.
-    assert refused > 300
-
-
-def test_values_replaced_by_any_other_toml_value_give_one_line():
-    values = [
-        *("-1", "1e400", "true", "nan", "''", "'word'", "[]", "[[1], 2]", "{}", "{a = {b = [1]}}", "[{}]"),
-        *("1979-05-27", "07:32:00"),
-    ]
-    for line in [line for line in GOOD.splitlines() if "=" in line]:
-        for value in values:
-            try:
-                parse_scenario(GOOD.replace(line, f"{line.partition('=')[0]}= {value}"), "toy.toml")
-            except UserError as error:
-                assert str(error).isprintable()
-
-
 def test_reading_scenarios_imports_neither_jax_nor_numpy():
     code = (
         "import sys; import simkit.scenario.catalog, simkit.scenario.overrides, simkit.scenario.registry\n"
@@ -270,3 +215,68 @@ def test_reading_scenarios_imports_neither_jax_nor_numpy():
         "assert not {'jax', 'numpy', 'importlib.metadata', 'difflib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+@every("name", FEW[:2])
+def test_shipped_files_follow_the_schema_of_their_simulation(capsys, name):
+    check_that_it_follows_its_schema(name, capsys)
+
+
+INVALID = [
+    (("params", "rate"), {"default": "fast"}),
+    (("params", "time_step"), -1.0),
+    (("params", "time_step"), 0.0),
+    (("params", "coupling"), [[1.0, 2.0]]),
+    (("params", "speed"), 1.0),
+    (("config", "colour"), 1),
+    (("run", "steps"), 0),
+    (("render", "quantity"), "depth"),
+    (("objectives", "decayed", "quantity"), "energy"),
+    (("titel",), "x"),
+]
+
+
+def test_mistakes_are_refused(capsys, tmp_path):
+    (tmp_path / "toy.toml").write_text(GOOD)
+    found, data = schema(capsys, str(tmp_path / "toy.toml")), tomllib.loads(GOOD)
+    jsonschema.validate(data, found)
+    taken = []
+    for path, value in INVALID:
+        table = wrong = copy.deepcopy(data)
+        for key in path[:-1]:
+            table = table[key]
+        table[path[-1]] = value
+        if jsonschema.Draft202012Validator(found).is_valid(wrong):
+            taken.append((path, value))
+    assert not taken
+
+
+def test_a_simulation_is_shown_without_a_scenario(capsys):
+    assert main(["show", "flow.turbulent_channel", "--set", "config.drive=flow_rate"]) == 0
+    text = capsys.readouterr().out
+    assert "friction_reynolds    180  above 0" in text and "pressure_gradient" in text and "steps" not in text
+    parameters = schema(capsys, "flow.turbulent_channel")["properties"]["params"]["properties"]
+    assert parameters["time_step"]["x-unit"] == "h/u_tau"
+
+
+CONFIG = {"task": "relax", "cell": {"lengths": (6.0, "breadth")}, "parts": ({"metod": "fire"}, {"energy": "1/rr"})}
+
+
+def test_a_remedy_removes_its_mistake_and_keeps_the_rest():
+    cell, parts = CONFIG["cell"], CONFIG["parts"]
+    changes = {
+        ("config.task", Remedy("replace", "dynamics")): {**CONFIG, "task": "dynamics"},
+        ("config.task", Remedy("rename", "tasks")): {"tasks": "relax", "cell": cell, "parts": parts},
+        ("config.cell", Remedy("remove")): {"task": "relax", "parts": parts},
+        ("config.cell.lengths[1]", Remedy("replace", "1")): {**CONFIG, "cell": {"lengths": (6.0, "1")}},
+        ("config.parts[0].metod", Remedy("rename", "method")): {**CONFIG, "parts": ({"method": "fire"}, parts[1])},
+        ("config.parts[1]", Remedy("remove")): {**CONFIG, "parts": parts[:1]},
+        # Without a single remedy, for another part of the file, or of a key that does not exist.
+        ("config.task", None): None,
+        ("config", Remedy("remove")): None,
+        ("run.steps", Remedy("remove")): None,
+        ("config.cell.width[0]", Remedy("remove")): None,
+        ("config.parts[2].energy", Remedy("remove")): None,
+    }
+    found = {(key, remedy): repaired(CONFIG, UserError("", key=key, remedy=remedy)) for key, remedy in changes}
+    assert found == changes

@@ -1,11 +1,4 @@
-"""The contract of every shipped scenario: one body of tests for all of them and for those tested more often.
-
-Derivatives that are not compared with central differences, and why:
-
-| scenario | objective | parameter | why |
-|---|---|---|---|
-| (none)   |           |           |     |
-"""
+"""The contract of every shipped scenario: one body of tests for all of them and for those tested more often."""
 
 import contextlib
 import functools
@@ -33,7 +26,6 @@ from tests.driving import drive
 from tests.scenarios.small import TO_THE_END, small, small_to_the_end
 
 ROUNDED_OTHERWISE = {"box_stack", "lennard_jones_cluster", "sphere_in_stream"}
-NOT_COMPARED: set[tuple[str, str, str]] = set()
 
 
 class Contract:
@@ -158,8 +150,6 @@ def check_derivatives(scenario, simulation, objective):
     # Smooth runs agree to 1e-6; a relaxation that is repeated at both ends stops within its tolerance: 1e-5.
     agreement = 1e-5 if function.converges else 1e-6
     for parameter in wrt:
-        if (scenario.name, objective, parameter) in NOT_COMPARED:
-            continue
         cut = abs(wider[parameter] - difference[parameter]) / 3 if parameter in at_zero else 0
         label, floor = f"d {objective} / d {parameter}", 10 * rounding[parameter] + 2 * cut
         np.testing.assert_allclose(reverse[parameter], difference[parameter], rtol=agreement, atol=floor, err_msg=label)

@@ -108,19 +108,6 @@ def separation(a, b):
     return np.maximum(one.min(axis=0) - other.max(axis=0), other.min(axis=0) - one.max(axis=0)).max()
 
 
-def near_boxes(distance, seed):
-    """Return pairs of random boxes at a given distance."""
-    a, b = random_shapes("box", seed, 1.0), random_shapes("box", seed + 1, 0.0)
-    # Cast from afar along the line of centers, by Newton steps; what is left of the distance is checked.
-    towards = a.center / np.linalg.norm(a.center, axis=1, keepdims=True)
-    a = a.at(4 * towards)
-    for _ in range(8):
-        apart, _, direction = nearest_of_all(a, b)
-        a = a.at(a.center - ((apart - distance) / np.sum(direction * towards, axis=1))[:, None] * towards)
-    assert np.abs(nearest_of_all(a, b)[0] - distance).max() < 1e-8
-    return a, b
-
-
 def array(points):
     """Return positions, normals and gaps as NumPy arrays, (slots, pairs, ...)."""
     return np.asarray(stacked(points.position)), np.asarray(stacked(points.normal)), np.asarray(points.gap)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.rigid.algebra.vector import Vector, zeros
-from simkit.rigid.bodies.bodies import disk, gather, sphere
+from simkit.rigid.bodies.bodies import gather, sphere
 from simkit.rigid.bodies.motion import Wrench, motion_of
 from simkit.rigid.contact.events import Events
 from simkit.rigid.loads import applied, gravity
@@ -87,11 +87,6 @@ def two_balls(kind=sphere, impacts=4, loads=LOADS):
             loads=loads,
         )
     )
-
-
-def disks():
-    """Return the same with disks in the x-z plane."""
-    return two_balls(disk)
 
 
 def ending(simulation):

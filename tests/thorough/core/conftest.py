@@ -1,5 +1,5 @@
 """Fixtures of the quick tests."""
 
-from tests.core.test_expressed_quantities import channel
+from tests.core.test_expressions import channel
 
 __all__ = ["channel"]

@@ -41,16 +41,6 @@ def test_added_quantities_are_kept_when_buffers_grow(x64):
     assert float(jax.grad(near)(simulation.params)["target"]) == pytest.approx(6, rel=1e-6)
 
 
-def test_an_optimization_evaluates_runs_with_large_buffers(x64):
-    def found(capacity):
-        timed = swing(capacity)
-        timed = timed.with_quantities(misfit=lambda state, params: (jnp.max(state.passages.times) - 7.0) ** 2)
-        return simkit.optimize(timed, "frequency", objective="misfit", steps=200, iterations=2, method="adam")
-
-    short, long = found(1), found(64)
-    np.testing.assert_array_equal(short["loss"], long["loss"])
-
-
 @pytest.mark.parametrize("objective", ["last", "time_mean(last, after=1)"])
 def test_a_derivative_is_that_of_the_run_with_large_buffers(objective, x64, recwarn):
     def timed(capacity):

@@ -1,17 +1,21 @@
-"""Convergence and the implicit derivative, the longer ones."""
+"""Convergence, implicit derivatives, and members in flight."""
 
 import dataclasses
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from simkit.core import gradient
 from simkit.core.converge import converge
+from simkit.core.ensemble import in_flight
+from simkit.core.implicit import solve_symmetric
 from simkit.core.objective import Objective
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status, converged_when
+from tests.core.test_converge import MAX_STEPS, members
 from tests.core.toys import descent
 
 
@@ -85,3 +89,114 @@ def test_derivative_through_unfinished_iterations_has_the_status_max_steps(x64):
     for steps, expected in ((3, Status.MAX_STEPS), (5000, Status.CONVERGED)):
         _, status = jax.jit(Objective(simulation, "length", steps).with_status)(simulation.params, key)
         assert status == expected
+
+
+def test_parameters_may_differ_between_members(x64):
+    simulation = descent()
+    states = members(simulation, 9)
+    params = {**simulation.params, "stiffness": jnp.linspace(1.0, 3.0, 9)}
+    run = in_flight(simulation, lanes=4, max_steps=MAX_STEPS, over=["stiffness"])
+    together = jax.jit(run)(states, params)
+    alone = jax.jit(converge(simulation, MAX_STEPS))
+    for index in range(9):
+        own = {**params, "stiffness": params["stiffness"][index]}
+        one = alone(jax.tree.map(lambda a, i=index: a[i], states), own)
+        assert int(together.iterations[index]) == int(one.iterations)
+        np.testing.assert_allclose(together.state.position[index], one.state.position, rtol=0, atol=1e-13)
+
+
+def test_derivative_of_every_member_is_implicit(x64):
+    simulation = descent()
+    states = members(simulation, 6)
+    alone = converge(simulation, MAX_STEPS)
+
+    def lengths_together(stiffness):
+        params = {**simulation.params, "stiffness": stiffness}
+        run = in_flight(simulation, lanes=2, max_steps=MAX_STEPS, over=["stiffness"])
+        state = run(states, params).state
+        return state.position[:, -1] - state.position[:, 0]
+
+    def length_alone(stiffness, state):
+        state = alone(state, {**simulation.params, "stiffness": stiffness}).state
+        return state.position[-1] - state.position[0]
+
+    stiffness = jnp.linspace(1.5, 3.0, 6)
+    together = jax.jit(jax.grad(lambda s: lengths_together(s).sum()))(stiffness)
+    expected = jax.jit(jax.vmap(jax.grad(length_alone)))(stiffness, states)
+    # Both solve the same equations at positions that differ by round-off.
+    np.testing.assert_allclose(together, expected, rtol=1e-9)
+    assert float(jnp.abs(expected).min()) > 1e-3
+
+
+def test_derivative_of_a_failed_member_alone_is_nan(x64):
+    simulation = descent()
+    states = members(simulation, 6)
+    iterations = jax.jit(in_flight(simulation, lanes=3, max_steps=MAX_STEPS))(states, simulation.params).iterations
+    limit = int(jnp.sort(iterations)[3])
+
+    def lengths(rest):
+        params = {**simulation.params, "rest": rest}
+        state = in_flight(simulation, lanes=3, max_steps=limit, over=["rest"])(states, params).state
+        return (state.position[:, -1] - state.position[:, 0]).sum()
+
+    gradient = jax.jit(jax.grad(lengths))(jnp.full(6, simulation.params["rest"]))
+    np.testing.assert_array_equal(np.isnan(gradient), iterations > limit)
+
+
+@pytest.mark.parametrize(("count", "lanes"), [(1, 4), (7, 3), (20, 8), (20, 64), (70, 9)])
+def test_every_member_takes_the_same_steps_as_alone(x64, count, lanes):
+    simulation = descent()
+    states = members(simulation, count)
+    together = jax.jit(in_flight(simulation, lanes=lanes, max_steps=MAX_STEPS))(states, simulation.params)
+    alone = jax.jit(converge(simulation, MAX_STEPS))
+    for index in range(count):
+        one = alone(jax.tree.map(lambda a, i=index: a[i], states), simulation.params)
+        assert int(together.iterations[index]) == int(one.iterations)
+        assert int(together.status[index]) == Status.CONVERGED
+        # A contraction, so round-off does not grow: a few roundings of numbers of order one.
+        np.testing.assert_allclose(together.state.position[index], one.state.position, rtol=0, atol=1e-13)
+        assert int(together.state.iteration[index]) == int(one.iterations)
+
+
+COUNT = 12
+
+
+def ring(shift=0.0):
+    """Return the Laplacian of a ring, whose zero mode is the constant vector, less a shift of all the others."""
+    one = np.eye(COUNT)
+    laplacian = 2 * one - np.roll(one, 1, axis=0) - np.roll(one, -1, axis=0)
+    return laplacian - shift * (one - 1 / COUNT)
+
+
+def centered(x):
+    return x - x.mean()
+
+
+def solved(matrix, b, project=centered):
+    return jax.jit(lambda b: solve_symmetric(lambda x: jnp.asarray(matrix) @ x, b, project))(b)
+
+
+def test_solution_is_the_one_without_the_zero_mode(x64):
+    b = jax.random.normal(jax.random.key(0), (COUNT,))
+    # The residual ends at 2e-12 of the right-hand side; the softest mode is 0.27.
+    np.testing.assert_allclose(solved(ring(), b), np.linalg.pinv(ring()) @ centered(b), atol=1e-10)
+
+
+def test_derivative_with_respect_to_the_operator_is_that_of_the_inverse(x64):
+    b = centered(jax.random.normal(jax.random.key(0), (COUNT,)))
+
+    def compliance(scale):
+        return b @ solve_symmetric(lambda x: scale * (jnp.asarray(ring()) @ x), b, centered)
+
+    value, slope = jax.jit(jax.value_and_grad(compliance))(2.0)
+    assert float(slope) == pytest.approx(-float(value) / 2, rel=1e-10)
+    assert float(jax.jit(jax.jacfwd(compliance))(2.0)) == pytest.approx(float(slope), rel=1e-10)
+
+
+def test_without_a_minimum_the_solution_is_nan(x64):
+    b = jax.random.normal(jax.random.key(0), (COUNT,))
+    # The softest modes, 2 - 2 cos(30 degrees) = 0.268, become unstable.
+    assert np.isfinite(solved(ring(0.2), b)).all()
+    assert np.isnan(solved(ring(0.3), b)).all()
+    # A zero mode that is not projected out has no solution either.
+    assert np.isnan(solved(ring(), b, lambda x: x)).all()

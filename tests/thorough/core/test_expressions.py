@@ -1,15 +1,19 @@
-"""Expressions: values, derivatives and error messages, the longer ones."""
+"""Expressions: values, derivatives, and quantities made of them."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import simkit
 from simkit.core.expressions.evaluation import Named, SpatialAxis, expression
 from simkit.core.expressions.measures import measure
 from simkit.errors import UserError
 from simkit.flow.grid import bounded_axis
-from tests.core.test_expressions import FIELD, FORMULAS, LIFT, LINE, NUMBERS, TIME, U, X, Y, lowest, of
+from tests.core.test_expressions import FIELD, FORMULAS, LIFT, NUMBERS, TIME, U, X, Y, lowest, measured, of
+from tests.differences import central_difference
+from tests.flow.plane_channel import plane_channel
+from tests.molecular.clusters import cluster
 from tests.tables import every
 
 
@@ -28,21 +32,6 @@ def test_lowest_point_of_a_parabola_is_found_between_the_points(x64):
     edge = points[1] / 3
     np.testing.assert_allclose(place(edge, 0.67), [edge, 0.67, -3], rtol=0, atol=1e-13)
     np.testing.assert_allclose(place(1.2, 0.67), [1, 0.67, 0.04 - 3], rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [0.0, 1.0, 1e-30])
-def test_lowest_point_of_a_constant_field_is_finite_and_has_derivatives(x64, dtype, size):
-    axes = (SpatialAxis("x", np.linspace(0, 1, 6)), SpatialAxis("y", np.linspace(0, 1, 4)))
-    # Constant but for the last bits.
-    bits = np.random.default_rng(1).integers(-1, 2, (6, 4)) * np.finfo(dtype).eps
-
-    def found(size):
-        return lowest(size * jnp.asarray(1 + bits, dtype), axes)
-
-    for function in (found, lambda size: lowest(size * jnp.ones((6, 4), dtype), axes)):
-        assert jnp.all(jnp.isfinite(function(dtype(size))))
-        assert jnp.all(jnp.isfinite(jax.jacrev(function)(dtype(size))))
 
 
 def test_values_and_derivatives(x64):
@@ -187,27 +176,143 @@ def test_a_time_beyond_the_frames_is_not_a_number(moment):
         assert jnp.isnan(value) and jnp.isnan(slope).any()
 
 
-def test_an_interpolation_coordinate_may_depend_on_the_frame():
-    moving = Named(jnp.asarray([0.0, 1.5, 2.0]), ("frame",))
-    frames = Named(jnp.stack([jnp.asarray(U), 2 * U, 3 * U]), ("frame", "x", "y"))
-    found = expression("at(u, x=here, y=0)")({**FIELD, "u": frames, "here": moving})
-    assert found.axes == ("frame",)
-    np.testing.assert_allclose(found.array, [U[0, 0], U[1, 0] + U[2, 0], 3 * U[2, 0]], rtol=1e-6)
+def test_numbers_and_fields_are_added_to_diagnostics_and_frames(channel):
+    told = measured(
+        channel,
+        fluctuation='u - mean(u, axis="x")',
+        share="rms(fluctuation) / rms(u)",
+        height="max(where(u > 0.02, y, -1))",
+        viscosity="1 / reynolds",
+    )
+    run = simkit.run(told, steps=20, every=10, perturbation=0.1, reynolds=50.0)
+    u = run["u"].values
+    np.testing.assert_allclose(run["fluctuation"], u - u.mean(axis=run["u"].dims.index("x"), keepdims=True), atol=1e-7)
+    share = np.sqrt((run["fluctuation"] ** 2).mean(("x", "y")) / (run["u"] ** 2).mean(("x", "y")))
+    np.testing.assert_allclose(run["share"], share, rtol=1e-5)
+    np.testing.assert_allclose(run["height"], run["y"].where(run["u"] > 0.02, -1).max(("x", "y")))
+    np.testing.assert_allclose(run["viscosity"], 0.02)
+    assert run["fluctuation"].dims == run["u"].dims
+    assert run["share"].attrs == {"units": "1", "long_name": "a measure"}
 
 
-def test_cubic_interpolation_is_exact_between_unequal_points(x64):
-    line = {"x": Named(jnp.asarray(LINE), ("x",))}
-    field = line | {"u": Named(jnp.asarray(LINE**3 - LINE), ("x",))}
+def test_means_are_weighted_by_the_widths_of_unequal_cells():
+    stretched = plane_channel((8, 12), stretching=2.0)
+    told = measured(
+        stretched,
+        average="mean(u)",
+        layers='mean(u, axis="x")',
+        of_layers="mean(layers)",
+        size="rms(u)",
+        weighed="mean(y**2*layers)",
+        along='mean(u, axis="y")',
+    )
+    run = simkit.run(told, steps=20, every=10, perturbation=0.1)
+    faces = np.tanh(np.linspace(-1, 1, 13) * 2.0) / np.tanh(2.0)
+    widths, centers = np.diff(faces), (faces[1:] + faces[:-1]) / 2
+    np.testing.assert_allclose(run["y"], centers, atol=1e-6)
+    u, share = run["u"].transpose("time", "x", "y").values, widths / 2
+    np.testing.assert_allclose(run["average"], u.mean(1) @ share, atol=1e-6)
+    np.testing.assert_allclose(run["of_layers"], run["average"], atol=1e-6)
+    np.testing.assert_allclose(run["along"].transpose("time", "x"), u @ share, atol=1e-6)
+    np.testing.assert_allclose(run["size"], np.sqrt((u**2).mean(1) @ share), atol=1e-6)
+    np.testing.assert_allclose(run["weighed"], u.mean(1) @ (centers**2 * share), atol=1e-6)
+    # Cells differ in size by so much that a plain mean is another number.
+    assert np.all(np.abs(u[1:].mean((1, 2)) - run["average"][1:]) > 0.05 * run["average"][1:])
+    # Objectives weigh as quantities do.
+    value, slope = simkit.value_and_grad(told, "forcing", objective="final(mean(u))", steps=20)
+    again, rate = simkit.value_and_grad(told, "forcing", objective="average", steps=20)
+    np.testing.assert_allclose([value, slope["forcing"]], [again, rate["forcing"]], rtol=1e-6)
 
-    def value(x):
-        return expression("cubic_at(u, x=here)")({**field, "here": x}).array
 
-    # From half a cell before the first point to half a cell behind the last.
-    for x in (-0.05, 0.02, 0.3, 0.55, 1.19, 1.3):
-        assert float(expression(f"cubic_at(u, x={x})")(field).array) == pytest.approx(x**3 - x, abs=1e-14)
-        assert float(jax.jit(value)(x)) == pytest.approx(x**3 - x, abs=1e-14)
-    assert float(jax.grad(value)(0.55)) == pytest.approx(3 * 0.55**2 - 1, rel=1e-12)
-    assert jnp.isnan(jax.jit(value)(1.31))
-    # Of three points the parabola, of one the number.
-    short = {"x": Named(jnp.asarray(LINE[:3]), ("x",)), "u": Named(jnp.asarray(LINE[:3] ** 2), ("x",))}
-    assert float(expression("cubic_at(u, x=0.2)")(short).array) == pytest.approx(0.04, abs=1e-15)
+def test_a_sweep_and_an_ensemble_have_the_quantity_of_every_member(channel):
+    told = measured(channel, energy="mean(u**2 + v**2) / 2")
+    swept = simkit.sweep(told, {"reynolds": [20.0, 80.0]}, steps=10, perturbation=0.1)
+    for reynolds in (20.0, 80.0):
+        run = simkit.run(told, steps=10, every=10, perturbation=0.1, reynolds=reynolds)
+        member = swept["energy"].sel(reynolds=reynolds).squeeze()
+        np.testing.assert_allclose(member[-1], run["energy"][-1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_derivative_of_an_expressed_quantity_equals_the_central_difference(mode, x64):
+    told = measured(plane_channel((8, 6)), norm='norm(u - reynolds*mean(v, axis="y"))')
+    params = told.params | {"perturbation": np.float64(0.1)}
+    objective = simkit.Objective(told, "norm", 10)
+    _, derivative = simkit.value_and_grad(told, ["reynolds"], objective="norm", steps=10, perturbation=0.1, mode=mode)
+    params = {name: jax.numpy.asarray(value) for name, value in params.items()}
+    difference = central_difference(lambda p: objective(p, jax.random.key(0)), params, ["reynolds"])["reynolds"]
+    assert derivative["reynolds"] == pytest.approx(float(difference), rel=1e-6)
+
+
+def test_the_derivative_of_a_converged_quantity_is_implicit(x64):
+    # Every bond of a pair at rest has the length at which its potential is least.
+    told = measured(
+        cluster(particles=2, force_tolerance=1e-12),
+        extent='norm(max(position, axis="particle") - min(position, axis="particle"))',
+    )
+    value, derivative = simkit.value_and_grad(told, ["sigma"], objective="extent", steps=500)
+    assert value == pytest.approx(2 ** (1 / 6), rel=1e-9)
+    assert derivative["sigma"] == pytest.approx(2 ** (1 / 6), rel=1e-7)
+
+
+def test_a_name_of_a_parameter_and_a_quantity_means_the_quantity(channel):
+    def pressure(state, params):
+        return 2 * params["reynolds"]
+
+    doubled = channel.with_quantities(reynolds=pressure)
+    run = simkit.run(measured(doubled, ratio="reynolds / params.reynolds"), steps=2, every=2)
+    np.testing.assert_allclose(run["ratio"], 2.0)
+
+
+def test_an_entry_of_an_array_is_a_quantity_and_an_objective(channel):
+    told = measured(channel, corner="u[2, 1]", row='mean(u[2], axis="y")', wall="side_velocity[3]")
+    run = simkit.run(told, steps=10, every=5, view="chart")
+    u = run["u"].transpose("time", "x", "y").values
+    np.testing.assert_allclose(run["corner"], u[:, 2, 1], rtol=1e-6)
+    np.testing.assert_allclose(run["row"], u[:, 2].mean(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(run["wall"], run["side_velocity"].values[:, 3], rtol=1e-6)
+    found, slopes = simkit.value_and_grad(
+        channel, "wall_velocity", objective="time_mean(u[2, 1]) + final(side_velocity[3])", steps=10, every=5
+    )
+    np.testing.assert_allclose(found, u[:, 2, 1].mean() + run["side_velocity"].values[-1, 3], rtol=1e-5)
+    assert np.isfinite(slopes["wall_velocity"]) and slopes["wall_velocity"] >= 1
+
+
+@every(
+    ("name", "message"),
+    [
+        ("u", "'u' is already a quantity or coordinate; choose another name"),
+        ("x", "'x' is already a quantity or coordinate; choose another name"),
+        ("frame", "'frame' is a name used by data sets; choose another name"),
+        ("status", "'status' is a name used by data sets; choose another name"),
+    ],
+)
+def test_a_quantity_needs_a_name_of_its_own(channel, name, message):
+    with pytest.raises(UserError) as caught:
+        measured(channel, **{name: "1 / reynolds"})
+    assert message in str(caught.value)
+
+
+@every("text", ["first(energy)", "time_mean(energy)", "final(energy) - largest(energy)"])
+def test_reductions_of_frames_are_refused_for_simulations_that_converge(text):
+    pair = cluster(particles=2)
+    with pytest.raises(UserError, match="has no meaning for a simulation that runs until it converges; use final"):
+        simkit.value_and_grad(pair, ["sigma"], objective=text, steps=500)
+
+
+@every(
+    ("text", "message"),
+    [
+        ("u + w", "column 5 of 'u + >>>w': 'w' is not known here"),
+        ("time_mean(u)", "reduces frames, and a quantity has one; make it an objective"),
+        ('mean(u, axis="z")', "reduces along 'z'; the array has x, y"),
+        ("profile + side_velocity + u[-1]", "'u[-1]' is no entry of an array"),
+        ("u[8, 0]", "is beyond the 8 entries along 'x'; write a number up to 7"),
+        ("u[0, 0, 0]", "has 3 numbers, and the array has 2 axes"),
+        ("reynold", "did you mean 'reynolds'?"),
+    ],
+)
+def test_a_mistake_is_one_line(channel, text, message):
+    with pytest.raises(UserError, match=r"file\.toml: quantities\.wrong: ") as caught:
+        measured(channel, wrong=text)
+    assert message in str(caught.value)

@@ -16,7 +16,7 @@ from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference
-from tests.flow.test_bodies_and_scalars import VALUE, box, disk
+from tests.flow.test_bodies import VALUE, disk, periodic_box
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -29,7 +29,7 @@ def conduction(cells, surface):
     """Errors of the scalar and of the heat of the inner cylinder, between it and a cold outer one."""
     # Not at a special place of the grid.
     center, inner, outer, diffusivity = (0.5123, 0.4929), 0.17, 0.41, 0.5
-    place = box(cells)
+    place = periodic_box(cells)
     held = DirectForcing(
         place,
         {
@@ -146,27 +146,6 @@ def after_steps(held, equations, params, steps=12):
     return first, jax.lax.scan(lambda s, _: (step(s, params),) * 2, first, None, length=steps)[1]
 
 
-@pytest.mark.parametrize(
-    ("method", "dimension", "moving"),
-    [
-        ("immersed_boundary", 2, False),
-        ("immersed_boundary", 2, True),
-        ("direct_forcing", 2, False),
-        ("direct_forcing", 2, True),
-        ("direct_forcing", 3, False),
-    ],
-)
-def test_what_a_source_makes_inside_a_body_is_not_given_by_it(method, dimension, moving):
-    held, equations = with_sources(method, dimension, moving)
-    params = {name: jnp.asarray(v) for name, v in {"rate": 2.0, "value": 1.0, "time_step": 0.002}.items()}
-    _, states = jax.jit(lambda p: after_steps(held, equations, p))(params)
-    made = 2.0 * (np.pi * 0.22**2 if dimension == 2 else 4 / 3 * np.pi * 0.22**3)
-    given = held.heat_of("ball", states.load[-1], "salt")
-    # An insulated ball gives nothing, but for the lag of the forced shell, of first order in the time step.
-    assert abs(given) < 0.05 * made
-    assert abs(held.heat_of("ball", states.load[-1], "dust")) < 1e-12
-
-
 @pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
 def test_what_a_body_gives_closes_the_budget_of_the_fluid(method):
     held, equations = with_sources(method, 2, False)
@@ -198,36 +177,3 @@ def test_what_a_body_gives_is_differentiable_by_the_rate_of_a_source():
     assert abs(derivative) > 1e-4
     difference = central_difference(given, params, ["rate"], 1e-4)["rate"]
     np.testing.assert_allclose(derivative, difference, rtol=1e-7)
-
-
-def test_each_of_several_scalars_is_forced_like_a_single_one():
-    place, params = box(12), {"value": 1.5, "flux": 0.3}
-    surfaces = {"salt": (FLUX, COLD), "heat": (VALUE, FLUX)}  # not in the order of their names
-    spreads, now = {"salt": 0.02, "heat": 0.05}, jnp.asarray(0.1)
-
-    def bodies(*given):
-        centers = {"left": (0.25, 0.5), "right": (0.75, 0.5)}
-        return DirectForcing(
-            place,
-            {
-                name: Body(lambda p, c=center: ball(c, 0.14), lambda p, c=center: c, scalar=scalar)
-                for (name, center), scalar in zip(centers.items(), given, strict=True)
-            },
-        )
-
-    keys = dict(zip(surfaces, jax.random.split(jax.random.key(0), 2), strict=True))
-    fields = {name: jax.random.normal(key, (2, *place.grid.cells)) for name, key in keys.items()}
-    before, after = ({name: field[k] for name, field in fields.items()} for k in (0, 1))
-    both = bodies(*({name: pair[k] for name, pair in surfaces.items()} for k in (0, 1)))
-    held, added = both.hold_scalar(after, before, spreads, params, now)
-    kept = both.kept(params, (now, before), (now, after))
-    load = jnp.concatenate([jnp.zeros(6), added])
-    assert load.shape == (both.loads,)
-    for name, pair in surfaces.items():
-        alone = bodies(*pair)
-        one, given = alone.hold_scalar(after[name], before[name], spreads[name], params, now)
-        np.testing.assert_array_equal(held[name], one)
-        for body, amount in zip(both.bodies, given, strict=True):
-            assert both.heat_of(body, load, name) == amount
-        whole = alone.kept(params, (now, before[name]), (now, after[name]))
-        np.testing.assert_array_equal(kept[2 * both.scalars.index(name) :][:2], whole)

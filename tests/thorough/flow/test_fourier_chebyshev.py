@@ -5,29 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.ensemble import ensemble
-from simkit.core.rollout import segment, trajectory
-from simkit.core.status import Status, status_of
+from simkit.core.rollout import segment
 from simkit.flow.spectral.stokes_modes import fields, stokes_modes
-from tests.flow.flows import over
-from tests.flow.test_fourier_chebyshev import SMALL, STRONG, after, channel, compiled
+from tests.flow.test_spectral import SMALL, STRONG, after, channel, compiled
+from tests.tables import every
 
 
-def test_observed_arrays_fit_their_dimensions_and_coordinates(x64):
-    sim = channel()
-    state, measured, params = after(1)
-    observed = sim.observe(state, params)
-    sizes = {name: len(values) for name, values in sim.coordinates.items()}
-    assert sizes == {"x": 8, "y": 6, "sides": 4}
-    assert observed.keys() == sim.dimensions.keys()
-    for name, array in observed.items():
-        assert array.shape == tuple(sizes[axis] for axis in sim.dimensions[name])
-    np.testing.assert_allclose(observed["speed"] ** 2, observed["u"] ** 2 + observed["v"] ** 2, rtol=1e-14)
-    np.testing.assert_allclose(observed["vorticity_fluctuation"].mean(axis=0), 0, atol=1e-14)
-    assert all(value.shape == () for value in measured.values())
-
-
-@over([("float32", 6e-8), ("float64", 1e-16)])
+@every([("float32", 6e-8), ("float64", 1e-16)])
 def test_no_divergence_and_no_slip(precision, rounding):
     with jax.enable_x64(precision == "float64"):
         state, measured, _ = after(40, "rest")
@@ -53,11 +37,6 @@ def test_a_mirrored_flow_stays_mirrored(x64):
     np.testing.assert_allclose(flipped.amplitudes, flip * advance(state, params, 40).amplitudes, atol=1e-13)
 
 
-def test_too_long_a_time_step_is_reported():
-    state, _, params = after(200, time_step=5.0)
-    assert status_of(channel())(state, params) == Status.NON_FINITE
-
-
 def test_the_largest_allowed_time_step_is_stable(x64):
     """Little viscosity, strong eddies, and a Courant number just below 0.7."""
     settings = {"reynolds": 1e5, "perturbation": 0.1, "forcing": 1.0, "wall_velocity": 0.0, "time_step": 0.3}
@@ -65,28 +44,6 @@ def test_the_largest_allowed_time_step_is_stable(x64):
     assert 0.5 < start["courant_number"] < 0.7
     # Pressure supplies no more than friction of the laminar flow takes, 4/3 / 1e5 in a unit of time.
     assert end["kinetic_energy"] < start["kinetic_energy"] + 1e-5 * 4 / 3 * 180
-
-
-def test_a_sweep_over_viscosity_compiles_once_and_equals_single_runs(x64):
-    sim, traces = channel(), []
-
-    def step(state, params):
-        traces.append(1)
-        return sim.step(state, params)
-
-    counted = dataclasses.replace(sim, step=step)
-    reynolds = jnp.geomspace(10.0, 1000.0, 16)
-    run = jax.jit(trajectory(ensemble(counted, ["reynolds"]), 6, 3))
-    keys = jnp.broadcast_to(jax.random.key(0), 16)
-    _, _, together = run(sim.params | {"reynolds": reynolds}, keys)
-    once = len(traces)
-    run(sim.params | {"reynolds": 2 * reynolds}, keys)
-    assert len(traces) == once > 0
-    for member in (0, 15):
-        _, alone, _ = after(6, reynolds=reynolds[member])
-        for name, expected in alone.items():
-            # Vectorized sums are rounded in another order.
-            np.testing.assert_allclose(together[name][-1, member], expected, rtol=1e-12, atol=1e-13)
 
 
 def test_derivatives_equal_central_differences(x64):
@@ -111,12 +68,7 @@ def test_derivatives_equal_central_differences(x64):
 
 
 @pytest.mark.usefixtures("x64")
-def test_laminar_flow_is_steady_where_a_wave_may_start():
-    test_laminar_flow_is_steady.check("tollmien_schlichting")
-
-
-@pytest.mark.usefixtures("x64")
-@over(["laminar"])
+@every(["laminar"])
 def test_laminar_flow_is_steady(start):
     sim = channel(start)
     state, measured, params = after(
@@ -136,9 +88,3 @@ def test_laminar_flow_is_steady(start):
     energy = (1.44 * 16 / 15 - 0.84 * 4 / 3 + 0.1225 * 8 / 3) / 4
     assert measured["kinetic_energy"] == pytest.approx(energy, abs=1e-13)
     assert measured["growth_rate"] == 0 and measured["phase_speed"] == 0
-
-
-def test_couette_poiseuille_flow_is_reached_from_rest(x64):
-    _, measured, _ = after(100, "rest", reynolds=1.0, perturbation=0.0, time_step=0.2)
-    # exp(-pi^2/4 t) at t = 20 is 4e-22; each step leaves rounding.
-    assert measured["poiseuille_deviation"] < 1e-13

@@ -1,7 +1,6 @@
 """A transported scalar: conserved, bounded, of second order, with exact fluxes through its sides."""
 
 import functools
-from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +10,11 @@ import pytest
 from simkit.flow.boundary.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.scalar import TransportedScalar, mean_scalar, scalar_variance
+from simkit.flow.scalar import TransportedScalar, mean_scalar
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import DOMAINS, WALLS, over, solenoidal_noise, uneven_axis
-from tests.flow.test_scalar import SOME, ZERO, carried, random_scalar, rate, scalar_in
+from tests.flow.flows import WALLS
+from tests.flow.test_scalar import ZERO, scalar_in
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -43,58 +42,6 @@ def test_wave_between_walls_decays_at_the_analytic_rate_to_second_order():
         # The next term is a factor h = 1/12 smaller where it is one-sided.
         assert np.log2(a / b) > 1.8
     assert fine[0] < 2e-3
-
-
-@pytest.mark.parametrize("method", ["runge_kutta", "adams_bashforth"])
-@pytest.mark.parametrize("place", [DOMAINS["periodic"], DOMAINS["cavity"]], ids=["periodic", "cavity"])
-def test_implicit_diffusion_is_stable_at_any_time_step_and_conserves_the_mean(place, method):
-    dimension = place.grid.dimension
-    every = tuple(range(dimension))
-    start, step = stepper(
-        Equations(
-            place,
-            lambda params: params["diffusivity"],
-            fixed_time_step,
-            scalar=scalar_in(place),
-            method=method,
-            implicit=every,
-        )
-    )
-    c, at_rest = random_scalar(place), tuple(jnp.zeros(place.grid.shape(i)) for i in every)
-    # An explicit step bears diffusivity * time_step up to about 1e-3 on these grids. Crank-Nicolson turns the shortest
-    # waves over and leaves 1 - 4/z of them, with z up to about 200: 45 % of the amplitude in 40 steps, less of others.
-    params = {"diffusivity": jnp.asarray(1.0), "time_step": jnp.asarray(0.3)}
-    state = jax.jit(lambda: jax.lax.fori_loop(0, 40, lambda _, s: step(s, params), start(at_rest, params, c)))()
-    assert scalar_variance(state.scalar, place.grid) < 0.1 * scalar_variance(c, place.grid)
-    # Rounding of at most 400 numbers, 40 times.
-    assert mean_scalar(state.scalar, place.grid) == pytest.approx(float(mean_scalar(c, place.grid)), abs=1e-13)
-
-
-def test_implicit_diffusion_between_a_value_and_a_flux_converges_to_a_linear_profile():
-    place = domain((uneven_axis(9, 0, 2), periodic_axis(6, 1.0)), (WALLS, None))
-    scalar = TransportedScalar(
-        place,
-        (("value", "flux"), None),
-        lambda params: params["diffusivity"],
-        values=lambda params, time: ((1.5, params["heating"]), None),
-    )
-    at_rest = tuple(jnp.zeros(place.grid.shape(i)) for i in range(2))
-    start, step = stepper(
-        Equations(place, lambda params: jnp.ones(()), fixed_time_step, scalar=scalar, implicit=(0, 1))
-    )
-
-    @jax.jit
-    def end_of_run(diffusivity, heating):
-        params = {"diffusivity": diffusivity, "heating": heating, "time_step": jnp.asarray(1.0)}
-        state = start(at_rest, params, jnp.zeros(place.grid.cells))
-        return jax.lax.scan(lambda s, _: (step(s, params), None), state, length=150)[0].scalar
-
-    x = place.grid.axes[0].centers[:, None]
-    # What is left of the start: exp(-pi^2/16 0.2 t) at t = 150.
-    np.testing.assert_allclose(end_of_run(0.2, 0.6), np.broadcast_to(1.5 + 3 * x, (9, 6)), rtol=0, atol=1e-7)
-    slopes = jax.jacfwd(end_of_run, argnums=(0, 1))(0.2, 0.6)
-    np.testing.assert_allclose(slopes[0], np.broadcast_to(-15 * x, (9, 6)), rtol=0, atol=1e-5)
-    np.testing.assert_allclose(slopes[1], np.broadcast_to(5 * x, (9, 6)), rtol=0, atol=1e-6)
 
 
 def test_front_advected_through_the_domain_conserves_the_scalar():
@@ -154,20 +101,3 @@ def test_source_is_added_and_buoyancy_depends_on_the_scalar():
     # c = exp(2 t) and v = (exp(2 t) - 1)/2 at t = 1/2; each step of third order is in error by (2 dt)^4/24 = 7e-9.
     np.testing.assert_allclose(state.scalar, np.e, rtol=1e-6)
     np.testing.assert_allclose(state.velocity[1], (np.e - 1) / 2, rtol=1e-6)
-
-
-@over(product(SOME, ["central", "bounded"]))
-def test_insulated_scalar_is_conserved(name, scheme):
-    place = DOMAINS[name]
-    change, mean, *_ = rate(place, scheme=scheme)(random_scalar(place), solenoidal_noise(place.grid, 0), 0.3)
-    # Fluxes cancel in pairs: what remains is the rounding of at most 240 terms of this size.
-    assert abs(mean) < 1e-14 * np.abs(change).max()
-
-
-def test_carried_wave_is_of_second_order_in_space():
-    # Each step crosses 1/8 of a cell. A flow of third order in time leaves 1e-3 of the error of the grid.
-    central, bounded = ([carried(n, scheme)(2 * n)[0] for n in (16, 32)] for scheme in ("central", "bounded"))
-    # But for (k h)^2/20 = 1 % of it.
-    assert np.log2(central[0] / central[1]) == pytest.approx(2, abs=0.05)
-    # The limiter flattens extrema to first order, in a share of the cells that falls as fast: 2 in the mean, slowly.
-    assert np.log2(bounded[0] / bounded[1]) > 1.7

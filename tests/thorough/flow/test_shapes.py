@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from simkit.flow.obstacles.shapes import airfoil, ball, box, capsule, polygon, rotate, superellipse, translate, union
-from tests.flow.flows import over
-from tests.flow.test_shapes import X, Y
+from tests.flow.test_bodies import X, Y
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -24,7 +24,7 @@ SHAPES = {
 }
 
 
-@over(["ball", "union", "polygon", "superellipse"])
+@every(["ball", "union", "polygon", "superellipse"])
 def test_derivatives_are_finite_everywhere_and_equal_differences(name):
     # The parameter puts the center on a point of the grid.
     def values(p):

@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import domain, no_motion, prescribe
+from simkit.flow.boundary.domain import no_motion, prescribe
 from simkit.flow.diagnosis.statistics import ChannelStatistics
 from simkit.flow.equations import Equations, explicit_terms
-from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
 from simkit.flow.obstacles.shapes import ball
 from simkit.flow.operators.differences import divergence, gradient
-from simkit.flow.operators.diffusion import shear, squared_shear_rate
+from simkit.flow.operators.diffusion import squared_shear_rate
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference
-from tests.flow.flows import DOMAINS, noise, over, solenoidal_noise, uniform_channel
-from tests.flow.test_domain import DUCTS, profile
-from tests.flow.test_viscosity import one, still
+from tests.flow.flows import DOMAINS, noise, solenoidal_noise, uniform_channel
+from tests.flow.test_operators import one, still
+from tests.flow.test_sides import DUCTS, profile
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -97,27 +97,6 @@ def test_power_law_fluid_has_its_poiseuille_profile_to_second_order():
     assert orders[1] > 1.9
 
 
-@pytest.mark.parametrize("scheme", ["adams_bashforth, implicit", "adams_bashforth, implicit across"])
-def test_every_method_converges_to_the_same_steady_flow(scheme):
-    params = params_of(exponent=0.7, least_rate=0.05, force=1.0, bound=2.5, time_step=0.004)
-    place, run = power_law_flow(8, "runge_kutta")
-    expected = run(still(place), params, 4000)[0]
-    found = power_law_flow(8, scheme)[1](still(place), params | {"time_step": jnp.asarray(0.05)}, 500)[0]
-    assert jnp.max(jnp.abs(found - expected)) < 1e-9
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_velocity_has_the_order_of_its_method_in_time(scheme):
-    place, run = power_law_flow(8, scheme)
-    params = params_of(exponent=0.7, least_rate=0.3, force=1.0, bound=2.3)
-    waves = jax.tree.map(lambda f: 0.05 * f, solenoidal_noise(place.grid, 0))
-    velocity = waves[0] + 0.4 * jnp.asarray(1 - place.grid.axes[1].centers ** 2), waves[1]
-    ends = [run(velocity, params | {"time_step": jnp.asarray(0.1 / n)}, n)[0] for n in (100, 200, 400)]
-    order = np.log2(jnp.max(jnp.abs(ends[0] - ends[1])) / jnp.max(jnp.abs(ends[1] - ends[2])))
-    # The shortest waves decay at a rate of 200: the next term is smaller by this times the step, 0.05.
-    assert order == pytest.approx(3 if scheme == "runge_kutta" else 2, abs=0.2)
-
-
 @pytest.mark.parametrize("scheme", ["runge_kutta", "adams_bashforth, implicit"])
 def test_derivative_with_respect_to_the_exponent_equals_central_differences(scheme):
     place, run = power_law_flow(8, scheme)
@@ -132,57 +111,6 @@ def test_derivative_with_respect_to_the_exponent_equals_central_differences(sche
     found = jax.jacfwd(lambda n: flow_rate(params | {"exponent": n}))(params["exponent"])
     assert found == pytest.approx(float(expected), rel=1e-7)
     assert abs(found) > 1e-4
-
-
-KAPPA, DAMPING, RE_TAU = 0.41, 26.0, 180.0
-
-
-def mixing_length(y):
-    """Prandtl's mixing length with van Driest's damping, at a distance from the wall in half-widths."""
-    return KAPPA * y * (1 - np.exp(-y * RE_TAU / DAMPING))
-
-
-def test_mixing_length_model_with_damping_has_the_profile_of_its_equation():
-    """Van Driest, J. Aeronaut. Sci. 23, 1007 (1956), doi:10.2514/8.3713."""
-    # (1/Re + l^2 g) g = 1 - y for the slope g of the mean velocity, integrated by the trapezoid.
-    y = np.linspace(0, 1, 200_001)
-    squared = mixing_length(y) ** 2
-    slope = 2 * (1 - y) / (1 / RE_TAU + np.sqrt(1 / RE_TAU**2 + 4 * squared * (1 - y)))
-    mean = np.concatenate([[0], np.cumsum((slope[1:] + slope[:-1]) / 2 * np.diff(y))])
-    errors = []
-    for cells in (24, 48):
-        across = bounded_axis(2 * cells, 2.0, 0.0, 2.0)
-        half = domain((periodic_axis(4, 16.0), type(across)(across.faces[: cells + 1])), (None, ("wall", "free_slip")))
-        length = jnp.asarray(mixing_length(half.grid.axes[1].centers))
-
-        def viscosity(velocity, params, place=half, length=length):
-            return 1 / params["reynolds"] + length**2 * jnp.sqrt(squared_shear_rate(velocity, no_motion(place), place))
-
-        start, step = stepper(
-            Equations(
-                half,
-                viscosity,
-                fixed_time_step,
-                force=lambda velocity, scalar, params, time: (1.0, 0.0),
-                method="adams_bashforth",
-                implicit=(1,),
-                implicit_viscosity="bound",
-            )
-        )
-        params = params_of(reynolds=RE_TAU, bound=0.2, time_step=0.01)
-        exact = np.interp(half.grid.axes[1].centers, y, mean)
-        begin = jnp.broadcast_to(jnp.asarray(exact), half.grid.cells), jnp.zeros(half.grid.shape(1))
-
-        @jax.jit
-        def run(begin, params, start=start, step=step):
-            return jax.lax.fori_loop(0, 2000, lambda _, s: step(s, params), start(begin, params)).velocity[0]
-
-        u = run(begin, params)
-        errors.append(float(jnp.max(jnp.abs(u[0] - exact)) / mean[-1]))
-        # The wall carries the force.
-        assert shear(u, 0, 1, no_motion(half), half)[0, 0] / RE_TAU == pytest.approx(1, abs=0.02)
-    assert errors[1] < 2e-3
-    assert errors[0] / errors[1] > 3.3
 
 
 def test_direct_forcing_supports_a_field_and_the_immersed_boundary_refuses_it():
@@ -201,7 +129,7 @@ def test_direct_forcing_supports_a_field_and_the_immersed_boundary_refuses_it():
         immersed.check_equations(Equations(place, one, fixed_time_step))
 
 
-@over(["cavity", "uneven"])
+@every(["cavity", "uneven"])
 def test_friction_of_a_uniform_field_is_that_of_its_value(name):
     place = (DOMAINS | DUCTS)[name]
     boundary = profile(place)[1] if name in DUCTS else no_motion(place)
@@ -224,10 +152,7 @@ def test_invalid_viscosities_are_refused_when_they_are_used():
     place = uniform_channel((4, 8))
     for viscosity, message in (
         ("viscositi", r"viscosity = 'viscositi' is no parameter; did you mean 'viscosity'"),
-        (
-            lambda velocity, params: velocity[1],
-            r"viscosity returns an array of shape \(4, 9\); give one number .*\(4, 8\)",
-        ),
+        (lambda velocity, params: velocity[1], r"viscosity returns an array of shape \(4, 9\); give one number"),
     ):
         with pytest.raises(UserError, match=message):
             explicit_terms(

@@ -80,7 +80,7 @@ from simkit.cli.main import main
 words = ["bouncing_ball", "--set", "steps=2", "--set", "every=1", "--no-render", "--output", sys.argv[1]]
 assert main(["run", *words]) == 0
 assert main(["resume", sys.argv[1], "--no-render"]) == 0
-print([name for name in {[*OF_SWEEPS, *OF_OPTIMIZATIONS, 'xarray']} if name in sys.modules])
+print([name for name in {[*OF_SWEEPS, *OF_OPTIMIZATIONS, "xarray"]} if name in sys.modules])
 """
 
 

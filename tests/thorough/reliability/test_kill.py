@@ -38,11 +38,7 @@ WORK = {
     ),
     "optimize": ("optimize bouncing_ball --wrt launch_speed --method adam --iterations 60 --no-render", 21, DRIVER),
     "grad": (f"grad channel_flow --wrt reynolds,forcing {SMALL} --set steps=8000", 42, DRIVER),
-    "processes": (
-        f"launch -n 2 run channel_flow {SMALL} --set steps=200 --set every=20 --no-render",
-        11,
-        WORKER,
-    ),
+    "processes": (f"launch -n 2 run channel_flow {SMALL} --set steps=200 --set every=20 --no-render", 11, WORKER),
 }
 # Kills of one job at most, and of one test at least: jobs are begun until it has as many.
 KILLS = 3

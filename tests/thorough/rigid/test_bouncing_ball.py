@@ -1,13 +1,19 @@
-"""The bouncing ball as a record: dtypes, mapping, random throws, export, and derivatives without NaN."""
+"""The bouncing ball, checks of starts, and the time of long runs."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import simkit
+from simkit.errors import UserError
 from simkit.rigid import bouncing_ball
 from simkit.rigid.algebra.vector import norm
-from tests.rigid.test_bouncing_ball import KEY, last_diagnostics
+from simkit.scenario.build import build
+from simkit.scenario.made_in_python import load
+from tests.rigid.test_mistakes import SEEDS, refused, turned
+from tests.rigid.test_own_scenes import KEY, STEP, last_diagnostics, run, swung
+from tests.tables import every
 
 CORNERS = {
     "a usual throw": {},
@@ -52,26 +58,6 @@ def test_no_derivative_is_nan_in_any_final_state(precision):
                 assert np.isfinite(derivative), (corner, parameter)
 
 
-def test_vmap_over_parameters_and_keys_equals_a_loop(x64):
-    simulation = bouncing_ball()
-    run = last_diagnostics(simulation, 100)
-    count = 5
-    keys = jax.random.split(jax.random.key(1), count)
-    varied = {
-        "launch_speed": jnp.linspace(1.0, 9.0, count),
-        "restitution": jnp.array([0.0, 0.3, 0.6, 0.9, 1.0]),
-        "launch_scatter": jnp.full(count, 0.1),
-        "time_step": jnp.array([0.001, 0.01, 0.02, 0.1, 0.5]),
-    }
-    axes = {name: 0 if name in varied else None for name in simulation.params}
-    mapped = jax.jit(jax.vmap(run, in_axes=(axes, 0)))({**simulation.params, **varied}, keys)
-    single = jax.jit(run)
-    for member in range(count):
-        one = single({**simulation.params, **{name: array[member] for name, array in varied.items()}}, keys[member])
-        for name, value in one.items():
-            np.testing.assert_allclose(mapped[name][member], value, rtol=1e-12, atol=1e-12)
-
-
 def test_scatter_draws_throws_with_the_given_standard_deviation(x64):
     simulation = bouncing_ball().with_params(launch_scatter=0.1)
     keys = jax.random.split(jax.random.key(2), 4000)
@@ -84,15 +70,25 @@ def test_scatter_draws_throws_with_the_given_standard_deviation(x64):
         assert abs(jnp.std(sample) / mean - 0.1) < 4 * 0.1 / 8000**0.5
 
 
-def test_a_step_can_be_exported_without_callbacks():
-    simulation = bouncing_ball()
-    state = simulation.init(simulation.params, KEY)
-    leaves, structure = jax.tree.flatten(state)
+# Two capsules at random angles, near enough that some of their starts overlap.
+NEAR = {"boxes": 0, "spheres": 0, "capsules": 2, "spacing": 0.17, "tilt": 3.0}
 
-    def step(leaves, params):
-        return jax.tree.leaves(simulation.step(jax.tree.unflatten(structure, leaves), params))
 
-    exported = jax.export.export(jax.jit(step), platforms=("cpu", "cuda", "tpu"))(leaves, simulation.params)
-    restored = jax.export.deserialize(exported.serialize(vjp_order=1))
-    for a, b in zip(restored.call(leaves, simulation.params), jax.jit(step)(leaves, simulation.params), strict=True):
-        np.testing.assert_array_equal(a, b)
+def test_a_scenario_is_refused_for_its_own_seed():
+    overlaps = [refused(build, load("falling_pile", NEAR | {"seed": seed})) for seed in SEEDS]
+    assert 0 < sum(overlaps) < len(SEEDS)
+    with pytest.raises(UserError, match=rf"member {overlaps.index(True)} \(seed = {overlaps.index(True)}\): bodies 0"):
+        # The scenario's own seed is one that is fine, and so are those before the first that overlaps.
+        simkit.sweep("falling_pile", {}, seeds=len(SEEDS), **NEAR | {"seed": 0}, steps=10, every=10)
+
+
+def test_an_orientation_may_be_rounded():
+    assert simkit.run(turned((0.7071, 0.7071, 0, 0)), steps=2).attrs["status"] == "ok"
+
+
+@every("make", [swung, bouncing_ball])
+def test_the_time_is_the_sum_of_400000_steps(make):
+    found = run(make(), 400_000)["time"]
+    assert found.dtype == jnp.float32
+    # Two roundings of float32.
+    np.testing.assert_allclose(found, 400_000 * float(STEP), rtol=1.2e-7)

@@ -14,27 +14,11 @@ from simkit.rigid.joints.joint import hinge
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from tests.rigid.test_parts import (
-    SERVED,
-    SHORT,
-    WHOLE,
-    change,
-    check_collision,
-    check_effect,
-    ends,
-)
-from tests.tables import every
+from tests.rigid.test_parts import SERVED, WHOLE, change, check_collision, check_effect, ends
 
 pytestmark = pytest.mark.usefixtures("x64")
 # Strength of everything that acts, each of which is turned off in turn.
-LOADS = {
-    "gravity": 9.81,
-    "wind": 1.0,
-    "drag": 1.0,
-    "field": 1.0,
-    "spring": 50.0,
-    "damper": 5.0,
-}
+LOADS = {"gravity": 9.81, "wind": 1.0, "drag": 1.0, "field": 1.0, "spring": 50.0, "damper": 5.0}
 
 
 def link(params):
@@ -48,12 +32,7 @@ def push(motion, bodies, time, params):
     return Wrench(force=wind - params["drag"] * motion.velocity - params["field"] * motion.position, torque=still)
 
 
-ACTING = (
-    gravity(),
-    applied(push),
-    loads.spring(link, "spring", 0.1),
-    loads.damper(link, "damper"),
-)
+ACTING = (gravity(), applied(push), loads.spring(link, "spring", 0.1), loads.damper(link, "damper"))
 
 
 def pulled(name):
@@ -89,21 +68,11 @@ def test_every_load_acts_with_every_method(method, load):
     assert change(found["all"], found[load]) > 5e-3
 
 
-@pytest.mark.parametrize(("method", "part"), [cell for cell in SERVED if cell[0] not in SHORT])
+@pytest.mark.parametrize(("method", "part"), SERVED)
 def test_a_part_that_a_method_supports_has_an_effect(method, part):
     check_effect(method, part)
 
 
-@pytest.mark.parametrize("method", [method for method in WHOLE if method not in SHORT])
-def test_bodies_collide_in_every_method_with_contact(method):
-    check_collision(method)
-
-
-@every("method, part", [cell for cell in SERVED if cell[0] in SHORT])
-def test_a_part_that_a_method_supports_has_an_effect_in_the_first_cases(method, part):
-    check_effect(method, part)
-
-
-@every("method", SHORT)
-def test_bodies_without_contact_pass_through_one_another(method):
+@pytest.mark.parametrize("method", WHOLE)
+def test_bodies_collide_in_every_method_with_contact_and_in_no_other(method):
     check_collision(method)

@@ -1,38 +1,20 @@
-"""Combinations of sides, friction, dimension, scalar and obstacle: conservation of volume and scalars, and refusals."""
+"""Combinations of sides, scalars and obstacles, and derivatives by a parameter in every formula."""
 
 import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from simkit import flow
-from simkit.flow.diagnosis.measures import mean_velocity
-from simkit.flow.operators.differences import divergence
-from simkit.flow.scalar import mean_scalar
-from tests.flow.description.test_combinations import BODIES, carrying
+from tests.differences import central_difference
+from tests.flow.description.test_mistakes import BODIES, carrying
 
 pytestmark = pytest.mark.usefixtures("x64")
 
+
 AROUND = {"cells": 6, "length": 1.5, "periodic": True}
-SIDES = {
-    "moving walls": ("wall", {"kind": "wall", "u": "1 + 0.3*sin(4*x - time)"}),
-    "free slip": ("free_slip", "free_slip"),
-    "two pressures": ({"kind": "pressure", "pressure": "0.3*sin(4*x) + 0.2*cos(time)"}, "pressure"),
-    "inflow and pressure": ({"kind": "inflow", "v": "1 + 0.2*sin(4*x)*cos(time)", "u": "0.3"}, "pressure"),
-    "inflow and outflow": ({"kind": "inflow", "v": "1 + 0.2*sin(4*x)*cos(time)", "u": "0.3"}, "outflow"),
-}
-FRICTION = {
-    "explicit": {"implicit": []},
-    "implicit": {"implicit": ["x", "y"]},
-    "a field": {"viscosity": "nu*(1 + 0.2*y + 0.1*shear_rate/(1 + shear_rate) + 0.1*dye)", "implicit": []},
-    "a field, implicit": {
-        "viscosity": "nu*(1 + 0.2*y*cos(time))",
-        "implicit": ["y"],
-        "implicit_viscosity": "1.3*nu",
-        "method": "adams_bashforth",
-    },
-}
 
 
 def steps(simulation, count=3, seed=0):
@@ -43,65 +25,6 @@ def steps(simulation, count=3, seed=0):
     # Compiled without optimizations, which would take longer than all steps do.
     given = simulation.params, jax.random.key(seed)
     return jax.jit(run).lower(*given).compile({"xla_backend_optimization_level": 0})(*given)
-
-
-@pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize("friction", FRICTION)
-@pytest.mark.parametrize("sides", SIDES)
-def test_flow_with_sides_friction_and_dimension_conserves_volume_and_scalar(sides, friction, dimension):
-    lower, upper = SIDES[sides]
-    axes = {"x": AROUND, "y": {"cells": 6, "length": 1, "lower": lower, "upper": upper}}
-    start = {"u": "0.5 + 0.3*sin(4*x)*y", "v": "0.2*cos(4*x)"}
-    if dimension == 3:
-        axes["z"] = {"cells": 4, "length": 1, "periodic": True}
-        start["w"] = "0.2*cos(6*z)*y"
-    through = sides in ("inflow and outflow", "inflow and pressure", "two pressures")
-    simulation = flow.system(
-        axes=axes,
-        initial=start,
-        scalars={
-            "dye": {
-                "diffusivity": 0.01,
-                "initial": 1 if through else "x + y",
-                "sides": {"y": {"lower": 1, "upper": "insulated" if "outflow" in sides else 1}} if through else {},
-            }
-        },
-        parameters={"nu": 0.05, "time_step": 0.01},
-        **{"viscosity": "nu", **FRICTION[friction]},
-    )
-    state, started = steps(simulation), simulation.init(simulation.params, jax.random.key(0))
-    grid = flow.domain(*domain_of(axes)).grid
-    assert float(abs(divergence(state.velocity, grid)).max()) < 1e-11
-    dye = state.scalar["dye"]
-    if through:
-        # A uniform scalar stays uniform: its fluxes are those of the fluid, which balance.
-        np.testing.assert_allclose(dye, 1, rtol=1e-12)
-        v = state.velocity[1]
-        np.testing.assert_allclose(v[:, 0].mean(), v[:, -1].mean(), rtol=1e-12)
-        numbers = simulation.diagnose(state, simulation.params)
-        area = 1.5 if dimension == 2 else 1.5 * 1
-        np.testing.assert_allclose(numbers["y_lower.flow"], v[:, 0].mean() * area, rtol=1e-12)
-        np.testing.assert_allclose(numbers["y_lower.flow"], -numbers["y_upper.flow"], rtol=1e-11)
-    else:
-        np.testing.assert_allclose(mean_scalar(dye, grid), mean_scalar(started.scalar["dye"], grid), rtol=1e-13)
-        assert float(abs(dye - started.scalar["dye"]).max()) > 1e-4
-    if sides == "free slip":
-        moved = mean_velocity(state.velocity, 0, grid) - mean_velocity(started.velocity, 0, grid)
-        # No shear on any side: momentum along the sides is conserved, also with implicit friction of a field.
-        assert abs(float(moved)) < 1e-13
-    if sides == "moving walls":
-        numbers = simulation.diagnose(state, simulation.params)
-        assert ("y_upper.shear_x" in numbers) == ("field" not in friction)
-
-
-def domain_of(axes):
-    made = [
-        flow.periodic_axis(a["cells"], float(a["length"]))
-        if a.get("periodic")
-        else flow.bounded_axis(a["cells"], float(a["length"]))
-        for a in axes.values()
-    ]
-    return tuple(made), tuple(None if a.get("periodic") else ("wall", "wall") for a in axes.values())
 
 
 ENDS = {"value": "1 + x*time", "flux": {"flux": "0.3*cos(x + time)"}, "insulated": "insulated"}
@@ -177,22 +100,6 @@ def test_obstacles_at_rest_and_moving(body, method):
     assert abs(float(inside.mean()) * 9 - np.pi * 0.12 * {"turned and larger": 1.44}.get(body, 1.0)) < 0.08
 
 
-@pytest.mark.parametrize("position", [[0, 0, 0], [0, "0.1*time", 0]])
-def test_obstacles_in_space(position):
-    side = {"cells": 12, "from": -1.5, "length": 3, "lower": "free_slip", "upper": "free_slip"}
-    simulation = flow.system(
-        axes={"x": {**STREAM["x"], "cells": 12}, "y": side, "z": side},
-        viscosity=0.05,
-        initial={"u": 1},
-        obstacles={"ball": {"shape": "sphere", "radius": 0.6, "position": position}},
-        parameters={"time_step": 0.02},
-    )
-    state = steps(simulation, 2)
-    numbers = simulation.diagnose(state, simulation.params)
-    assert float(numbers["ball.drag"]) > 0.1 and abs(float(numbers["ball.side_force"])) < 1e-10
-    assert float(numbers["divergence"]) < 1e-11
-
-
 SHAPES = {
     "circle": ({"radius": "size"}, np.pi * 0.25),
     "ellipse": ({"half_axes": ["size", 0.4]}, np.pi * 0.2),
@@ -246,3 +153,115 @@ def test_obstacles_beside_several_scalars(body, method):
     assert float(np.abs(state.scalar["heat"][inside]).max()) < 1.2
     described = simulation.quantities["body.heat_given"]
     assert described.doc == "amount of heat that body gives per time, per length"
+
+
+def layer():
+    """A periodic layer between walls, with a parameter in every formula."""
+    return flow.system(
+        axes={
+            "x": {"cells": 6, "length": 1, "periodic": True},
+            "y": {
+                "cells": 6,
+                "length": 1,
+                "lower": {"kind": "wall", "u": "swing*sin(6*x + time)"},
+                "upper": "free_slip",
+            },
+        },
+        derived={"thin": "nu/thinning"},
+        viscosity="thin*(1 + shear_rate/(1 + shear_rate)) + thicker*heat**2",
+        implicit=["y"],
+        implicit_viscosity="3*thin*part",
+        method="adams_bashforth",
+        force={"x": "push*cos(time)*v", "y": "rise*heat*exp(-y)"},
+        flow_rate="rate*(1 + time)",
+        initial={"u": "start*sin(6*x)*y"},
+        scalars={
+            "heat": {
+                "diffusivity": "kappa",
+                "initial": "warm*y*cos(6*x)",
+                "source": "-decay*heat*salt*u",
+                "sides": {"y": {"lower": "hot*(1 + time*x)", "upper": {"flux": "loss*x"}}},
+            },
+            "salt": {"diffusivity": 0.1, "initial": "1 + y"},
+        },
+        parameters={
+            **{"nu": 0.05, "thinning": 1.2, "thicker": 0.01, "part": 1.0, "swing": 0.5, "push": 0.7, "rise": 2.0},
+            **{"rate": 0.4, "start": 0.6, "kappa": 0.08, "warm": 0.9, "decay": 3.0, "hot": 1.1, "loss": 0.3},
+            "time_step": 0.02,
+        },
+    )
+
+
+def body_in_stream(method):
+    """A moving body in a stream, with a parameter in every formula of it."""
+    return flow.system(
+        axes={
+            "x": {
+                "cells": 16,
+                "from": -1.5,
+                "length": 3,
+                "lower": {"kind": "inflow", "u": "stream*(1 + 0.1*sin(time + y))"},
+                "upper": "outflow",
+            },
+            "y": {"cells": 16, "from": -1.5, "length": 3, "lower": "free_slip", "upper": "free_slip"},
+        },
+        viscosity="nu",
+        initial={"stream_function": "stream*y + swirl*sin(x)*cos(y)**2"},
+        obstacles={
+            "body": {
+                "shape": "ellipse",
+                "half_axes": ["long", 0.4],
+                "position": ["place + drift*time", "-0.1*drift"],
+                "angle": "turned + turning*time",
+                "spin": "rolling",
+            }
+        },
+        obstacle_method=method,
+        parameters={
+            **{"nu": 0.1, "stream": 1.0, "swirl": 0.1, "long": 0.55, "place": -0.05, "drift": 0.4, "turned": 0.2},
+            **{"turning": 0.5, "rolling": 0.3, "time_step": 0.03},
+        },
+    )
+
+
+def value_of(simulation):
+    state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))
+    weights = jax.tree.map(
+        lambda f: jnp.sin(1.0 + jnp.arange(f.size, dtype=float)).reshape(f.shape), (state.velocity, state.scalar)
+    )
+
+    def value(params):
+        state = simulation.init(params, jax.random.key(0))
+        state = jax.lax.fori_loop(0, 3, lambda _, s: simulation.step(s, params), state)
+        weighted = jax.tree.map(lambda f, w: jnp.sum(f * w), (state.velocity, state.scalar), weights)
+        numbers = simulation.diagnose(state, params)
+        loads = [x for name, x in numbers.items() if name.startswith("body.") or name == "drive"]
+        return sum(jax.tree.leaves(weighted)) + sum(loads)
+
+    return jax.jit(value)
+
+
+@pytest.mark.parametrize(
+    "made", [layer, lambda: body_in_stream("immersed_boundary"), lambda: body_in_stream("direct_forcing")]
+)
+def test_derivatives_with_respect_to_every_parameter_equal_central_differences(made):
+    simulation = made()
+    value = value_of(simulation)
+    forward = jax.jit(jax.jacfwd(value))(simulation.params)
+    differences = central_difference(value, simulation.params, list(simulation.params))
+    for name in simulation.params:
+        assert abs(float(forward[name])) > 1e-7, f"{name} has no effect"
+        assert float(forward[name]) == pytest.approx(differences[name], rel=1e-5, abs=1e-7), name
+
+
+def test_reverse_mode_equals_forward_mode():
+    simulation = layer()
+
+    def value(params):
+        state = simulation.init(params, jax.random.key(0))
+        state = simulation.step(simulation.step(state, params), params)
+        return jnp.sum(state.velocity[0] ** 2) + jnp.sum(state.scalar["heat"] ** 2) + state.drive
+
+    reverse, forward = (jax.jit(mode(value))(simulation.params) for mode in (jax.grad, jax.jacfwd))
+    for name, slope in forward.items():
+        assert float(reverse[name]) == pytest.approx(float(slope), rel=1e-10, abs=1e-12), name

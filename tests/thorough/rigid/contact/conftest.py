@@ -1,3 +1,3 @@
 """Fixtures of the quick tests of contact."""
 
-from tests.rigid.contact.test_impulses import precision  # noqa: F401
+from tests.rigid.contact.test_steps import precision  # noqa: F401

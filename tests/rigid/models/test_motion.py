@@ -1,1 +1,0 @@
-"""Motion of a pendulum and a falling ball in every engine, alone and in an ensemble."""
