@@ -1,0 +1,231 @@
+"""Scalar fields: colors, also of signed fields, equal scales in x and y, gray for cells that are not finite."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from simkit.errors import UserError
+from simkit.export.page.drawing import drawing_of
+from simkit.render.color import color_scale
+from simkit.render.field import cell_edges, resample, samples
+from simkit.render.style import MISSING, WALL
+from simkit.render.views import Clip, new_painter
+from tests.tables import every
+
+LUMINANCE = np.array([0.299, 0.587, 0.114])
+
+
+def test_a_circle_is_round_and_of_true_size(settings, window_of):
+    x, y = (np.arange(400) + 0.5) / 100, (np.arange(200) + 0.5) / 100
+    inside = np.hypot(x[:, None] - 2, y - 1) < 0.7
+    painter = new_painter(
+        {"u": inside[None].astype(float)}, {"time": np.zeros(1)}, {"x": x, "y": y}, "disk", settings("field", "u")
+    )
+    bright = window_of(painter, painter.image(0)) @ LUMINANCE > 128
+    across, up = np.ptp(np.flatnonzero(bright.any(axis=0))) + 1, np.ptp(np.flatnonzero(bright.any(axis=1))) + 1
+    pixels = 1.4 / 4 * painter.sheet.box.width
+    # A pixel of rounding on each side.
+    assert abs(across - pixels) <= 2
+    assert abs(up - pixels) <= 2
+
+
+def test_y_points_up(settings, window_of):
+    rows = np.broadcast_to(np.arange(8.0), (1, 8, 8))
+    centers = np.arange(8) + 0.5
+    painter = new_painter(
+        {"u": rows}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "rows", settings("field", "u")
+    )
+    brightness = (window_of(painter, painter.image(0)) @ LUMINANCE).mean(axis=1)
+    assert brightness[0] > brightness[-1]
+
+
+def test_cells_that_are_not_finite_are_gray_and_do_not_set_the_limits(settings, window_of, rgb):
+    values = np.linspace(0, 1, 64).reshape(1, 8, 8).copy()
+    values[0, 2, 2], values[0, 5, 5] = np.nan, np.inf
+    centers = np.arange(8) + 0.5
+    painter = new_painter(
+        {"u": values}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "holes", settings("field", "u")
+    )
+    shown = window_of(painter, painter.image(0))
+    cell = len(shown) / 8
+    for i, j in ((2, 2), (5, 5)):
+        pixel = shown[int((7 - j + 0.5) * cell), int((i + 0.5) * cell)]
+        np.testing.assert_array_equal(pixel, rgb(MISSING))
+    gray = (shown == rgb(MISSING)).all(axis=-1).mean()
+    # Two of 64 cells; their outline lies within a pixel of the cells' edges.
+    assert abs(gray - 2 / 64) < 2 * 4 / (64 * cell)
+    low, high = painter.sheet.bar.axes.get_ylim()
+    assert (low, high) == (0.0, 1.0)
+
+
+def test_walls_are_drawn_where_the_domain_has_them(field_run, settings, rgb):
+    frames, diagnostics, coordinates = field_run(1)
+    walls = {**coordinates, "walls": np.array([-1.0, 1.0])}
+    for given, expected in ((coordinates, 0), (walls, 2)):
+        painter = new_painter(frames, diagnostics, given, "channel", settings("field", "speed"))
+        box = painter.sheet.box
+        column = painter.image(0)[:, box.left + box.width // 2]
+        solid = (column == rgb(WALL)).all(axis=-1)
+        bands = np.flatnonzero(np.diff(np.concatenate([[False], solid, [False]]).astype(int)) == 1)
+        assert len(bands) == expected
+
+
+def test_a_body_is_drawn_where_its_distance_is_negative(field_run, settings, window_of, rgb):
+    frames, diagnostics, coordinates = field_run(1)
+    x, y = np.meshgrid(coordinates["x"], coordinates["y"], indexing="ij")
+    distance = np.hypot(x - 2, y) - 0.5
+    painter = new_painter(
+        {**frames, "body_distance": distance[None]}, diagnostics, coordinates, "body", settings("field", "speed")
+    )
+    shown = window_of(painter, painter.image(0))
+    solid = (shown == rgb(WALL)).all(axis=-1)
+    # A circle of radius 1/2 in a window of 4 x 2; pixels that its edge crosses, a few along 3.1 of length, are mixed.
+    assert solid.mean() == pytest.approx(np.pi / 4 / 8, rel=0.03)
+    assert solid[solid.shape[0] // 2, solid.shape[1] // 2] and not solid[0].any()
+
+
+def test_values_inside_a_body_do_not_set_the_limits(field_run, settings):
+    frames, diagnostics, coordinates = field_run(2)
+    x, y = np.meshgrid(coordinates["x"], coordinates["y"], indexing="ij")
+    # The body moves: each frame has its own inside.
+    distance = np.stack([np.hypot(x - at, y) - 0.5 for at in (1, 3)])
+    speed = np.where(distance < 0, 100, frames["speed"])
+    drawn = {"speed": speed, "body_distance": distance}
+    painter = new_painter(drawn, diagnostics, coordinates, "body", settings("field", "speed"))
+    high = frames["speed"][distance >= 0].max()
+    assert painter.sheet.bar.axes.get_ylim() == pytest.approx((0, high))
+    drawing, _ = drawing_of(Clip(drawn, diagnostics, coordinates, "body", settings("field", "speed")))
+    assert drawing["scale"]["high"] == pytest.approx(high)
+
+
+def test_the_color_bar_has_label_and_unit(field_run, settings):
+    painter = new_painter(*field_run(1), "channel", settings("field", "speed", "streamwise speed", "m/s"))
+    assert painter.sheet.bar.axes.get_ylabel() == "streamwise speed (m/s)"
+    dimensionless = new_painter(*field_run(1), "channel", settings("field", "speed", "speed"))
+    assert dimensionless.sheet.bar.axes.get_ylabel() == "speed"
+
+
+def test_round_off_around_a_constant_is_not_colored(settings, window_of):
+    centers = np.arange(8) + 0.5
+    noise = 1 + 1e-8 * np.random.default_rng(0).normal(size=(1, 8, 8))
+    painter = new_painter(
+        {"u": noise}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "constant", settings("field", "u")
+    )
+    shown = window_of(painter, painter.image(0)).reshape(-1, 3)
+    # The constant lies between two of the 256 colors.
+    assert len(np.unique(shown, axis=0)) <= 2
+
+
+def test_interpolation_is_exact_for_linear_fields_on_stretched_grids():
+    edges = np.tanh(np.linspace(-1.5, 1.5, 33)) / np.tanh(1.5)
+    centers = (edges[1:] + edges[:-1]) / 2
+    line = samples(centers, 50, *cell_edges(centers)[[0, -1]])
+    pixels = resample(np.broadcast_to(3 * centers, (4, 32)), samples(np.arange(4.0), 4, -0.5, 3.5), line)[0]
+    # The outer edges are mirrored from the last two centers, so the pixels span slightly other ends than the cells.
+    points = np.linspace(1.5 * centers[0] - 0.5 * centers[1], 1.5 * centers[-1] - 0.5 * centers[-2], 51)
+    middle = (points[1:] + points[:-1]) / 2
+    within = (points[:-1] > centers[0]) & (points[1:] < centers[-1])
+    assert within.sum() > 40
+    # Weights are held in single precision.
+    np.testing.assert_allclose(pixels[within], 3 * middle[within], atol=3e-6)
+
+
+def test_no_cell_is_skipped_where_cells_are_smaller_than_pixels():
+    cells = np.zeros((2, 400), np.float32)
+    cells[:, 133] = 1.0
+    pixels = resample(cells, samples(np.arange(2.0), 2, -0.5, 1.5), samples(np.arange(400.0), 100, -0.5, 399.5))
+    # Four cells to a pixel: the bright one gives a quarter, however the samples fall on it.
+    assert pixels[0].sum() == pytest.approx(0.25, rel=1e-6)
+
+
+def test_missing_arrays_are_named(field_run, settings):
+    frames, diagnostics, coordinates = field_run(2)
+    with pytest.raises(UserError, match=r"no 'speeed'.*did you mean 'speed'"):
+        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speeed"))
+    with pytest.raises(UserError, match="coordinate 'y'"):
+        new_painter(frames, diagnostics, {"x": coordinates["x"]}, "channel", settings("field", "speed"))
+    with pytest.raises(UserError, match="colormap = 'infernno' is unknown; did you mean 'inferno'"):
+        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speed", colormap="infernno"))
+    with pytest.raises(UserError, match="limits"):
+        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speed", limits=(2.0, 1.0)))
+    with pytest.raises(UserError, match="unknown view 'fields'; did you mean 'field'"):
+        new_painter(frames, diagnostics, coordinates, "channel", settings("fields", "speed"))
+
+
+@every("size", [(640, 361), (64, 700), (700, 64)])
+def test_every_size_is_met_exactly(field_run, settings, size):
+    painter = new_painter(*field_run(2), "A title that is longer than the page", settings("field", "speed"), size)
+    image = painter.image(1)
+    assert image.shape == (size[1], size[0], 3)
+    assert image.dtype == np.uint8
+
+
+def test_a_window_shows_its_part_of_the_field(field_run, settings, window_of):
+    frames, diagnostics, coordinates = field_run(1)
+    walls = coordinates | {"walls": np.array(True)}
+    part = dataclasses.replace(
+        settings("field", "speed", limits=(0.0, 1.2)), options={"window": {"x": (1.0, 2.0), "y": (0.0, 1.0)}}
+    )
+    painter = new_painter(frames, diagnostics, walls, "part", part)
+    assert tuple(painter.sheet.window) == (1, 2, 0, 1)
+    # The same cells alone; only those at the ends of the window have other neighbors.
+    alone = {"speed": frames["speed"][:, 32:64, 32:]}
+    near = {"x": coordinates["x"][32:64], "y": coordinates["y"][32:]}
+    whole = dataclasses.replace(part, options={})
+    other = new_painter(
+        alone, diagnostics, near | {"sides": ["periodic", "periodic", "periodic", "wall"]}, "part", whole
+    )
+    inside = (slice(20, -20), slice(20, -20))
+    np.testing.assert_array_equal(
+        window_of(painter, painter.image(0))[inside], window_of(other, other.image(0))[inside]
+    )
+    # The upper wall is in the window, and the lower one is not.
+    assert painter.sheet.box == other.sheet.box
+
+
+@every(
+    ("window", "words"),
+    [
+        ({"x": (-1.0, 2.0)}, r"render.window.x = \[-1, 2\] is not within the field; choose from 0 to 4"),
+        ({"y": (0.0, 1.5)}, r"render.window.y = \[0, 1.5\] is not within the field; choose from -1 to 1"),
+    ],
+)
+def test_a_window_beyond_the_field_is_refused(window, words, field_run, settings):
+    frames, diagnostics, coordinates = field_run(1)
+    with pytest.raises(UserError, match=words):
+        new_painter(
+            frames,
+            diagnostics,
+            coordinates,
+            "",
+            dataclasses.replace(settings("field", "speed"), options={"window": window}),
+        )
+
+
+def scale(values, colormap=None, limits=None, signed=True):
+    return color_scale(np.array(values), colormap, limits, default="inferno", signed=signed)
+
+
+def test_zero_is_in_the_middle_of_a_signed_color_scale():
+    found = scale([-1.0, 0.0, 3.0])
+    assert (found.colormap.name, found.low, found.high) == ("RdBu_r", -3.0, 3.0)
+
+
+@every(
+    ("values", "more", "name", "limits"),
+    [
+        ([0.0, 3.0], {}, "inferno", (0.0, 3.0)),
+        ([-3.0, -1.0], {}, "inferno", (-3.0, -1.0)),
+        # An undershoot of 1 % is none of the physics.
+        ([-0.03, 3.0], {}, "inferno", (-0.03, 3.0)),
+        ([-1.0, 3.0], {"colormap": "viridis"}, "viridis", (-1.0, 3.0)),
+        ([-1.0, 3.0], {"limits": (-2.0, 2.0)}, "RdBu_r", (-2.0, 2.0)),
+        ([-1.0, 3.0], {"limits": (0.0, 2.0)}, "inferno", (0.0, 2.0)),
+        ([-1.0, 3.0], {"signed": False}, "inferno", (-1.0, 3.0)),
+        ([0.0, 0.0], {}, "inferno", (0.0, 1.0)),
+    ],
+)
+def test_all_else_keeps_its_map_and_its_range(values, more, name, limits):
+    found = scale(values, **more)
+    assert (found.colormap.name, found.low, found.high) == (name, *limits)
