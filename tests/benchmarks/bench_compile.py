@@ -1,11 +1,10 @@
-"""Times of one step of each domain: compiled, operation by operation, in NumPy, in onnxruntime and in IREE.
+"""Times of one step of each domain: compiled, operation by operation, in NumPy and in onnxruntime.
 
 Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_compile.py [flow] [molecular] [rigid]``. Processor time of all
 threads, the least of ``--repeats`` turns; everything in float32. What is not installed or does not run is named.
 """
 
 import argparse
-import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +17,7 @@ from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
 from simkit.export.onnx.runtime import Session, convert
 from tests.benchmarks import numpy_channel
+from tests.benchmarks.timing import Work, compiled, cost
 
 CELLS, LENGTH = (64, 48), 6.0
 SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -28,19 +28,8 @@ SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {
 # Steps in one compiled segment, and in the whole run that is compared with its segments.
 SEGMENT, WHOLE = 20, 400
 
-type Run = Callable[[], Any]
 
-
-def spent(run: Run, least: float = 0.2) -> float:
-    """Return the processor time of one run, repeated for at least so many seconds."""
-    count, begin = 0, time.process_time()
-    while count == 0 or time.process_time() - begin < least:
-        jax.block_until_ready(run())
-        count += 1
-    return (time.process_time() - begin) / count
-
-
-def made(make: Callable[[], Run]) -> tuple[float, Run]:
+def made(make: Callable[[], Work]) -> tuple[float, Work]:
     """Return the processor time to make a function ready, its first run included, and the function."""
     begin = time.process_time()
     run = make()
@@ -48,19 +37,13 @@ def made(make: Callable[[], Run]) -> tuple[float, Run]:
     return time.process_time() - begin, run
 
 
-def compiled(function: Callable[..., Any], *arguments: Any) -> Run:
-    """Return a function compiled by XLA."""
-    program = jax.jit(function).lower(*arguments).compile()
-    return lambda: program(*arguments)
-
-
-def converted(function: Callable[..., Any], *arguments: Any) -> Run:
+def converted(function: Callable[..., Any], *arguments: Any) -> Work:
     """Return a function in onnxruntime."""
     session, leaves = Session(convert(function, *arguments)), jax.tree.leaves(arguments)
     return lambda: session(leaves)
 
 
-def without_jit(function: Callable[..., Any], *arguments: Any) -> Run:
+def without_jit(function: Callable[..., Any], *arguments: Any) -> Work:
     """Return a function whose every primitive is a program of its own, loops in Python."""
 
     def run() -> Any:
@@ -70,49 +53,23 @@ def without_jit(function: Callable[..., Any], *arguments: Any) -> Run:
     return run
 
 
-def in_iree(function: Callable[..., Any], *arguments: Any) -> Run:
-    """Return a function compiled by IREE for this processor."""
-    from iree import compiler, runtime  # pyright: ignore[reportMissingImports]
-
-    text = jax.jit(function, keep_unused=True).lower(*arguments).as_text()
-    binary = compiler.compile_str(
-        text,
-        input_type="stablehlo",
-        target_backends=["llvm-cpu"],
-        extra_args=["--iree-llvmcpu-target-cpu=host"],
-    )
-    context = runtime.SystemContext(config=runtime.Config("local-task"))
-    context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, binary))
-    main = next(module for name, module in context.modules.items() if name != "hal").main
-    leaves = [np.asarray(_plain(leaf)) for leaf in jax.tree.leaves(arguments)]
-    return lambda: [np.asarray(array) for array in main(*leaves)]
-
-
-def _plain(leaf: Any) -> Any:
-    return jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
-
-
-def numpy_step() -> Run:
+def numpy_step() -> Work:
     """Return a step of the same flow written in NumPy."""
     state, move = numpy_channel.channel(CELLS, LENGTH, solver="cosine")
     return lambda: move(state)
 
 
-def ways(domain: str, simulation: Simulation, state: Any) -> Iterator[tuple[str, int, Callable[[], Run]]]:
+def ways(domain: str, simulation: Simulation, state: Any) -> Iterator[tuple[str, int, Callable[[], Work]]]:
     """Return the ways to step: a name, the steps of one run, and what makes it ready."""
     params, step, several = simulation.params, simulation.step, segment(simulation, SEGMENT)
-    yield "jax.jit", 1, lambda: compiled(step, state, params)
-    yield f"jax.jit, {SEGMENT} steps", SEGMENT, lambda: compiled(several, state, params)
+    yield "jax.jit", 1, lambda: compiled(step, state, params)[0]
+    yield f"jax.jit, {SEGMENT} steps", SEGMENT, lambda: compiled(several, state, params)[0]
     yield "op by op", 1, lambda: lambda: step(state, params)
     yield "jax.disable_jit", 1, lambda: without_jit(step, state, params)
     if domain == "flow":
         yield "NumPy", 1, numpy_step
     yield "onnxruntime", 1, lambda: converted(step, state, params)
     yield f"onnxruntime, {SEGMENT} steps", SEGMENT, lambda: converted(several, state, params)
-    if importlib.util.find_spec("iree"):
-        yield "IREE", 1, lambda: in_iree(step, state, params)
-    else:
-        print("IREE is not installed: pip install iree-base-compiler iree-base-runtime")
 
 
 def started(domain: str) -> tuple[Simulation, Any]:
@@ -139,7 +96,7 @@ def steps(domain: str, repeats: int) -> None:
     times = dict.fromkeys(runs, np.inf)
     for _ in range(repeats):
         for name, (run, count) in runs.items():
-            times[name] = min(times[name], spent(run) / count)
+            times[name] = min(times[name], cost(run) / count)
     print(f"\n{domain}: one step of {SCENARIOS[domain][0]}, ms of processor time")
     print(f"{'':28}{'step':>10}{'/ jax.jit':>12}{'until ready, s':>16}")
     for name, seconds in times.items():
@@ -151,7 +108,7 @@ def whole(domain: str, repeats: int) -> None:
     simulation, state = started(domain)
     params, times = simulation.params, {}
 
-    def called(length: int) -> Run:
+    def called(length: int) -> Work:
         advance = jax.jit(segment(simulation, length)) if length > 1 else jax.jit(simulation.step)
 
         def run() -> Any:
@@ -165,7 +122,7 @@ def whole(domain: str, repeats: int) -> None:
     runs = {length: made(lambda length=length: called(length)) for length in (WHOLE, SEGMENT, 1)}
     for _ in range(repeats):
         for length, (_, run) in runs.items():
-            times[length] = min(times.get(length, np.inf), spent(run) / WHOLE)
+            times[length] = min(times.get(length, np.inf), cost(run) / WHOLE)
     print(f"\n{domain}: {WHOLE} steps of {SCENARIOS[domain][0]}, ms of processor time per step")
     print(f"{'':28}{'step':>10}{'/ one':>12}{'until ready, s':>16}")
     for length, seconds in times.items():

@@ -1,29 +1,19 @@
-"""ONNX models of this project beside those of jax2onnx: converted or not, size, error, and time in onnxruntime.
+"""ONNX models: nodes, size, error, and time in onnxruntime relative to XLA.
 
-Run with ``python tests/benchmarks/bench_export.py``. jax2onnx brings its own versions of packages: install it in an
-environment of its own with ``pip install jax2onnx`` and pass its interpreter by ``--jax2onnx /path/to/bin/python``.
-Times are CPU times in single precision, of onnxruntime on one core and of the program compiled by XLA, in turn in one
-process. `run` is the model alone, `call` with the hand-over of arrays between JAX and onnxruntime.
+Run with ``PYTHONPATH=. python tests/benchmarks/bench_export.py``. Times are CPU times in single precision, of
+onnxruntime on one core and of the program compiled by XLA, in turn in one process. `run` is the model alone, `call`
+with the hand-over of arrays between JAX and onnxruntime.
 """
 
 import argparse
-import os
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-# As long as a turn lasts at least, s.
-TURN = 0.2
-ROOT = Path(__file__).parents[2]
+from tests.benchmarks.timing import Work, compiled, median_ratio
 
 
 def advanced(name: str, steps: int, **settings: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -77,15 +67,6 @@ PROGRAMS: dict[str, Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]]] = 
 }
 
 
-def cost(work: Callable[[], object]) -> float:
-    """Return the CPU time of one call, over a turn."""
-    begin, count = time.process_time(), 0
-    while time.process_time() - begin < TURN:
-        work()
-        count += 1
-    return (time.process_time() - begin) / count
-
-
 def largest_error(expected: list[Any], found: list[Any]) -> float:
     """Return the largest difference of numbers relative to the largest number, without those that mean infinity."""
     pairs = [(np.asarray(a), np.asarray(b)) for a, b in zip(expected, found, strict=True) if a.dtype.kind == "f"]
@@ -103,34 +84,13 @@ def flattened(name: str) -> tuple[Callable[..., Any], list[Any]]:
     return lambda *leaves: jax.tree.leaves(function(*jax.tree.unflatten(structure, leaves))), leaves
 
 
-def convert_by_jax2onnx(name: str, path: str) -> None:
-    """Write the model of jax2onnx; this runs in its environment."""
-    import onnx
-    from jax2onnx import to_onnx  # pyright: ignore[reportMissingImports]
-
-    function, leaves = flattened(name)
-    model: Any = to_onnx(function, [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in leaves], model_name="program")
-    onnx.save(model, path)
-
-
-def theirs(python: str, name: str, path: Path) -> str:
-    """Have jax2onnx convert a program, and return why it did not, or nothing."""
-    command = [python, __file__, "--convert", name, str(path)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
-    if done.returncode == 0:
-        return ""
-    told = [line for line in done.stderr.splitlines() if "Error" in line.split(":")[0]]
-    return (told or ["no message"])[-1][:100]
-
-
 def count_nodes(graph: Any) -> int:
     """Return the number of nodes of a model's graph, with those of bodies."""
     bodies = [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
     return len(graph.node) + sum(map(count_nodes, bodies))
 
 
-def measured(model: Any, names: list[str], leaves: list[Any], compiled: Callable[[], Any], turns: int) -> list[str]:
+def measured(model: Any, names: list[str], leaves: list[Any], reference: Work, turns: int) -> list[str]:
     """Return nodes, size, error, time of a run, and its ratio to XLA, as texts."""
     import onnxruntime
 
@@ -139,59 +99,32 @@ def measured(model: Any, names: list[str], leaves: list[Any], compiled: Callable
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     known = {port.name for port in session.get_inputs()}
     feeds = {name: np.asarray(leaf) for name, leaf in zip(names, leaves, strict=True) if name in known}
-    found = session.run(None, feeds)
-    error = largest_error(compiled(), list(found))
-    turns_taken = [(cost(compiled), cost(lambda: session.run(None, feeds))) for _ in range(turns)]
-    own, ratio = (statistics.median(each) for each in zip(*((b, b / a) for a, b in turns_taken), strict=True))
+    error = largest_error(reference(), list(session.run(None, feeds)))
+    seconds, ratio = median_ratio(lambda: session.run(None, feeds), reference, turns)
     size = f"{model.ByteSize() / 1000:.0f} kB"
-    return [str(count_nodes(model.graph)), size, f"{error:.0e}", f"{1e3 * own:.3f}", f"{ratio:.1f}"]
+    return [str(count_nodes(model.graph)), size, f"{error:.0e}", f"{1e3 * seconds:.3f}", f"{ratio:.1f}"]
 
 
 def main() -> None:
-    """Print one row for each program and converter."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jax2onnx", metavar="PYTHON", help="interpreter of an environment that has jax2onnx")
-    parser.add_argument("--convert", nargs=2, metavar=("NAME", "FILE"), help=argparse.SUPPRESS)
-    parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--only", help="part of the names of programs")
-    options = parser.parse_args()
-    if options.convert:
-        convert_by_jax2onnx(*options.convert)
-        return
-    import onnx
-
+    """Print one row for each program."""
     from simkit.export.onnx.runtime import Session, convert
 
-    columns = ["program", "converter", "nodes", "size", "error", "run, ms", "run / XLA", "call / XLA"]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--only", default="", help="part of the names of programs")
+    options = parser.parse_args()
+    columns = ["program", "nodes", "size", "error", "run, ms", "run / XLA", "call / XLA"]
     print("|", " | ".join(columns), "|")
     print("|" + "---|" * len(columns))
-    for name in [name for name in PROGRAMS if (options.only or "") in name]:
+    for name in [name for name in PROGRAMS if options.only in name]:
         function, leaves = flattened(name)
-        program = jax.jit(function).lower(*leaves).compile()
-
-        def compiled(program: Any = program, leaves: Any = leaves) -> Any:
-            return jax.block_until_ready(program(*leaves))
-
+        reference, _ = compiled(function, *leaves)
         converted = convert(function, *leaves)
-        row = measured(converted.model, [p.name for p in converted.inputs], leaves, compiled, options.turns)
+        row = measured(converted.model, [p.name for p in converted.inputs], leaves, reference, options.turns)
         session = Session(converted)
-        session(leaves)
-        calls = [cost(lambda s=session, a=leaves: s(a)) / cost(compiled) for _ in range(options.turns)]
-        print("|", " | ".join([name, "simkit", *row, f"{statistics.median(calls):.1f}"]), "|", flush=True)
-        if not options.jax2onnx:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "model.onnx")
-            if reason := theirs(options.jax2onnx, name, path):
-                print(f"| {name} | jax2onnx | not converted: {reason} |", flush=True)
-                continue
-            model = onnx.load(path)
-        try:
-            row = measured(model, [port.name for port in model.graph.input], leaves, compiled, options.turns)
-        except Exception as error:  # whatever onnxruntime or NumPy raise for a model that does not run
-            row = [f"does not run: {str(error).splitlines()[0][:100]}"]
-        print("|", " | ".join([name, "jax2onnx", *row]), "|", flush=True)
+        _, call = median_ratio(lambda s=session, a=leaves: s(a), reference, options.turns)
+        print("|", " | ".join([name, *row, f"{call:.1f}"]), "|", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

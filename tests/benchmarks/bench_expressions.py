@@ -1,24 +1,20 @@
 """Time forces of a pair energy by expression beside those of the shipped potential, in turn in one process.
 
-Run with ``python tests/benchmarks/bench_expressions.py``. Each row is the median, over several turns, of the CPU time
-of a turn of one over that of the other, which a busy machine disturbs less than times do.
+Run with ``PYTHONPATH=. python tests/benchmarks/bench_expressions.py``. Each row is the median, over several turns, of
+the CPU time of a turn of one over that of the other, which a busy machine disturbs less than times do.
 """
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
 
 import jax
 
 from simkit.molecular import system
+from tests.benchmarks.timing import Work, compiled, median_ratio
 
 LENNARD_JONES = "4*epsilon*((sigma/r)**12 - (sigma/r)**6)"
-# As long as a turn lasts at least, s.
-TURN = 0.2
 
 
-def step_of(kind: dict[str, str], repeats: int, method: str) -> Callable[[], object]:
+def step_of(kind: dict[str, str], repeats: int, method: str) -> Work:
     """Return one time step of a liquid, compiled."""
     simulation = system(
         particles={"A": {}},
@@ -30,17 +26,7 @@ def step_of(kind: dict[str, str], repeats: int, method: str) -> Callable[[], obj
         parameters={"epsilon": 1.0, "sigma": 1.0},
     )
     state = jax.jit(simulation.init)(simulation.params, jax.random.key(0))
-    step = jax.jit(simulation.step).lower(state, simulation.params).compile()
-    return lambda: jax.block_until_ready(step(state, simulation.params))
-
-
-def cost(work: Callable[[], object]) -> float:
-    """Return the CPU time of one call, over a turn."""
-    begin, count = time.process_time(), 0
-    while time.process_time() - begin < TURN:
-        work()
-        count += 1
-    return (time.process_time() - begin) / count
+    return compiled(simulation.step, state, simulation.params)[0]
 
 
 def main() -> None:
@@ -53,14 +39,10 @@ def main() -> None:
             for repeats, method in ((3, "all_pairs"), (6, "neighbor_list")):
                 shipped = step_of({"potential": "lennard_jones"}, repeats, method)
                 typed = step_of({"energy": LENNARD_JONES}, repeats, method)
-                ratios, times = [], []
-                for _ in range(turns):
-                    one, other = cost(shipped), cost(typed)
-                    ratios.append(other / one)
-                    times.append(one)
+                typed_time, ratio = median_ratio(typed, shipped, turns)
                 print(
-                    f"{precision} N = {4 * repeats**3} {method}: by expression / shipped "
-                    f"{statistics.median(ratios):.3f}; shipped {1e3 * statistics.median(times):.3f} ms a step"
+                    f"{precision} N = {4 * repeats**3} {method}: by expression / shipped {ratio:.3f}; "
+                    f"by expression {1e3 * typed_time:.3f} ms a step"
                 )
 
 

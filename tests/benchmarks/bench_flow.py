@@ -1,6 +1,6 @@
 """Channel flow beside jax-cfd and NumPy: time per step, cost at equal accuracy, derivatives, ensembles.
 
-Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_flow.py [steps] [wave] [gradient] [memory] [ensemble]``.
+Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_flow.py [steps] [wave] [gradient] [ensemble]``.
 Everything in float32; times are the least of ``--repeats`` runs taken in turn, compilation apart. ``--threads 1`` holds
 XLA to one thread, ours and jax-cfd's; NumPy's transforms have one in any case, with two they take longer.
 ``--devices 2`` makes two devices of the CPU, over which ensembles spread.
@@ -32,7 +32,7 @@ from simkit.flow.spectral.orr_sommerfeld import leading_wave
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.benchmarks import jax_cfd_channel, numpy_channel
-from tests.benchmarks.bench_molecular import best
+from tests.benchmarks.timing import Work, best, compiled
 
 LENGTH = 6.0
 JAX_CFD = "jax-cfd Euler, fast diagonalization"
@@ -82,13 +82,6 @@ def started(simulation: Simulation) -> Any:
     return jax.jit(simulation.init)(simulation.params, jax.random.key(0))
 
 
-def program(run: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-    """Return a function of nothing that runs a compiled program to its end; it ran once."""
-    compiled = jax.jit(run).lower(*arguments).compile()
-    jax.block_until_ready(compiled(*arguments))
-    return lambda: jax.block_until_ready(compiled(*arguments))
-
-
 def quiet(make: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Call a maker of jax-cfd's without its warnings."""
     with warnings.catch_warnings():
@@ -110,10 +103,10 @@ def steps(repeats: int) -> None:
         work, projections, outside = {}, {}, {}
         for name, (number, numerics) in ours.items():
             sim = flow(place, eddies(place), 1e-3, 1e-3, **numerics)
-            work[name], projections[name] = program(segment(sim, count), started(sim), sim.params), number
+            work[name], projections[name] = compiled(segment(sim, count), started(sim), sim.params)[0], number
         for name, stepper_name, number in ((JAX_CFD, "forward_euler", 1), ("jax-cfd Heun", "heun_rk2", 2)):
             theirs, advance = quiet(jax_cfd_channel.channel, cells, (LENGTH, LENGTH), stepper=stepper_name)
-            run = program(lambda v, f=advance, n=count: jax.lax.fori_loop(0, n, lambda _, v: f(v), v), theirs)
+            run, _ = compiled(lambda v, f=advance, n=count: jax.lax.fori_loop(0, n, lambda _, v: f(v), v), theirs)
             work[name], projections[name] = run, number
         for solver in ("eigenvectors", "cosine") if len(cells) == 2 else ():
             own, move = numpy_channel.channel(cells, LENGTH, solver=solver)
@@ -135,7 +128,7 @@ def wave(repeats: int) -> None:
     exact = leading_wave(REYNOLDS, 1.0)
     work, growth = {}, {}
 
-    def add(name: str, run: Callable[[], jax.Array], start: jax.Array) -> None:
+    def add(name: str, run: Work, start: jax.Array) -> None:
         growth[name] = float(jnp.log(run() / start)) / (2 * DURATION)
         work[name] = run
 
@@ -154,12 +147,12 @@ def wave(repeats: int) -> None:
         run = segment(sim, round(DURATION / time_step))
         start = started(sim)
         name = f"simkit finite volume, {cells[0]} x {cells[1]}"
-        add(name, program(lambda s, p, f=run, e=energy: e(f(s, p)), start, sim.params), energy(start))
+        add(name, compiled(lambda s, p, f=run, e=energy: e(f(s, p)), start, sim.params)[0], energy(start))
     for points, time_step in (((4, 33), 0.5), ((4, 41), 0.25), ((8, 49), 0.25)):
         sim = spectral_channel(points=points).with_params(reynolds=REYNOLDS, perturbation=1e-4, time_step=time_step)
         run, start = segment(sim, round(DURATION / time_step)), started(sim)
         name = f"simkit spectral, {points[0]} x {points[1]}"
-        after = program(lambda s, p, f=run: jnp.sum(f(s, p).amplitudes[1] ** 2), start, sim.params)
+        after, _ = compiled(lambda s, p, f=run: jnp.sum(f(s, p).amplitudes[1] ** 2), start, sim.params)
         add(name, after, start.start_energy)
 
     def shape(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -169,7 +162,7 @@ def wave(repeats: int) -> None:
     peer = "jax-cfd Euler, 128 x 128"
     theirs, advance = quiet(jax_cfd_channel.tollmien_schlichting, shape, reynolds=REYNOLDS, time_step=0.025)
     count, energy = round(DURATION / 0.025), jax_cfd_channel.wave_energy
-    after = program(lambda v: energy(jax.lax.fori_loop(0, count, lambda _, v: advance(v), v)), theirs)
+    after, _ = compiled(lambda v: energy(jax.lax.fori_loop(0, count, lambda _, v: advance(v), v)), theirs)
     add(peer, after, energy(theirs))
     times = best(work, repeats)
     print(f"\nTollmien-Schlichting wave, Re = {REYNOLDS:g}, {DURATION:g} time units, exact {exact.growth_rate:.6f}")
@@ -177,24 +170,6 @@ def wave(repeats: int) -> None:
     for name, time in times.items():
         error = 100 * abs(growth[name] / exact.growth_rate - 1)
         print(f"{name:36}{growth[name]:14.6f}{error:10.3f}{time * 1e3:10.1f}{times[peer] / time:14.1f}")
-
-
-def differentiated(run: Callable[..., jax.Array], *arguments: Any) -> tuple[Callable[[], Any], float]:
-    """Return the reverse-mode derivative as a program, and its temporary memory, MB."""
-    compiled = jax.jit(jax.value_and_grad(run)).lower(*arguments).compile()
-    jax.block_until_ready(compiled(*arguments))
-    memory = compiled.memory_analysis().temp_size_in_bytes / 1e6
-    return lambda: jax.block_until_ready(compiled(*arguments)), memory
-
-
-def print_gradients(title: str, programs: dict[str, tuple[Callable[[], Any], float]], peer: str, repeats: int) -> None:
-    """Print time and memory of derivatives, with ratios to a peer's."""
-    times = best({name: run for name, (run, _) in programs.items()}, repeats)
-    print(f"\n{title}")
-    print(f"{'':44}{'s':>10}{'MB':>10}{'time ratio':>12}{'memory ratio':>14}")
-    for name, (_, memory) in programs.items():
-        ratios = times[peer] / times[name], programs[peer][1] / memory
-        print(f"{name:44}{times[name]:10.3f}{memory:10.1f}{ratios[0]:12.2f}{ratios[1]:14.1f}")
 
 
 def gradient(repeats: int, cells: tuple[int, int] = (256, 128), count: int = 200) -> None:
@@ -208,29 +183,24 @@ def gradient(repeats: int, cells: tuple[int, int] = (256, 128), count: int = 200
             state = run(dataclasses.replace(begin, velocity=velocity), params)
             return kinetic_energy(state.velocity, place.grid)
 
-        programs[f"simkit {method}"] = differentiated(energy, begin.velocity)
+        programs[f"simkit {method}"] = compiled(jax.value_and_grad(energy), begin.velocity)
     theirs, advance = quiet(jax_cfd_channel.channel, cells, (LENGTH,))
 
     def peer(velocity, each=advance):
         velocity, _ = jax.lax.scan(lambda v, _: (each(v), None), velocity, None, length=count)
         return sum(jnp.mean(u.data**2) for u in velocity) / 2
 
-    programs["jax-cfd Euler"] = differentiated(peer, theirs)
-    programs["jax-cfd Euler, jax.checkpoint of its step"] = differentiated(
-        lambda v: peer(v, jax.checkpoint(advance, prevent_cse=False)), theirs
+    once = jax.checkpoint(advance, prevent_cse=False)
+    programs["jax-cfd Euler"] = compiled(jax.value_and_grad(peer), theirs)
+    programs["jax-cfd Euler, jax.checkpoint of its step"] = compiled(
+        jax.value_and_grad(lambda v: peer(v, once)), theirs
     )
-    title = f"derivative through {count} steps of {cells[0]} x {cells[1]} cells"
-    print_gradients(title, programs, "jax-cfd Euler", repeats)
-
-
-def memory(repeats: int, cells: tuple[int, int] = (128, 64), count: int = 2000) -> None:
-    """Print time and memory of a long derivative: nested rematerialization beside that of every step."""
-    sim = flow(channel_domain(cells), eddies(channel_domain(cells)), 1e-3, 1e-3, method="runge_kutta")
-    start, programs = started(sim), {}
-    for name, width in (("every step", count), ("balanced", None), ("smallest", 4)):
-        run = segment(sim, count, width=width)
-        programs[name] = differentiated(lambda p, f=run: sim.diagnose(f(start, p), p)["energy"], sim.params)
-    print_gradients(f"derivative through {count} steps of {cells[0]} x {cells[1]}", programs, "every step", repeats)
+    times = best({name: run for name, (run, _) in programs.items()}, repeats)
+    print(f"\nderivative through {count} steps of {cells[0]} x {cells[1]} cells")
+    print(f"{'':44}{'s':>10}{'MB':>10}{'time ratio':>12}{'memory ratio':>14}")
+    for name, (_, memory) in programs.items():
+        ratios = times["jax-cfd Euler"] / times[name], programs["jax-cfd Euler"][1] / memory
+        print(f"{name:44}{times[name]:10.3f}{memory:10.1f}{ratios[0]:12.2f}{ratios[1]:14.1f}")
 
 
 def ensembles(repeats: int, members: int = 16) -> None:
@@ -247,10 +217,10 @@ def ensembles(repeats: int, members: int = 16) -> None:
         ):
             viscosity, keys_of_part = jax.device_put((params["viscosity"][of_part], keys[of_part]), device)
             own = params | {"viscosity": viscosity}
-            parts.append(program(segment(many, count), jax.jit(many.init)(own, keys_of_part), own))
+            parts.append(compiled(segment(many, count), jax.jit(many.init)(own, keys_of_part), own)[0])
         with ThreadPoolExecutor(len(parts)) as pool:
             work = {
-                "one": program(segment(sim, count), started(sim), sim.params),
+                "one": compiled(segment(sim, count), started(sim), sim.params)[0],
                 "many": lambda pool=pool, parts=parts: list(pool.map(lambda part: part(), parts)),
             }
             times = best(work, repeats)
@@ -259,7 +229,7 @@ def ensembles(repeats: int, members: int = 16) -> None:
         print(f"{size}: alone {alone:7.3f} ms, one of {members} {together:7.3f}, {alone / together:5.2f}x")
 
 
-SECTIONS = {"steps": steps, "wave": wave, "gradient": gradient, "memory": memory, "ensemble": ensembles}
+SECTIONS = {"steps": steps, "wave": wave, "gradient": gradient, "ensemble": ensembles}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

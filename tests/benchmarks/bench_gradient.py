@@ -10,7 +10,6 @@ files and its compilation from the cache on disk.
 import argparse
 import dataclasses
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from simkit.engine.memory import format_bytes
 from simkit.jobs.derivatives import objective_of
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import load
+from tests.benchmarks.timing import best
 
 CASES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "flow": ("channel_flow", {"config.axes.x.cells": 32, "config.axes.y.cells": 24}, "final(mean(u))", "reynolds"),
@@ -110,13 +110,9 @@ def main() -> None:
         for steps in map(int, arguments.steps.split(",")):
             with precision("float32"):
                 found = ways(name, values, expression, wrt, steps)
-                least = dict.fromkeys(found, float("inf"))
-                for turn in range(arguments.turns + 1):
-                    for way, (call, _) in found.items():
-                        started = time.perf_counter()
-                        call()
-                        if turn or not arguments.turns:
-                            least[way] = min(least[way], time.perf_counter() - started)
+                calls = {way: call for way, (call, _) in found.items()}
+                first = best(calls, 1, turn=0)
+                least = best(calls, arguments.turns, turn=0) if arguments.turns else first
             for way, (_, size) in found.items():
                 relative = least[way] / least["balanced"]
                 print(

@@ -19,22 +19,12 @@ import numpy as np
 
 from simkit.core.ensemble import in_flight
 from simkit.core.status import Status, status_of
+from tests.benchmarks.timing import best, compiled
 from tests.molecular.clusters import cluster
 
 TOLERANCE = 1e-3
 # Per-start runs of the slow rivals: enough for a mean.
 RIVAL_STARTS = 8
-
-
-def least_time(function, repeats):
-    """Return the result and the least time of several calls, compilation apart."""
-    result = jax.block_until_ready(function())
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        jax.block_until_ready(function())
-        times.append(time.perf_counter() - begin)
-    return result, min(times)
 
 
 def plain_batch(simulation, max_steps):
@@ -109,9 +99,8 @@ def beside_torch_sim(interpreter, simulation, states, steps, repeats):
     descent = dataclasses.replace(start.descent, position=positions, trial=positions)
     start = dataclasses.replace(start, descent=descent)
     step = jax.vmap(lambda s: clusters.step(s, params))
-    ours = jax.jit(lambda s: jax.lax.fori_loop(0, steps, lambda _, s: step(s), s))
-    _, seconds = least_time(lambda: ours(start), repeats)
-    each = seconds / (steps * len(positions))
+    ours, _ = compiled(lambda s: jax.lax.fori_loop(0, steps, lambda _, s: step(s), s), start)
+    each = best({"ours": ours}, repeats)["ours"] / (steps * len(positions))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "positions.npy"
         np.save(path, np.asarray(positions))
@@ -153,9 +142,8 @@ def main():
 
     print(f"{arguments.starts} starts of {arguments.particles} atoms on {jax.devices()[0].device_kind}")
     print(f"{'':34s} {'calls':>8s} {'ms/start':>10s} {'x ours':>9s} {'lost':>6s}")
-    ours = jax.jit(in_flight(simulation, lanes=arguments.lanes, max_steps=5000))
-    result, seconds = least_time(lambda: ours(states, simulation.params), arguments.repeats)
-    each = seconds / arguments.starts
+    ours, _ = compiled(in_flight(simulation, lanes=arguments.lanes, max_steps=5000), states, simulation.params)
+    result, each = ours(), best({"ours": ours}, arguments.repeats)["ours"] / arguments.starts
     iterations = np.asarray(result.iterations)
     report(
         "simkit L-BFGS, in flight", iterations.mean() + 1, each, each, int((result.status != Status.CONVERGED).sum())
@@ -165,9 +153,11 @@ def main():
     for width in (arguments.lanes, arguments.starts):
         plain = jax.jit(plain_batch(simulation, 5000))
         chunks = [jax.tree.map(lambda a, i=i, w=width: a[i : i + w], states) for i in range(0, arguments.starts, width)]
-        ended, seconds = least_time(
-            lambda plain=plain, chunks=chunks: [plain(chunk, simulation.params) for chunk in chunks], arguments.repeats
-        )
+
+        def batches(plain=plain, chunks=chunks):
+            return jax.block_until_ready([plain(chunk, simulation.params) for chunk in chunks])
+
+        ended, seconds = batches(), best({"plain": batches}, arguments.repeats)["plain"]
         codes = np.concatenate([jax.vmap(status_of(simulation), (0, None))(s, simulation.params) for s in ended])
         lost = int((codes != Status.CONVERGED).sum())
         report(f"same, plain batches of {width}", iterations.mean() + 1, seconds / arguments.starts, each, lost)

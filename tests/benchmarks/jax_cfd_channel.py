@@ -20,18 +20,15 @@ WALLS = (-1.0, 1.0)
 
 def channel(
     cells: tuple[int, ...],
-    lengths: tuple[float, ...] = (2 * np.pi, np.pi),
+    lengths: tuple[float, ...],
     *,
     viscosity: float = 1e-3,
     force: float = 3e-3,
     time_step: float = 1e-3,
     stepper: str = "forward_euler",
-    implicit_diffusion: bool = False,
-    iterative: bool = False,
     start: Start | None = None,
-    dtype: Any = jnp.float32,
 ) -> tuple[Velocity, Step]:
-    """Return jax-cfd's channel: its velocity at the start, and its step, which is not compiled yet.
+    """Return jax-cfd's channel in float32: its velocity at the start, and its step, which is not compiled yet.
 
     Args:
         cells: number of cells ``(nx, ny)`` or ``(nx, ny, nz)``.
@@ -39,18 +36,18 @@ def channel(
         viscosity: kinematic.
         force: that drives the flow along x, per mass.
         time_step: its own stability asks for a Courant number below one half.
-        stepper: ``"forward_euler"``, its fastest with one projection a step, ``"heun_rk2"`` with two,
-            ``"classic_rk4"`` with four.
-        implicit_diffusion: by its semi-implicit Euler step instead of a stepper.
-        iterative: solve for the pressure by conjugate gradients instead of eigenvectors.
+        stepper: ``"forward_euler"``, its fastest with one projection a step, or ``"heun_rk2"`` with two.
         start: ``(x, y) -> (u, v)``, or with z and w, of arrays; default: Poiseuille flow and noise. It is projected.
-        dtype: of the velocity; float64 needs ``jax_enable_x64``.
     """
-    cfd, on_current_jax = _jax_cfd()
+    from simkit.flow.jax_cfd import on_current_jax
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import jax_cfd.base as cfd
     domain = ((0.0, lengths[0]), WALLS, (0.0, lengths[-1]))[: len(cells)]
     grid = cfd.grids.Grid(cells, domain=domain)
     conditions = cfd.boundaries.channel_flow_boundary_conditions(grid.ndim)
-    pressure_solve = cfd.pressure.solve_cg if iterative else cfd.pressure.solve_fast_diag_channel_flow
+    pressure_solve = cfd.pressure.solve_fast_diag_channel_flow
 
     def convect(velocity: Velocity) -> Any:
         return tuple(cfd.advection.advect_van_leer(u, velocity, time_step) for u in velocity)
@@ -62,14 +59,17 @@ def channel(
             for u, f in zip(velocity, strengths, strict=True)
         )
 
-    settings = {"density": 1.0, "viscosity": viscosity, "dt": time_step, "grid": grid}
-    terms = {"convect": convect, "forcing": driven, "pressure_solve": pressure_solve}
     with on_current_jax():
-        if implicit_diffusion:
-            advance = cfd.equations.implicit_diffusion_navier_stokes(**settings, **terms)
-        else:
-            scheme = getattr(cfd.time_stepping, stepper)
-            advance = cfd.equations.semi_implicit_navier_stokes(**settings, **terms, time_stepper=scheme)
+        advance = cfd.equations.semi_implicit_navier_stokes(
+            density=1.0,
+            viscosity=viscosity,
+            dt=time_step,
+            grid=grid,
+            convect=convect,
+            forcing=driven,
+            pressure_solve=pressure_solve,
+            time_stepper=getattr(cfd.time_stepping, stepper),
+        )
 
     def step(velocity: Velocity) -> Velocity:
         with on_current_jax():
@@ -82,46 +82,31 @@ def channel(
             for n, part, width, (low, _) in zip(cells, offset, grid.step, domain, strict=True)
         ]
         component = (start or _poiseuille_and_noise)(*np.meshgrid(*axes, indexing="ij"))[axis]
-        arrays.append(cfd.grids.GridArray(jnp.asarray(component, dtype), offset, grid))
+        arrays.append(cfd.grids.GridArray(jnp.asarray(component, jnp.float32), offset, grid))
     with on_current_jax():
-        velocity = tuple(conditions.impose_bc(array) for array in arrays)
-        return cfd.pressure.projection(velocity, cfd.pressure.solve_fast_diag_channel_flow), step
+        return cfd.pressure.projection(tuple(map(conditions.impose_bc, arrays)), pressure_solve), step
 
 
-def tollmien_schlichting(
-    wave: Start,
-    cells: tuple[int, int] = (128, 128),
-    *,
-    reynolds: float = 7500.0,
-    wave_number: float = 1.0,
-    amplitude: float = 1e-3,
-    time_step: float = 0.025,
-    **settings: Any,
-) -> tuple[Velocity, Step]:
+def tollmien_schlichting(wave: Start, reynolds: float, time_step: float) -> tuple[Velocity, Step]:
     """Return jax-cfd's velocity and step for Poiseuille flow ``u = 1 - y^2`` that carries a small wave.
 
-    The defaults are the cheapest of those tried that bring the growth rate over 50 time units at Re = 7500 within 10 %
-    of the exact one. Its fluxes hold the correction of Lax and Wendroff for an Euler step, so smaller time steps and
-    steppers of higher order are further off (128 x 128: 9.9 % at 0.025, 12 % at 0.03, 15 % at 0.01, 39 % at 0.02 with
-    ``heun_rk2``).
+    With 128 x 128 cells and a time step of 0.025 it is the cheapest of those tried that bring the growth rate over 50
+    time units at Re = 7500 within 10 % of the exact one. Its fluxes hold the correction of Lax and Wendroff for an
+    Euler step, so smaller time steps and steppers of higher order are further off (9.9 % at 0.025, 12 % at 0.03, 15 %
+    at 0.01, 39 % at 0.02 with ``heun_rk2``).
 
     Args:
         wave: ``(x, y) -> (u, v)`` of one period, without divergence, no slip, largest speed about one.
-        cells: number of cells ``(nx, ny)``.
         reynolds: from the speed in the middle and the half-width.
-        wave_number: of the wave; the period is one wavelength.
-        amplitude: factor on the wave.
         time_step: constant.
-        **settings: further ones of `channel`.
     """
 
     def start(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         u, v = wave(x, y)
-        return 1 - y**2 + amplitude * u, amplitude * v
+        return 1 - y**2 + 1e-3 * u, 1e-3 * v
 
-    period = 2 * np.pi / wave_number
     fluid = {"viscosity": 1 / reynolds, "force": 2 / reynolds, "time_step": time_step}
-    return channel(cells, (period,), start=start, **fluid, **settings)
+    return channel((128, 128), (2 * np.pi,), start=start, **fluid)
 
 
 def wave_energy(velocity: Velocity) -> jax.Array:
@@ -134,12 +119,3 @@ def _poiseuille_and_noise(*places: np.ndarray) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(0)
     noise = 0.1 * rng.standard_normal((len(places), *places[0].shape))
     return 1.5 * (1 - places[1] ** 2) + noise[0], *noise[1:]
-
-
-def _jax_cfd() -> tuple[Any, Any]:
-    from simkit.flow.jax_cfd import on_current_jax
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import jax_cfd.base as cfd
-    return cfd, on_current_jax

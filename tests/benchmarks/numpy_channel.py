@@ -19,6 +19,7 @@ import numpy as np
 import scipy.fft
 
 UNIT = 3 / 8
+VISCOSITY, FORCE, TIME_STEP = 1e-3, 3e-3, 1e-3
 # Its annotations do not know what it returns.
 transforms: Any = scipy.fft
 
@@ -32,7 +33,6 @@ class State:
         b: the same across, on the lower faces.
         old_a: three halves of what advection, diffusion and force took from ``a`` in the last step.
         old_b: the same for ``b``.
-        speeds: velocity of one unit of ``a`` and of ``b``.
         steps: taken.
     """
 
@@ -40,56 +40,35 @@ class State:
     b: np.ndarray
     old_a: np.ndarray
     old_b: np.ndarray
-    speeds: tuple[float, float]
     steps: int = 0
-
-    def velocity(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return u ``(nx, ny)`` on the left faces and v ``(nx, ny + 1)`` on all faces across, both walls included."""
-        return self.a[1:-1, 1:-1].T * self.speeds[0], self.b[1:, 1:-1].T * self.speeds[1]
 
 
 Step = Callable[[State], State]
 
 
-def channel(
-    cells: tuple[int, int],
-    length: float = 2 * np.pi,
-    *,
-    viscosity: float = 1e-3,
-    force: float = 3e-3,
-    time_step: float = 1e-3,
-    solver: str = "eigenvectors",
-    workers: int = 1,
-    velocity: tuple[np.ndarray, np.ndarray] | None = None,
-    dtype: type = np.float32,
-) -> tuple[State, Step]:
-    """Return the state at the start and the step, which changes the state it is given and returns it.
+def channel(cells: tuple[int, int], length: float, *, solver: str) -> tuple[State, Step]:
+    """Return Poiseuille flow and noise at the start and the step, which changes the state it is given and returns it.
+
+    In float32, with one thread for the Fourier transforms; those of the matrix products are BLAS's own.
 
     Args:
         cells: ``(nx, ny)``; ny even for ``solver = "eigenvectors"``.
         length: period along x.
-        viscosity: kinematic; explicit diffusion asks for ``time_step < dy^2 / (8 viscosity)`` or so.
-        force: that drives the flow, per mass.
-        time_step: constant.
         solver: ``"eigenvectors"`` or ``"cosine"``.
-        workers: threads for the Fourier transforms; those of the matrix products are BLAS's own.
-        velocity: u ``(nx, ny)`` on the left faces and v ``(nx, ny + 1)`` on the faces across; default: Poiseuille flow
-            and noise.
-        dtype: ``numpy.float32`` or ``numpy.float64``.
     """
     nx, ny = cells
     dx, dy = length / nx, 2 / ny
     width, size = nx + 2, (ny + 2) * (nx + 2)
-    speeds = dx / time_step / UNIT, dy / time_step / UNIT
-    a, b, old_a, old_b = (np.zeros((ny + 2, width), dtype) for _ in range(4))
-    state = State(a, b, old_a, old_b, speeds)
-    solve = _solvers[solver](cells, (dx, dy), workers, dtype)
-    diffusion_x, diffusion_y = (dtype(1.5 * viscosity * time_step / h**2) for h in (dx, dy))
-    push = dtype(1.5 * force * time_step / speeds[0])
-    ratio = dtype((dy / dx) ** 2)
+    speeds = dx / TIME_STEP / UNIT, dy / TIME_STEP / UNIT
+    a, b, old_a, old_b = (np.zeros((ny + 2, width), np.float32) for _ in range(4))
+    state = State(a, b, old_a, old_b)
+    solve = _solvers[solver](cells, (dx, dy))
+    diffusion_x, diffusion_y = (np.float32(1.5 * VISCOSITY * TIME_STEP / h**2) for h in (dx, dy))
+    push = np.float32(1.5 * FORCE * TIME_STEP / speeds[0])
+    ratio = np.float32((dy / dx) ** 2)
     rate_a, rate_b = np.zeros_like(a), np.zeros_like(b)
-    along, across, corner, other, change = (np.zeros(size, dtype) for _ in range(5))
-    divergence, slope = np.zeros((ny, nx), dtype), np.zeros((ny, nx), dtype)
+    along, across, corner, other, change = (np.zeros(size, np.float32) for _ in range(5))
+    divergence, slope = np.zeros((ny, nx), np.float32), np.zeros((ny, nx), np.float32)
 
     def close(a: np.ndarray, b: np.ndarray) -> None:
         for field in (a, b):
@@ -155,7 +134,7 @@ def channel(
         if state.steps == 0:
             state.old_a[:], state.old_b[:] = rate_a, rate_b
         for field, rate, old in ((state.a, rate_a, state.old_a), (state.b, rate_b, state.old_b)):
-            np.multiply(old, dtype(1 / 3), out=old)
+            np.multiply(old, np.float32(1 / 3), out=old)
             np.subtract(old, rate, out=old)
             np.add(field, old, out=field)
         rate_a, state.old_a = state.old_a, rate_a
@@ -164,31 +143,31 @@ def channel(
         state.steps += 1
         return state
 
-    u, v = velocity or _poiseuille_and_noise(cells)
+    rng = np.random.default_rng(0)
+    y = (np.arange(ny) + 0.5) * 2 / ny - 1
+    u, v = 1.5 * (1 - y**2) + 0.1 * rng.standard_normal(cells), 0.1 * rng.standard_normal((nx, ny + 1))
     a[1:-1, 1:-1], b[1:, 1:-1] = u.T / speeds[0], v.T / speeds[1]
     project(a, b)
     return state, step
 
 
-def _by_eigenvectors(
-    cells: tuple[int, int], widths: tuple[float, float], workers: int, dtype: type
-) -> Callable[[np.ndarray], np.ndarray]:
+def _by_eigenvectors(cells: tuple[int, int], widths: tuple[float, float]) -> Callable[[np.ndarray], np.ndarray]:
     nx, ny = cells
     assert ny % 2 == 0, "even and odd eigenvectors need an even number of cells"
     half, modes = ny // 2, nx // 2 + 1
     q = np.arange(ny)
     # The eigenvectors of the second difference with no slope at the ends are cosines; every second one is odd.
     vectors = np.cos(np.pi * np.outer(np.arange(ny) + 0.5, q) / ny) * np.sqrt(np.where(q == 0, 1, 2) / ny)
-    even, odd = (np.ascontiguousarray(vectors[:half, part::2], dtype=dtype) for part in (0, 1))
+    even, odd = (np.ascontiguousarray(vectors[:half, part::2], dtype=np.float32) for part in (0, 1))
     even_t, odd_t = np.ascontiguousarray(even.T), np.ascontiguousarray(odd.T)
     inverse = np.repeat(_inverse_eigenvalues(cells, widths), 2, axis=1)
     # Folding counts every pair of rows twice over.
-    inverse_even, inverse_odd = (np.ascontiguousarray(inverse[part::2], dtype=dtype) for part in (0, 1))
-    sums, differences, halves = (np.empty((half, 2 * modes), dtype) for _ in range(3))
-    pairs = np.empty((ny, 2 * modes), dtype)
+    inverse_even, inverse_odd = (np.ascontiguousarray(inverse[part::2], dtype=np.float32) for part in (0, 1))
+    sums, differences, halves = (np.empty((half, 2 * modes), np.float32) for _ in range(3))
+    pairs = np.empty((ny, 2 * modes), np.float32)
 
     def solve(right: np.ndarray) -> np.ndarray:
-        hat = transforms.rfft(right, axis=1, workers=workers).view(dtype)
+        hat = transforms.rfft(right, axis=1).view(np.float32)
         lower, upper = hat[:half], hat[: half - 1 : -1]
         np.add(lower, upper, out=sums)
         np.subtract(lower, upper, out=differences)
@@ -200,23 +179,20 @@ def _by_eigenvectors(
         np.matmul(odd, halves, out=differences)
         np.add(sums, differences, out=pairs[:half])
         np.subtract(sums, differences, out=pairs[: half - 1 : -1])
-        return transforms.irfft(pairs.view(np.result_type(dtype, np.complex64)), nx, axis=1, workers=workers)
+        return transforms.irfft(pairs.view(np.complex64), nx, axis=1)
 
     return solve
 
 
-def _by_cosines(
-    cells: tuple[int, int], widths: tuple[float, float], workers: int, dtype: type
-) -> Callable[[np.ndarray], np.ndarray]:
-    inverse = np.repeat(_inverse_eigenvalues(cells, widths), 2, axis=1).astype(dtype)
-    kind = np.result_type(dtype, np.complex64)
+def _by_cosines(cells: tuple[int, int], widths: tuple[float, float]) -> Callable[[np.ndarray], np.ndarray]:
+    inverse = np.repeat(_inverse_eigenvalues(cells, widths), 2, axis=1).astype(np.float32)
 
     def solve(right: np.ndarray) -> np.ndarray:
-        hat = transforms.rfft(right, axis=1, workers=workers).view(dtype)
-        hat = transforms.dct(hat, axis=0, norm="ortho", overwrite_x=True, workers=workers)
+        hat = transforms.rfft(right, axis=1).view(np.float32)
+        hat = transforms.dct(hat, axis=0, norm="ortho", overwrite_x=True)
         np.multiply(hat, inverse, out=hat)
-        hat = transforms.idct(hat, axis=0, norm="ortho", overwrite_x=True, workers=workers)
-        return transforms.irfft(hat.view(kind), cells[0], axis=1, overwrite_x=True, workers=workers)
+        hat = transforms.idct(hat, axis=0, norm="ortho", overwrite_x=True)
+        return transforms.irfft(hat.view(np.complex64), cells[0], axis=1, overwrite_x=True)
 
     return solve
 
@@ -232,10 +208,3 @@ def _inverse_eigenvalues(cells: tuple[int, int], widths: tuple[float, float]) ->
     eigenvalues = across[:, None] + along
     eigenvalues[0, 0] = np.inf
     return 1 / eigenvalues
-
-
-def _poiseuille_and_noise(cells: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    y = (np.arange(cells[1]) + 0.5) * 2 / cells[1] - 1
-    u = 1.5 * (1 - y**2) + 0.1 * rng.standard_normal(cells)
-    return u, 0.1 * rng.standard_normal((cells[0], cells[1] + 1))

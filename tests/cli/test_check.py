@@ -139,47 +139,12 @@ def test_a_mistake_that_hides_others_is_reported_alone(check, change, phrase):
     assert code == 2 and len(told.err.splitlines()) == 1 and phrase in told.err
 
 
-MIXTURE = """
-name = "mixture"
-title = "A mixture"
-summary = "Two species in a box."
-simulation = "molecular.system"
-config.dimension = 2
-config.task = "dynamics"
-config.observd = ["energy_of_particle"]
-config.cell = { lengths = [6.0, "breadth"] }
-config.dynamics = { method = "bussy", time_step = 0.005, thermostat_time = 0.2, temperature = "cold + heat" }
-config.interactions = [{ energy = "strength/rr**12", cutoff = 2.5, ending = "shift_force" }]
-config.particles.A = { count = 4, diameter = 0.5 }
-[params]
-strength = 1.0
-cold = 0.1
-[run]
-steps = 10
-every = 3
-[objectives.energy]
-doc = "energy"
-quantity = "enery"
-[render]
-view = "particles"
-quantity = "speces"
-"""
-
-
 def test_other_verbs_report_the_first_mistake_and_the_number_of_others(check, tmp_path, capsys):
     check(("every = 2", "every = 3"), ('view = "bodies"', 'view = "body"'))
     assert main(["run", str(tmp_path / "throw.toml")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "run.steps: steps = 10 is" in line
     assert line.endswith(f"(and 1 more; simkit check {tmp_path}/throw.toml lists all)")
-
-
-def test_an_unknown_color_map_is_reported_before_a_run(check, tmp_path, capsys):
-    mistake = ('quantity = "velocity"', 'quantity = "velocity"\ncolormap = "infernno"')
-    code, (_, told) = check(mistake)
-    assert code == 2 and "throw.toml: render.colormap = 'infernno' is unknown; did you mean 'inferno'" in told
-    assert main(["run", str(tmp_path / "throw.toml"), "--output", str(tmp_path / "run")]) == 2
-    assert "render.colormap" in capsys.readouterr().err and not (tmp_path / "run").exists()
 
 
 def test_a_mistake_in_a_key_of_any_length_is_a_short_line(check):

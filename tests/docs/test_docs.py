@@ -1,4 +1,7 @@
-"""Documentation pages: their code runs and prints the shown output, their links, names and flags exist."""
+"""Documentation pages: their code runs and prints the shown output, their links, names and flags exist.
+
+The generated pages equal docstrings and declarations, and samples and systems those of their files.
+"""
 
 import functools
 import importlib
@@ -18,7 +21,7 @@ from simkit.plugins import Registry
 from simkit.scenario import catalog
 from simkit.scenario.catalog import list_scenarios
 from simkit.scenario.drawing import render_table
-from simkit.scenario.registry import SIMULATIONS, VIEWS
+from simkit.scenario.registry import FACTORIES, SIMULATIONS, VIEWS
 from simkit.scenario.sections import (
     REDUCTIONS,
     ObjectiveSettings,
@@ -27,7 +30,9 @@ from simkit.scenario.sections import (
     RunSettings,
     Validation,
 )
+from tests.docs.generated import DOCS, check_section, program
 from tests.docs.pages import PAGES, QUICK, REPOSITORY, assert_shown, blocks, run_alone, run_page
+from tests.docs.systems import SYSTEMS
 from tests.tables import every
 
 # Groups of entry points are not Python names.
@@ -164,3 +169,45 @@ def flags():
         parser.add_argument("--json")
         found |= set(re.findall(r"(?<![\w-])--[a-z][\w-]*", parser.format_help()))
     return found
+
+
+def test_the_page_of_the_public_surface_equals_the_docstrings():
+    page = program("make_api").page()
+    assert page == (DOCS / "reference" / "api.md").read_text(), "write it again: make api"
+
+
+@every("name", ("flow.kolmogorov_turbulence", "molecular.basin_hopping", "rigid.bouncing_ball"))
+def test_the_page_of_simulations_equals_their_declarations(name):
+    check_section(name)
+
+
+def test_the_page_of_simulations_has_no_other_section():
+    lines = (DOCS / "reference" / "simulations.md").read_text().splitlines()
+    assert [line[3:] for line in lines if line.startswith("## ")] == [*sorted(FACTORIES), "Functions of expressions"]
+
+
+def test_the_functions_of_expressions_equal_their_declarations():
+    functions = program("make_simulations").functions()
+    assert functions in (DOCS / "reference" / "simulations.md").read_text(), "write it again: make api"
+
+
+DATA = ("flow.domain", "molecular.system")
+
+
+def test_every_scenario_from_data_is_on_the_page_in_at_most_30_lines():
+    assert sorted(SYSTEMS) == sorted(one.name for one in list_scenarios()[0] if one.simulation in DATA)
+    assert not [name for name, text in SYSTEMS.items() if len(text.splitlines()) > 30]
+
+
+SAMPLES = REPOSITORY / "docs" / "samples"
+
+
+def test_the_page_shows_the_programs_unchanged():
+    page = blocks(REPOSITORY / "docs" / "export.md")
+    shown = {block.file: block.text.partition("\n")[2] for block in page if block.file}
+    assert shown == {path.name: path.read_text(encoding="utf-8") for path in SAMPLES.glob("*.py")}
+
+
+def test_the_animations_are_small():
+    sizes = [path.stat().st_size for path in SAMPLES.glob("*.gif")]
+    assert len(sizes) == 4 and max(sizes) < 1_000_000

@@ -69,7 +69,7 @@ def in_box(dimension, cells, wavenumber, energy=0.3):
     )
 
 
-@over([(2, 64, 6.0), (3, 32, 4.0)])
+@every(("dimension", "cells", "peak"), [(2, 64, 6.0), (3, 32, 4.0)])
 def test_eddies_in_a_periodic_box_have_the_energy_and_spectrum_asked_for(dimension, cells, peak):
     box = in_box(dimension, cells, peak)
     velocity, worst, energy = jax.jit(

@@ -1,14 +1,29 @@
-"""The Python interface: run, resume, open_run, value_and_grad, optimize."""
+"""The Python interface: run, resume, open_run, value_and_grad, optimize; notebooks, validation, size checks."""
 
 import dataclasses
 import json
+import re
+import sys
+import types
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import xarray
 
 import simkit
+from simkit.core.status import Status
+from simkit.engine import memory
+from simkit.engine.driver import Plan
+from simkit.errors import UserError
+from simkit.jobs import job
+from simkit.jobs.job import Job, begin
+from simkit.jobs.runs import Run, RunFailedError
+from simkit.jobs.validation import validate
+from simkit.scenario.made_in_python import load
+from simkit.storage.kinds import KINDS, kind_of
+from tests.core.toys import oscillator
 from tests.scenarios.small import small
 from tests.tables import every
 from tests.toys import PENDULUMS, SPRINGS, toy
@@ -39,15 +54,6 @@ def test_scenario_is_found_by_name_and_by_path(tmp_path):
         assert simkit.load(path, {"frequency": 3.0}).parameters["frequency"].default == 3.0
     with pytest.raises(simkit.UserError, match="did you mean 'channel_flow'"):
         simkit.run("chanel_flow")
-
-
-@every("precision", ["float32", "float64"])
-def test_run_uses_the_requested_precision_and_restores_the_callers(precision):
-    result = simkit.run(toy(), precision=precision)
-    assert result["position"].dtype == precision
-    import jax
-
-    assert not jax.config.jax_enable_x64
 
 
 def test_stored_run_is_the_run(tmp_path):
@@ -107,7 +113,6 @@ def test_value_and_grad_refuses_unknown_names():
 @every(
     ("options", "message"),
     [
-        ({"wrt": "frequenzy"}, "did you mean 'frequency'"),
         ({"objective": "enrgy"}, "did you mean 'energy'"),
         ({"method": "newton"}, "is unknown; choose one of adam, cma_es, lbfgs"),
         ({"iterations": 0}, "iterations = 0 is not an integer of"),
@@ -123,16 +128,6 @@ def test_optimization_refuses_invalid_options(options, message, tmp_path):
 def test_run_whose_frames_do_not_fit_is_refused_before_it_begins(tmp_path):
     with pytest.raises(simkit.UserError, match=r"2147483648 frames .* store fewer with a larger every \(now 1\)"):
         simkit.run(small("channel_flow", steps=2**31 - 1, every=1), output=tmp_path / "run")
-    assert not list(tmp_path.iterdir())
-
-
-def test_run_that_fails_before_its_first_frame_leaves_no_directory(tmp_path, monkeypatch):
-    def explode(*arguments, **options):
-        raise MemoryError
-
-    monkeypatch.setattr("simkit.jobs.runs.run_all", explode)
-    with pytest.raises(MemoryError):
-        simkit.run(toy(), output=tmp_path / "run")
     assert not list(tmp_path.iterdir())
 
 
@@ -168,17 +163,11 @@ def test_interrupted_run_is_read_back_as_unfinished(tmp_path):
     ("call", "message"),
     [
         (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, seeds=1.5), "seeds = 1.5 is not an integer"),
-        (
-            lambda: simkit.sweep(toy(), {"frequency": [1.0]}, seeds=True),
-            "seeds = true is not an integer",
-        ),
         (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, chunk="2"), "chunk = '2' is not an integer"),
-        (
-            lambda: simkit.sweep(toy(), {"frequency": [1.0]}, memory="x"),
-            "memory = 'x' is not a memory size",
-        ),
-        (lambda: simkit.sweep(toy(), [1.0]), "over is of type list; give {name of a parameter: list of values}"),
         (lambda: simkit.sweep(toy(), {"frequency": [1.0, 1.0]}), "over frequency lists a value twice"),
+        (lambda: CALLS["sweep"](zip="no"), "^zip = 'no' is neither true nor false"),
+        (lambda: CALLS["sweep"](final_frames="no"), "^final_frames = 'no' is neither true"),
+        (lambda: simkit.sweep(toy(), [1.0]), "over is of type list; give {name of a parameter: list of values}"),
         (lambda: simkit.optimize(toy(), "frequency", iterations="3"), "iterations = '3' is not an integer"),
         (
             lambda: simkit.optimize(toy(), "frequency", method="adam", learning_rate="a"),
@@ -198,9 +187,121 @@ def test_arguments_of_a_wrong_type_give_one_line(call, message):
     assert "\n" not in str(error.value)
 
 
-def test_run_with_a_parameter_missing_in_its_file_is_stored(tmp_path):
-    start, end = PENDULUMS.index("[params.time_step]"), PENDULUMS.index("[run]")
-    (tmp_path / "mine.toml").write_text(PENDULUMS[:start] + PENDULUMS[end:])
-    run = simkit.run(tmp_path / "mine.toml", output=tmp_path / "run", **{"params.time_step": 0.02})
-    assert run.attrs["time_step"] == 0.02
-    xarray.testing.assert_identical(simkit.resume(tmp_path / "run"), run)
+CALLS = {
+    "run": lambda **more: simkit.run("projectile", steps=2, every=1, **more),
+    "sweep": lambda **more: simkit.sweep("projectile", over={"target_x": [4.0, 5.0]}, steps=2, every=1, **more),
+    "optimize": lambda **more: simkit.optimize("projectile", "spin", steps=2, every=1, iterations=1, **more),
+    "value_and_grad": lambda **more: simkit.value_and_grad("projectile", "spin", steps=2, every=1, **more),
+    "hessian": lambda **more: simkit.hessian("projectile", "spin", steps=2, every=1, **more),
+}
+
+
+@every("transform", [jax.jit, jax.grad], ids=["jit", "grad"])
+@every("name", CALLS)
+def test_a_call_with_a_traced_parameter_is_refused_in_one_line(name, transform):
+    with pytest.raises(UserError, match=f"^simkit.{name} is called under jax.jit, jax.grad or another .*trajectory"):
+        transform(lambda speed: CALLS[name](launch_speed=speed))(7.0)
+
+
+@every("name", CALLS)
+def test_a_call_while_jit_traces_is_refused_in_one_line(name):
+    with pytest.raises(UserError, match=f"^simkit.{name} is called under jax.jit"):
+        jax.jit(CALLS[name])()
+
+
+@every("value", ["no", 1, None, [True]])
+@every("name", [name for name in CALLS if name != "hessian"])
+def test_overwrite_is_true_or_false(name, value, tmp_path):
+    with pytest.raises(UserError, match=r"^overwrite = .* is neither true nor false"):
+        CALLS[name](overwrite=value, output=tmp_path / "out")
+
+
+def test_a_mistake_gives_one_line_in_a_notebook():
+    with pytest.raises(simkit.UserError) as caught:
+        simkit.load("chanel_flow")
+    (line,) = caught.value._render_traceback_()
+    assert line.startswith("UserError: unknown scenario 'chanel_flow'") and "\n" not in line
+    assert RunFailedError("it failed")._render_traceback_() == ["RunFailedError: it failed"]
+
+
+def test_representations_are_short_and_tables_have_every_parameter():
+    scenario, simulation = load("channel_flow"), oscillator()
+    values = "reynolds = 100, forcing = 1, perturbation = 0.3, wall_velocity = 0, time_step = 0.015"
+    assert repr(scenario) == f"<Scenario channel_flow: flow.domain, {values}>"
+    assert repr(simulation) == "<Simulation: frequency = 1.3, time_step = 0.01>"
+    table = scenario._repr_html_()
+    assert all(f"<td>{name}</td>" in table for name in scenario.parameters)
+    assert "<td>frequency</td><td>1.3</td>" in simulation._repr_html_()
+    hostile = dataclasses.replace(scenario, title="<script>")
+    assert "<script>" not in hostile._repr_html_()
+    outcome = begin(Run(toy()), None)
+    assert repr(outcome) == "<Outcome: toy_pendulums ran all its steps; 11 frames>"
+    assert "unfinished" not in repr(dataclasses.replace(outcome, status=np.asarray(Status.CONVERGED)))
+
+
+def test_progress_is_shown_in_notebooks_only(monkeypatch, capsys):
+    simkit.run(toy())
+    assert capsys.readouterr().err == ""
+    kernel = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(kernel=object()))
+    monkeypatch.setitem(sys.modules, "IPython", kernel)
+    simkit.run(toy())
+    assert "toy_pendulums  100 %" in capsys.readouterr().err
+
+
+NUMPY = {
+    "final": lambda series: series[-1],
+    "mean": np.mean,
+    "root_mean_square": lambda series: np.sqrt(np.mean(series**2)),
+    "maximum": np.max,
+    "minimum": np.min,
+    "sum": np.sum,
+}
+
+
+def claim(**keys):
+    lines = [f"{key} = {value!r}" if isinstance(value, str) else f"{key} = {value}" for key, value in keys.items()]
+    return "\n[[validation]]\n" + "\n".join(lines) + "\ntolerance = 1e-12\nsource = 'known'\n"
+
+
+def test_values_of_a_history_are_compared():
+    series = begin(Run(toy()), None).arrays["diagnosed.position"]
+    assert np.ptp(series) > 0
+    claims = [claim(quantity="position", reduce=name, expected=float(of(series))) for name, of in NUMPY.items()]
+    checks = validate(toy(PENDULUMS + "".join(claims)))
+    names = ["position" if name == "final" else f"position ({name.replace('_', ' ')})" for name in NUMPY]
+    assert [(check.what, check.passed) for check in checks] == [(name, True) for name in names]
+
+
+@every("name", KINDS)
+def test_every_kind_is_declared_under_its_name(name):
+    kind = kind_of(name)
+    assert issubclass(kind, Job) and kind.kind == name
+    fields = {field.name for field in dataclasses.fields(kind)}
+    assert set(kind.request_checks) <= fields
+
+
+def shapes(state, frame):
+    return jax.ShapeDtypeStruct((state,), np.float32), {"observed.speed": jax.ShapeDtypeStruct((frame,), np.float32)}
+
+
+def refusal(state, frame, plan, output=None):
+    with pytest.raises(UserError) as caught:
+        job.check_frames(*shapes(state, frame), plan, output)
+    return str(caught.value)
+
+
+def test_state_and_frames_that_do_not_fit_in_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 10 * 2**20)
+    job.check_frames(*shapes(1000, 1000), Plan(100, 1), None)
+    # 101 frames of 100,000 numbers of 4 bytes; 6 of the 10 MiB may be used.
+    told = refusal(1000, 100_000, Plan(100, 1))
+    assert "the 101 frames of this run need 38.5 MiB and 6 MiB may be used; store fewer with a larger every" in told
+    assert "larger every" not in refusal(1000, 1_000_000, Plan(2, 2))
+    assert "the state of this simulation needs 7.63 MiB" in refusal(1_000_000, 1, Plan(2, 2))
+
+
+def test_frames_that_do_not_fit_on_the_disk_are_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(job.shutil, "disk_usage", lambda path: job.shutil._ntuple_diskusage(1, 1, 2**20))
+    job.check_frames(*shapes(1000, 1000), Plan(100, 1), tmp_path / "new" / "run")
+    told = refusal(1000, 10_000, Plan(100, 1), tmp_path / "new" / "run")
+    assert re.search(r"run would take 3.86 MiB and 1 MiB are free on its disk; store fewer .* another disk", told)

@@ -1,16 +1,13 @@
 """Executors: chunks computed by worker processes and on a Dask cluster have the same bytes, also if workers fail."""
 
-import dataclasses
-
 import pytest
 
 import simkit
 from simkit.errors import UserError
 from simkit.jobs.executors.choice import executor_of
-from simkit.jobs.executors.executor import Tally, Tries
+from simkit.jobs.executors.executor import Tries
 from simkit.jobs.executors.worker import refuse_other_versions
 from simkit.storage.manifest import versions
-from tests.tables import every
 
 
 def own():
@@ -85,26 +82,4 @@ def test_a_chunk_is_halved_after_two_failures_and_given_up_after_three(tmp_path)
     assert [words.partition("computing")[2] for words in warnings] == [
         " it once more",
         " it once more, in 2 parts, whose last digits may differ",
-    ]
-
-
-@dataclasses.dataclass
-class ThreeChunks:
-    """Three chunks, the last of them with two members and the others with four."""
-
-    uses_lanes: bool
-    count = 3
-
-    def members(self, index):
-        return range(4 * index, min(4 * index + 4, 10))
-
-
-@every(("uses_lanes", "ended"), [(False, [4, 4, 6, 10]), (True, [6, 6, 8, 10])])
-def test_progress_counts_members_and_never_decreases(uses_lanes, ended):
-    reports = []
-    tally = Tally(ThreeChunks(uses_lanes), [1, 2], lambda fraction, words: reports.append((round(fraction, 3), words)))
-    for index, fraction in ((1, 0.5), (1, 0.1), (2, 1.0), (1, 1.0)):
-        tally.update(index, fraction)
-    assert reports == [
-        (fraction, f"{count} of 10 members") for fraction, count in zip([0.6, 0.6, 0.8, 1.0], ended, strict=True)
     ]

@@ -13,27 +13,17 @@ name = "eddies"
 title = "Eddies between two walls"
 summary = "They die."
 simulation = "flow.domain"
+params = { reynolds = 100.0, forcing = 1.0, perturbation = 0.1, time_step = 0.015 }
+run = { steps = 20, every = 2, precision = "float64" }
+render = { view = "field", quantity = "fluctuation" }
 
 [config]
 viscosity = "1/reynolds"
 force = { x = "3*forcing/reynolds" }
 initial = { eddies = "perturbation" }
 units = { length = "h", velocity = "U" }
-
-[config.axes]
-x = { cells = 8, length = 6.0, periodic = true }
-y = { cells = 6, from = -1.0, to = 1.0, lower = "wall", upper = "wall" }
-
-[params]
-reynolds = 100.0
-forcing = 1.0
-perturbation = 0.1
-time_step = 0.015
-
-[run]
-steps = 20
-every = 2
-precision = "float64"
+axes.x = { cells = 8, length = 6.0, periodic = true }
+axes.y = { cells = 6, from = -1.0, to = 1.0, lower = "wall", upper = "wall" }
 
 [quantities.fluctuation]
 expression = 'u - mean(u, axis="x")'
@@ -44,25 +34,11 @@ doc = "velocity along x less its mean at that height"
 expression = "rms(fluctuation) / rms(u) + 0*params.reynolds"
 doc = "how much of the flow fluctuates"
 
-[objectives.late_intensity]
-doc = "mean of the intensity in the second half"
-expression = "time_mean(intensity, after=0.15)"
-
-[objectives.largest_fluctuation]
-expression = "largest(max(abs(fluctuation)))"
-doc = "at any place and time"
-goal = "maximize"
-
-[objectives.last_fluctuation]
-expression = "final(max(abs(fluctuation))) + final(intensity)"
-doc = "at the end"
-
-[objectives.intensity]
-doc = "at the end"
-
-[render]
-view = "field"
-quantity = "fluctuation"
+[objectives]
+late_intensity = { doc = "in the second half", expression = "time_mean(intensity, after=0.15)" }
+largest_fluctuation = { doc = "ever", expression = "largest(max(abs(fluctuation)))", goal = "maximize" }
+last_fluctuation = { doc = "at the end", expression = "final(max(abs(fluctuation))) + final(intensity)" }
+intensity = { doc = "at the end" }
 
 [[validation]]
 quantity = "intensity"

@@ -5,18 +5,14 @@ import shutil
 
 import numpy as np
 import pytest
-import xarray
 
 import simkit
 from simkit.cli.main import main
-from simkit.cli.reports.sweep import _print_omitted
 from simkit.errors import UserError
 from simkit.jobs import chunk_size
 from simkit.jobs.job import begin
 from simkit.jobs.stored_jobs import progress_of
-from simkit.jobs.sweep_results import block_lengths
 from simkit.jobs.sweeps import Sweep
-from tests.tables import every
 from tests.toys import registered, toy
 
 OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
@@ -111,17 +107,3 @@ def test_totals_are_those_of_all_members(small_files, tmp_path, capsys):
     assert main(["status", str(tmp_path / "sweep")]) == 0
     told = capsys.readouterr().out
     assert "ended:      100 non finite, 1900 ok" in told and "... and 80 more" in told and "50 %" in told
-
-
-@every(("left", "words"), [("spread", "spread: it needs frames"), ("spread, squares", "squares: they need frames")])
-def test_one_or_several_objectives_are_named_as_left_out(left, words, capsys):
-    _print_omitted(xarray.Dataset(attrs={"objectives_left_out": left}), "not shown: ")
-    assert words in capsys.readouterr().out
-
-
-@every(
-    ("shape", "most", "expected"),
-    [((1000, 1000), 10_000, (10, 1000)), ((7,), 3, (3,)), ((4, 6), 5, (1, 5)), ((2, 3, 5), 1, (1, 1, 1))],
-)
-def test_blocks_are_ranges_of_members(shape, most, expected):
-    assert block_lengths(shape, most) == expected

@@ -65,7 +65,7 @@ def test_files_of_a_sweep_keep_every_value_and_its_type(double, tmp_path):
     assert opened["status"].dtype.kind == in_memory["status"].dtype.kind == "U"
 
 
-def named(observed, diagnosed):
+def multiples(observed, diagnosed):
     """Return a simulation whose arrays are known multiples of its parameter."""
     return simkit.Simulation(
         params={"a": 1.0},
@@ -77,6 +77,6 @@ def named(observed, diagnosed):
 
 
 def test_no_array_of_a_run_takes_the_place_of_another():
-    result = simkit.run(named({"x": 4.0, "observed_x": 5.0}, {"x": 6.0}), steps=1)
+    result = simkit.run(multiples({"x": 4.0, "observed_x": 5.0}, {"x": 6.0}), steps=1)
     names = {"x": 6.0, "observed_x": 5.0, "observed_observed_x": 4.0}
     assert {name: float(result[name].values.flat[-1]) for name in result.data_vars} == names

@@ -1,14 +1,16 @@
-"""Points of sweeps: zipped values, samples, tables, and values of the configuration."""
+"""Points of sweeps: zipped values, samples, tables, values of the configuration; and their Sobol indices."""
 
 import json
 
 import numpy as np
 import pytest
+from scipy.stats import qmc
 
 import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.jobs.sweep_functions import planned
+from simkit.jobs.sweep_results import FEWEST, first_order_indices
 from tests.tables import every
 from tests.toys import toy
 
@@ -19,10 +21,7 @@ TABLE = "frequency, time_step\n1.0,0.01\n2.5,0.02\n1.0,0.03\n\n"
 
 
 PLANS = {
-    "zipped": lambda folder: {
-        "over": {"frequency": [1.0, 2.0, 2.0], "time_step": [0.01, 0.02, 0.03]},
-        "zip": True,
-    },
+    "zipped": lambda folder: {"over": {"frequency": [1.0, 2.0, 2.0], "time_step": [0.01, 0.02, 0.03]}, "zip": True},
     "sobol": lambda folder: {"over": RANGES, "sample": "sobol", "members": 4},
     "latin hypercube": lambda folder: {"over": RANGES, "sample": "latin_hypercube", "members": 5},
     "table": lambda folder: {"table": written(folder, TABLE)},
@@ -60,10 +59,7 @@ def test_samples_fill_their_ranges_evenly_and_depend_on_the_seed_alone(method):
 @every(
     ("asked", "message"),
     [
-        (
-            {"over": {"frequency": [1.0, 2.0], "time_step": [0.1]}, "zip": True},
-            "need equal numbers of values",
-        ),
+        ({"over": {"frequency": [1.0, 2.0], "time_step": [0.1]}, "zip": True}, "need equal numbers of values"),
         ({"over": {}, "zip": True}, "need equal numbers of values, at least one"),
         ({"over": RANGES, "sample": "sobl", "members": 4}, "sobol"),
         (
@@ -73,14 +69,13 @@ def test_samples_fill_their_ranges_evenly_and_depend_on_the_seed_alone(method):
         ({"over": RANGES, "members": 4}, "a sample needs sample= and members="),
         ({"over": {}, "members": 4, "table": "table.csv"}, "the number of its points; give both, or leave both out"),
         ({"over": {}, "sample": "sobol", "members": 4}, "a range of at least one parameter"),
+        ({"over": RANGES, "sample": "sobol", "members": 4, "zip": True}, "two ways to make points"),
+        ({"over": {"config.size": []}}, "size"),
         ({"over": {"frequency": (0.0, 1.0, "log")}, "sample": "sobol", "members": 4}, "frequency"),
         ({"over": {"frequency": [1.0, 2.0, 3.0]}, "sample": "sobol", "members": 4}, "is not a range to sample"),
         ({"over": RANGES, "sample": "latin_hypercube", "members": 0}, "members = 0"),
-        ({"over": RANGES, "sample": "sobol", "members": 4, "zip": True}, "two ways to make points"),
         ({"over": {"config.sizes": [2, 3]}}, "sizes"),
-        ({"over": {"config.size": []}}, "size"),
         ({"over": {"frequency": [1.0, 2.0]}, "frequency": 3.0}, "'frequency' is swept"),
-        ({"over": RANGES, "sample": "sobol", "members": 4, "time_step": 0.1}, "'time_step' is swept"),
         ({"over": {"config.size": [2, 3]}, "config.size": 4}, "'config.size' is swept"),
     ],
 )
@@ -97,7 +92,6 @@ def test_invalid_points_give_one_line(asked, message):
         ("frequency\n1.0\nnan\n", "row 3, column 'frequency'"),
         ("frequency\n-1e9\n", "row 2, column 'frequency'"),
         ("frequency\n1_000\n", "row 2, column 'frequency'"),
-        ("frequency\n\u0661\u0662\n", "row 2, column 'frequency'"),
         ("frequency,time_step\n1.0\n", "row 2 has 1 cells, and the header 2"),
         ("frequency,frequency\n1.0,1.0\n", "is given twice"),
         ("frequenzy\n1.0\n", "did you mean 'frequency'"),
@@ -139,3 +133,59 @@ def test_a_forecast_counts_members_chunks_and_compilations(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert (told["members"], told["compilations"], told["chunks"]) == (8, 2, 4)
     assert not (tmp_path / "out").exists()
+
+
+def ishigami(x, a=7.0, b=0.1):
+    return np.sin(x[0]) + a * np.sin(x[1]) ** 2 + b * x[2] ** 4 * np.sin(x[0])
+
+
+def ishigami_indices(a=7.0, b=0.1):
+    """Return the exact indices: T. Ishigami and T. Homma, ISUMA 1990, doi:10.1109/ISUMA.1990.151285."""
+    total = a**2 / 8 + b * np.pi**4 / 5 + b**2 * np.pi**8 / 18 + 0.5
+    return [0.5 * (1 + b * np.pi**4 / 5) ** 2 / total, a**2 / 8 / total, 0.0]
+
+
+def sample(method, dimensions, count, seed=0):
+    return (getattr(qmc, method)(dimensions, rng=np.random.default_rng(seed)).random(count)).T
+
+
+@every("method", ["Sobol", "LatinHypercube"])
+@every("count", [1024, 8192])
+def test_indices_of_the_ishigami_function(method, count):
+    x = np.pi * (2 * sample(method, 3, count) - 1)
+    found = first_order_indices(dict(zip("abc", x, strict=True)), ishigami(x))
+    # Statistical errors are about 1 / sqrt(n); variation within classes, up to 0.01, is missed.
+    np.testing.assert_allclose([found[name] for name in "abc"], ishigami_indices(), atol=1.2 / np.sqrt(count) + 0.01)
+
+
+def test_indices_of_the_g_function():
+    # A. Saltelli and I. M. Sobol', 1995: product of (|4 x - 2| + a) / (1 + a), whose parts have variance 1/(3 (1+a)^2).
+    a = np.array([0.0, 1.0, 4.5, 9.0])
+    x = sample("Sobol", 4, 4096)
+    y = np.prod((np.abs(4 * x - 2) + a[:, None]) / (1 + a[:, None]), axis=0)
+    parts = 1 / (3 * (1 + a) ** 2)
+    found = first_order_indices(dict(zip("abcd", x, strict=True)), y)
+    np.testing.assert_allclose(list(found.values()), parts / (np.prod(1 + parts) - 1), atol=0.03)
+
+
+def test_parameters_without_effect_have_none_on_average():
+    x = sample("LatinHypercube", 40, 256)
+    y = np.random.default_rng(3).normal(size=256)
+    found = np.array(list(first_order_indices({str(i): values for i, values in enumerate(x)}, y).values()))
+    # Without the correction for chance, each would be 15 / 255.
+    assert found.mean() < 0.025
+
+
+def test_failed_points_are_omitted():
+    x = sample("Sobol", 2, 512)
+    y = x[0] + 0.5 * x[1]
+    y[::5] = np.nan
+    found = first_order_indices({"a": x[0], "b": x[1]}, y)
+    error = 1.2 / np.sqrt(np.isfinite(y).sum())
+    assert found["a"] == pytest.approx(0.8, abs=error) and found["b"] == pytest.approx(0.2, abs=error)
+
+
+def test_too_few_points_and_constants_have_no_indices():
+    x = sample("Sobol", 1, 64)[0]
+    assert first_order_indices({"a": x[: FEWEST - 1]}, x[: FEWEST - 1]) == {}
+    assert first_order_indices({"a": x}, np.full(64, 3.0)) == {}

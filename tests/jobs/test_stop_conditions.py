@@ -12,32 +12,12 @@ name = "falling"
 title = "Falling"
 summary = "A ball falls until it is low."
 simulation = "rigid.projectile"
-
-[params]
-drag = 0.0
-time_step = 0.01
-
-[run]
-steps = 300
-every = 10
-stop = "height < low"
-
-[quantities.low]
-expression = "launch_height / 2"
-unit = "m"
-doc = "where to stop"
-
-[objectives.time]
-doc = "how long it flies"
-quantity = "time"
-
-[objectives.end]
-doc = "where it ends"
-expression = "position_x"
-
-[render]
-view = "bodies"
-quantity = "velocity"
+params = { drag = 0.0, time_step = 0.01 }
+run = { steps = 300, every = 10, stop = "height < low" }
+quantities.low = { expression = "launch_height / 2", unit = "m", doc = "where to stop" }
+objectives.time = { doc = "how long it flies", quantity = "time" }
+objectives.end = { doc = "where it ends", expression = "position_x" }
+render = { view = "bodies", quantity = "velocity" }
 
 [[validation]]
 expression = "largest(time)"

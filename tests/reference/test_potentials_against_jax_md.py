@@ -63,8 +63,11 @@ def ours(potential, position, **parameters):
     return energy, (push[:, :, None] * apart).sum(axis=1)
 
 
-@pytest.mark.parametrize("name", ["lennard_jones", "morse", "soft_sphere"])
-def test_pair_energies_and_forces_of_random_mixtures_equal_jax_md(x64, jax_md, name):
+@pytest.mark.parametrize(
+    ("name", "exponent"),
+    [("lennard_jones", None), ("morse", None), ("soft_sphere", 2.0), ("soft_sphere", 2.5), ("soft_sphere", 3.0)],
+)
+def test_pair_energies_and_forces_of_random_mixtures_equal_jax_md(x64, jax_md, name, exponent):
     position, given = spread(), tables()
     displacement, _ = jax_md.space.periodic(jnp.asarray(BOX))
     metric = jax_md.space.canonicalize_displacement_or_metric(displacement)
@@ -76,7 +79,7 @@ def test_pair_energies_and_forces_of_random_mixtures_equal_jax_md(x64, jax_md, n
         potential, theirs = morse(), {**given, "alpha": jnp.full((2, 2), 5.0)}
         mixed["rho"] = 5.0 * mixed["sigma"]
     else:
-        potential, theirs = soft_sphere(2.5), {**given, "alpha": jnp.full((2, 2), 2.5)}
+        potential, theirs = soft_sphere(exponent), {**given, "alpha": jnp.full((2, 2), exponent)}
         # Pushed together, so that many overlap.
         position = 0.6 * position
     energy = jax_md.smap.pair(getattr(jax_md.energy, name), metric, species=species(), **theirs)

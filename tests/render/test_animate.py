@@ -9,19 +9,6 @@ from simkit.render.style import stamps
 from simkit.render.views import new_painter
 
 
-def check_bytes(view, kind, field_run, particle_run, body_run, settings, tmp_path):
-    run, quantity = {
-        "field": (field_run(3), "speed"),
-        "particles": (particle_run(3), "contacts"),
-        "bodies": (body_run(3), "position"),
-        "chart": (body_run(3), "time"),
-    }[view]
-    files = [tmp_path / f"{k}.{kind}" for k in range(2)]
-    for file in files:
-        assert render(*run, "Title", settings(view, quantity), file, kind, (160, 120)) == file
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
 def test_invalid_requests_are_refused_in_one_line(field_run, settings, tmp_path):
     frames, diagnostics, coordinates = field_run(2)
     chosen, file = settings("field", "speed"), tmp_path / "a.gif"

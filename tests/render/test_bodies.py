@@ -10,14 +10,6 @@ from simkit.render.style import ACCENT, BODIES, FAINT
 from simkit.render.views import new_painter
 
 
-def test_lengths_are_equal_in_x_and_z(body_run, settings):
-    for size in ((640, 360), (360, 640)):
-        sheet = new_painter(*body_run(), "ball", settings("bodies", "position"), size).sheet
-        across = sheet.box.width / sheet.window.width
-        up = sheet.box.height / sheet.window.height
-        assert across == pytest.approx(up, rel=1e-12)
-
-
 def test_the_ball_is_round_and_of_true_size(body_run, settings, window_of, rgb):
     frames, diagnostics, coordinates = body_run(radius=0.3)
     painter = new_painter(frames, diagnostics, coordinates, "ball", settings("bodies", "position"))
@@ -69,24 +61,6 @@ def test_a_ghost_at_an_apex_appears_after_the_apex(body_run, settings):
     assert after.tolist() != before.tolist()
 
 
-def test_the_path_behind_the_ball_fades(body_run, settings):
-    painter = new_painter(*body_run(), "ball", settings("bodies", "position"))
-    painter.image(40)
-    strength = 1 - painter._trails.get_color()[:, 0]
-    assert len(strength) == 40
-    assert np.all(np.diff(strength) > 0)
-
-
-def test_a_ball_that_turns_shows_it(body_run, settings):
-    still, diagnostics, coordinates = body_run()
-    still["position"][:] = still["position"][0]
-    painter = new_painter(still, diagnostics, coordinates, "ball", settings("bodies", "position"))
-    ball = painter.sheet.box
-    top = painter.sheet.size[1] - ball.bottom - ball.height
-    first, later = (painter.image(index)[top : top + ball.height] for index in (0, 8))
-    assert (first != later).any()
-
-
 def test_the_seam_turns_with_the_ball():
     half = np.sqrt(0.5)
     level = seam(np.array([1.0, 0.0, 0.0, 0.0]))
@@ -101,21 +75,6 @@ def test_the_seam_turns_with_the_ball():
     # About x it is turned face on: the whole rim.
     np.testing.assert_allclose(np.linalg.norm(face_on.line, axis=1), 1, atol=1e-12)
     assert len(face_on.line) == 73
-
-
-def test_only_the_half_of_the_seam_that_faces_the_viewer_is_drawn():
-    generator = np.random.default_rng(0)
-    for quaternion in generator.normal(size=(50, 4)):
-        line = seam(quaternion).line
-        # Half of the 72 points, one more where both ends lie on the rim; and one piece: neighbors are 5 degrees apart.
-        assert 35 <= len(line) <= 37
-        assert np.linalg.norm(np.diff(line, axis=0), axis=1).max() <= 2 * np.sin(np.pi / 72) + 1e-12
-
-
-def test_an_orientation_that_is_not_a_number_draws_no_seam():
-    lost = seam(np.full(4, np.nan))
-    assert len(lost.line) == 0
-    assert np.isnan(lost.dot).all()
 
 
 def test_the_target_is_marked(body_run, settings, rgb):
@@ -150,12 +109,6 @@ def test_a_vector_colors_by_its_magnitude(body_run, settings):
     assert painter.sheet.bar.axes.get_ylim()[1] == pytest.approx(3.0)
     with pytest.raises(UserError, match="one number or vector for each of 1 bodies"):
         new_painter(frames, diagnostics, coordinates, "ball", settings("bodies", "target"))
-
-
-def test_time_is_stamped_in_seconds(body_run, settings):
-    painter = new_painter(*body_run(), "ball", settings("bodies", "position"))
-    painter.image(3)
-    assert painter.sheet.stamp.get_text() == "t = 0.12 s"
 
 
 def test_a_point_at_rest_still_has_a_window(settings):

@@ -46,14 +46,6 @@ def test_changes_of_color_count_as_visible():
     assert pace.indices.tolist() == [*range(41), 199]
 
 
-def test_a_jump_takes_no_more_frames_than_one():
-    frames, diagnostics = relaxation()
-    frames["position"][100:] += 300.0
-    del frames["box"]
-    pace = choose_pace(frames, diagnostics, "contacts", 20.0, 60)
-    assert np.sum(pace.indices < 46) > 20
-
-
 def test_frames_of_runs_in_time_are_evenly_spaced():
     frames, diagnostics = relaxation(rate=1e-3)
     pace = choose_pace(frames, {"time": diagnostics["iteration"] * 0.1}, "contacts", 20.0, 50)
@@ -92,14 +84,6 @@ def test_there_are_never_more_frames_than_allowed(maximum):
     assert 1 <= len(pace.indices) <= maximum and pace.indices[-1] == 199
     with pytest.raises(UserError, match="maximum_frames is 0"):
         choose_pace(frames, diagnostics, "contacts", 20.0, 0)
-
-
-def test_particles_with_nan_count_as_at_rest():
-    frames, diagnostics = relaxation()
-    frames["position"][50:, 3] = np.nan
-    assert np.isfinite(visible_changes(frames, "contacts")).all()
-    frames["position"][:] = np.nan
-    assert choose_pace(frames, diagnostics, "contacts", 20.0, 60).indices.tolist() == [0, 199]
 
 
 def test_the_last_frame_stays_for_a_second(settings, tmp_path):

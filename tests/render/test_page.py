@@ -26,22 +26,11 @@ def test_a_field_fills_most_of_its_page(width, height, share, settings):
     assert np.prod(sheet.size) == pytest.approx(DEFAULT_PIXELS, rel=0.3) and not np.any(np.mod(sheet.size, 2))
 
 
-def test_a_size_that_is_given_is_met(settings):
-    painter = new_painter(*field(1, 1), "Field", settings("field", "speed"), (640, 360))
-    assert painter.image(0).shape == (360, 640, 3)
-
-
 def test_a_smaller_picture_has_the_same_shape(settings):
     large, small = (
         new_painter(*field(3, 2), "Field", settings("field", "speed"), DEFAULT_PIXELS // k).sheet for k in (1, 4)
     )
     assert large.size[0] / large.size[1] == pytest.approx(small.size[0] / small.size[1], rel=0.04)
-
-
-def test_a_long_title_fits_on_the_page(settings):
-    title = "A four-bar linkage that nearly draws a straight line"
-    painter = new_painter(*field(1, 1), title, settings("field", "speed"))
-    assert any(text.get_text() == title for text in painter.sheet.figure.texts)
 
 
 def strip(painter, side):

@@ -109,22 +109,6 @@ def test_contact_numbers_have_one_flat_color_each(settings, window_of):
     assert [text.get_text() for text in painter.sheet.bar.axes.get_yticklabels()] == ["2", "3", "4"]
 
 
-def test_a_particle_that_is_lost_does_not_stop_the_picture(particle_run, settings):
-    frames, diagnostics, coordinates = particle_run()
-    frames["position"][2, 5] = np.nan
-    painter = new_painter(frames, diagnostics, coordinates, "lost", settings("particles", "contacts"))
-    assert (painter.image(2) != painter.image(1)).any()
-
-
-def test_iterations_are_stamped(particle_run, settings):
-    painter = new_painter(*particle_run(), "packing", settings("particles", "contacts"))
-    texts = []
-    for index in range(4):
-        painter.image(index)
-        texts.append(painter.sheet.stamp.get_text())
-    assert texts == ["iteration 0", "iteration 10", "iteration 20", "iteration 30"]
-
-
 def test_wrong_shapes_are_named(particle_run, settings):
     frames, diagnostics, coordinates = particle_run()
     with pytest.raises(UserError, match="'position' has 2 axes per frame; this view draws 1"):

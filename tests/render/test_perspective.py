@@ -7,7 +7,6 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
-from simkit.render.animate import render
 from simkit.render.bodies.perspective import PerspectivePainter
 from simkit.render.bodies.side import SidePainter
 from simkit.render.bodies.solids import rod
@@ -137,13 +136,6 @@ def test_a_run_that_failed_altogether_still_has_a_picture(perspective):
     assert new_painter(*point, "t", perspective(), SMALL).image(1).shape == (120, 160, 3)
 
 
-def test_the_same_run_gives_the_same_bytes(heap, perspective, tmp_path):
-    files = [tmp_path / f"{k}.gif" for k in range(2)]
-    for file in files:
-        render(*heap(), "Title", perspective(), file, "gif", SMALL)
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
 def test_each_body_has_its_color(heap, perspective, rgb):
     image = new_painter(*heap(), "t", perspective(), (320, 180)).image(3).astype(float)
     # Light and shade leave the hue: the brightest channel of each color stays so where a body is seen.
@@ -211,15 +203,6 @@ def test_the_target_is_marked_on_the_floor_and_in_the_air(perspective, rgb):
         assert color[0] > 1.5 * color[1]
         del frames[0]["target"]
         assert not near(new_painter(*frames, "t", chosen, (640, 360)).image(0), rgb(ACCENT)).any()
-
-
-def test_the_path_behind_a_body_fades_with_age(perspective):
-    position = np.linspace(0, 3, 20)[:, None, None] * [1, 0, 0] + [0, 0, 1]
-    painter = new_painter(*run(position, radius=0.1), "t", perspective(), SMALL)
-    line = painter._paths(19)[0]
-    assert len(line.points) == 20
-    assert (np.diff(line.strength) > 0).all()
-    assert painter._paths(0) == []
 
 
 def test_compared_pictures_have_one_camera_and_one_floor(heap, perspective):

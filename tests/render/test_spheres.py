@@ -25,10 +25,6 @@ def paint(frames, settings, count=2, **options):
     )
 
 
-def near(image, color, distance=40):
-    return np.abs(image.astype(int) - np.asarray(color)).max(axis=-1) < distance
-
-
 def test_a_nearer_sphere_hides_a_farther_one(settings, window_of):
     from simkit.render.bodies.camera import axes
     from simkit.render.spheres import _DIRECTION
@@ -47,16 +43,6 @@ def test_a_nearer_sphere_hides_a_farther_one(settings, window_of):
         red, _, blue = shown[shown.shape[0] // 2, shown.shape[1] // 2]
         # Yellow stands for the larger energy, violet for the smaller.
         assert red > blue + 60
-
-
-def test_spheres_are_shaded(settings, window_of):
-    frames = {"position": np.zeros((1, 1, 3)), "diameter": np.ones((1, 1)), "energy": np.zeros((1, 1))}
-    shown = window_of(paint(frames, settings, 1), paint(frames, settings, 1).image(0)).astype(int).sum(axis=-1)
-    inside = shown[shown < 3 * 250]
-    assert np.ptp(inside) > 150
-    # The light comes from the upper left.
-    middle = np.array(shown.shape) // 2
-    assert shown[middle[0] - 20, middle[1] - 20] > shown[middle[0] + 20, middle[1] + 20] + 30
 
 
 def test_every_particle_of_every_frame_is_in_the_window(settings):

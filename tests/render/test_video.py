@@ -8,7 +8,7 @@ from PIL import Image
 
 from simkit.errors import UserError
 from simkit.render.selection import choose_frames
-from simkit.render.video import TOLERANCE, Palette, rank_colors, whole_file, write_gif, write_mp4, write_png
+from simkit.render.video import TOLERANCE, Palette, whole_file, write_gif, write_mp4, write_png
 from tests.tables import every
 
 
@@ -123,16 +123,6 @@ def test_pixels_never_miss_their_color_by_more_than_is_seen():
         shown = palette.after(picture, shown)
         away.append(abs(int(palette.colors[shown][0, 0, 0]) - level))
     assert max(away) == TOLERANCE
-
-
-def test_the_palette_keeps_rare_colors_and_exact_paper():
-    image = np.full((100, 100, 3), 255, np.uint8)
-    image[:50] = np.linspace(0, 90, 50, dtype=np.uint8)[:, None, None]
-    image[99, 99] = (220, 30, 60)
-    ranked = rank_colors([image], 8)
-    assert ranked[0].tolist() == [255, 255, 255]
-    assert [220, 30, 60] in ranked.tolist()
-    np.testing.assert_array_equal(rank_colors([image], 4), ranked[:4])
 
 
 @every("shape", [(65, 97), (64, 97), (65, 96)])

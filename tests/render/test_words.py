@@ -2,12 +2,9 @@
 
 import numpy as np
 
-from simkit.render.animate import render
 from simkit.render.style import drawable, fit, shown_unit, stamps
 from simkit.render.views import new_painter
 from tests.tables import every
-
-BROKEN = (r"$\frac{$", r"$x$ and $\nosuch{y}$", "$" + "{" * 300 + "}" * 300 + "$", r"$\hspace{1e9}$", "$a$$b$ $_$ $")
 
 
 def test_mathematics_that_parses_and_lone_dollars_stay_as_they_are():
@@ -68,10 +65,3 @@ def test_a_power_of_ten_of_the_color_bar_keeps_clear_of_the_title(factor, label,
     assert not axis.offsetText.get_visible()
     # No number of the bar is longer than a few digits.
     assert all(len(text.get_text()) < 25 for text in axis.get_ticklabels())
-
-
-def test_the_same_text_gives_the_same_bytes(field_run, settings, tmp_path):
-    files = [tmp_path / "a.png", tmp_path / "b.png"]
-    for file in files:
-        render(*field_run(2), BROKEN[0], settings("field", "speed"), file, "png", (320, 180))
-    assert files[0].read_bytes() == files[1].read_bytes()

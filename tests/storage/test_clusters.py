@@ -11,24 +11,9 @@ import simkit
 from simkit.errors import UserError
 from simkit.storage.run_directory import RunDirectory, is_locked
 from tests.tables import every, misses
-from tests.toys import begun, registered, toy
+from tests.toys import begun, toy
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """The folder of a finished run, to be copied."""
-    folder = tmp_path_factory.mktemp("finished") / "run"
-    with registered():
-        simkit.run(toy(), output=folder)
-    return folder
-
-
-@pytest.fixture
-def run(finished, tmp_path):
-    """A copy of the folder of a finished run."""
-    return shutil.copytree(finished, tmp_path / "run")
 
 
 @pytest.fixture(autouse=True)

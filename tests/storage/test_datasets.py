@@ -1,10 +1,6 @@
-import dataclasses
-
 import numpy as np
 
-from simkit.core.simulation import Quantity
-from simkit.storage.datasets import join, labels_of, split, to_dataset
-from tests.core.toys import oscillator
+from simkit.storage.datasets import join, split, to_dataset
 
 LABELS = {
     "dimensions": {"speed": ["x", "y"], "wrong": ["x"]},
@@ -66,13 +62,6 @@ def test_segments_are_joined_along_their_frames():
 def test_groups_are_split_by_name():
     observed, diagnosed = split(arrays())
     assert list(observed) == ["speed"] and list(diagnosed) == ["time", "energy"]
-
-
-def test_labels_are_plain_data():
-    labels = {"dimensions": {"position": ["oscillator"]}, "coordinates": {}, "quantities": {}}
-    assert labels_of(oscillator()) == labels
-    told = dataclasses.replace(oscillator(), quantities={"energy": Quantity("J", "energy")})
-    assert labels_of(told)["quantities"] == {"energy": {"unit": "J", "doc": "energy"}}
 
 
 def test_component_dimensions_have_labels():

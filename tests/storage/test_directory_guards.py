@@ -13,7 +13,7 @@ from simkit.errors import UserError
 from simkit.storage.files import checksum, read_sealed_json, write_sealed_json
 from simkit.storage.run_directory import RunDirectory
 from tests.tables import every
-from tests.toys import NOTHING, REQUESTS, begun, registered, toy
+from tests.toys import NOTHING, REQUESTS, begun, toy
 
 
 @pytest.fixture
@@ -28,21 +28,6 @@ def fifo_alarm():
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, former)
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """The folder of a finished run, to be copied."""
-    folder = tmp_path_factory.mktemp("finished") / "run"
-    with registered():
-        simkit.run(toy(), output=folder)
-    return folder
-
-
-@pytest.fixture
-def run(finished, tmp_path):
-    """The folder of a finished run."""
-    return shutil.copytree(finished, tmp_path / "run")
 
 
 @every("name", [".lock", "manifest.json", "scenario.toml", "summary.json", "checkpoint.npz"])

@@ -199,12 +199,6 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_write_below_a_file_is_a_user_error(tmp_path):
-    (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(UserError, match="cannot write"):
-        write_bytes(tmp_path / "file" / "a.json", b"")
-
-
 def test_leftovers_of_a_killed_write_are_removed(tmp_path):
     (tmp_path / ".a.npz.123.tmp").write_bytes(b"half")
     (tmp_path / "a.npz").write_bytes(b"whole")

@@ -79,44 +79,6 @@ def test_run_being_written_is_not_resumed(stored):
         simkit.resume(stored.path)
 
 
-def test_failed_replacement_leaves_the_old_run(stored, monkeypatch):
-    renamed = []
-
-    original = type(stored.path).rename
-
-    def rename(self, target):
-        renamed.append(target)
-        if len(renamed) == 2:
-            raise OSError(28, "No space left on device")
-        return original(self, target)
-
-    monkeypatch.setattr(type(stored.path), "rename", rename)
-    with pytest.raises(UserError, match="No space left on device"):
-        begun(stored.path, toy(), overwrite=True)
-    assert RunDirectory.open(stored.path).manifest == stored.manifest
-    assert [path.name for path in stored.path.parent.iterdir()] == ["run"]
-
-
-def test_failed_creation_leaves_nothing(tmp_path, monkeypatch):
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UserError, match="No space left on device"):
-        begun(tmp_path / "run", toy())
-    assert not list(tmp_path.iterdir())
-
-
-def test_interrupted_creation_leaves_nothing(tmp_path, monkeypatch):
-    def interrupt(descriptor):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        begun(tmp_path / "run", toy())
-    assert not list(tmp_path.iterdir())
-
-
 def test_leftovers_of_a_killed_creation_do_not_block_a_new_one(tmp_path):
     leftover = tmp_path / f".run.{os.getpid()}.tmp"
     leftover.mkdir()
@@ -152,17 +114,6 @@ def test_changed_software_is_reported(stored):
     stored.manifest["versions"]["jax"] = "0.0.1"
     stored.warn_of_changes(told.append)
     assert len(told) == 1 and "jax 0.0.1 -> " in told[0]
-
-
-def test_missing_segments_are_detected(tmp_path):
-    simkit.run(toy(), output=tmp_path / "run")
-    segments = sorted((tmp_path / "run" / "segments").iterdir())
-    segments[-1].unlink()
-    with pytest.raises(UserError, match="repair the run with: simkit resume"):
-        simkit.open_run(tmp_path / "run")
-    segments[3].unlink()
-    with pytest.raises(UserError, match="repair the run with: simkit resume"):
-        simkit.open_run(tmp_path / "run")
 
 
 def test_run_without_frames_is_refused_with_a_remedy(stored):

@@ -7,7 +7,7 @@ import pytest
 
 from simkit import flow
 from simkit.errors import UserError
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -50,7 +50,7 @@ def test_flow_in_a_porous_channel_is_that_of_brinkman_with_its_derivative_at_any
     assert np.max(np.abs(slope - jax.jvp(exact, (10.0,), (1.0,))[1])) < bound / 10
 
 
-@over(["runge_kutta", "adams_bashforth"])
+@every(["runge_kutta", "adams_bashforth"])
 def test_drag_alone_is_exact_at_any_time_step_and_draws_fluid_along(method):
     around = {"cells": 4, "length": 1.0, "periodic": True}
     simulation = flow.system(
@@ -68,7 +68,7 @@ def test_drag_alone_is_exact_at_any_time_step_and_draws_fluid_along(method):
         np.testing.assert_allclose(v, -0.5 * (1 - left), rtol=1e-9, atol=1e-12)
 
 
-@over([("runge_kutta", 1e2), ("runge_kutta", 1e7), ("adams_bashforth", 1e7)])
+@every([("runge_kutta", 1e2), ("runge_kutta", 1e7), ("adams_bashforth", 1e7)])
 def test_a_plug_in_a_duct_is_stable_and_takes_the_pressure_that_darcy_says(method, k):
     """Through a plug the pressure falls by k u times its length; one of half the height leads the flow around it."""
 

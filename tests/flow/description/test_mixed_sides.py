@@ -7,7 +7,7 @@ import pytest
 
 from simkit import flow
 from simkit.errors import UserError
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -61,7 +61,7 @@ def test_slip_and_heat_transfer_give_poiseuille_flow_and_steady_conduction_with_
             np.testing.assert_allclose(a, b, atol=1e-9)
 
 
-@over(
+@every(
     [
         ({"kind": "wall", "slip_length": 0.1}, "on which the fluid sticks .a 'navier_slip' side takes one."),
         ("navier_slip", "axes.y.lower.slip_length is missing; give a number or an expression: slip length"),

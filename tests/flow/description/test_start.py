@@ -10,7 +10,7 @@ import simkit
 from simkit import flow
 from simkit.errors import UserError
 from simkit.scenario.catalog import parse_scenario, read_scenario
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -90,7 +90,7 @@ def test_arrays_at_the_centers_are_interpolated_and_made_solenoidal(tmp_path):
 ONES = np.ones((8, 10))
 
 
-@over(
+@every(
     [
         ({"u": ONES}, {}, "start has no 'v', at the cell centers, nor 'v_face', but only u"),
         ({"u": ONES, "v": ONES.T}, {}, r"start: 'v' has the shape \[10, 8\], and the flow \[8, 10\]"),

@@ -11,7 +11,7 @@ from simkit.core.expressions.functions import interpolated
 from simkit.core.settings.tables import Table
 from simkit.errors import UserError
 from simkit.scenario.catalog import parse_scenario, read_scenario
-from tests.flow.flows import over
+from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -109,14 +109,14 @@ MISTAKES = {
 }
 
 
-@over(MISTAKES)
+@every(MISTAKES)
 def test_a_wrong_file_is_refused_with_its_line_and_column(content, message):
     table = {"file": "inflow.csv", "text": content, "x": "y", "y": "speed"}
     with pytest.raises(UserError, match=rf"axes\.x\.lower\.u: .*({message})"):
         channel(table)
 
 
-@over(
+@every(
     [
         ({"file": "nowhere.csv", "x": "y", "y": "u"}, {}, r"lower\.u\.file: 'nowhere.csv' does not exist"),
         ({"x": [0, 1], "y": [0, 1]}, {}, r"lower\.u\.at is missing"),

@@ -1,11 +1,12 @@
-"""Mistakes in a system that is given as data: one line, with the key and the column."""
+"""Mistakes in a system that is given as data: one line, with the key and the column; and what potentials declare."""
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 from simkit import molecular
 from simkit.errors import UserError
-from simkit.molecular import system
+from simkit.molecular import potentials, system
 
 LJ = {"energy": "4*epsilon*((sigma/r)**12 - (sigma/r)**6)", "cutoff": "2.5*sigma"}
 PARAMETERS = {"epsilon": 1.0, "sigma": 1.0, "side": 6.0}
@@ -57,10 +58,7 @@ SQUARE = {"lattice": "square", "repeats": [4, 4]}
 SIZES = [
     ({"cell": {"lengths": [-6.0, 6.0]}}, "the cell has no volume, with the sides -6, 6; give lengths"),
     ({"cell": {"lengths": [0.0, 6.0]}}, "the cell has no volume, with the sides 0, 6"),
-    (
-        {"cell": {"lengths": [6.0, "-size"], "periodic": [True, False]}},
-        "with the sides 6, -6",
-    ),
+    ({"cell": {"lengths": [6.0, "-size"], "periodic": [True, False]}}, "with the sides 6, -6"),
     ({"cell": {"lengths": ["-size", 6.0], "periodic": False}}, "the cell has no volume"),
     ({"cell": {"density": -0.1}}, "the cell has no volume"),
     ({"cell": {"density": 0}}, "the cell has no volume"),
@@ -106,3 +104,84 @@ def test_elastic_constants_are_refused_where_they_are_undefined():
     for changes, phrase in UNDEFINED:
         with pytest.raises(UserError, match=phrase):
             system(**ELASTIC | changes)
+
+
+OF_SILICON = {"epsilon": 20.0, "sigma": 1.0, "alpha": 5.0, "tetrahedral_strength": 21.0, "cooling": 2.0}
+CUBE = {"lattice": "face_centered_cubic", "repeats": [2, 2, 2], "spacing": 1.4}
+PLANE = {"lattice": "triangular", "repeats": [4, 3]}
+MORSE = {"jax_md": "morse", "cutoff": 1.9}
+SILICON = {"potential": "stillinger_weber"}
+TRICLINIC = {"vectors": [[4, 0, 0], [0, 4, 0], [0.4, 0, 4]], "periodic": [True, True, False]}
+OBLIQUE = {"vectors": [[4, 0], [0.4, 4]], "periodic": [True, False]}
+BAROSTAT = {"pressure": "1 + time", "barostat_time": 1.0, "compressibility": 0.05}
+SOFT = {"energy": "epsilon*where(r < sigma, (1 - r/sigma)**2.5, 0)", "cutoff": "sigma", "ending": "truncate"}
+
+
+def combined_with(interaction=SOFT, start=PLANE, **more):
+    return system(particles={"A": {"mass": 2}}, interactions=[interaction], start=start, parameters=OF_SILICON, **more)
+
+
+def moving(method, **more):
+    dynamics = {"method": method, "time_step": 0.002, "temperature": 0.1, **more}
+    return combined_with(cell={"density": 1.3}, task="dynamics", dynamics=dynamics)
+
+
+ORTHORHOMBIC = "cell.periodic is true along some axes only, which needs an orthorhombic cell"
+REFUSED = {
+    "jax_md in a slab": (
+        lambda: combined_with(MORSE, CUBE, cell={"lengths": [4, 4, 4], "periodic": [True, False, True]}),
+        "interactions[0].jax_md needs free space or a cell that repeats along all axes",
+    ),
+    "a list of jax_md": (
+        lambda: combined_with(MORSE | {"method": "neighbor_list"}, CUBE),
+        "interactions[0].method has no effect on potential = 'jax_md'",
+    ),
+    "all pairs of angles": (
+        lambda: combined_with(SILICON | {"method": "all_pairs"}, CUBE),
+        "interactions[0].method has no effect on potential = 'stillinger_weber'",
+    ),
+    "angles in a plane": (lambda: combined_with(SILICON), "'stillinger_weber' is of one species in three dimensions"),
+    "a slab of any shape": (lambda: combined_with(SOFT, CUBE, cell=TRICLINIC), ORTHORHOMBIC),
+    "a strip of any shape": (lambda: combined_with(SOFT, PLANE, cell=OBLIQUE), ORTHORHOMBIC),
+    "schedule without a bath": (
+        lambda: moving("velocity_verlet", temperature="0.1*exp(-time)"),
+        "dynamics.temperature changes in time, and method = 'velocity_verlet' has no bath; choose another",
+    ),
+    "barostat without a bath": (
+        lambda: moving("velocity_verlet", **BAROSTAT),
+        "dynamics.pressure has no effect on method = 'velocity_verlet', which has no thermostat",
+    ),
+}
+
+
+def test_what_cannot_be_combined_is_refused_by_name(x64):
+    missed = []
+    for case, (make, message) in REFUSED.items():
+        with pytest.raises(UserError) as refused:
+            make()
+        if message not in str(refused.value):
+            missed.append((case, str(refused.value)))
+    assert not missed
+
+
+BONDS = {
+    "lennard_jones": (potentials.lennard_jones(), {"epsilon": 1.3, "sigma": 0.8}),
+    "mie": (potentials.mie(9, 4), {"epsilon": 1.3, "sigma": 0.8}),
+    "morse": (potentials.morse(), {"epsilon": 1.3, "sigma": 0.8, "rho": 5.0}),
+    "morse_diatomic": (potentials.morse_diatomic(), {"depth": 1.3, "bond_length": 0.8, "alpha": 5.0}),
+}
+
+
+def test_potentials_declare_their_minimum_and_its_curvature(x64):
+    @jax.jit
+    def slopes():
+        found = {}
+        for name, (potential, parameters) in BONDS.items():
+            length, stiffness = potential.bond(**parameters)
+            push, bend = jax.jvp(lambda r, u=potential, p=parameters: u.force(r, **p), (length,), (jnp.ones(()),))
+            found[name] = (push / (stiffness * length), -bend / stiffness)
+        return found
+
+    for name, (push, bend) in slopes().items():
+        # Of forces of 72 epsilon / sigma the round-off is left.
+        assert abs(float(push)) < 1e-14 and float(bend) == pytest.approx(1, rel=1e-12), name

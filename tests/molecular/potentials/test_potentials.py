@@ -17,7 +17,6 @@ from simkit.molecular.potentials import (
     morse,
     morse_diatomic,
     pair_potential,
-    per_pair,
     soft_sphere,
     switched,
     tail_energy,
@@ -128,14 +127,6 @@ def test_morse_has_its_textbook_minimum_and_stiffness(x64):
     assert float(stiffness) == pytest.approx(2 * 1.3 * 5.0**2, rel=1e-14)
 
 
-def test_both_forms_of_morse_agree(x64):
-    distance = jnp.linspace(0, 3, 50)
-    clusters = morse().energy(distance, epsilon=1.3, sigma=0.9, rho=4.5)
-    molecules = morse_diatomic().energy(distance, depth=1.3, alpha=5.0, bond_length=0.9)
-    # The exponent, at most 4.5, rounds differently by 1e-15.
-    np.testing.assert_allclose(clusters, molecules, rtol=1e-13)
-
-
 def test_the_core_of_lennard_jones_continues_smoothly(x64):
     potential, core = lennard_jones(), 0.09
     below, above = core * (1 - 1e-9), core * (1 + 1e-9)
@@ -178,16 +169,6 @@ def test_cutoffs_are_as_smooth_as_documented(x64):
     assert max(_jumps("switched")) < vanishing
 
 
-def test_shifted_potentials_have_their_documented_forces(x64):
-    distance = jnp.linspace(0.8, 1.99, 50)
-    plain = lennard_jones().force(distance, **LENGTHS)
-    lifted, parameters = EVERY["lennard-jones, energy-shifted"]
-    np.testing.assert_array_equal(lifted.force(distance, **parameters), plain)
-    tilted, parameters = EVERY["lennard-jones, force-shifted"]
-    at_end = lennard_jones().force(2.0, **LENGTHS)
-    np.testing.assert_allclose(tilted.force(distance, **parameters), plain - at_end, rtol=1e-15)
-
-
 def test_tail_energy_is_the_one_tabulated_by_nist(x64):
     # 30 particles, cubic box of side 8, cut-off 3 (NIST Standard Reference Simulation Website, Lennard-Jones
     # configuration 4); six decimals are tabulated.
@@ -209,46 +190,10 @@ def test_tail_corrections_are_integrals_beyond_the_cutoff(x64):
     assert float(tail_pressure(density, cutoff=cutoff, **LENGTHS)) == pytest.approx(float(pressure), rel=1e-12)
 
 
-def test_tail_pressure_is_minus_the_volume_derivative_of_the_tail_energy(x64):
-    def total(volume):
-        return 30 * tail_energy(30 / volume, cutoff=2.5, **LENGTHS)
-
-    # At a fixed cut-off the energy counts partners beyond it, and compression carries some across: the virial formula
-    # is the derivative with the cut-off scaling along.
-    def scaled(volume):
-        return 30 * tail_energy(30 / volume, cutoff=2.5 * (volume / 512) ** (1 / 3), **LENGTHS)
-
-    pressure = tail_pressure(30 / 512, cutoff=2.5, **LENGTHS)
-    assert float(pressure) == pytest.approx(-float(jax.grad(scaled)(512.0)), rel=1e-12)
-    assert abs(float(pressure) + float(jax.grad(total)(512.0))) > 1e-2 * abs(float(pressure))
-
-
 def test_mixing_gives_means_and_keeps_like_pairs(x64):
     epsilon, sigma = lorentz_berthelot(jnp.array([1.0, 4.0]), jnp.array([1.0, 2.0]))
     np.testing.assert_array_equal(epsilon, [[1.0, 2.0], [2.0, 4.0]])
     np.testing.assert_array_equal(sigma, [[1.0, 1.5], [1.5, 2.0]])
-
-
-def test_each_pair_may_have_its_own_parameters(x64):
-    epsilon, sigma = lorentz_berthelot(jnp.array([1.0, 4.0]), jnp.array([1.0, 2.0]))
-    species = jnp.array([0, 1, 1])
-    distance = jnp.asarray(np.random.default_rng(0).uniform(1, 3, (3, 3)))
-    tables = {"epsilon": per_pair(epsilon, species), "sigma": per_pair(sigma, species)}
-    found = lennard_jones().force(distance, **tables)
-    for i in range(3):
-        for j in range(3):
-            a, b = species[i], species[j]
-            alone = lennard_jones().force(distance[i, j], epsilon=epsilon[a, b], sigma=sigma[a, b])
-            assert float(found[i, j]) == pytest.approx(float(alone), rel=1e-15)
-
-
-def test_potentials_work_in_single_precision_without_promotion():
-    for potential, parameters in EVERY.values():
-        parameters = {key: jnp.float32(value) for key, value in parameters.items()}
-        for function in (potential.energy, potential.force):
-            value = jax.eval_shape(lambda r, f=function, p=parameters: f(r, **p), jnp.ones(3, jnp.float32))
-            assert value.dtype == jnp.float32
-            assert not value.weak_type
 
 
 @every(("repulsion", "attraction"), [(6, 6), (6, 12), (12, 0), (float("nan"), 6)])

@@ -4,7 +4,32 @@ import json
 
 from simkit.cli.main import main
 from simkit.scenario.catalog import find_scenario
-from tests.cli.test_check import FILE, MIXTURE, check  # noqa: F401  # noqa: F401
+
+MIXTURE = """
+name = "mixture"
+title = "A mixture"
+summary = "Two species in a box."
+simulation = "molecular.system"
+config.dimension = 2
+config.task = "dynamics"
+config.observd = ["energy_of_particle"]
+config.cell = { lengths = [6.0, "breadth"] }
+config.dynamics = { method = "bussy", time_step = 0.005, thermostat_time = 0.2, temperature = "cold + heat" }
+config.interactions = [{ energy = "strength/rr**12", cutoff = 2.5, ending = "shift_force" }]
+config.particles.A = { count = 4, diameter = 0.5 }
+[params]
+strength = 1.0
+cold = 0.1
+[run]
+steps = 10
+every = 3
+[objectives.energy]
+doc = "energy"
+quantity = "enery"
+[render]
+view = "particles"
+quantity = "speces"
+"""
 
 
 def test_a_mistake_repaired_for_the_search_adds_no_other(tmp_path, capsys):

@@ -27,13 +27,6 @@ def test_show_lists_the_required_arguments_of_a_simulation(simkit, tmp_path):
     assert told.code == 2 and "config.model is missing" in told.line
 
 
-def test_render_draws_a_stored_run_as_a_film(simkit, tmp_path):
-    simkit("run", *FLOW, "--no-render")
-    ran = simkit("render", "runs/channel_flow", "--format", "mp4", "--size", "256x144")
-    assert ran.code == 0
-    assert b"ftyp" in (tmp_path / ran.out.strip()).read_bytes()[:12]
-
-
 def test_render_draws_another_quantity_within_limits(simkit, tmp_path):
     simkit("run", *FLOW, "--no-render")
     file, drawn = tmp_path / "picture.png", []
@@ -43,15 +36,6 @@ def test_render_draws_another_quantity_within_limits(simkit, tmp_path):
         assert simkit(*words, *options).code == 0
         drawn.append(file.read_bytes())
     assert len(set(drawn)) == len(changes)
-    mistakes = {
-        ("--quantity", "sped"): "--quantity = 'sped' is not stored in this run; did you mean 'speed'?",
-        ("--limits", "2", "1"): "--limits = [2, 1] ",
-        ("--limits", "0", "inf"): "--limits",
-        ("--limits", "low", "1"): "argument --limits: invalid float value: 'low'",
-    }
-    for options, message in mistakes.items():
-        ran = simkit(*words, *options)
-        assert ran.code == 2 and message in ran.err and len(ran.err.strip().splitlines()) == 1
 
 
 def test_optimize_finds_the_throw_and_draws_before_and_after(simkit, tmp_path):
@@ -109,7 +93,7 @@ def test_a_stored_run_is_resumed_with_its_report_and_drawn_without_its_simulatio
     assert files("run", "toy.toml", "--no-render", "-o", "run").code == 0
     assert "ran all its steps" in files("resume", "run", "--no-render").out and not list(tmp_path.glob("run/*.png"))
     monkeypatch.delitem(registry.FACTORIES, "toy.pendulums")
-    for kind, magic in {"png": b"PNG", "gif": b"GIF8"}.items():
+    for kind, magic in {"png": b"PNG", "gif": b"GIF8", "mp4": b"ftyp"}.items():
         ran = files("render", "run", "--format", kind, "--size", "256x144")
         assert ran.code == 0, kind
         assert magic in (tmp_path / ran.out.strip()).read_bytes()[:12]
@@ -143,5 +127,33 @@ def test_gallery_names_a_scenario_that_fails_and_draws_the_others(files, tmp_pat
     assert second["message"].endswith("ran all its steps")
     animation = tmp_path / second["animation"]
     assert animation.read_bytes()[:4] == b"GIF8" and animation.stat().st_size < 2e6
+    card = json.loads((tmp_path / "pictures/toy_pendulums/card.json").read_text())
+    assert card["command"] == "simkit run toy.toml" and card["diagnostics"]
     page = (tmp_path / "pictures/index.html").read_text()
     assert "toy_pendulums/animation.gif" in page and "broken/animation.gif" not in page
+
+
+def test_sweeps_have_no_animation(files, tmp_path):
+    files("sweep", "toy.toml", "--over", "frequency=1,2", "--output", "swept")
+    ran = files("export", "swept", "--to", "extended_xyz")
+    assert ran.code == 2
+    assert "holds a sweep" in ran.line
+    for option in (("--format", "png"), ("--size", "640x360")):
+        ran = files("resume", "swept", *option)
+        assert ran.code == 2
+        assert f"{option[0]} is not for a sweep" in ran.line
+    for option in (("--format", "gif"), ("--size", "640x360"), ("--frame", 1, "--format", "png")):
+        ran = files("render", "swept", *option)
+        assert ran.code == 2
+        assert f"{option[0]} is not for a sweep" in ran.line
+    ran = files("render", "swept", "-o", "x.gif")
+    assert ran.code == 2
+    assert "x.gif is not the name of a png file; name it x.png" in ran.line
+    assert files("render", "swept", "--format", "png", "-o", "x.png").code == 0
+    (chart := tmp_path / "swept/sweep.png").unlink()
+    assert files("resume", "swept", "--no-render").code == 0
+    assert not chart.exists()
+    files("sweep", "toy.toml", "--seeds", "2", "--output", "seeds")
+    ran = files("render", "seeds")
+    assert ran.code == 2
+    assert "no number was swept" in ran.line

@@ -1,10 +1,23 @@
-"""The code of the pages that takes longer than a few seconds runs and prints the shown output."""
+"""What tests/docs claims of a few pages, simulations and systems, of all of them."""
 
 import pytest
 
+from simkit.scenario.registry import FACTORIES
+from tests.docs.generated import check_section
 from tests.docs.pages import PAGES, QUICK, run_alone
+from tests.docs.systems import SYSTEMS, check_program
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in QUICK], ids=lambda page: page.stem)
 def test_every_example_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
     run_alone(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", sorted(FACTORIES))
+def test_the_page_of_simulations_equals_their_declarations(name):
+    check_section(name)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_system_of_the_page_is_the_program_of_its_file(name):
+    check_program(name)

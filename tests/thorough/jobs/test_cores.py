@@ -5,11 +5,7 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-
-import simkit
-from tests.toys import toy
 
 # Every further device starts as soon as possible, and the threads that computed chunks are counted.
 COUNTED = """
@@ -98,16 +94,6 @@ def test_interrupted_sweep_is_resumed_with_the_same_bytes_on_another_number_of_d
     assert 0 < len(list(folder.glob("chunk_*.npz"))) < 8
     assert ran(SWEPT, folder, second, "resume") == [second, second]
     assert files(folder) == files(one)
-
-
-def test_settings_of_a_context_hold_in_all_threads(tmp_path):
-    swept = 'simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, seeds=2, output=folder, chunk=1)'
-    within = f'with jax.default_prng_impl("rbg"):\n    {swept}\nprint(json.dumps(len(threads)))'
-    assert (ran(within, tmp_path / "one", 1), ran(within, tmp_path / "two", 2)) == (1, 2)
-    first, second = (simkit.open_run(tmp_path / name) for name in ("one", "two"))
-    np.testing.assert_array_equal(first["energy"].values, second["energy"].values)
-    outside = simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, seeds=2)
-    assert not np.allclose(first["energy"].values, outside["energy"].values)
 
 
 def test_failure_in_a_thread_is_that_of_the_sweep(tmp_path):

@@ -39,10 +39,7 @@ def ball(**more):
 
 
 def packing(**more):
-    return Sweep(
-        load("soft_sphere_packing", FEW_DISKS),
-        **{**PACKING, **more},
-    )
+    return Sweep(load("soft_sphere_packing", FEW_DISKS), **{**PACKING, **more})
 
 
 KINDS = {"steps": ball, "convergence": packing}
@@ -101,13 +98,6 @@ def test_an_executor_from_outside_writes_the_bytes_of_this_process(tmp_path):
     begin(other, tmp_path / "other", report=lambda fraction, words: order.append(words))
     assert order == ["chunk 3", "chunk 2", "chunk 1", "chunk 0"]
     assert results(tmp_path / "other") == results(tmp_path / "one")
-
-
-def test_two_workers_write_the_bytes_of_one_process(tmp_path):
-    begin(ball(), tmp_path / "one")
-    begin(ball(executor=LocalWorkers(2, 300.0)), tmp_path / "two")
-    assert results(tmp_path / "one") == results(tmp_path / "two")
-    assert not [path for path in (tmp_path / "two").iterdir() if path.suffix == ".tmp" or path.is_dir()]
 
 
 def test_missing_chunks_are_computed_with_the_same_bytes_by_any_executor(finished, tmp_path):

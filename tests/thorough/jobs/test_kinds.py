@@ -89,12 +89,3 @@ def test_a_plain_run_imports_neither_sweeps_nor_optimizations_nor_xarray(tmp_pat
     command = [sys.executable, "-c", PLAIN_RUN, str(tmp_path / "run")]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "[]"
-
-
-def test_files_of_another_kind_are_foreign(late, tmp_path):
-    begin(LateRun(toy(), 6), tmp_path / "late")
-    (tmp_path / "late" / "late.txt").write_text("of this kind")
-    begin(LateRun(toy(), 5), tmp_path / "late", overwrite=True)
-    (tmp_path / "late" / "sweep.nc").write_text("of the user")
-    with pytest.raises(simkit.UserError, match=r"holds files that no run wrote \(sweep.nc\)"):
-        begin(LateRun(toy(), 5), tmp_path / "late", overwrite=True)

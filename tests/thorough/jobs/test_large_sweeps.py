@@ -1,6 +1,5 @@
 """Sweeps with large results: stored in chunks, reported by totals, and read when they are indexed."""
 
-import json
 import sys
 
 import numpy as np
@@ -13,34 +12,15 @@ from simkit.errors import UserError
 from simkit.jobs import chunk_size
 from simkit.jobs.job import begin
 from simkit.jobs.sweeps import Sweep
-from simkit.scenario.made_in_python import load
 from simkit.storage.files import read_arrays, write_arrays
 from simkit.storage.run_directory import RunDirectory
-from tests.jobs.test_large_sweeps import OVER, growth
-from tests.scenarios.small import FEW_DISKS
+from tests.jobs.test_large_sweeps import OVER, dask, small_files  # noqa: F401
 from tests.stopping import StopAfter, Stopped
 from tests.toys import SQUARED, toy
 
 
-@pytest.fixture
-def small_files(monkeypatch):
-    """Results over 2 kB stay in chunks."""
-    monkeypatch.setattr(chunk_size, "ONE_FILE", 2000)
-
-
 def is_lazy(result):
     return all(variable.chunks is not None for variable in result.data_vars.values())
-
-
-@pytest.fixture(params=[True, False], ids=["dask", "plain"])
-def dask(request, monkeypatch):
-    """Whether Dask is importable."""
-    if not request.param:
-        import importlib.util
-
-        find = importlib.util.find_spec
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "dask" else find(name, *a))
-    return request.param
 
 
 def test_a_large_result_stays_in_its_chunks_and_equals_the_result_in_memory(tmp_path, monkeypatch, dask):
@@ -69,16 +49,6 @@ def test_objectives_of_a_large_result_are_those_of_the_result_in_memory(tmp_path
     assert "spread" in told and "not shown" not in told
     simkit.sweep(toy(), OVER, seeds=2, chunk=5, output=tmp_path / "plain")
     assert not (tmp_path / "plain" / "objectives.npz").exists()
-
-
-def test_objectives_that_need_frames_are_named(small_files, tmp_path, capsys):
-    text = SQUARED.replace("final(rms(position))", "largest(max(squares))")
-    text += "[quantities.squares]\nexpression = 'position*pendulum'\ndoc = 'a field'\n"
-    begin(Sweep(toy(text), OVER, seeds=2, chunk=5), tmp_path / "sweep")
-    found = simkit.open_run(tmp_path / "sweep")
-    assert found.attrs["objectives_left_out"] == "spread" and "mean_time" in found
-    assert main(["resume", str(tmp_path / "sweep"), "--no-render"]) == 0
-    assert "not shown:  spread: it needs frames that a sweep does not store" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "of another sweep", "a name less", "a member less"])
@@ -118,16 +88,6 @@ def test_an_interrupted_large_sweep_resumes(stop, small_files, tmp_path):
         assert (tmp_path / "stopped" / path.name).read_bytes() == path.read_bytes(), path.name
 
 
-@pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_converging_members_are_stored_in_blocks(tmp_path, monkeypatch):
-    packing = load("soft_sphere_packing", FEW_DISKS)
-    whole = simkit.sweep(packing, {"packing_fraction": [0.7, 0.8]}, seeds=4, chunk=2)
-    monkeypatch.setattr(chunk_size, "ONE_FILE", 20_000)
-    result = simkit.sweep(packing, {"packing_fraction": [0.7, 0.8]}, seeds=4, chunk=2, output=tmp_path / "sweep")
-    assert len(list((tmp_path / "sweep").glob("chunk_*.npz"))) > 1
-    xarray.testing.assert_identical(result.load(), whole)
-
-
 @pytest.mark.parametrize("size", [[2, 3], [3]])
 def test_large_results_of_configurations_stay_in_their_chunks(size, small_files, tmp_path, dask, monkeypatch):
     over = {"config.size": size, "frequency": [1.0, 2.0], "time_step": [0.01, 0.02]}
@@ -139,13 +99,6 @@ def test_large_results_of_configurations_stay_in_their_chunks(size, small_files,
     whole = simkit.sweep(toy(), over, seeds=3, chunk=5, output=tmp_path / "whole")
     for found in (result, opened):
         xarray.testing.assert_identical(found.isel(seed=[0, 2]).load(), whole.isel(seed=[0, 2]))
-
-
-def test_objectives_of_large_results_of_configurations_are_read_back(small_files, tmp_path):
-    over = {"config.size": [2, 3], "frequency": [1.0, 2.0]}
-    result = simkit.sweep(toy(SQUARED), over, seeds=8, chunk=5, output=tmp_path / "sweep")
-    assert {"mean_time", "spread"} <= set(result) and not (tmp_path / "sweep" / "sweep.nc").exists()
-    xarray.testing.assert_identical(simkit.open_run(tmp_path / "sweep").load(), result.load())
 
 
 @pytest.mark.parametrize("to", ["netcdf", "zarr", "csv", "parquet"])
@@ -179,27 +132,6 @@ def test_memory_limit_decides_whether_a_result_stays_in_chunks(tmp_path):
         return (tmp_path / str(memory) / "sweep.nc").exists()
 
     assert fitted(None) and not fitted(40_000)
-
-
-def test_at_most_a_given_number_of_failures_is_named():
-    from simkit.jobs.sweep_results import failures
-
-    with pytest.warns(UserWarning):
-        result = growth()
-    lines, last = failures(result, most=7), failures(result, most=99)[-1]
-    assert len(lines) == 8 and lines[-1].startswith("93 more members failed")
-    assert last.startswith("1 more member failed")
-
-
-def test_a_large_sweep_is_reported_by_its_totals(small_files, tmp_path, capsys):
-    words = ["sweep", "bouncing_ball", "--over", "launch_speed=3:6:99", "--set", "steps=30", "--set", "every=10"]
-    words += ["--chunk", "33"]
-    assert main([*words, "--output", str(tmp_path / "sweep")]) == 0
-    told = capsys.readouterr().out
-    assert "members:    99" in told and "ended:      99 ok" in told and "in chunks" in told
-    assert main(["resume", str(tmp_path / "sweep"), "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["members"] == 99 and report["failures"] == 0 and "50 %" in report["quantiles"]["height"]
 
 
 def test_a_sweep_of_a_million_members_needs_little_memory(tmp_path):

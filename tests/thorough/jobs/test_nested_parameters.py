@@ -1,6 +1,5 @@
 """Nested parameters, in all uses of flat ones: the same simulation in both forms gives the same results."""
 
-import dataclasses
 import json
 
 import jax
@@ -13,13 +12,10 @@ import simkit
 import simkit.export
 from simkit.cli.main import main
 from simkit.core import paths
-from simkit.core.ensemble import in_flight
-from simkit.core.estimation import beside_recording, controlled, standard_errors
 from simkit.core.gradient import with_derivative
 from simkit.core.objective import Objective
 from simkit.core.optimization import optimization
 from simkit.core.rollout import segment, trajectory
-from simkit.core.status import Status
 from simkit.jobs.job import begin
 from simkit.jobs.optimizations import Optimization
 from simkit.jobs.runs import Run
@@ -27,7 +23,6 @@ from simkit.jobs.stored_derivatives import Gradient
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario import registry
 from simkit.scenario.made_in_python import load
-from tests.core.toys import descent
 from tests.differences import central_difference
 from tests.jobs.test_nested_parameters import FILE, in_tree, mass
 from tests.stopping import StopAfter, Stopped
@@ -112,18 +107,6 @@ def test_derivatives_by_leaf_and_by_branch_are_those_of_the_flat_form_and_centra
 
             for name, difference in central_difference(off, flat.params, list(PLACES)).items():
                 np.testing.assert_allclose(derivative[PLACES[name]], difference, rtol=1e-7, atol=1e-10)
-
-
-def test_checks_of_the_branch_agree(x64):
-    nested = mass(nested=True, dtype="float64")
-    objective = simkit.Objective(nested, "off", 5)
-    checked = simkit.check_gradient(objective, nested.params, jax.random.key(0), "closure")
-    assert list(checked.verdict) == sorted(set(PLACES.values()) - {"gravity"})
-    assert set(checked.verdict.values()) == {"agrees"}
-    # The derivative of the whole tree by JAX directly.
-    tree = jax.jit(jax.grad(objective))(nested.params, jax.random.key(0))
-    for place, slope in paths.leaves(tree["closure"], "closure").items():
-        np.testing.assert_allclose(checked.derivative[place], slope, rtol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -234,66 +217,6 @@ def test_exported_program_takes_leaves_by_their_paths(tmp_path):
     found = dict(zip((port["name"] for port in card["outputs"]), outputs, strict=True))["diagnostic.off"]
     _, _, told = trajectory(mass(nested=True), 3, 3)(mass(nested=True).params, jax.random.wrap_key_data(keys[1]))
     assert found[1] == pytest.approx(float(told["off"][-1]), rel=1e-5)
-
-
-def test_controls_and_recordings_take_paths(x64):
-    nested = mass(nested=True, dtype="float64")
-    start = nested.init(nested.params, jax.random.key(0))
-    scales = jnp.asarray([0.5, 0.9])
-    state, _ = controlled(nested, 2)(start, nested.params, {"closure.scale": scales})
-    now = start
-    for scale in scales:
-        now = segment(nested, 2)(now, nested.with_params({"closure.scale": scale}).params)
-    np.testing.assert_allclose(state["motion"], now["motion"], rtol=1e-13)
-    with pytest.raises(simkit.UserError, match=r"control 'closure.scal' is not a parameter; did you mean 'closure.sca"):
-        controlled(nested)(start, nested.params, {"closure.scal": scales})
-    true = {"closure.scale": 0.9}
-    both = beside_recording(nested, true, lambda s, p: {"place": s["motion"][0]}, every=1, noise=0.1)
-    told = trajectory(both, 4, 4)(both.params, jax.random.key(0))[2]
-    exact = trajectory(both, 4, 4)(both.with_params({"closure.scale": 0.9}).params, jax.random.key(0))[2]
-    assert told["distance"][-1] > 1e-4 and exact["distance"][-1] == 0
-    errors = standard_errors(both, both.params, 4, ["closure.scale", "gravity"], ["motion"])
-    assert all(np.isfinite(error) and error > 0 for error in errors.values())
-
-
-def chain():
-    """Return the chain of springs, its stiffness in a branch."""
-    simple = descent()
-
-    def inner(params):
-        return {"rest": params["rest"], "stiffness": params["spring"][0]}
-
-    made = {
-        name: (lambda function: lambda state, params: function(state, inner(params)))(getattr(simple, name))
-        for name in ("step", "observe", "diagnose", "status")
-    }
-    equilibrium = simple.equilibrium
-    assert equilibrium is not None
-    return dataclasses.replace(
-        simple,
-        **made,
-        init=lambda params, key: simple.init(inner(params), key),
-        equilibrium=dataclasses.replace(equilibrium, residual=lambda x, params: equilibrium.residual(x, inner(params))),
-        params={"rest": simple.params["rest"], "spring": (simple.params["stiffness"],)},
-    )
-
-
-def test_converging_simulations_are_differentiated_and_batched_in_flight_by_branch(x64):
-    simulation, simple, key = chain(), descent(), jax.random.key(0)
-    objective = Objective(simulation, "length", 5000)
-    flat = with_derivative(Objective(simple, "length", 5000), ["stiffness", "rest"])(simple.params, key)[1]
-    found = with_derivative(objective, ["spring", "rest"])(simulation.params, key)[1]
-    np.testing.assert_allclose(found["rest"], flat["rest"], rtol=1e-12)
-    np.testing.assert_allclose(found["spring.0"], flat["stiffness"], rtol=1e-12, atol=1e-14)
-    stiffness = jnp.asarray([1.0, 2.0, 3.0])
-    states = jax.vmap(simulation.init, (None, 0))(simulation.params, jax.random.split(key, 3))
-    params = {"rest": simulation.params["rest"], "spring": (stiffness,)}
-    together = in_flight(simulation, lanes=2, max_steps=5000, over=["spring"])(states, params)
-    again = in_flight(simple, lanes=2, max_steps=5000, over=["stiffness"])(
-        states, {"rest": params["rest"], "stiffness": stiffness}
-    )
-    assert (together.status == Status.CONVERGED).all() and (together.iterations == again.iterations).all()
-    np.testing.assert_array_equal(together.state.position, again.state.position)
 
 
 @pytest.fixture

@@ -1,4 +1,8 @@
+"""Sweeps: members equal single runs, in any chunks, devices, orders, and merged; and resumed with the same bytes."""
+
+import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -8,15 +12,24 @@ import pytest
 import xarray
 
 import simkit
+from simkit import Simulation
 from simkit.cli.main import main
+from simkit.errors import UserError
+from simkit.jobs import chunk_size
 from simkit.jobs.job import begin
+from simkit.jobs.stored_jobs import progress_of
 from simkit.jobs.sweep_functions import planned
 from simkit.jobs.sweep_results import objectives_in
+from simkit.jobs.sweeps import Sweep
+from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.made_in_python import load
 from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.run_directory import RunDirectory
-from tests.jobs.test_sweeps import OVER, check_resumed, finished, wild_flow  # noqa: F401
+from tests.jobs.test_executors import own
+from tests.jobs.test_plans import PLANS
+from tests.jobs.test_sweeps import OVER
 from tests.scenarios.small import FEW_DISKS, NAMES, small
+from tests.stopping import StopAfter, Stopped
 from tests.tables import every
 from tests.toys import PENDULUMS, SQUARED, toy
 
@@ -29,6 +42,23 @@ expression = "time_mean(energy, after=1e6)"
 goal = "minimize"
 """
 )
+
+
+def wild_flow(**values):
+    """Return undriven eddies, whose time step has no bound known in advance and may be far too long."""
+    text = load("channel_flow").text
+    wild = text.replace("bounds = [1e-4, 0.02]", "bounds = [1e-4, 10.0]")
+    assert wild != text
+    flow = {
+        "config.axes.x.cells": 8,
+        "config.axes.y.cells": 8,
+        "steps": 400,
+        "every": 5,
+        "reynolds": 20000.0,
+        "forcing": 0.0,
+        "perturbation": 0.5,
+    }
+    return load(parse_scenario(wild, "wild_flow.toml"), flow | values)
 
 
 def two_parameters(name):
@@ -113,20 +143,6 @@ def test_failed_member_is_named_and_does_not_change_the_others():
             np.testing.assert_allclose(beside, alone, rtol=1e-4, atol=1e-4 * np.max(np.abs(alone)), err_msg=str(name))
 
 
-@pytest.mark.filterwarnings("ignore:member")
-def test_failed_member_does_not_depend_on_the_others_of_its_chunk():
-    steps = [0.005, 5.0, 0.01]
-    alone, together = (
-        simkit.sweep(wild_flow(), {"time_step": steps}, chunk=chunk).isel(time_step=1) for chunk in (1, 3)
-    )
-    for name in alone.data_vars:
-        if alone[name].dtype.kind == "f":
-            # Diverging values depend on rounding.
-            alone[name], together[name] = np.isfinite(alone[name]), np.isfinite(together[name])
-        np.testing.assert_array_equal(alone[name], together[name])
-    assert not alone["speed"].any()  # the frame of a failed member is meaningless
-
-
 def test_sweep_raises_if_every_member_fails():
     with pytest.raises(simkit.RunFailedError, match=r"member 0 \(time_step = 5, seed = 0\).*every other member"):
         simkit.sweep(wild_flow(), {"time_step": [5.0, 6.0]})
@@ -135,8 +151,7 @@ def test_sweep_raises_if_every_member_fails():
 def test_relaxations_that_stop_early_repeat_their_last_frame():
     # Dilute disks have no overlap after a few steps; dense ones take hundreds.
     scenario = load(
-        "soft_sphere_packing",
-        FEW_DISKS | {"steps": 4000, "every": 20, "config.relax.force_tolerance": 1e-8},
+        "soft_sphere_packing", FEW_DISKS | {"steps": 4000, "every": 20, "config.relax.force_tolerance": 1e-8}
     )
     fractions = [0.6, 0.9]
     for chunk in (1, 2):
@@ -163,21 +178,6 @@ def test_objectives_of_members_are_those_of_single_runs(stop, tmp_path, capsys):
     assert main(["resume", str(tmp_path / "sweep")]) == 0
     told = capsys.readouterr().out
     assert told.split("\n", 1)[0].split()[3:5] == ["objective_energy", "spread"]
-
-
-def test_an_objective_may_combine_the_last_frame_and_a_diagnostic():
-    mixed = (
-        PENDULUMS
-        + """
-[objectives.mixed]
-doc = "of both kinds of numbers"
-expression = "mean(position**2)/(1 + energy)"
-"""
-    )
-    swept = simkit.sweep(toy(mixed), {"frequency": [1.0, 2.0]}, seeds=2)
-    for member in ({"frequency": 1.0, "seed": 0}, {"frequency": 2.0, "seed": 1}):
-        value, _ = simkit.value_and_grad(toy(mixed, **member), "frequency", objective="mixed")
-        assert float(swept["mixed"].sel(member)) == pytest.approx(value, rel=1e-6)
 
 
 def test_an_objective_that_is_not_finite_is_named(tmp_path, capsys):
@@ -217,11 +217,6 @@ def test_sweep_over_two_devices_equals_one_device(tmp_path):
     assert len(chunk.read_whole()["status"]) == 4
 
 
-@pytest.mark.parametrize("stop", [1, 23])
-def test_interrupted_sweep_resumes_with_the_same_bytes(stop, finished, tmp_path):
-    check_resumed(stop, finished, tmp_path / "stopped")
-
-
 @every("chunk", [None, 2])
 def test_sweep_compiles_its_beginning_and_its_segment_once_each(chunk, caplog):
     caplog.clear()
@@ -229,3 +224,201 @@ def test_sweep_compiles_its_beginning_and_its_segment_once_each(chunk, caplog):
         simkit.sweep(toy(), OVER, chunk=chunk)
     assert sum("Compiling jit(beginning)" in message for message in caplog.messages) == 1
     assert sum("Compiling jit(segment)" in message for message in caplog.messages) == 1
+
+
+GRID = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
+
+
+def sweep(folder, over, **more):
+    """Sweep with chunks of one length, so that the last digits of a member are the same in any sweep."""
+    return simkit.sweep(toy(**more.pop("scenario", {})), over, chunk=2, output=folder, **more)
+
+
+# Two sweeps, and one of all their members.
+PAIRS = {
+    "values in turn": (
+        ({"frequency": [1.0, 3.0], "time_step": [0.01, 0.02]}, {}),
+        ({"frequency": [2.0], "time_step": [0.01, 0.02]}, {}),
+        (GRID, {}),
+    ),
+    "values of the last axis": (
+        ({"frequency": [1.0, 2.0, 3.0], "time_step": [0.01]}, {"seeds": 2}),
+        ({"frequency": [1.0, 2.0, 3.0], "time_step": [0.02]}, {"seeds": 2}),
+        (GRID, {"seeds": 2}),
+    ),
+    "seeds": (
+        (GRID, {"seeds": 3, "scenario": {"seed": 6}}),
+        (GRID, {"seeds": 2, "scenario": {"seed": 4}}),
+        (GRID, {"seeds": 5, "scenario": {"seed": 4}}),
+    ),
+    "seeds alone": (({}, {"seeds": 2}), ({}, {"seeds": 4, "scenario": {"seed": 2}}), ({}, {"seeds": 6})),
+    "points": (
+        ({"frequency": [1.0, 2.0], "time_step": [0.01, 0.02]}, {"zip": True, "seeds": 2}),
+        ({"frequency": [3.0, 2.5], "time_step": [0.03, 0.02]}, {"zip": True, "seeds": 2}),
+        ({"frequency": [1.0, 2.0, 3.0, 2.5], "time_step": [0.01, 0.02, 0.03, 0.02]}, {"zip": True, "seeds": 2}),
+    ),
+    "grids that are none together": (
+        ({"frequency": [1.0, 2.0], "time_step": [0.01]}, {}),
+        ({"frequency": [3.0], "time_step": [0.02, 0.03]}, {}),
+        ({"frequency": [1.0, 2.0, 3.0, 3.0], "time_step": [0.01, 0.01, 0.02, 0.03]}, {"zip": True}),
+    ),
+}
+
+
+def the_same(merged, whole):
+    drop = ["points"]
+    merged, whole = (
+        found.load().drop_attrs(deep=False).assign_attrs({k: v for k, v in found.attrs.items() if k not in drop})
+        for found in (merged, whole)
+    )
+    xarray.testing.assert_identical(merged, whole)
+
+
+def test_damaged_chunks_of_a_merged_sweep_are_computed_again(tmp_path):
+    one, other, whole = PAIRS["values in turn"]
+    for name, (over, more) in (("a", one), ("b", other)):
+        sweep(tmp_path / name, over, **more)
+    simkit.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "merged")
+    shutil.rmtree(tmp_path / "a")
+    (tmp_path / "merged" / "chunk_0001.npz").write_bytes(b"damaged")
+    with pytest.warns(UserWarning, match="chunk_0001.npz: .*; computing it again"):
+        found = simkit.resume(tmp_path / "merged")
+    the_same(found, sweep(None, whole[0]))
+
+
+def test_sweeps_of_a_simulation_made_in_python_are_merged_with_it(tmp_path):
+    for name, rates in (("a", [1.0, 2.0]), ("b", [1.5])):
+        simkit.sweep(own(), {"rate": rates}, steps=8, chunk=1, output=tmp_path / name)
+    found = simkit.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "merged", simulation=own())
+    assert found["x"].isel(frame=0, seed=0).values.tolist() == [1.0, 1.5, 2.0]
+
+
+def test_merge_on_the_command_line(tmp_path, capsys):
+    words = ["--set", "steps=30", "--set", "every=10", "--chunk", "1", "--json"]
+    for name, values in (("a", "3,5"), ("b", "4,6")):
+        over = f"launch_speed={values}"
+        assert main(["sweep", "bouncing_ball", "--over", over, "-o", str(tmp_path / name), *words]) == 0
+    capsys.readouterr()
+    assert main(["merge", str(tmp_path / "a"), str(tmp_path / "b"), "-o", str(tmp_path / "merged"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["axes"]["launch_speed"] == [3.0, 4.0, 5.0, 6.0] and report["members"] == 4
+
+
+def test_folders_without_a_finished_sweep_are_refused(tmp_path):
+    a, b, out = tmp_path / "a", tmp_path / "b", tmp_path / "merged"
+    sweep(a, {"frequency": [2.0, 3.0]})
+    simkit.run(toy(), output=tmp_path / "run")
+    simkit.sweep(toy(), {"config.size": [2, 3], "frequency": [1.0]}, output=tmp_path / "configs")
+    with pytest.raises(Stopped):
+        begin(Sweep(toy(), {"frequency": (1.0,)}), b, report=StopAfter(3))
+    for folders, words in (
+        ([a], "two sweeps or more"),
+        (None, "folders = None: merging takes two sweeps or more, each once; give their folders"),
+        (3, "folders = 3: merging takes two sweeps or more"),
+        ([a, a], "two sweeps or more, each once"),
+        ([a, tmp_path / "run"], "run holds a run; give the folder of a sweep"),
+        (
+            [a, tmp_path / "configs"],
+            "configs holds a sweep over configurations; give the folder of a sweep, such as config_0000",
+        ),
+        ([a, b], "b is not finished; finish it with: simkit resume"),
+        ([a, tmp_path], "is not a run directory"),
+    ):
+        with pytest.raises(UserError, match=words):
+            simkit.merge(folders, out)
+        assert not out.exists()
+    simkit.resume(b)
+    with pytest.raises(UserError, match="already holds a run"):
+        simkit.merge([a, b], tmp_path / "run")
+    with pytest.raises(UserError, match="is one of the sweeps"):
+        simkit.merge([a, b], a, overwrite=True)
+    chunk = b / "chunk_0000.npz"
+    chunk.write_bytes((a / "chunk_0000.npz").read_bytes())
+    with pytest.raises(UserError, match=r"b/chunk_0000.npz: it is from another run; make it again with: simkit resume"):
+        simkit.merge([a, b], out)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("is_large", [False, True], ids=["one_file", "chunks"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_merged_sweeps_are_the_sweep_of_all_members(name, is_large, tmp_path, monkeypatch):
+    if is_large:
+        monkeypatch.setattr(chunk_size, "ONE_FILE", 100)
+    *parts, (over, more) = PAIRS[name]
+    folders = [tmp_path / f"part_{index}" for index in range(len(parts))]
+    for folder, (points, options) in zip(folders, parts, strict=True):
+        sweep(folder, points, **options)
+    found = simkit.merge(folders, tmp_path / "merged")
+    whole = sweep(None, over, **more)
+    the_same(found, whole)
+    the_same(simkit.open_run(tmp_path / "merged"), whole)
+    the_same(simkit.resume(tmp_path / "merged"), whole)
+    assert (tmp_path / "merged" / "sweep.nc").exists() != is_large
+    assert progress_of(tmp_path / "merged").words == f"{whole['status'].size} of {whole['status'].size} members"
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_an_interrupted_sweep_resumes_and_is_read_back(plan, tmp_path):
+    asked = PLANS[plan](tmp_path)
+    job = planned(toy(), asked.pop("over", {}), **asked, chunk=2)
+    with pytest.raises(Stopped):
+        begin(job, tmp_path / "stopped", report=StopAfter(1))
+    resumed = simkit.resume(tmp_path / "stopped")
+    begin(job, tmp_path / "whole")
+    xarray.testing.assert_identical(resumed, simkit.open_run(tmp_path / "whole"))
+
+
+def test_an_interrupted_sweep_over_configurations_resumes(tmp_path):
+    job = planned(toy(), {"config.size": [2, 3], "frequency": [1.0, 2.0]}, chunk=1)
+    with pytest.raises(Stopped):
+        begin(job, tmp_path / "stopped", report=StopAfter(3))
+    begin(job, tmp_path / "whole")
+    xarray.testing.assert_identical(simkit.resume(tmp_path / "stopped"), simkit.open_run(tmp_path / "whole"))
+
+
+def test_a_branch_may_be_set_and_one_of_its_parameters_swept():
+    nested = Simulation(
+        init=lambda params, key: {"x": params["closure"]["scale"] + params["closure"]["offset"]},
+        step=lambda state, params: state,
+        observe=lambda state, params: {},
+        params={"closure": {"scale": 1.0, "offset": 0.5}},
+        diagnose=lambda state, params: {"x": state["x"]},
+    )
+    closure = {"scale": 9.0, "offset": 2.0}
+    swept = simkit.sweep(nested, {"closure.scale": [1.0, 3.0]}, closure=closure, steps=1)
+    assert swept["x"][:, 0, -1].values.tolist() == [3.0, 5.0]
+    with pytest.raises(UserError, match=r"'closure\.scale' is swept"):
+        simkit.sweep(nested, {"closure.scale": [1.0, 3.0]}, **{"closure.scale": 2.0}, steps=1)
+
+
+def test_a_forecast_does_not_mind_an_earlier_sweep(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toy.toml").write_text(PENDULUMS)
+    words = ["sweep", "./toy.toml", "--over", "frequency=1,2"]
+    assert main([*words, "--no-render"]) == 0
+    assert main([*words, "--dry-run"]) == 0
+    capsys.readouterr()
+    assert main([*words, "--dry-run", "--output", "runs/toy_pendulums_sweep"]) == 2
+    assert "already holds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_each_point_is_the_run_with_its_values(plan, tmp_path):
+    swept = simkit.sweep(toy(), **PLANS[plan](tmp_path), seeds=2)
+    assert swept["energy"].dims == ("point", "seed", "frame")
+    for point in range(swept.sizes["point"]):
+        values = {name: float(swept[name][point]) for name in ("frequency", "time_step")}
+        run = simkit.run(toy(), **values, seed=toy().run.seed + 1)
+        np.testing.assert_allclose(swept["energy"][point, 1], run["energy"], rtol=1e-12)
+
+
+def test_values_of_the_configuration_are_an_outer_axis(tmp_path):
+    swept = simkit.sweep(toy(), {"config.size": [2, 3], "frequency": [1.0, 2.0]}, seeds=2, output=tmp_path / "sweep")
+    assert swept["energy"].dims == ("config.size", "frequency", "seed", "frame")
+    for place, count in enumerate((2, 3)):
+        run = simkit.run(toy(), **{"config.size": count}, frequency=2.0)
+        np.testing.assert_allclose(swept["energy"][place, 1, 0], run["energy"], rtol=1e-12)
+        part = simkit.open_run(tmp_path / "sweep" / f"config_{place:04d}")
+        assert part.sizes["pendulum"] == count
+    xarray.testing.assert_identical(simkit.open_run(tmp_path / "sweep"), swept)
+    xarray.testing.assert_identical(simkit.resume(tmp_path / "sweep"), swept)

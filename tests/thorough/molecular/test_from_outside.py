@@ -1,26 +1,29 @@
-"""A pair potential and a thermostat defined outside the package."""
+"""Parts of another package: in files, and a thermostat in Python."""
 
 import dataclasses
 
-import ase.io
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import simkit
-from simkit.cli.main import main
+from simkit.core.converge import converge
 from simkit.core.gradient import check_gradient
 from simkit.core.objective import Objective
 from simkit.core.rollout import trajectory
-from simkit.core.simulation import as_arrays
-from simkit.molecular.analysis.elasticity import bulk_modulus, elastic_constants
-from simkit.molecular.dynamics import Method, motion, velocity_verlet
+from simkit.core.status import Status
+from simkit.molecular.dynamics import Method, motion
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import force_shifted, pair_potential
-from simkit.molecular.relaxation import relaxation
 from simkit.molecular.structures import lattices
+from simkit.scenario.build import build
+from simkit.scenario.made_in_python import load
+from tests.molecular.description.test_parts import (
+    DYNAMICS,
+    RELAXATION,
+    package,  # noqa: F401
+    written,
+)
 
 REACH = 2.9
 PAIR = {"epsilon": 1.3, "width": 0.8}
@@ -54,86 +57,6 @@ def start(params, key):
 
 def cell(params):
     return sites().cell
-
-
-def test_a_user_potential_is_summed_over_pairs_and_lists(x64):
-    params = as_arrays(PARAMS)
-    position, box = start(params, jax.random.key(0)), cell(params)
-    values = []
-    for method in ("all_pairs", "neighbor_list"):
-        interaction = repulsion(method=method, capacity=48)
-        neighbors = interaction.prepare(position, box, params)
-        values.append(
-            [evaluate(position, box, params, neighbors) for evaluate in (interaction.energy, interaction.force)]
-        )
-    np.testing.assert_allclose(values[0][0], values[1][0], rtol=1e-13)
-    np.testing.assert_allclose(values[0][1], values[1][1], atol=1e-13)
-    apart = np.asarray(position)[:, None] - np.asarray(position)
-    apart -= np.round(apart @ np.linalg.inv(box)) @ np.asarray(box)
-    r = np.linalg.norm(apart, axis=-1)[np.triu_indices(len(position), 1)]
-    well = PAIR["epsilon"] * np.exp(-((r / PAIR["width"]) ** 2))
-    edge = PAIR["epsilon"] * np.exp(-((REACH / PAIR["width"]) ** 2))
-    slope = -2 * REACH / PAIR["width"] ** 2 * edge
-    expected = np.where(r < REACH, well - edge - (r - REACH) * slope, 0).sum()
-    assert float(values[0][0]) == pytest.approx(expected, rel=1e-12)
-
-
-def relaxed():
-    return relaxation(
-        repulsion(),
-        start,
-        params={"pair": PAIR},
-        scale=lambda p: Scale(length=p["pair"]["width"], stiffness=p["pair"]["epsilon"] / p["pair"]["width"] ** 2),
-        cell=cell,
-    )
-
-
-def test_a_user_potential_is_relaxed_differentiated_stored_and_exported(x64, tmp_path, capsys):
-    run = simkit.run(relaxed(), steps=300, every=300, output=tmp_path / "run")
-    assert run.attrs["status"] == "converged"
-    position, box = jnp.asarray(run["position"][-1].values), cell(None)
-    found = check_gradient(
-        Objective(relaxed(), "energy", steps=300), relaxed().params, jax.random.key(0), ["pair.epsilon"]
-    )
-    # At rest the energy is proportional to epsilon.
-    assert float(found.derivative["pair.epsilon"]) == pytest.approx(
-        float(run["energy"][-1]) / PAIR["epsilon"], rel=1e-9
-    )
-    written = tmp_path / "out.xyz"
-    assert main(["export", str(tmp_path / "run"), "--to", "extended_xyz", "--output", str(written)]) == 0
-    last = ase.io.read(written, index=-1)
-    np.testing.assert_array_equal(last.positions[:, :2], position)
-    np.testing.assert_array_equal(last.cell.array[:2, :2], box)
-
-
-def test_bulk_modulus_of_a_user_potential_is_the_slope_of_its_pressure(x64):
-    params = relaxed().params
-    interaction, box, position = repulsion(), cell(params), sites().position
-    stiffness = jax.jit(lambda x: elastic_constants(interaction, x, box, params).stiffness)(position)
-
-    @jax.jit
-    def pressure(scale):
-        neighbors = interaction.prepare(scale * position, scale * box, params)
-        return -jnp.trace(interaction.stress(scale * position, scale * box, params, neighbors)) / 2
-
-    step = 1e-4
-    # V = scale^2 V0, so -V dp/dV = -(dp/dscale) / 2.
-    expected = -(pressure(1 + step) - pressure(1 - step)) / (2 * step) / 2
-    bounds = bulk_modulus(stiffness)
-    # The error of the difference is step^2 times a third derivative of order 100.
-    np.testing.assert_allclose([bounds.voigt, bounds.reuss], expected, rtol=1e-5)
-
-
-def test_dynamics_of_a_user_potential_conserve_the_energy(x64):
-    simulation = velocity_verlet(repulsion(), start, params=PARAMS, cell=cell)
-    _, _, seen = jax.jit(trajectory(simulation, 400, 20))(simulation.params, jax.random.key(1))
-    energy = seen["energy"]
-    # Of second order: half the time step, a quarter of the error.
-    half = simulation.with_params(time_step=PARAMS["time_step"] / 2)
-    _, _, finer = jax.jit(trajectory(half, 800, 40))(half.params, jax.random.key(1))
-    errors = [float(jnp.abs(e - e[0]).max()) for e in (energy, finer["energy"])]
-    assert errors[1] < 0.4 * errors[0]
-    assert errors[0] < 1e-3 * float(energy[0])
 
 
 # The thermostat: Nose and Hoover's friction xi, Q xi' = sum m v^2 - g T, split symmetrically about the Verlet step.
@@ -189,3 +112,37 @@ def test_derivatives_through_a_user_thermostat_equal_central_differences(x64):
     found = check_gradient(objective, thermostatted().params, jax.random.key(3), names)
     for name in names:
         assert float(found.derivative[name]) == pytest.approx(float(found.difference[name]), rel=1e-6)
+
+
+def test_potential_field_start_and_minimizer_of_another_package_relax_a_file(x64, tmp_path):
+    made = build(load(written(tmp_path / "rest.toml", RELAXATION)))
+
+    @jax.jit
+    def relaxed(params):
+        start = made.init(params, jax.random.key(0))
+        end = converge(made, 1000)(start, params)
+        return made.diagnose(start, params)["energy"], end.status, made.observe(end.state, params)["position"]
+
+    first, status, position = relaxed(made.params)
+    # Three equal distances sqrt(3) R: 3 q^2 exp(-d) / d + 3 k R^2 / 2, with R = 1 at the start.
+    energy = lambda r: 3 * 1.5**2 * np.exp(-np.sqrt(3) * r) / (np.sqrt(3) * r) + 3 * 2.0 * r**2 / 2  # noqa: E731
+    assert float(first) == pytest.approx(energy(1.0), rel=1e-12) and int(status) == Status.CONVERGED
+    radii = np.linalg.norm(position, axis=1)
+    assert energy(radii[0]) < min(energy(0.999 * radii[0]), energy(1.001 * radii[0]))
+    np.testing.assert_allclose(radii, radii[0], rtol=1e-7)
+
+
+def test_thermostat_and_barostat_of_another_package_move_a_file(x64, tmp_path):
+    made = build(load(written(tmp_path / "moves.toml", DYNAMICS)))
+
+    @jax.jit
+    def moved(params):
+        start = made.init(params, jax.random.key(0))
+        end = jax.lax.fori_loop(0, 4, lambda _, state: made.step(state, params), start)
+        return [(made.diagnose(state, params), made.observe(state, params)["cell"]) for state in (start, end)]
+
+    (first, cell), (last, deformed) = moved(made.params)
+    assert np.isfinite(last["energy"]) and float(last["volume"]) != float(first["volume"])
+    # At this rate the velocities have the temperature of the bath in the middle of every step.
+    assert float(last["temperature"]) == pytest.approx(0.4 + 4 * 0.005, rel=0.2)
+    assert float(deformed[0, 0] / deformed[1, 1]) != pytest.approx(float(cell[0, 0] / cell[1, 1]))

@@ -26,16 +26,11 @@ def found():
     return run(simulation.init(simulation.params, jax.random.key(0)), simulation.params), run
 
 
-def test_walkers_from_random_starts_find_the_double_icosahedron_of_19_atoms(x64):
-    found = report(19, "lennard_jones", 60, 16, 5500)
-    # 16 hops are needed on average, so 60 fail with probability 2 %; six failures of 16 have 2e-6.
-    assert found.success_rate >= 11 / 16
-
-
 # Rates measured: docs/search_and_design.md. Each bound is missed with probability below 1e-3 where they hold.
 @pytest.mark.parametrize(
     ("particles", "potential", "hops", "walkers", "steps", "least"),
     [
+        (19, "lennard_jones", 60, 16, 5500, 11),
         (26, "lennard_jones", 150, 16, 15000, 12),
         (31, "lennard_jones", 400, 32, 45000, 1),
         (19, "morse", 60, 16, 5000, 11),
@@ -52,40 +47,6 @@ def test_the_lowest_energy_never_increases(x64):
         energy = searched(particles, "lennard_jones", *((30, 16, 2500) if particles == 13 else (60, 16, 5500)))[1]
         # Worked out anew at every frame, by a sum of some hundred terms: to round-off.
         assert np.diff(energy["energy"], axis=0).max() < 1e-11
-
-
-def test_one_step_is_one_evaluation_and_every_hop_is_counted(x64):
-    found = searched(13, "lennard_jones", 30, 16, 2500)[1]
-    np.testing.assert_array_equal(found["force_evaluations"], found["iteration"] + 1)
-    np.testing.assert_array_equal(found["hops"][-1], 30)
-    # Walkers that are done take no steps; the others take one at a time, together, whatever their quenches.
-    unfinished = found["hops"] < 30
-    frames = 50 * np.arange(len(unfinished))[:, None]
-    assert (found["iteration"] == frames)[unfinished].all()
-    assert (np.diff(found["hops"], axis=0) >= 0).all()
-
-
-def walks(simulation, steps, count=4, **values):
-    """Return what the walkers' states are after every step, (steps, walkers)."""
-    params = simulation.with_params(**values).params
-
-    @jax.jit
-    def run(params, keys):
-        def advance(states, _):
-            states = jax.vmap(simulation.step, in_axes=(0, None))(states, params)
-            kept = {name: getattr(states, name) for name in ("minimum_energy", "lowest_energy", "quenches", "accepted")}
-            return states, kept | {"trial": states.trial.descent.position}
-
-        return jax.lax.scan(advance, jax.vmap(simulation.init, in_axes=(None, 0))(params, keys), length=steps)[1]
-
-    return run(params, jax.random.split(jax.random.key(1), count))
-
-
-def test_a_cold_walker_accepts_only_lower_minima_and_a_warm_one_also_higher_ones(x64):
-    cold, warm = (np.asarray(walks(small(), 600, temperature=t)["minimum_energy"]) for t in (0.0, 2.0))
-    assert np.diff(cold, axis=0).max() <= 0
-    # Seven atoms have four minima, 0.4 and more apart.
-    assert np.diff(warm, axis=0).max() > 0.1
 
 
 def test_a_hop_displaces_every_atom_and_moves_the_most_weakly_bound_to_the_surface(x64):
@@ -108,35 +69,6 @@ def test_a_hop_ends_inside_the_container(x64):
     moved = hop(position, jnp.full(30, -1.0), chance, step=jnp.asarray(0.5), container=jnp.asarray(3.0))
     assert float(jnp.linalg.norm(moved, axis=1).max()) <= 3.0 * (1 + 1e-15)
     assert not bool(is_within(position, jnp.asarray(3.0)))
-
-
-def test_walk_does_not_depend_on_the_units(x64):
-    # Powers of two change no rounding, so the walk is the same to the last bit.
-    plain = walks(small(), 400)
-    scaled = walks(small(), 400, epsilon=2.0**10, sigma=2.0**-7)
-    np.testing.assert_array_equal(scaled["quenches"], plain["quenches"])
-    np.testing.assert_array_equal(scaled["accepted"], plain["accepted"])
-    np.testing.assert_array_equal(scaled["trial"], plain["trial"] * 2.0**-7)
-    assert int(plain["quenches"][-1].min()) >= 4
-
-
-def test_members_of_an_ensemble_equal_single_walks(x64):
-    # Trials cut short: six hops before the round-off of batched arithmetic has grown on overlapping starts.
-    simulation, steps = basin_hopping(particles=7, hops=20, quench_steps=8), 48
-    together = walks(simulation, steps, count=4)
-    run = jax.jit(
-        lambda key: jax.lax.fori_loop(
-            0,
-            steps,
-            lambda _, state: simulation.step(state, simulation.params),
-            simulation.init(simulation.params, key),
-        )
-    )
-    for member, key in enumerate(jax.random.split(jax.random.key(1), 4)):
-        alone = run(key)
-        assert int(alone.quenches) == int(together["quenches"][-1, member]) == 6
-        # Some hundred roundings of numbers of order one.
-        np.testing.assert_allclose(alone.trial.descent.position, together["trial"][-1, member], atol=1e-12)
 
 
 def test_a_search_converges_to_the_lowest_minimum_found(x64):
@@ -178,17 +110,3 @@ def test_implicit_derivative_of_the_minimum_is_that_of_its_size(x64):
     # All lengths are proportional to sigma; the minimum knows nothing of the temperature of the walk.
     assert float(by_sigma) == pytest.approx(2 * float(value), rel=1e-8)
     assert float(by_temperature) == 0
-
-
-def test_single_precision_finds_the_icosahedron_too():
-    simulation = basin_hopping(particles=13, hops=20, force_tolerance=1e-3)
-    result = jax.jit(
-        lambda params, keys: jax.vmap(
-            lambda key: converge(simulation, 4000)(simulation.init(params, key), params),
-        )(keys)
-    )(simulation.params, jax.random.split(jax.random.key(0), 8))
-    np.testing.assert_array_equal(result.status, Status.CONVERGED)
-    energy = result.state.trial.descent.energy
-    assert energy.dtype == jnp.float32
-    # 78 terms of order one: a few times 1e-6 each.
-    assert float(energy.min()) == pytest.approx(LOWEST["lennard_jones"][13], abs=1e-3)

@@ -208,7 +208,7 @@ def test_a_plastic_impact_sets_the_status_where_its_derivative_is_wrong():
 
     def start(params, bodies, key):
         place = jnp.asarray([[0.0, 0, 0], [0.5, 0, 0]]).at[0, 0].set(params["x0"])
-        return motion_of(bodies, vector(place), velocity=vector(jnp.asarray([[1.0, 0, 0], [0, 0, 0]])))
+        return motion_of(bodies, place, velocity=[[1, 0, 0], [0, 0, 0]])
 
     for impacts, friction, slope, status in (
         (4, 0.0, 1.0, Status.STEPPED_IMPACT),

@@ -1,5 +1,0 @@
-"""Detection of time steps that do not resolve the forces."""
-
-import pytest
-
-pytestmark = pytest.mark.usefixtures("x64")
