@@ -44,6 +44,11 @@ MISTAKES = {
         "adiabatic",
         "scalars.dye.sides.y.lower = 'adiabatic' is unknown; write 'insulated'",
     ),
+    "the center of an obstacle": (
+        "obstacles.rod",
+        {"shape": "circle", "radius": 0.2, "center": [0, 0]},
+        "obstacles.rod.center is no key of shape = 'circle'; write position",
+    ),
     "widths of a box": (
         "obstacles.rod",
         {"shape": "box", "half_widths": [0.2, 0.2], "position": [0, 0]},
