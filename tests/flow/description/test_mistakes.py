@@ -41,7 +41,13 @@ def changed(path, value):
 
 MISTAKES = {
     "a wall by its name elsewhere": ("axes.y.lower", "no_slip", "axes.y.lower = 'no_slip' is unknown; write 'wall'"),
+    "a table of it": ("axes.y.lower", {"kind": "no_slip"}, "axes.y.lower.kind = 'no_slip' is unknown; write 'wall'"),
     "an insulated side by its name elsewhere": ("scalars.dye.sides.y.lower", "adiabatic", "unknown; write 'insulated'"),
+    "the center of an obstacle": (
+        "obstacles.rod",
+        {"shape": "circle", "radius": 0.2, "center": [0, 0]},
+        "obstacles.rod.center is no key of shape = 'circle'; write position",
+    ),
     "widths of a box": (
         "obstacles.rod",
         {"shape": "box", "half_widths": [0.2, 0.2], "position": [0, 0]},
