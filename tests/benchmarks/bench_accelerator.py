@@ -256,7 +256,7 @@ def derivative(name: str, parameter: str, steps: int) -> dict[str, Any]:
             now = {**params, parameter: value}
             state = segment(simulation, steps)(simulation.init(now, key), now)
             numbers = jax.tree.leaves(simulation.diagnose(state, now))
-            return sum(jnp.sum(n) for n in numbers if jnp.issubdtype(n.dtype, jnp.floating))
+            return sum((jnp.sum(n) for n in numbers if jnp.issubdtype(n.dtype, jnp.floating)), jnp.zeros(()))
 
         row = measured(jax.value_and_grad(total), params[parameter], turns=steps)
         slope = float(jax.jit(jax.grad(total))(params[parameter]))
@@ -345,11 +345,12 @@ def guarded(sizes: Sizes, is_small: bool, output: Path) -> None:
         while number < len(names) and time.monotonic() < end:
             command = [sys.executable, __file__, "--from", str(number), *(["--smoke"] if is_small else [])]
             with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0) as child:
+                assert child.stdout is not None  # it is a pipe
                 allowed, text = START + LIMIT, b""
                 while number < len(names):
                     wait = min(allowed, end - time.monotonic())
                     ready = select.select([child.stdout], [], [], max(wait, 0))[0]
-                    piece = os.read(child.stdout.fileno(), 65_536) if ready and child.stdout else b""
+                    piece = os.read(child.stdout.fileno(), 65_536) if ready else b""
                     if not piece:
                         save({"row": number, "name": names[number], "error": f"no result within {wait:.0f} s"})
                         number += 1
