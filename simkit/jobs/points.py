@@ -17,6 +17,7 @@ import numpy as np
 from simkit.core import paths
 from simkit.core.dependence import draws
 from simkit.core.files import read_text
+from simkit.core.parameter import POSITIVE
 from simkit.core.simulation import Simulation
 from simkit.engine.driver import Plan, plan_of
 from simkit.errors import UserError, one_line
@@ -311,7 +312,7 @@ def _ends(scenario: Scenario, name: str, interval: Sequence[Any]) -> tuple[float
     low, high = checks.interval(entries[:2], label)
     checks.inside((low, high), label, scenario.parameters[name].bounds)
     if is_log:
-        checks.positive(low, f"{label}, with 'log': the lower end")
+        checks.number(low, f"{label}, with 'log': the lower end", POSITIVE)
     return low, high, is_log
 
 

@@ -56,7 +56,7 @@ MISTAKES = {
     "no file at all": (["start.structure=@"], ["--set start.structure", "'.' is a directory"]),
     "not a structure": (
         ["start.structure=@trimer.toml"],
-        ["trimer.toml: [config]: start.structure: line 1 =", "number of atoms"],
+        ["trimer.toml: [config]: start.structure: line 1:", "number of atoms"],
     ),
     "no species": (
         ["start.structure=@neon.xyz"],

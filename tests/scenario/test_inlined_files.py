@@ -1,5 +1,6 @@
 """Text files inlined into a scenario when it is read."""
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -69,8 +70,9 @@ def test_a_table_that_says_more_about_its_file_gets_the_text_beside_it(folder):
 
 
 def test_a_file_that_values_of_a_stored_run_name_is_not_read(folder):
-    values = {"config.method": {"file": str(folder / "notes.txt"), "line": 3}}
-    scenario = with_values(parse_scenario(GOOD, folder / "toy.toml"), values)
+    scenario = parse_scenario(GOOD, folder / "toy.toml")
+    stored = {**scenario.config, "method": {"file": str(folder / "notes.txt"), "line": 3}}
+    scenario = dataclasses.replace(scenario, config=stored)
     assert "config.method names a file that was not read with it" in refusal(build, scenario)
 
 

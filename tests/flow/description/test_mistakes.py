@@ -99,7 +99,7 @@ MISTAKES = {
     "an inflow without velocity": (
         "axes.y",
         {**WALLS, "lower": "inflow", "upper": "outflow"},
-        "axes.y.lower.v is missing; give a number or an expression: velocity along y, through the side",
+        "axes.y.lower.v is missing; give a number or an expression, or a table: velocity along y, through the side",
     ),
     "an inflow alone": ("axes.y", {**WALLS, "lower": {"kind": "inflow", "v": 1}}, "the lower side of axis y"),
     "a velocity through a wall": ("axes.y.upper", {"kind": "wall", "v": 1}, "axes.y.upper.v has no effect on kind ="),
@@ -124,7 +124,6 @@ MISTAKES = {
     "a scalar with the name of a component": ("scalars.u", {"diffusivity": 1}, "scalars.u: the name 'u' is taken"),
     "a side of a scalar on a periodic axis": ("scalars.dye.sides.x", {"lower": 1}, "scalars.dye.sides.x is given"),
     "a value and a flux": ("scalars.dye.sides.y.upper", {"value": 1, "flux": 1}, "scalars.dye.sides.y.upper.flux has"),
-    "a diffusivity in space": ("scalars.dye.diffusivity", "x", "scalars.dye.diffusivity: column 1 of '>>>x'"),
     "an obstacle without its radius": (
         "obstacles.rod",
         {"shape": "circle", "position": [0, 0]},

@@ -64,7 +64,7 @@ def test_slip_and_heat_transfer_give_poiseuille_flow_and_steady_conduction_with_
 @every(
     [
         ({"kind": "wall", "slip_length": 0.1}, "on which the fluid sticks .a 'navier_slip' side takes one."),
-        ("navier_slip", "axes.y.lower.slip_length is missing; give a number or an expression: slip length"),
+        ("navier_slip", "axes.y.lower.slip_length is missing; give a number or an expression, or a table: slip length"),
         ({"kind": "navier_slip", "slip_length": "-slip"}, "is negative; choose 0 or a value above"),
     ]
 )

@@ -197,7 +197,7 @@ WRONG = {
     ),
     "a missing value": (
         {"axes": {"y": {"cells": 8, "to": 1.0, "lower": "slippery", "upper": "wall"}}},
-        "axes.y.lower.length is missing; give a number or an expression: slip length",
+        "axes.y.lower.length is missing; give a number or an expression, or a table: slip length",
     ),
     "a part of a side": (
         {
