@@ -100,6 +100,7 @@ def render_scenario(
 
 def _draw_small(outcome: Outcome, animation: Path, report: Callable[[float], None]) -> int:
     """Draw an animation with as many frames as the size limit allows, and return its size in bytes."""
+    size = 0
     for frames in FRAMES:
         draw(outcome, animation, "gif", SIZE, maximum_frames=frames, report=report)
         if (size := animation.stat().st_size) <= MAX_BYTES:

@@ -79,9 +79,9 @@ def compilations() -> list[tuple[float, float]]:
 
     times = list[tuple[float, float]]()
 
-    def listen(event: str, seconds: float, **unused: Any) -> None:
+    def listen(event: str, duration_secs: float, **kwargs: Any) -> None:
         if event.startswith("/jax/core/compile/"):
-            times.append(((now := time.monotonic()) - seconds, now))
+            times.append(((now := time.monotonic()) - duration_secs, now))
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     return times

@@ -372,7 +372,7 @@ type _Table = tuple[list[str], list[tuple[int, Sequence[Any]]]]
 def _read_csv(path: Path) -> _Table:
     text = read_text(path, "table", _LARGEST, "for a table")
     reader = csv.reader(io.StringIO(text), strict=True)
-    rows = [(reader.line_num, cells) for cells in reader if cells]  # blank lines are ignored
+    rows: list[tuple[int, Sequence[Any]]] = [(reader.line_num, cells) for cells in reader if cells]
     return [name.strip() for name in rows[0][1]] if rows else [], rows[1:]
 
 

@@ -272,5 +272,5 @@ def gradient_job(
     if mode == "forward":
         raise UserError("forward mode stores no states between steps; leave the mode out, or the output folder")
     limit = None if memory is None else memory_in_bytes(memory)
-    names = (wrt,) if isinstance(wrt, str) else wrt
+    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
     return Gradient(scenario, names, derivatives.objective_name(scenario, objective), memory=limit).checked()

@@ -268,7 +268,7 @@ class Optimize:
         from simkit.jobs.optimizations import planned
 
         scenario = scenario_of(arguments)
-        job = planned(
+        job: Any = planned(
             scenario,
             names_of(arguments.wrt),
             arguments.objective,

@@ -219,7 +219,7 @@ def _lowerings(primitive: Any) -> Iterator[Callable[..., Any]]:
     """Yield the functions of arrays that JAX registers as lowerings of a primitive, for any platform or for the CPU."""
     for table in (mlir._lowerings, mlir._platform_specific_lowerings["cpu"]):
         rule = getattr(table.get(primitive), "rule", None)
-        if getattr(rule, "__name__", "") == "f_lowered":
+        if rule is not None and getattr(rule, "__name__", "") == "f_lowered":
             yield inspect.getclosurevars(rule).nonlocals["fun"]
 
 

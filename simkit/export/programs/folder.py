@@ -389,8 +389,10 @@ def read_card(folder: Path) -> Card:
     with reading(folder):
         if not {ONNX, JAXEXPORT} & {*files}:
             raise DamagedFileError(f"it holds neither {ONNX} nor {JAXEXPORT}")
-    values = [card[key] for key in ("form", "batch")], [card[key] for key in ("cases", "tolerance")]
-    return Card(*values[0], inputs, outputs, *values[1], dict(card["allowed"]), card["compared_steps"], files, content)
+    form, batch, cases, tolerance, steps = (
+        card[key] for key in ("form", "batch", "cases", "tolerance", "compared_steps")
+    )
+    return Card(form, batch, inputs, outputs, cases, tolerance, dict(card["allowed"]), steps, files, content)
 
 
 def _without_batch(ports: Sequence[Port], batch: "int | str | None", key: str) -> list[Port]:

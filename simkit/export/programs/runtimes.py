@@ -191,7 +191,7 @@ def loaded(data: bytes) -> Any:
     Raises:
         DamagedFileError: if the data is not a model, or the model reads other files or uses foreign operator sets.
     """
-    onnx = onnx_package()
+    onnx, model = onnx_package(), None
     try:
         model = onnx.load_model_from_string(data)
         foreign = next(_foreign(model.graph), "it defines functions" if model.functions else "")

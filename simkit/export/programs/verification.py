@@ -215,6 +215,6 @@ def as_plain(report: Report) -> dict[str, Any]:
 
 def _check_shapes(card: folders.Card, expected: list[np.ndarray], actual: list[np.ndarray]) -> None:
     kinds = [[f"{array.dtype}{list(array.shape)}" for array in side] for side in (expected, actual)]
-    for port, a, b in itertools.zip_longest(card.outputs, *kinds):
+    for name, a, b in itertools.zip_longest([port.name for port in card.outputs], *kinds):
         if a != b:
-            raise DamagedFileError(f"its output {port and port.name} is {b}, not {a}")
+            raise DamagedFileError(f"its output {name} is {b}, not {a}")

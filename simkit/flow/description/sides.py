@@ -178,8 +178,8 @@ def boundary_of(
     values = {which: places.of_side(formula, *which) for which, formula in formulas.items()}
 
     def boundary(params: Params, time: Any) -> BoundaryVelocity:
-        def velocity(*side: int) -> tuple[Any, ...]:
-            return tuple(values.get((*side, i), _zero)(params, time) for i in range(len(places.axes)))
+        def velocity(axis: int, side: int) -> tuple[Any, ...]:
+            return tuple(values.get((axis, side, i), _zero)(params, time) for i in range(len(places.axes)))
 
         return _on_sides(places.domain, velocity)
 

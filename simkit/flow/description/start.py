@@ -77,13 +77,14 @@ class StoredFields:
 
 def _on_faces(field: np.ndarray, axis: int, places: Places) -> np.ndarray:
     """Return a component at the cell centers interpolated linearly to its faces; on sides that of the nearest cells."""
-    inner = linear_at_faces(jnp.asarray(field, float), axis, places.domain.grid)
+    values = jnp.asarray(field, float)
+    inner = linear_at_faces(values, axis, places.domain.grid)
     if places.domain.sides[axis] is not None:
-        inner = jnp.concatenate([end(field, axis, 0), inner, end(field, axis, 1)], axis)
+        inner = jnp.concatenate([end(values, axis, 0), inner, end(values, axis, 1)], axis)
     return np.asarray(inner)
 
 
-def constants[T](arrays: T, dtype: Any) -> T:
+def constants(arrays: Any, dtype: Any) -> Any:
     """Return arrays of a compiled program, which are not to be computed with while it is compiled."""
     return computed_once(jax.tree.map(lambda array: jnp.asarray(array, dtype), arrays))
 

@@ -146,6 +146,6 @@ def _crystal(
 
 
 @compiled
-def _filled(fractions: jax.Array, sides: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
+def _filled(fractions: np.ndarray, sides: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
     """Return the positions, given in units of the sides of a box, and its lattice vectors."""
-    return fractions * jnp.stack(sides), jnp.diag(jnp.stack(sides))
+    return jnp.asarray(fractions) * jnp.stack(sides), jnp.diag(jnp.stack(sides))

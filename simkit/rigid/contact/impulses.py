@@ -20,7 +20,7 @@ from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.contact.impacts_of_step import RESTING_STEPS, strike_all
 from simkit.rigid.contact.sweeping.arrangement import apart, of_pairs, touches_of, touching_pairs, touching_planes
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities, mobility_of
-from simkit.rigid.contact.sweeping.sweeps import Touches, applied, relative, slot_by_slot, sweep
+from simkit.rigid.contact.sweeping.sweeps import Sides, Touches, applied, relative, slot_by_slot, sweep
 from simkit.rigid.contact.sweeping.touching import Push, Rest, Touch, rest_of, resting
 from simkit.rigid.integrators.splitting import kick, move_freely
 from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, SHAPES
@@ -311,7 +311,7 @@ def _residuals(after: Velocities, touches: Touches, rests: Touches) -> tuple[jax
     They have no derivative.
     """
     after, touches, rests = jax.lax.stop_gradient((after, touches, rests))
-    groups = [((after,), touches.planes, rests.planes)]
+    groups: list[tuple[Sides, Touch, Rest]] = [((after,), touches.planes, rests.planes)]
     if rests.pairs is not None:
         groups.append((of_pairs(after, after.linear.x.shape[0]), touches.pairs, rests.pairs))
     residuals, excesses = [], []
