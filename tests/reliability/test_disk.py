@@ -117,7 +117,7 @@ def test_full_standard_output_gives_one_line(tmp_path):
             ran = subprocess.run(
                 [sys.executable, "-m", "simkit.cli.main", *words], stdout=full, stderr=subprocess.PIPE, text=True
             )
-        assert ran.returncode == 2
+        assert ran.returncode == 1
         assert ran.stderr.count("\n") == 1 and "No space left on device" in ran.stderr
 
 
