@@ -70,8 +70,8 @@ MESSAGES = {
     "particles farther apart and from walls",
     Status.CELL_TOO_SMALL: "shrank its cell to less than twice the cut-off of its forces, where pairs would be missed; "
     "take a larger cell of more particles, a shorter cut-off, or a lower pressure",
-    Status.VISCOSITY_OUT_OF_RANGE: "has a viscosity that became negative, or too large for its time step with explicit "
-    "friction; change its formula, or reduce the time step",
+    Status.VISCOSITY_OUT_OF_RANGE: "has a viscosity, a diffusivity or a drag that became negative, or one of the first "
+    "two that became too large for its explicit time step; change its formula, or reduce the time step",
     Status.OUTLINE_TOO_COARSE: "has a body whose outline became too long for its points, so that fluid leaks through; "
     "give the obstacle more points",
     Status.COURANT_ABOVE_LIMIT: "ran all its steps, but the flow crosses more cells in a step than the method carries "

@@ -232,7 +232,7 @@ def frame_archive(directory: Path | str, frame: Any) -> bytes:
     """
     observed, _ = datasets.split(open_frames(directory, "frame").arrays)
     count = len(next(iter(observed.values()), ()))
-    chosen = whole("", low=-count, high=count - 1).check(frame, "frame")
+    chosen = whole("", low=-count, high=count - 1).check(frame, f"{directory}: frame")
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{name: array[chosen] for name, array in observed.items()})
     return buffer.getvalue()

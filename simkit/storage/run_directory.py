@@ -419,7 +419,7 @@ def _problem_of(home: Path, *, overwrite: bool) -> str:
         if not (manifest := _manifest_in(home)):
             return "is not empty and is not a run directory"
         if not overwrite:
-            return f"already holds a run; pass {argument('overwrite', 'True')} to replace it"
+            return f"already holds a run; resume it, pass {argument('overwrite', 'True')} to replace it"
         if foreign := foreign_files(home, str(manifest.get("scenario")), manifest["kind"]):
             names = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
             deleted = f"which {argument('overwrite', 'True')} would delete; move them"

@@ -97,7 +97,8 @@ def _print_value(
 
     error = f" +- {_rough(mean.value_error)}" if mean else ""
     members = f"; mean of {mean.seeds} seeds" if mean else ""
-    meaning = f"{objective_settings(scenario, objective).doc}; {scenario.run.precision}{members}"
+    doc = objective_settings(scenario, objective).doc
+    meaning = f"{f'{doc}; ' if doc else ''}{scenario.run.precision}{members}"
     print(f"{objective} = {result.value:.10g}{error}   ({meaning})\n")
 
 

@@ -12,6 +12,7 @@ from simkit.flow.diagnosis.measures import crossing_rate
 from simkit.flow.equations import Equations
 from simkit.flow.obstacles.bodies import Bodies, are_clear
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
+from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.stepping.stepper import FlowState
 from simkit.flow.stepping.time_step import CARRY_LIMIT, diffusion_limit
 from simkit.flow.viscosity import field_at_centers
@@ -43,6 +44,11 @@ def flow_status(equations: Equations) -> Callable[[FlowState, Params], jax.Array
             conditions.append((Status.UNBALANCED, is_balanced(equations, params, time)))
         if equations.varies:
             conditions.append((Status.VISCOSITY_OUT_OF_RANGE, viscosity_in_range(equations, state, params)))
+        if any(one.varies for one in _scalars(equations)):
+            conditions.append((Status.VISCOSITY_OUT_OF_RANGE, diffusivity_in_range(equations, state, params)))
+        if equations.drag is not None:
+            lowest = [jnp.min(coefficient) for coefficient in equations.drag(params, time)[0]]
+            conditions.append((Status.VISCOSITY_OUT_OF_RANGE, jnp.min(jnp.stack(lowest)) >= 0))
         if isinstance(bodies, Bodies) and bodies.moves:
             conditions.append((Status.BODY_TOO_NEAR, are_clear(bodies, params, time)))
         if isinstance(bodies, ImmersedBoundary):
@@ -113,3 +119,25 @@ def viscosity_in_range(equations: Equations, state: FlowState, params: Params) -
     length = equations.step_length(state.velocity, state.scalar, params, state.time[0])
     limit = diffusion_limit(domain, equations.method, equations.explicit)
     return (jnp.min(viscosity) >= 0) & (jnp.max(viscosity) * length <= ROUNDING * limit)
+
+
+def _scalars(equations: Equations) -> list[TransportedScalar]:
+    carried = equations.scalar
+    each = carried.scalars.values() if isinstance(carried, TransportedScalars) else [carried]
+    return [one for one in each if isinstance(one, TransportedScalar)]
+
+
+def diffusivity_in_range(equations: Equations, state: FlowState, params: Params) -> jax.Array:
+    """Return whether the diffusivities of a state that vary are stable, a boolean scalar.
+
+    Args:
+        equations: of a flow with scalars.
+        state: of the flow.
+        params: parameters.
+    """
+    time, domain = state.time[0], equations.domain
+    length = equations.step_length(state.velocity, state.scalar, params, time)
+    limit = diffusion_limit(domain, equations.method, tuple(range(domain.grid.dimension)))
+    fields = [one.diffusivity_at(state.scalar, params, time) for one in _scalars(equations) if one.varies]
+    stable = [(jnp.min(field) >= 0) & (jnp.max(field) * length <= ROUNDING * limit) for field in fields]
+    return jnp.all(jnp.stack(stable))

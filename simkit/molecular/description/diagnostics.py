@@ -75,7 +75,8 @@ def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Qua
     usual["unbound"] = Quantity(
         "1",
         "particles without a neighbor within two bonds and the range of the interaction",
-        "particles left the cluster, and rest because nothing reaches them; start denser, or take a longer cutoff",
+        "particles left the cluster, and little or nothing pulls them back; start denser, lower "
+        "relax.force_tolerance, or take a longer cutoff",
     )
     return usual | {name: Quantity(unit, doc) for name, (unit, doc) in further.items()}
 
