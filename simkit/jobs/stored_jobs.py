@@ -221,7 +221,7 @@ def open_frames(directory: Path | str, lacks: str) -> Outcome:
 
 
 def frame_archive(directory: Path | str, frame: Any) -> bytes:
-    """Return the content of an ``.npz`` file with the arrays that a run observed in one frame.
+    """Return the content of an ``.npz`` file with the arrays that a run observed in one frame, and its places.
 
     Args:
         directory: the run directory.
@@ -230,9 +230,12 @@ def frame_archive(directory: Path | str, frame: Any) -> bytes:
     Raises:
         UserError: if it is not a run, its files are damaged, or it has no such frame.
     """
-    observed, _ = datasets.split(open_frames(directory, "frame").arrays)
+    outcome = open_frames(directory, "frame")
+    observed, _ = datasets.split(outcome.arrays)
     count = len(next(iter(observed.values()), ()))
     chosen = whole("", low=-count, high=count - 1).check(frame, f"{directory}: frame")
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{name: array[chosen] for name, array in observed.items()})
+    places = {axis: np.asarray(outcome.labels["coordinates"].get(axis, ()), float) for axis in ("x", "y", "z")}
+    arrays = {name: array[chosen] for name, array in observed.items()}
+    np.savez(buffer, allow_pickle=False, **{axis: values for axis, values in places.items() if len(values)}, **arrays)
     return buffer.getvalue()

@@ -50,6 +50,11 @@ class StoredFields:
         if "" in arrays:
             whole = self._shaped(arrays[""], "", (grid.dimension, *grid.cells))
             arrays = dict(zip(places.components, whole, strict=True))
+        for axis, along in zip(places.axes, grid.axes, strict=True):
+            if axis in arrays and not _are_at(arrays[axis], along.centers):
+                ends = [f"{points[0]:g} to {points[-1]:g}" for points in (np.ravel(arrays[axis]), along.centers)]
+                problem = f"has its cells at {axis} = {ends[0]}, and the flow at {ends[1]}; take the same grid"
+                raise UserError(f"start {problem}", key="start")
         components = []
         for i, name in enumerate(places.components):
             if f"{name}_face" in arrays:
@@ -75,6 +80,12 @@ class StoredFields:
             problem += turned
             raise UserError(f"{what} {problem}", key="start")
         return array
+
+
+def _are_at(stored: np.ndarray, centers: np.ndarray) -> bool:
+    """Return whether places are those of the cells, but for rounding in single precision."""
+    size = np.max(np.abs(centers))
+    return stored.shape == centers.shape and bool(np.all(np.abs(stored - centers) <= 1e-5 * size))
 
 
 def _on_faces(field: np.ndarray, axis: int, places: Places) -> np.ndarray:

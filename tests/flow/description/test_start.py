@@ -102,6 +102,11 @@ ONES = np.ones((8, 10))
             {"scalars": {"dye": {"diffusivity": 1}}},
             "initial is missing, and start has no 'dye'",
         ),
+        (
+            {"u": ONES, "v": ONES, "x": np.arange(8.0)},
+            {},
+            "start has its cells at x = 0 to 7, and the flow at 0.06",
+        ),
         (3, {}, "start = 3 has no arrays"),
         ("text", {}, "start is no file of arrays"),
     ]

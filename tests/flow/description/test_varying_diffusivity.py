@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit import flow
+from simkit import flow, segment
+from simkit.core.status import Status
 from simkit.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -85,3 +86,23 @@ def test_the_largest_diffusivity_limits_the_time_step():
     simulation.check({**simulation.params, "time_step": 0.999 * limit}, jax.random.key(0))
     with pytest.raises(UserError, match="stability limit of explicit diffusion of the scalar"):
         simulation.check({**simulation.params, "time_step": 1.001 * limit}, jax.random.key(0))
+
+
+def test_a_diffusivity_or_drag_that_leaves_its_range_after_the_start_stops_the_run():
+    missed = []
+    for diffusivity, coefficient in (("0.001 + 300*time", 1), ("0.1 - 20*time", 1), (0.01, "1 - 100*time")):
+        box = flow.system(
+            axes={
+                "x": {"cells": 4, "length": 1.0, "periodic": True},
+                "y": {"cells": 8, "length": 1.0, "periodic": True},
+            },
+            viscosity=0.01,
+            drag={"coefficient": coefficient},
+            scalars={"c": {"diffusivity": diffusivity, "initial": "sin(2*pi*y)"}},
+            parameters={"time_step": 1e-3},
+        )
+        box.check(box.params, jax.random.key(0))
+        state = jax.jit(segment(box, 20))(box.init(box.params, jax.random.key(0)), box.params)
+        code = int(box.status(state, box.params))
+        missed += [] if code == Status.VISCOSITY_OUT_OF_RANGE else [(diffusivity, coefficient, code)]
+    assert not missed

@@ -8,6 +8,7 @@ import pytest
 from simkit.core.gradient import check_gradient
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment
+from simkit.flow import jax_cfd_channel
 from simkit.flow.jax_cfd import from_jax_cfd
 from tests.flow.test_jax_cfd import (
     CHANNEL_CELLS,
@@ -25,6 +26,12 @@ from tests.flow.test_jax_cfd import (
 )
 
 cfd = pytest.importorskip("jax_cfd.base")
+
+
+@pytest.fixture(scope="module")
+def channel():
+    with jax.enable_x64(True):
+        return jax_cfd_channel(cells=CHANNEL_CELLS)
 
 
 def test_steps_are_those_of_jax_cfd(x64):
