@@ -92,6 +92,8 @@ def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float]
     for name in names:
         if name not in header:
             raise UserError(f"{where} has no column {shown(name)}{nearest(name, header)}")
+        if header.count(name) > 1:
+            raise UserError(f"{where} has {header.count(name)} columns {shown(name)}; name each apart")
     columns: tuple[list[float], list[float]] = ([], [])
     for number, cells in rows:
         for name, column in zip(names, columns, strict=True):
@@ -113,6 +115,7 @@ def _cells(line: str, mark: str) -> list[str]:
 
 def _number(cell: str) -> float | None:
     try:
-        return float(cell)
+        # Python would read 1_0 as ten.
+        return None if "_" in cell else float(cell)
     except ValueError:
         return None
