@@ -15,6 +15,7 @@ from simkit.flow.diagnosis.statistics import ChannelStatistics
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.operators.differences import divergence, gradient
+from simkit.flow.operators.diffusion import shear
 from simkit.flow.scalar import TransportedScalar
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.stepper import stepper
@@ -281,6 +282,14 @@ class PressureOutlet(Outflow):
     gives_pressure = True
 
 
+@dataclasses.dataclass(frozen=True)
+class Unfinished(Side):
+    kind = "unfinished"
+
+    def share(self, component, place, values):
+        return None
+
+
 SLIP = NavierSlip(lambda params, time: params["slip_length"])
 
 OWN_PARAMS = {"viscosity": 1.0, "force": 0.6, "upper": 0.5, "slip_length": 0.3, "time_step": 0.01}
@@ -311,6 +320,11 @@ def test_unsupported_sides_are_refused_by_name():
     with pytest.raises(UserError, match="axis y, of kind 'pressure_outlet', gives both the pressure and the velocity"):
         domain(axes, (None, ("wall", PressureOutlet())))
     place = domain(axes, (None, (SLIP, SLIP)))
+    with pytest.raises(UserError, match="side 'unfinished' has the share None and no slope of its own; define either"):
+        unfinished = domain(axes, (None, (Unfinished(), "wall")))
+        shear(jnp.zeros(unfinished.grid.cells), 0, 1, no_motion(unfinished), unfinished)
+    with pytest.raises(UserError, match="side 'navier_slip' of axis y has values of its own, which are missing here"):
+        shear(jnp.zeros(place.grid.cells), 0, 1, no_motion(place), place)
     with pytest.raises(UserError, match=r"sides \(None, \('navier_slip', 'navier_slip'\)\) are not those of a channel"):
         ChannelStatistics(place, lambda params: 1.0)
     with pytest.raises(UserError, match="lower side of axis y, which is of kind 'navier_slip', a velocity along y"):

@@ -10,7 +10,7 @@ from simkit.core.parameter import NOT_NEGATIVE
 from simkit.core.parts import part
 from simkit.core.settings import formula
 from simkit.core.simulation import Params
-from simkit.flow.boundary.side_data import ON_SIDE, OfTime, OwnValues, Place, nothing
+from simkit.flow.boundary.side_data import ON_SIDE, OfTime, OwnValues, Place, known_share, nothing
 
 
 class ScalarSide(OwnValues):
@@ -55,8 +55,7 @@ class ScalarSide(OwnValues):
             place: position of the side; ``place.slope(f, value)`` is the derivative for a given value.
             values: the result of `values`.
         """
-        share = self.share(place, values, diffusivity)
-        assert share is not None, f"a side of kind '{self.kind}' with the share None defines entering"
+        share = known_share(self.kind, self.share(place, values, diffusivity), "entering")
         if isinstance(share, float) and share == 0:
             return jnp.zeros_like(given)
         slope = place.slope(scalar, given)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.simulation import Params
+from simkit.errors import UserError
 from simkit.flow.grid import Grid, end, like
 
 # Names that formulas of data on sides take besides parameters.
@@ -98,12 +99,35 @@ def values_on(given: BoundaryVelocity | SideValues, axis: int, side: int, what: 
         axis: index of a bounded axis.
         side: 0 for the lower, 1 for the upper.
         what: the side.
+
+    Raises:
+        UserError: if the side has values that are missing.
     """
     if not what.has_values:
         return None
     entry = (given[axis] or ((), ()))[side]
-    assert isinstance(entry, Given), f"data of sides of kind '{what.kind}' are those of Equations.on_sides"
+    if not isinstance(entry, Given):
+        raise UserError(
+            f"side '{what.kind}' of axis {'xyz'[axis]} has values of its own, which are missing here; "
+            "give what Equations.on_sides(params, time) returns"
+        )
     return entry.values
+
+
+def known_share(kind: str, share: jax.Array | float | None, method: str) -> jax.Array | float:
+    """Return the share of a side, after checking that it is defined.
+
+    Args:
+        kind: of the side.
+        share: the share of the side, or None.
+        method: name of the method that a side without a share must define.
+
+    Raises:
+        UserError: if the share is None.
+    """
+    if share is None:
+        raise UserError(f"side '{kind}' has the share None and no {method} of its own; define either in its class")
+    return share
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from simkit.core.parameter import NOT_NEGATIVE
 from simkit.core.parts import part
 from simkit.core.settings import formula
 from simkit.core.simulation import Params
-from simkit.flow.boundary.side_data import ON_SIDE, OfTime, OwnValues, Place
+from simkit.flow.boundary.side_data import ON_SIDE, OfTime, OwnValues, Place, known_share
 from simkit.flow.grid import Velocity
 from simkit.flow.operators.differences import difference_at_centers
 
@@ -85,8 +85,7 @@ class Side(OwnValues):
             place: position of the side; ``place.slope(f, value)`` is the derivative at a wall.
             values: the result of `values`.
         """
-        share = self.share(component, place, values)
-        assert share is not None, f"a side of kind '{self.kind}' with the share None defines slope"
+        share = known_share(self.kind, self.share(component, place, values), "slope")
         if isinstance(share, float) and share == 0:
             return None
         slope = place.slope(f, place.layer(f, given))
