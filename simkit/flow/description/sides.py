@@ -13,7 +13,7 @@ from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain, PressureOnSides, SidePressure, domain
-from simkit.flow.boundary.side_data import BoundaryVelocity
+from simkit.flow.boundary.side_data import BoundaryVelocity, nothing
 from simkit.flow.boundary.sides import Side
 from simkit.flow.description.formulas import AXES, COMPONENTS, Names, OfTime, Places, arguments_of
 from simkit.flow.grid import Axis, Grid, axis_of_faces, bounded_axis, periodic_axis, refined_axis
@@ -179,7 +179,7 @@ def boundary_of(
 
     def boundary(params: Params, time: Any) -> BoundaryVelocity:
         def velocity(axis: int, side: int) -> tuple[Any, ...]:
-            return tuple(values.get((axis, side, i), _zero)(params, time) for i in range(len(places.axes)))
+            return tuple(values.get((axis, side, i), nothing)(params, time) for i in range(len(places.axes)))
 
         return _on_sides(places.domain, velocity)
 
@@ -196,7 +196,7 @@ def side_pressure_of(formulas: Mapping[tuple[int, int], Formula], places: Places
     values = {which: places.of_side(formula, *which) for which, formula in formulas.items()}
 
     def side_pressure(params: Params, time: Any) -> PressureOnSides:
-        return _on_sides(places.domain, lambda *side: values.get(side, _zero)(params, time))
+        return _on_sides(places.domain, lambda *side: values.get(side, nothing)(params, time))
 
     return side_pressure if formulas else None
 
@@ -205,10 +205,6 @@ def _on_sides(domain: Domain, value: Callable[[int, int], Any]) -> Any:
     """Return ``value(axis, side)`` of both sides of each axis; None for a periodic axis."""
     pairs = enumerate(domain.sides)
     return tuple(None if pair is None else (value(axis, 0), value(axis, 1)) for axis, pair in pairs)
-
-
-def _zero(params: Params, time: Any) -> float:
-    return 0.0
 
 
 # What has no effect beside a key of an axis.

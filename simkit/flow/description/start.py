@@ -75,10 +75,9 @@ class StoredFields:
     def _shaped(self, array: np.ndarray, name: str, shape: tuple[int, ...]) -> np.ndarray:
         if array.shape != shape:
             what = f"start: '{name}'" if name else "start"
-            turned = ", axes in the order x, y, z" if array.shape == shape[::-1] else ""
-            problem = f"has the shape {list(array.shape)}, and the flow {list(shape)}; give one number at each point"
-            problem += turned
-            raise UserError(f"{what} {problem}", key="start")
+            order = ", axes in the order x, y, z" if array.shape == shape[::-1] else ""
+            problem = f"has the shape {list(array.shape)}, and the flow {list(shape)}"
+            raise UserError(f"{what} {problem}; give one number at each point{order}", key="start")
         return array
 
 

@@ -113,12 +113,9 @@ def viscosity_in_range(equations: Equations, state: FlowState, params: Params) -
         state: state of the flow.
         params: parameters.
     """
-    domain = equations.domain
     carried = state.scalar, state.time[0]
-    viscosity = field_at_centers(equations.viscosity, state.velocity, params, domain.grid.cells, carried)
-    length = equations.step_length(state.velocity, state.scalar, params, state.time[0])
-    limit = diffusion_limit(domain, equations.method, equations.explicit)
-    return (jnp.min(viscosity) >= 0) & (jnp.max(viscosity) * length <= ROUNDING * limit)
+    viscosity = field_at_centers(equations.viscosity, state.velocity, params, equations.domain.grid.cells, carried)
+    return _in_range(viscosity, equations.explicit, equations, state, params)
 
 
 def _scalars(equations: Equations) -> list[TransportedScalar]:
@@ -135,9 +132,15 @@ def diffusivity_in_range(equations: Equations, state: FlowState, params: Params)
         state: of the flow.
         params: parameters.
     """
-    time, domain = state.time[0], equations.domain
-    length = equations.step_length(state.velocity, state.scalar, params, time)
-    limit = diffusion_limit(domain, equations.method, tuple(range(domain.grid.dimension)))
-    fields = [one.diffusivity_at(state.scalar, params, time) for one in _scalars(equations) if one.varies]
-    stable = [(jnp.min(field) >= 0) & (jnp.max(field) * length <= ROUNDING * limit) for field in fields]
-    return jnp.all(jnp.stack(stable))
+    axes = tuple(range(equations.domain.grid.dimension))
+    fields = [one.diffusivity_at(state.scalar, params, state.time[0]) for one in _scalars(equations) if one.varies]
+    return jnp.all(jnp.stack([_in_range(field, axes, equations, state, params) for field in fields]))
+
+
+def _in_range(
+    field: jax.Array, axes: tuple[int, ...], equations: Equations, state: FlowState, params: Params
+) -> jax.Array:
+    """Return whether a viscosity or diffusivity that is explicit along axes is stable, a boolean scalar."""
+    length = equations.step_length(state.velocity, state.scalar, params, state.time[0])
+    limit = diffusion_limit(equations.domain, equations.method, axes)
+    return (jnp.min(field) >= 0) & (jnp.max(field) * length <= ROUNDING * limit)
