@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Unpack, get_args, get_origin, get_type_hints
 
 from simkit.core.parameter import UNBOUNDED
 from simkit.core.paths import below
@@ -280,13 +280,19 @@ def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Fu
             )
             for name, each in parameters.items()
         }
-        takes_any = any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values())
+        names = dict.fromkeys(name for name, each in signature.parameters.items() if each.kind is not each.VAR_KEYWORD)
+        takes_any = len(names) < len(signature.parameters)
+        for each in signature.parameters.values():
+            # ``**options: Unpack[Options]`` takes the keys of a table.
+            for table in get_args(each.annotation) if get_origin(each.annotation) is Unpack else ():
+                names |= dict.fromkeys(get_type_hints(table))
+                takes_any = False
 
         @functools.wraps(function)
         def checked(*values: Any, **named: Any) -> Any:
             for name in named:
-                if name not in signature.parameters and not takes_any:
-                    raise unknown_key(name, dict.fromkeys(signature.parameters, None), "")  # type: ignore[arg-type]
+                if name not in names and not takes_any:
+                    raise unknown_key(name, names, "")  # type: ignore[arg-type]
             bound = signature.bind(*values, **named)
             for name, setting in settings.items():
                 is_none = bound.arguments.get(name) is None and setting.default is None and not setting.is_required

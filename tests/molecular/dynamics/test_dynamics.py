@@ -310,3 +310,9 @@ REFUSED = [
 def test_settings_that_a_system_cannot_have_are_refused(x64, system, wrong, message):
     with pytest.raises(UserError, match=message):
         system(**wrong)
+
+
+@every("dynamics", [langevin, nose_hoover, bussi, velocity_verlet])
+def test_an_unknown_option_of_a_thermostat_is_refused_with_the_nearest(dynamics):
+    with pytest.raises(UserError, match="frosen is not a known key; did you mean 'frozen'"):
+        liquid(dynamics, options={"frosen": None})

@@ -41,7 +41,7 @@ def drift(simulation, time):
 def test_energy_of_chain_and_particles_is_conserved_at_second_order(x64, length):
     step = 0.01
     errors = [
-        drift(liquid(nose_hoover, options={"length": length}, temperature=1.0, time_step=h, thermostat_time=0.1), 1.0)
+        drift(liquid(nose_hoover, options={"chain": length}, temperature=1.0, time_step=h, thermostat_time=0.1), 1.0)
         for h in (step, step / 2)
     ]
     assert errors[0] < 0.2
