@@ -73,7 +73,7 @@ def test_processes_stop_by_themselves_when_launch_is_killed(tmp_path):
 
 @every("rank", [0, 1])
 def test_a_run_with_a_killed_process_resumes_in_any_number_of_processes(rank, tmp_path):
-    run = tmp_path / "run"
+    run = tmp_path / str(rank)
     process = launched(2, "run", "channel_flow", *SET, "-o", run)
     wait_for(run / "segments" / "000002.npz")
     # The words before this end depend on which process notices first.
