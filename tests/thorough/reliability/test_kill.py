@@ -75,9 +75,9 @@ def killed_over_dask(words, folder, place, moments):
         else:
             target.kill()
         _, words_of_error = driver.communicate(timeout=300)
-        codes = {"scheduler": (0, 2), "worker": (0,), "driver": (0, -signal.SIGKILL), "nothing": (0,)}[name]
+        codes = {"scheduler": (0, 3), "worker": (0,), "driver": (0, -signal.SIGKILL), "nothing": (0,)}[name]
         assert driver.returncode in codes, words_of_error
-        assert driver.returncode != 2 or "the Dask scheduler no longer answers" in words_of_error
+        assert driver.returncode != 3 or "the Dask scheduler no longer answers" in words_of_error
     simkit("resume", str(folder))
     return name
 
