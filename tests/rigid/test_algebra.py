@@ -144,7 +144,7 @@ NORMAL = Vector(*np.array([0.0, 0.0, 1.0]))
 RADIUS = 0.13
 
 
-def sphere(velocity, angular_velocity):
+def moving_sphere(velocity, angular_velocity):
     return Ball(
         position=vector(jnp.array([0.0, 0.0, RADIUS])),
         orientation=identity(jnp.zeros(())),
@@ -204,19 +204,19 @@ def test_an_impact_keeps_the_angular_momentum_about_the_contact_point(restitutio
     def angular_momentum(body):  # per mass, about a point of the floor below the center
         return stacked(0.4 * RADIUS**2 * body.angular_velocity + cross(RADIUS * NORMAL, body.velocity))
 
-    before = sphere(VELOCITY, SPIN)
+    before = moving_sphere(VELOCITY, SPIN)
     after, _, _ = after_impact(before, restitution, friction)
     np.testing.assert_allclose(angular_momentum(after), angular_momentum(before), atol=ROUNDING)
 
 
 @every("restitution", [0.0, 0.6, 1.0])
 def test_an_impact_reverses_the_normal_velocity_by_the_restitution(restitution):
-    after, _, _ = after_impact(sphere(VELOCITY, SPIN), restitution, 0.3)
+    after, _, _ = after_impact(moving_sphere(VELOCITY, SPIN), restitution, 0.3)
     np.testing.assert_allclose(after.velocity.z, 3.0 * restitution, atol=ROUNDING)
 
 
 def test_friction_in_the_cone_ends_the_slip_and_outside_it_is_mu_times_the_normal_impulse():
-    before = sphere(VELOCITY, SPIN)
+    before = moving_sphere(VELOCITY, SPIN)
     slip = slip_velocity(before, NORMAL, RADIUS)
     needed = float(norm(slip)) / SLIP_PER_IMPULSE
     for friction in (0.05, 0.4, 5.0):

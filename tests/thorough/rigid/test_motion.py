@@ -23,7 +23,16 @@ from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
 from simkit.rigid.integrators import INTEGRATORS, integrator_named
 from simkit.rigid.joints.rattle import Jointed
-from tests.rigid.test_algebra import RADIUS, ROUNDING, after_impact, both_modes, directions, numbers, sphere, turned_by
+from tests.rigid.test_algebra import (
+    RADIUS,
+    ROUNDING,
+    after_impact,
+    both_modes,
+    directions,
+    moving_sphere,
+    numbers,
+    turned_by,
+)
 from tests.rigid.test_motion import (
     CONTROLS,
     DECISIONS,
@@ -188,7 +197,7 @@ def test_friction_never_adds_energy():
 
     draws = np.random.default_rng(0).normal(size=(50, 6))
     for draw in draws:
-        before = sphere([*(3 * draw[:2]), -abs(draw[2])], 30 * draw[3:])
+        before = moving_sphere([*(3 * draw[:2]), -abs(draw[2])], 30 * draw[3:])
         for friction in (0.0, 0.1, 1.0):
             after, _, _ = after_impact(before, 1.0, friction)
             assert energy(after) <= energy(before) * (1 + ROUNDING)
