@@ -20,14 +20,7 @@ from simkit.storage.kinds import KINDS
 from tests.stopping import StopAfter, Stopped
 from tests.toys import toy
 
-OF_SWEEPS = (
-    "simkit.core.ensemble",
-    "simkit.engine.lanes",
-    "simkit.engine.lanes",
-    "simkit.jobs.chunks",
-    "simkit.jobs.sweep_results",
-    "simkit.jobs.sweeps",
-)
+OF_SWEEPS = ("simkit.engine.lanes", "simkit.jobs.chunks", "simkit.jobs.sweep_results", "simkit.jobs.sweeps")
 OF_OPTIMIZATIONS = ("optax", "simkit.core.optimization", "simkit.jobs.derivatives", "simkit.jobs.optimizations")
 
 
