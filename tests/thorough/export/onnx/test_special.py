@@ -47,8 +47,9 @@ def test_incomplete_gamma_and_bessel_functions_agree_with_their_slopes(x64):
         "bessel": (lambda z: [*bessel(z), special.i0(z / 10), special.i1(z / 10)], (Z,)),
         "slope of bessel": (slope(bessel), (Z,)),
     }
-    # The slope of i0e is a difference of two numbers that agree in four digits at 300.
-    check_all(of_both(cases), rtol=SERIES, atol={"float32": 1e-6, "float64": 1e-14})
+    # The slope of i0e is a difference of two numbers that agree in four digits at 300, and in two at 8, where the
+    # recursion of 30 Chebyshev terms is at the end of its interval and magnifies rounding by up to 30^2: 7e-14.
+    check_all(of_both(cases), rtol=SERIES, atol={"float32": 1e-6, "float64": 7e-14})
 
 
 def test_numbers_of_gamma_distributions_are_those_of_jax(x64):
