@@ -458,21 +458,6 @@ def voigt_shear_modulus(stiffness: jax.Array) -> jax.Array:
     return _deviatoric(operator, volumetric, dimension) / _shears(dimension)
 
 
-def directional_shear_modulus(stiffness: jax.Array, direction: jax.Array, normal: jax.Array) -> jax.Array:
-    """Return the shear modulus of one slip system, ``G = C_abcd s_a n_b s_c n_d``, with all other strains zero.
-
-    Args:
-        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
-        direction: s, of slip, (d,), of any length.
-        normal: n, of the slip plane, (d,), perpendicular to the direction, of any length.
-    """
-    direction, normal = jnp.asarray(direction, stiffness.dtype), jnp.asarray(normal, stiffness.dtype)
-    slide = jnp.outer(direction / jnp.linalg.norm(direction), normal / jnp.linalg.norm(normal))
-    # Engineering shear strain: the sum of both tensor components.
-    strain = jnp.stack([slide[a, a] if a == b else slide[a, b] + slide[b, a] for a, b in voigt_pairs(len(slide))])
-    return precise_product(strain, stiffness, strain)
-
-
 def _deviatoric(matrix: jax.Array, volumetric: jax.Array, dimension: int) -> jax.Array:
     return jnp.trace(matrix) - precise_product(volumetric, matrix, volumetric) / dimension
 
