@@ -16,6 +16,7 @@ from simkit.molecular.analysis.order import Contacts, highest_peak, radial_distr
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import lennard_jones, pair_potential, soft_sphere
+from tests.molecular.dynamics.moving import floats
 from tests.tables import every
 
 bond_order, third_order = (jax.jit(function, static_argnums=1) for function in (order.bond_order, order.third_order))
@@ -87,10 +88,6 @@ def test_without_load_bearing_particles_the_contact_number_is_zero():
     bearing = order.load_bearing(network, dimension=2)
     assert not bool(bearing.any())
     assert float(order.contact_number(network, bearing)) == 0.0
-
-
-def floats(**values):
-    return {name: jnp.asarray(value, dtype=float) for name, value in values.items()}
 
 
 def test_correction_under_pressure_is_the_textbook_one(x64):

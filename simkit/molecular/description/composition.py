@@ -149,10 +149,10 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
         if not room.is_closed or term.cutoff is None or is_traced:
             return None
         reach = (1 + skin) * float(term.reach(params))
-        most = list_capacity(placing, particles, room, params, reach, shrinks=relax["cell"])
+        most = list_capacity(placing, dimension, params, reach, shrinks=relax["cell"])
         return min(most, particles.count * math.prod(images or (1,)))
 
-    scale, stiffness = scale_of(relax["scale"], names, interactions, particles, placing, dimension)
+    scale, stiffness = scale_of(relax["scale"], names, interactions, placing)
     return System(
         settings=settings,
         dynamics=dynamics,

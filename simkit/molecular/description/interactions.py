@@ -264,9 +264,7 @@ def scale_of(
     settings: Settings | None,
     names: Names,
     interactions: Interactions,
-    particles: Particles,
     placing: Placing,
-    dimension: int,
 ) -> tuple[Callable[[Params], Scale], StiffnessAt | None]:
     """Return ``params -> Scale`` and the stiffness ``(position, cell, params) -> stiffness`` of an arrangement.
 
@@ -282,34 +280,29 @@ def scale_of(
         settings: table with ``length`` and ``stiffness``; ``None`` without.
         names: names that formulas may use.
         interactions: interactions and fields.
-        particles: particles of the system.
         placing: starting positions.
-        dimension: dimension of space.
     """
     if settings is not None:
         written = names.number(settings["length"]), names.number(settings["stiffness"])
         return lambda params: Scale(*(each.number(jax.lax.stop_gradient(params)) for each in written)), None
     typed = [term for term in interactions.pairs if term.bare.bond is None]
 
-    def spacing(params: Params) -> jax.Array:
-        return placing.spacing(params, particles.count, dimension)
-
     def bonds(params: Params, near: jax.Array, close: jax.Array) -> list[tuple[jax.Array, jax.Array]]:
         return [*interactions.bonds(params), *(_bonds_of_expression(term, params, near, close) for term in typed)]
 
     def of_fields(position: jax.Array, params: Params) -> jax.Array:
-        curvatures = curvature(interactions.fields, params, position, ~particles.frozen)
+        curvatures = curvature(interactions.fields, params, position, ~placing.frozen)
         return _lower_quartile(curvatures)
 
     def scale(params: Params) -> Scale:
         params = jax.lax.stop_gradient(params)
-        near = spacing(params)
+        near = placing.spacing(params)
         candidates = bonds(params, near, CLOSE * near)
         if not candidates:
             timed = {TIME: jnp.zeros_like(near), **params}
             places = jnp.asarray(placing.sample(params), near.dtype)
             stiffness = of_fields(places, timed)
-            flat = slope(interactions.fields, timed, places, ~particles.frozen) / near
+            flat = slope(interactions.fields, timed, places, ~placing.frozen) / near
             candidates = [(near, jnp.where(stiffness > 0, stiffness, flat))]
         lengths, stiffnesses = (
             jnp.concatenate([jnp.ravel(x) for x in column]) for column in zip(*candidates, strict=True)
@@ -323,11 +316,11 @@ def scale_of(
 
     def stiffness_at(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
         position, params = jax.lax.stop_gradient((position, params))
-        near = spacing(params)
-        close = _nearest_distance(position, spaces.of_cell(cell, dimension), near)
+        near = placing.spacing(params)
+        close = _nearest_distance(position, spaces.of_cell(cell, position.shape[1]), near)
         candidates = [jnp.max(stiffness) for _, stiffness in bonds(params, near, close)]
         if interactions.fields:
-            candidates.append(of_fields(spaces.of_cell(cell, dimension).wrap(position), params))
+            candidates.append(of_fields(spaces.of_cell(cell, position.shape[1]).wrap(position), params))
         stiffness = jnp.max(jnp.stack(candidates))
         return jnp.where(stiffness > 0, stiffness, compiled(params).stiffness)
 

@@ -20,6 +20,7 @@ from simkit.molecular import minimizers, spaces
 from simkit.molecular.description.fields import Field
 from simkit.molecular.description.formulas import TIME, Names
 from simkit.molecular.description.particles import Frame, Particles, SystemCell
+from simkit.molecular.interactions.interaction import combined, user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors.pair_sums import FEWEST_COLUMNS, PerParticle
@@ -283,14 +284,15 @@ class RandomPlaces:
         )
         method, scale = minimizers.by_name("fire"), Scale(wanted.mean(), 1 / wanted.mean() ** 2)
 
-        def at_walls(position: jax.Array) -> jax.Array:
+        def at_walls(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
             overlaps = (jnp.maximum(1 - away / wanted, 0) for away in self._away(position))
             return sum((jnp.sum(overlap**2) / 2 for overlap in overlaps), jnp.zeros((), kind))
 
+        both = combined(interaction, user_energy(at_walls))
+
         def evaluate(position: jax.Array) -> tuple[jax.Array, jax.Array]:
-            energy, slope = jax.value_and_grad(at_walls)(position)
-            pairs = interaction.energy(position, cell, {}, ())
-            return pairs + energy, interaction.force(position, cell, {}, ()) - slope
+            at = position, cell, {}, ((), ())
+            return both.energy(*at), both.force(*at)
 
         # Below this energy no single overlap exceeds the margin.
         enough = (1 - 1 / MARGIN) ** 2 / 4
@@ -300,11 +302,9 @@ class RandomPlaces:
             return (energy > enough) & (state.iteration < MOST_ITERATIONS)
 
         def step(carry: tuple) -> tuple:
-            state, _ = carry
-            moved = minimizers.step(
-                method, dataclasses.replace(state, trial=self._inside(state.trial)), evaluate, scale
-            )
-            return moved, interaction.energy(moved.position, cell, {}, ()) + at_walls(moved.position)
+            state = dataclasses.replace(carry[0], trial=self._inside(carry[0].trial))
+            moved = minimizers.step(method, state, evaluate, scale)
+            return moved, evaluate(moved.position)[0]
 
         position = carried(drawn, frame)
         state = minimizers.start(method, position, evaluate, scale)
@@ -427,13 +427,14 @@ class Placing:
         frame = self.frame(params)
         return carried(jnp.asarray(fractions, frame.dtype), frame)
 
-    def spacing(self, params: Params, count: int, dimension: int) -> jax.Array:
+    def spacing(self, params: Params) -> jax.Array:
         """Return the typical distance of neighbors."""
+        count = len(self.frozen)
         frame = self.places.own if self.frame is None else self.frame
         if frame is not None:
             cell = frame(params)
             volume = compiled(lambda cell: jnp.abs(spaces.determinant(spaces.lattice_vectors(cell))))(cell)
-            return (volume / count) ** (1 / dimension)
+            return (volume / count) ** (1 / len(cell))
         if self.places.nearest is not None:
             return jnp.asarray(self.places.nearest, precision_of(params))
         assert self.places.at is not None  # the only other way
@@ -503,22 +504,18 @@ def _cube(radius: Formula, dimension: int) -> Frame:
     return lambda params: jnp.broadcast_to(2 * radius.number(params), (dimension,))
 
 
-def list_capacity(
-    placing: Placing, particles: Particles, cell: SystemCell, params: Params, reach: float, *, shrinks: bool
-) -> int:
+def list_capacity(placing: Placing, dimension: int, params: Params, reach: float, *, shrinks: bool) -> int:
     """Return the neighbors within a distance for which a list has capacity at first; it grows when a run needs more.
 
     Args:
         placing: starting positions.
-        particles: the particles.
-        cell: cell of the system, which repeats along all axes.
+        dimension: dimension of space.
         params: default parameters.
         reach: distance up to which neighbors are listed.
         shrinks: whether the cell relaxes and may get smaller.
     """
-    dimension = cell.dimension
     ball = math.pi if dimension == 2 else 4 / 3 * math.pi
-    mean = ball * (reach / float(placing.spacing(params, particles.count, dimension))) ** dimension
+    mean = ball * (reach / float(placing.spacing(params))) ** dimension
     overlaps = placing.random is not None and not placing.random.separation
     most = mean + DEVIATIONS * math.sqrt(mean) if overlaps else (SHRINKING if shrinks else SEPARATED) * mean + FEW
     # A multiple of the columns that the pair sums take per turn.

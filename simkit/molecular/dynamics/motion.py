@@ -260,8 +260,8 @@ def motion(
     check_given(params, ["time_step", *(["mass"] if options.get("mass") is None else [])])
     if options.get("velocity") is None:
         temperature = scheduled("temperature", temperature, params)
-    options["frozen"] = frozen_mask(options.get("frozen"))
-    if method.moves_cell and (options.get("cell") is None or options["frozen"] is not None):
+    chosen: dict[str, Any] = {**options, "frozen": frozen_mask(options.get("frozen"))}
+    if method.moves_cell and (options.get("cell") is None or chosen["frozen"] is not None):
         raise UserError("a barostat moves all particles with the cell; give a cell, or leave out barostat and frozen")
     temperature = temperature or (lambda params, time: params["temperature"])
-    return MolecularDynamics(interaction, start, method, params, isolated, temperature, **options).simulation()
+    return MolecularDynamics(interaction, start, method, params, isolated, temperature, **chosen).simulation()

@@ -288,7 +288,8 @@ class BasinHopping:
         minimum, lowest = jnp.where(accepted, position, state.minimum), jnp.where(lower, position, state.lowest)
 
         quenches = state.quenches + ended
-        hopped = self.hopped(minimum, uniform, params)
+        reach, step = self.container(params), params["step_size"] * self.model.bond * params["sigma"]
+        hopped = hop(minimum, self.model.energies(minimum, params), uniform, step=step, container=reach)
         restarted = self.restarted(trial, jnp.where(quenches > self.hops, lowest, hopped), params)
         return BasinHoppingState(
             trial=jax.tree.map(lambda new, same: jnp.where(ended, new, same), restarted, trial),
@@ -309,22 +310,6 @@ class BasinHopping:
     def is_searching(self, state: BasinHoppingState) -> jax.Array:
         """Return whether quenches remain."""
         return state.quenches <= self.hops
-
-    def hopped(self, minimum: jax.Array, uniform: jax.Array, params: Params) -> jax.Array:
-        """Return the start of the next quench, (N, d).
-
-        Args:
-            minimum: the last accepted minimum, (N, d).
-            uniform: uniform random numbers, (N + 1, 3).
-            params: parameters.
-        """
-        return hop(
-            minimum,
-            self.model.energies(minimum, params),
-            uniform,
-            step=params["step_size"] * self.model.bond * params["sigma"],
-            container=self.container(params),
-        )
 
     def restarted(self, trial: RelaxationState, position: jax.Array, params: Params) -> RelaxationState:
         """Return a relaxation before its first evaluation, which accepts the start at any energy."""

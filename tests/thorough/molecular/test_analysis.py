@@ -27,6 +27,7 @@ from simkit.molecular.neighbors import neighbor_list, pairs
 from simkit.molecular.potentials import energy_shifted, lennard_jones, pair_potential, soft_sphere
 from simkit.molecular.structures import lattices
 from tests.differences import fourth_order
+from tests.molecular.dynamics.moving import floats
 from tests.molecular.test_analysis import (
     BOND,
     PARAMS,
@@ -34,7 +35,6 @@ from tests.molecular.test_analysis import (
     bonds,
     disordered,
     distribution,
-    floats,
     icosahedron,
     third_order,
 )

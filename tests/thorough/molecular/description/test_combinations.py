@@ -16,6 +16,7 @@ from simkit.molecular.description.composition import composition
 from simkit.molecular.description.settings import SETTINGS
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from tests.differences import central_difference, fourth_order
+from tests.molecular.dynamics.moving import floats
 
 TYPED = {"energy": "4*epsilon*((sigma/r)**12 - (sigma/r)**6)"}
 SHIPPED = {"potential": "lennard_jones"}
@@ -77,7 +78,7 @@ def described(cell, kind, method, dimension, **more):
 @functools.cache
 def compiled(cell, kind, method, dimension):
     """Return ``(params) -> position, neighbors`` at the start and ``(position, neighbors, params) -> told``."""
-    body = composition(read(described(cell, kind, method, dimension), SETTINGS), floats(PARAMETERS))
+    body = composition(read(described(cell, kind, method, dimension), SETTINGS), floats(**PARAMETERS))
     acts = body.interaction
 
     def at(position, neighbors, params):
@@ -89,7 +90,7 @@ def compiled(cell, kind, method, dimension):
             acts.force(position, room, params, neighbors),
         )
 
-    params = floats(PARAMETERS)
+    params = floats(**PARAMETERS)
     position = body.placing.start(params, jax.random.key(3))
     room = None if body.cell is None else body.cell(params)
     shapes = jax.eval_shape(acts.prepare, position, room, params)
@@ -101,14 +102,10 @@ def compiled(cell, kind, method, dimension):
     return np.asarray(position), neighbors, told
 
 
-def floats(values):
-    return {name: jnp.asarray(value, float) for name, value in values.items()}
-
-
 def check(cell, kind, method, dimension, strength):
     """Check forces against central differences, and what velocity Verlet conserves; return where it ends."""
     position, neighbors, told = compiled(cell, kind, method, dimension)
-    params = floats(PARAMETERS | {"strength": strength})
+    params = floats(**PARAMETERS | {"strength": strength})
     random = np.random.default_rng(1)
     neighbors, energy, force = jax.tree.map(np.asarray, told(position, neighbors, params))
     assert np.isfinite(energy) and np.abs(force).max() > 0.1
@@ -149,7 +146,7 @@ def test_pairs_of_every_cell_conserve_and_lists_hold_all_of_them(x64, cell, dime
     check(cell, "shipped", "all_pairs", dimension, strength)
     position, energy, force = check(cell, "typed", "neighbor_list", dimension, strength)
     _, none, all_pairs = compiled(cell, "shipped", "all_pairs", dimension)
-    _, expected, forces = all_pairs(position, none, floats(PARAMETERS | {"strength": strength}))
+    _, expected, forces = all_pairs(position, none, floats(**PARAMETERS | {"strength": strength}))
     assert energy == pytest.approx(float(expected), rel=1e-13)
     np.testing.assert_allclose(force, forces, rtol=0, atol=1e-12 * np.abs(forces).max())
 
