@@ -61,13 +61,20 @@ def of_cell(cell: Cell, dimension: int) -> Space:
     """
     if cell is None:
         return free(dimension)
-    cell = jnp.asarray(cell)
-    if cell.shape not in ((dimension,), (dimension, dimension)):
-        raise UserError(
-            f"cell has shape {cell.shape}; in {dimension} dimensions give ({dimension},) side lengths, "
-            f"({dimension}, {dimension}) lattice vectors as rows, or None for free space"
-        )
+    sides, vectors = (dimension,), (dimension, dimension)
+    wanted = (
+        f"{sides} side lengths, {vectors} lattice vectors as rows, or None for free space, in {dimension} dimensions"
+    )
+    cell = _shaped(cell, (sides, vectors), wanted)
     return periodic(cell) if cell.ndim == 1 else triclinic(cell)
+
+
+def _shaped(cell: jax.Array, shapes: tuple[tuple[int, ...], ...], wanted: str) -> jax.Array:
+    """Return a cell as an array, which has one of some shapes."""
+    cell = jnp.asarray(cell)
+    if cell.shape not in shapes:
+        raise UserError(f"cell has shape {cell.shape}; give {wanted}")
+    return cell
 
 
 def free(dimension: int) -> Space:
@@ -106,9 +113,7 @@ def periodic(box: jax.Array) -> Space:
     Raises:
         UserError: if ``box`` is not two or three lengths.
     """
-    box = jnp.asarray(box)
-    if box.shape not in ((2,), (3,)):
-        raise UserError(f"box has shape {box.shape}; give the 2 or 3 side lengths of an orthorhombic box")
+    box = _shaped(box, ((2,), (3,)), "the 2 or 3 side lengths of an orthorhombic box")
     # On an infinite side: infinity times zero images would be NaN.
     inverse, period = 1 / box, jnp.where(jnp.isinf(box), 0, box)
 
@@ -145,9 +150,7 @@ def triclinic(cell: jax.Array) -> Space:
     Raises:
         UserError: if ``cell`` is not square of size two or three.
     """
-    cell = jnp.asarray(cell)
-    if cell.shape not in ((2, 2), (3, 3)):
-        raise UserError(f"cell has shape {cell.shape}; give 2 or 3 lattice vectors as rows")
+    cell = _shaped(cell, ((2, 2), (3, 3)), "2 or 3 lattice vectors as rows")
     dimension, inverse = len(cell), inverse_of(cell)
 
     def fractional(position: Components) -> Components:

@@ -16,12 +16,10 @@ from simkit.molecular.analysis.order import Contacts, highest_peak, radial_distr
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import lennard_jones, pair_potential, soft_sphere
+from tests.molecular.dynamics.moving import floats
 from tests.tables import every
 
-bond_order, global_bond_order, third_order, hexatic_order = (
-    jax.jit(function, static_argnums=1)
-    for function in (order.bond_order, order.global_bond_order, order.third_order, order.hexatic_order)
-)
+bond_order, third_order = (jax.jit(function, static_argnums=1) for function in (order.bond_order, order.third_order))
 
 
 @jax.jit
@@ -53,10 +51,8 @@ def test_wigner_symbols_are_orthonormal():
 @every(
     ("call", "message"),
     [
-        (lambda flat, solid: bond_order(flat), "3 dimensions, and the particles have 2; use hexatic_order"),
-        (lambda flat, solid: hexatic_order(solid), "2 dimensions, and the particles have 3; use bond_order"),
+        (lambda flat, solid: bond_order(flat), "3 dimensions, and the particles have 2; use polygon_order"),
         (lambda flat, solid: bond_order(solid, -1), "degree = -1 is not an integer of at least 0"),
-        (lambda flat, solid: hexatic_order(flat, 0), "fold = 0 is not an integer of at least 1"),
     ],
 )
 def test_impossible_arguments_are_refused(call, message):
@@ -92,10 +88,6 @@ def test_without_load_bearing_particles_the_contact_number_is_zero():
     bearing = order.load_bearing(network, dimension=2)
     assert not bool(bearing.any())
     assert float(order.contact_number(network, bearing)) == 0.0
-
-
-def floats(**values):
-    return {name: jnp.asarray(value, dtype=float) for name, value in values.items()}
 
 
 def test_correction_under_pressure_is_the_textbook_one(x64):

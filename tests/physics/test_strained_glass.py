@@ -12,7 +12,7 @@ from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import force_shifted, lennard_jones
 from simkit.molecular.relaxation import relaxation
-from tests.molecular.test_analysis import floats
+from tests.molecular.dynamics.moving import floats
 
 PARTICLES = 64
 LARGE = np.arange(PARTICLES) >= PARTICLES // 2

@@ -1,7 +1,6 @@
 """Second derivatives at a minimum: Hessian, normal modes, elastic constants, and moduli of polycrystals."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -135,7 +134,6 @@ def normal_modes(
     *,
     mass: jax.Array | float = 1.0,
     neighbors: Any = None,
-    zero_tolerance: float | None = None,
 ) -> NormalModes:
     """Return the normal modes: ``H u = omega^2 M u``, by diagonalizing the mass-weighted Hessian.
 
@@ -144,7 +142,8 @@ def normal_modes(
     a saddle. For analysis of small systems: a dense matrix of N d rows, at a cost of (N d)^3. In a periodic cell these
     are the vibrations with the period of the cell (wave vector zero). Frequencies are differentiable (for degenerate
     ones only their sum); the vectors are constants. Second derivatives of frequencies that are equal within round-off
-    are NaN.
+    are NaN. A zero mode has at most the largest |omega^2| times round-off to the power 2/3, 4e-11 in float64 and 2e-5
+    in float32; a residual force f on a cluster of size L gives its rotations ``omega^2 = f / (m L)``.
 
     Args:
         interaction: energy of the particles.
@@ -153,9 +152,6 @@ def normal_modes(
         params: of the interaction.
         mass: of the particles, scalar or (N,).
         neighbors: current at these positions; ``None`` prepares them.
-        zero_tolerance: largest |omega^2| of a zero mode, in units of the largest; ``None`` for round-off to the power
-            2/3: 4e-11 in float64, 2e-5 in float32. A residual force f on a cluster of size L gives its rotations
-            ``omega^2 = f / (m L)``.
 
     Raises:
         UserError: if ``mass`` is neither one number nor one per particle.
@@ -163,12 +159,10 @@ def normal_modes(
     mass = jnp.asarray(mass, position.dtype)
     if mass.shape not in ((), (len(position),)):
         raise UserError(f"mass has shape {mass.shape}; give one number or one for each of {len(position)} particles")
-    rounding = float(jnp.finfo(position.dtype).eps) ** (2 / 3)
-    tolerance = rounding if zero_tolerance is None else zero_tolerance
     matrix = mass_weighted(hessian(interaction, position, cell, params, neighbors=neighbors), mass)
-    squared, columns = _diagonalized(matrix, tolerance)
+    squared, columns = _diagonalized(matrix)
     columns = jax.lax.stop_gradient(columns)
-    is_zero = _is_zero(squared, tolerance)
+    is_zero = _is_zero(squared)
     squared = jnp.where(is_zero, jax.lax.stop_gradient(squared), squared)
     size = jnp.sqrt(jnp.where(squared == 0, 1, jnp.abs(squared))) * (squared != 0)
     return NormalModes(
@@ -178,8 +172,8 @@ def normal_modes(
     )
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _diagonalized(matrix: jax.Array, tolerance: float) -> tuple[jax.Array, jax.Array]:
+@jax.custom_jvp
+def _diagonalized(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return eigenvalues and eigenvectors as columns; degenerate eigenvalues have first derivatives too."""
     columns = jnp.linalg.eigh(matrix)[1]
     return jnp.einsum("ai,ab,bi->i", columns, matrix, columns, precision="highest"), columns
@@ -187,25 +181,28 @@ def _diagonalized(matrix: jax.Array, tolerance: float) -> tuple[jax.Array, jax.A
 
 @_diagonalized.defjvp
 def _derivatives_of_diagonalized(
-    tolerance: float, matrix: tuple[jax.Array], change: tuple[jax.Array]
-) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
-    values, columns = _diagonalized(*matrix, tolerance)
+    matrix: tuple[jax.Array], change: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
+    values, columns = _diagonalized(*matrix)
     within = precise_product(columns.T, change[0], columns)
     apart, largest = values[None, :] - values[:, None], jnp.abs(values).max()
     close = jnp.abs(apart) <= jnp.finfo(values.dtype).eps ** (2 / 3) * largest
-    is_zero = _is_zero(values, tolerance)
+    is_zero = _is_zero(values)
     # Zero modes are constants. Derivatives of eigenvectors with equal eigenvalues are undefined.
     mixed = jnp.where(close, jnp.nan, within / jnp.where(close, 1, apart))
     mixed = jnp.where((is_zero[:, None] & is_zero) | jnp.eye(len(values), dtype=bool), 0, mixed)
     return (values, columns), (jnp.diagonal(within), precise_product(columns, mixed))
 
 
-def _is_zero(squared: jax.Array, tolerance: float) -> jax.Array:
-    return jnp.abs(squared) <= tolerance * jnp.abs(squared).max()
+def _is_zero(squared: jax.Array) -> jax.Array:
+    return jnp.abs(squared) <= float(jnp.finfo(squared.dtype).eps) ** (2 / 3) * jnp.abs(squared).max()
 
 
 # Smallest stiffness of a mode that is certain to be positive, in units of round-off of the stiffest mode.
 MARGINAL = 1e3
+# Largest component of the Newton step to a minimum that counts as at rest, in units of ``(V/N)^(1/d)``: the relative
+# error of the elastic constants is about ten times that.
+NEAREST = 1e-4
 
 
 class ElasticConstants(NamedTuple):
@@ -243,7 +240,6 @@ def elastic_constants(
     *,
     neighbors: Any = None,
     rattlers: jax.Array | None = None,
-    distance_tolerance: float = 1e-4,
 ) -> ElasticConstants:
     """Return the elastic constants at zero temperature of relaxed particles in a cell.
 
@@ -267,8 +263,6 @@ def elastic_constants(
         params: of the interaction.
         neighbors: current at these positions; ``None`` prepares them.
         rattlers: mask of particles with too few contacts to be held, (N,) booleans; they follow the strain affinely.
-        distance_tolerance: largest component of the Newton step to the minimum, in units of ``(V/N)^(1/d)``. The
-            relative error of the constants is about ten times that.
 
     Raises:
         UserError: in free space.
@@ -318,7 +312,7 @@ def elastic_constants(
     softest = jnp.sum(probe * answer) / jnp.sum(answer**2)
     stiffest = jnp.linalg.norm(product(probe)) / jnp.linalg.norm(probe)
     spacing = (volume / len(position)) ** (1 / dimension)
-    is_at_rest = jnp.abs(step).max() < distance_tolerance * spacing
+    is_at_rest = jnp.abs(step).max() < NEAREST * spacing
     is_minimum = is_single | ((softest > margin * stiffest) & is_at_rest)
     return ElasticConstants(
         stiffness=jnp.where(is_minimum, born - softening, jnp.nan),
@@ -456,21 +450,6 @@ def voigt_shear_modulus(stiffness: jax.Array) -> jax.Array:
     """
     operator, volumetric, dimension = _operator(stiffness)
     return _deviatoric(operator, volumetric, dimension) / _shears(dimension)
-
-
-def directional_shear_modulus(stiffness: jax.Array, direction: jax.Array, normal: jax.Array) -> jax.Array:
-    """Return the shear modulus of one slip system, ``G = C_abcd s_a n_b s_c n_d``, with all other strains zero.
-
-    Args:
-        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
-        direction: s, of slip, (d,), of any length.
-        normal: n, of the slip plane, (d,), perpendicular to the direction, of any length.
-    """
-    direction, normal = jnp.asarray(direction, stiffness.dtype), jnp.asarray(normal, stiffness.dtype)
-    slide = jnp.outer(direction / jnp.linalg.norm(direction), normal / jnp.linalg.norm(normal))
-    # Engineering shear strain: the sum of both tensor components.
-    strain = jnp.stack([slide[a, a] if a == b else slide[a, b] + slide[b, a] for a, b in voigt_pairs(len(slide))])
-    return precise_product(strain, stiffness, strain)
 
 
 def _deviatoric(matrix: jax.Array, volumetric: jax.Array, dimension: int) -> jax.Array:

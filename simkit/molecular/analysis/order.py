@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.settings import arguments, whole
+from simkit.core.simulation import Arrays
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.neighbors.pairs import Pairs
+from simkit.molecular.neighbors.neighbor_list import NeighborList
+from simkit.molecular.neighbors.pairs import Pairs, all_pairs, listed_pairs
 
 
 @arguments(bins=whole("number of shells", low=1))
@@ -117,6 +119,19 @@ class Contacts(NamedTuple):
     partner: jax.Array
 
 
+def candidate_pairs(position: jax.Array, space: spaces.Space, neighbors: object) -> Pairs:
+    """Return the listed pairs of particles, or all where there is no list.
+
+    Args:
+        position: length, (N, d).
+        space: geometry of the cell.
+        neighbors: neighbors of a pair interaction, current at the positions.
+    """
+    return (
+        listed_pairs(position, space, neighbors) if isinstance(neighbors, NeighborList) else all_pairs(position, space)
+    )
+
+
 def contact_network(pairs: Pairs, sigma: jax.Array) -> Contacts:
     """Return the pairs that overlap.
 
@@ -161,6 +176,25 @@ def contact_number(network: Contacts, bearing: jax.Array) -> jax.Array:
     return jnp.where(bearing.any(), contacts / jnp.maximum(bearing.sum(), 1), 0)
 
 
+def contact_statistics(network: Contacts, dimension: int, kind: jnp.dtype) -> Arrays:
+    """Return the ``contact_number`` and the ``rattler_fraction``.
+
+    Args:
+        network: the contacts.
+        dimension: d.
+        kind: floating-point type.
+    """
+    bearing = load_bearing(network, dimension)
+    number = contact_number(network, bearing).astype(kind)
+    return {"contact_number": number, "rattler_fraction": 1 - bearing.astype(kind).mean()}
+
+
+def load(virial: jax.Array) -> jax.Array:
+    """Return the virial of each particle, (N,), over the mean of all; zero where all are."""
+    mean = virial.mean()
+    return virial / jnp.where(mean > 0, mean, 1)
+
+
 type Moments = tuple[jax.Array, jax.Array]
 
 
@@ -185,26 +219,6 @@ def bond_order(pairs: Pairs, degree: int = 6) -> jax.Array:
     """
     real, imaginary = moments(pairs, degree)
     return _magnitude(real, imaginary, degree)
-
-
-def global_bond_order(pairs: Pairs, degree: int = 6) -> jax.Array:
-    """Return the bond order of the whole system, Q_l with the mean over all bonds.
-
-    In a perfect crystal it equals that of a particle; for random directions it falls like ``1 / sqrt(bonds)``.
-
-    Args:
-        pairs: of particles in three dimensions.
-        degree: l.
-
-    Returns:
-        Scalar in [0, 1].
-
-    Raises:
-        UserError: as for `bond_order`.
-
-    Reference: as for `bond_order`.
-    """
-    return _magnitude(*_over_all_bonds(pairs, degree), degree)
 
 
 def third_order(pairs: Pairs, degree: int = 6) -> jax.Array:
@@ -244,30 +258,6 @@ def third_order(pairs: Pairs, degree: int = 6) -> jax.Array:
     squared = jnp.sum(full.real**2 + full.imag**2, axis=1)
     is_positive = squared > 0
     return jnp.where(is_positive, total / jnp.where(is_positive, squared, 1) ** 1.5, 0)
-
-
-@arguments(fold=whole("number of corners", low=1))
-def hexatic_order(pairs: Pairs, fold: int = 6) -> Moments:
-    """Return the hexatic order of each particle in two dimensions, psi_k.
-
-    ``psi_k`` is the mean of ``exp(i k theta)`` over the bonds of the particle, theta their angles with the x axis. Its
-    magnitude is 1 in a triangular lattice (k = 6) or a square one (k = 4), its phase k times the angle of the lattice.
-
-    Args:
-        pairs: of particles in two dimensions.
-        fold: k.
-
-    Returns:
-        Real and imaginary part, (N,) each.
-
-    Raises:
-        UserError: if the fold is below 1 or the space is not two-dimensional.
-
-    Reference: Halperin, Nelson, Phys. Rev. Lett. 41, 121 (1978), doi:10.1103/PhysRevLett.41.121.
-    """
-    _check_dimension(pairs, 2, "hexatic_order", "bond_order")
-    real, imaginary = (_mean_over_bonds(part, pairs) for part in _turned(pairs, fold))
-    return real, imaginary
 
 
 def polygon_order(pairs: Pairs, bonds: jax.Array, corners: int) -> jax.Array:
@@ -319,19 +309,14 @@ def moments(pairs: Pairs, degree: int) -> Moments:
     return real, imaginary
 
 
-def _over_all_bonds(pairs: Pairs, degree: int) -> Moments:
-    count = jnp.maximum(pairs.is_pair.sum(), 1)
-    sums = [[jnp.where(pairs.is_pair, part, 0).sum() / count for part in order] for order in _harmonics(pairs, degree)]
-    return jnp.stack([real for real, _ in sums]), jnp.stack([imaginary for _, imaginary in sums])
-
-
 @arguments(degree=whole("degree of the harmonics"))
 def _harmonics(pairs: Pairs, degree: int) -> list[Moments]:
     """Return Y_lm of every bond, m = 0 ... l, as polynomials in the components of its unit vector.
 
     ``Y_lm = c_lm (P_l^m(z) / sin^m) (x + i y)^m`` contains no angles, so derivatives are finite at the poles.
     """
-    _check_dimension(pairs, 3, "bond_order", "hexatic_order")
+    if (dimension := len(pairs.separation)) != 3:
+        raise UserError(f"bond_order is for 3 dimensions, and the particles have {dimension}; use polygon_order")
     x, y, z = (component * pairs.inverse_distance for component in pairs.separation)
     harmonics, power = [], (jnp.ones_like(x), jnp.zeros_like(y))
     for m in range(degree + 1):
@@ -371,12 +356,6 @@ def _root(squared: jax.Array) -> jax.Array:
     """Return the square root, with derivative zero at zero."""
     is_positive = squared > 0
     return jnp.where(is_positive, jnp.sqrt(jnp.where(is_positive, squared, 1)), 0)
-
-
-def _check_dimension(pairs: Pairs, dimension: int, name: str, other: str) -> None:
-    actual = len(pairs.separation)
-    if actual != dimension:
-        raise UserError(f"{name} is for {dimension} dimensions, and the particles have {actual}; use {other}")
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """Checks of a system before a run."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -9,17 +9,18 @@ import numpy as np
 from simkit.core.expressions.scope import Formula, precision_of, refuse_non_finite
 from simkit.core.formulation import precise_product
 from simkit.core.parameter import POSITIVE, UNBOUNDED, out_of_bounds
-from simkit.core.parts import formulas_in
-from simkit.core.settings import Settings
+from simkit.core.parts import declaration_of, formulas_in
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
+from simkit.molecular.description.composition import System
 from simkit.molecular.description.fields import Field
-from simkit.molecular.description.formulas import TIME, Names
+from simkit.molecular.description.formulas import TIME
 from simkit.molecular.description.interactions import Interactions
 from simkit.molecular.description.pair_energies import PairTerm
 from simkit.molecular.description.particles import Particles, SystemCell, refuse_no_volume
-from simkit.molecular.description.starts import Placing, carried, refuse_too_dense
+from simkit.molecular.description.settings import POTENTIAL
+from simkit.molecular.description.starts import RandomPlaces
 
 # Relative tolerance for a cell that is exactly twice the cut-off wide, for rounding.
 SLACK = 1e-6
@@ -40,69 +41,65 @@ PROBED = (0.7, 0.9, 1.0)
 SAMPLES = 16
 
 
-def checker(
-    interactions: Interactions,
-    particles: Particles,
-    placing: Placing,
-    cell: SystemCell,
-    images: tuple[int, ...] | None,
-    numbers: Sequence[tuple[Formula, tuple[float, float]]],
-) -> Callable[[Params, jax.Array], None]:
+def checker(system: System) -> Callable[[Params, jax.Array], None]:
     """Return ``(params, key) -> None``, which raises for parameters with which a system cannot run.
 
     Args:
-        interactions: interactions and fields.
-        particles: particles of the system.
-        placing: starting positions.
-        cell: cell of the system.
-        images: number of interacting cells along each axis.
-        numbers: formulas of numbers with bounds.
+        system: the system.
     """
+    placing, cell, names = system.placing, system.room, system.names
+    tables = [*system.settings["particles"].values(), system.settings["start"], system.dynamics]
+    texts = [text for table in tables if table is not None for text in formulas_in(table).values()]
+    numbers = [(names.number(text), text.bounds) for text in texts if text.bounds != UNBOUNDED]
 
     def check(params: Params, key: jax.Array) -> None:
-        _refuse_numbers(interactions, numbers, params)
+        _refuse_numbers(system.interactions, numbers, params)
         refuse_no_volume(cell, params)
-        _refuse_short_cell(interactions, cell, images, params)
+        _refuse_short_cell(system, params)
         if placing.random is not None:
-            assert placing.frame is not None  # random places fill something
-            separation, filled = placing.random.separation, placing.random.filled()
-            balls = f"balls of {separation:g} times their diameters would fill {filled:.3g} times the volume"
-            refuse_too_dense(filled > 1, separation, balls)
-            kind = placing.disorder.number(params).dtype
-            drawn = np.asarray(jax.jit(placing.random.draw, static_argnums=1)(key, kind))
-            if placing.random.separation:
-                closest = placing.random.closest(drawn)
-                if closest < 1:
-                    _refuse_reversed_walls(interactions, placing, params)
-                apart = f"two, or one and a wall, are {closest * separation:.3g} diameters apart"
-                refuse_too_dense(closest < 1, separation, apart)
-            start = _of_fractions(placing, drawn, params)
+            start = placing.filled(_checked_draw(system, placing.random, params, key), params)
         else:
             start = jax.jit(placing.start)(params, key)  # one program compiles faster than each of its operations
-            _refuse_same_place(interactions, particles, start, placing, cell, params)
-        _refuse_non_finite(interactions, particles, start, cell, params)
+            if placing.places.where is not None:
+                vectors = None if cell.is_free else np.asarray(cell.vectors(params))
+                _refuse_same_place(system, np.asarray(start), vectors, placing.places.where)
+        _refuse_non_finite(system, start, params)
+        _refuse_far_shells(system, params)
 
     return check
 
 
-def bounded_numbers(tables: Iterable[Settings], names: Names) -> list[tuple[Formula, tuple[float, float]]]:
-    """Return the formulas of all numbers with bounds in tables of settings."""
-    texts = [text for table in tables for text in formulas_in(table).values()]
-    return [(names.number(text), text.bounds) for text in texts if text.bounds != UNBOUNDED]
+def _checked_draw(system: System, random: RandomPlaces, params: Params, key: jax.Array) -> np.ndarray:
+    """Return random positions in units of the edges; raise if they overlap because the density is too high."""
+    separation, problem, filled = random.separation, "", random.filled()
+    drawn = np.asarray(jax.jit(random.draw, static_argnums=1)(key, system.placing.disorder.number(params).dtype))
+    if filled > 1:
+        problem = f"balls of {separation:g} times their diameters would fill {filled:.3g} times the volume"
+    elif separation and (closest := random.closest(drawn)) < 1:
+        _refuse_reversed_walls(system, params)
+        problem = f"two, or one and a wall, are {closest * separation:.3g} diameters apart"
+    if problem:
+        room = f"start.separation = {separation:g} leaves no room for that many particles"
+        raise UserError(f"{room}: {problem}; lower it, the number of particles or their diameters, or enlarge the cell")
+    return drawn
 
 
 def _refuse_numbers(
     interactions: Interactions, numbers: Sequence[tuple[Formula, tuple[float, float]]], params: Params
 ) -> None:
     """Raise if a number, at the start, is out of its bounds, or a cut-off is not above zero."""
-    now = {TIME: jnp.zeros((), precision_of(params))}
-    checked = [(f.where, f.number(params, **(now if f.takes(TIME) else {})), bounds) for f, bounds in numbers]
-    for where, values, bounds_of in interactions.bounded:
-        there = values(params) if bounds_of else {}
-        checked += [(f"{where}.values.{name}", there[name], bounds) for name, bounds in bounds_of.items()]
+    now = {**params, TIME: jnp.zeros((), precision_of(params))}
+    checked = [(formula.where, formula.number(now), bounds) for formula, bounds in numbers]
+    for term in (*interactions.pairs, *interactions.many_body):
+        settings = declaration_of(POTENTIAL.part(term.settings)).values
+        bounds_of = {name: setting.bounds for name, setting in settings.items() if setting.bounds != UNBOUNDED}
+        values = term.declared(params) if bounds_of else {}
+        where = term.settings.path("values")
+        checked += [(f"{where}.{name}", values[name], bounds) for name, bounds in bounds_of.items()]
     for term in interactions.pairs:
         if term.cutoff is not None:
-            checked.append((f"{term.where}.cutoff", jnp.where(term.between, term.cutoff(params), 1), POSITIVE))
+            where = term.settings.path("cutoff")
+            checked.append((where, jnp.where(term.between, term.cutoff(params), 1), POSITIVE))
     for where, values, bounds in checked:
         each = np.ravel(np.asarray(values))
         outside = each[~((each >= bounds[0]) & (each <= bounds[1]))]
@@ -111,49 +108,23 @@ def _refuse_numbers(
             raise UserError(problem, key=where, allowed=bounds)
 
 
-def _refuse_same_place(
-    interactions: Interactions,
-    particles: Particles,
-    start: jax.Array,
-    placing: Placing,
-    cell: SystemCell,
-    params: Params,
-) -> None:
-    """Raise if particles of a structure or of given positions coincide."""
-    if placing.places.where is None:
-        return
-    vectors = None if cell.is_free else np.asarray(cell.vectors(params))
-    between = interactions.between(len(particles.names))
-    refuse_same_place(np.asarray(start), vectors, cell.periodic, particles.species, between, placing.places.where)
-
-
-def refuse_same_place(
-    position: np.ndarray,
-    vectors: np.ndarray | None,
-    periodic: tuple[bool, ...],
-    species: np.ndarray,
-    interacting: np.ndarray,
-    where: str,
-) -> None:
+def _refuse_same_place(system: System, position: np.ndarray, vectors: np.ndarray | None, where: str) -> None:
     """Raise if two particles whose species interact coincide, where the force between them has no direction.
 
     Args:
+        system: the system.
         position: (N, d).
         vectors: edges of the cell as rows, (d, d); ``None`` if nothing repeats.
-        periodic: along which axes the cell repeats.
-        species: of each particle, (N,).
-        interacting: mask of the pairs of species that interact, (S, S) booleans.
         where: path of the positions.
-
-    Raises:
-        UserError: if two coincide, or a position is not finite; names the particles.
     """
     finite = np.isfinite(position).all(axis=1)
     if not finite.all():
         first = int(np.argmin(finite))
         raise UserError(f"{where}: particle {first} (the first is 0) starts at {position[first].tolist()}; move it")
     tolerance = max(SAME_PLACE, ROUNDINGS * np.finfo(position.dtype).eps)
-    points, repeats = position.astype(np.float64), np.array(periodic)
+    points, repeats = position.astype(np.float64), np.array(system.room.periodic)
+    species = system.particles.species
+    interacting = system.interactions.between(len(system.particles.names))
     if vectors is None:
         points = points - points.min(axis=0)
         points = points / (np.ptp(points) or 1.0)
@@ -188,27 +159,20 @@ def _coincident(
             yield from zip(block[rows].tolist(), near[rows, columns].tolist(), strict=True)
 
 
-def _refuse_reversed_walls(interactions: Interactions, placing: Placing, params: Params) -> None:
+def _refuse_reversed_walls(system: System, params: Params) -> None:
     """Raise if the whole region of random positions is behind one wall, whose distance has the wrong sign."""
-    walls = [field for field in interactions.fields if field.wall is not None and field.on.any()]
-    samples = [placing.sample(params, seed) for seed in range(SAMPLES)]
-    for field in walls:
-        assert field.wall is not None and field.distance is not None  # a wall has both
-        timed = {**params, TIME: jnp.zeros((), precision_of(params))} if field.takes_time else params
-        away = np.stack([field.distance(tuple(position.T), timed) for position in samples])
-        if (away[:, field.on] < 0).all():
-            where, text = field.wall.where, field.wall.expression.syntax.text
+    samples = [system.placing.sample(params, seed) for seed in range(SAMPLES)]
+    now = {**params, TIME: jnp.zeros((), precision_of(params))}
+    for wall in (field for field in system.interactions.fields if field.wall is not None and field.on.any()):
+        away = np.stack([wall.distance(tuple(position.T), now) for position in samples])
+        if (away[:, wall.on] < 0).all():
+            assert wall.wall is not None
+            where, text = wall.wall.where, wall.wall.expression.syntax.text
             raise UserError(f"{where} = '{text}' is below 0 throughout the cell; reverse its sign, or move the wall")
 
 
-def _of_fractions(placing: Placing, drawn: np.ndarray, params: Params) -> jax.Array:
-    assert placing.frame is not None  # random places fill something
-    return carried(jnp.asarray(drawn), placing.frame(params))
-
-
-def _refuse_short_cell(
-    interactions: Interactions, cell: SystemCell, images: tuple[int, ...] | None, params: Params
-) -> None:
+def _refuse_short_cell(system: System, params: Params) -> None:
+    interactions, cell, images = system.interactions, system.room, system.images
     if cell.is_free:
         return
     one = np.asarray(spaces.of_cell(cell.cell(params), cell.dimension).widths)
@@ -227,18 +191,29 @@ def _refuse_short_cell(
             raise UserError(f"{problem}; shorten the cutoff, enlarge the cell, or {remedy}")
 
 
-def _refuse_non_finite(
-    interactions: Interactions, particles: Particles, start: jax.Array, cell: SystemCell, params: Params
-) -> None:
+def _refuse_far_shells(system: System, params: Params) -> None:
+    """Raise if a radial distribution reaches beyond half the cell."""
+    averages = system.settings["averages"]
+    if averages is None or averages["radial_distribution"] is None:
+        return
+    reach, where = averages["radial_distribution"]["reach"], averages.path("radial_distribution")
+    width = float(np.min(spaces.of_cell(system.room.cell(params), system.room.dimension).widths))
+    if 2 * reach > width * (1 + SLACK):
+        raise UserError(
+            f"{where}.reach = {reach:g} is beyond half the cell, whose narrowest width is {width:g}; shorten it, or "
+            "enlarge the cell"
+        )
+
+
+def _refuse_non_finite(system: System, start: jax.Array, params: Params) -> None:
     """Raise if an energy by expression is not finite at the start, or a field does not fit a cell that repeats."""
-    for field in interactions.fields:
-        at = {**params, TIME: jnp.zeros((), start.dtype)} if field.takes_time else params
-        inside = spaces.of_cell(cell.cell(params), cell.dimension).wrap(start)
-        columns = tuple(inside[:, axis] for axis in range(cell.dimension))
-        energies = np.where(field.on, np.asarray(field.each(columns, at)), 0)
+    cell, now = system.room, {**params, TIME: jnp.zeros((), start.dtype)}
+    inside = spaces.of_cell(cell.cell(params), cell.dimension).wrap(start)
+    for field in system.interactions.fields:
+        energies = np.asarray(field.energies(inside, now))
         if field.formula is not None:
             refuse_non_finite(field.formula, jnp.asarray(energies))
-        away = np.ones(len(energies)) if field.distance is None else np.asarray(field.distance(columns, at))
+        away = np.ones(len(energies)) if field.wall is None else np.asarray(field.distance(tuple(inside.T), now))
         is_wrong = ~np.isfinite(energies) | (field.on & (away <= 0))
         if is_wrong.any():
             first = int(np.argmax(is_wrong))
@@ -246,26 +221,22 @@ def _refuse_non_finite(
             if away[first] <= 0:
                 problem = f"particle {first} starts {-away[first]:g} behind the wall; move it, or the wall"
             raise UserError(f"{field.where}: {problem}")
-        later = [{**at, TIME: jnp.asarray(time, start.dtype)} for time in LATER] if field.takes_time else []
-        for moment in (at, *later):
-            _refuse_jump(field, inside, cell, params, moment)
-    for term in interactions.pairs:
+        for time in (0.0, *LATER) if field.takes_time else (0.0,):
+            _refuse_jump(field, inside, cell, {**params, TIME: jnp.asarray(time, start.dtype)})
+    for term in system.interactions.pairs:
         if term.is_checked:
-            _refuse_pairs(term, particles, start, cell, params)
+            _refuse_pairs(term, system.particles, start, cell, params)
 
 
-def _refuse_jump(field: Field, inside: jax.Array, cell: SystemCell, params: Params, at: Params) -> None:
+def _refuse_jump(field: Field, inside: jax.Array, cell: SystemCell, params: Params) -> None:
     """Raise if the energy of a field differs between opposite sides of a periodic cell."""
     if cell.frame is None:
         return
     vectors = cell.vectors(params)
-    for axis in (axis for axis, repeats in enumerate(cell.periodic) if repeats):
+    for axis in np.flatnonzero(cell.periodic).tolist():
         fractions = precise_product(inside, spaces.inverse_of(vectors))
         sides = [precise_product(fractions.at[:, axis].set(end), vectors) for end in (0.0, 1.0)]
-        near, far, between = (
-            np.where(field.on, np.asarray(field.each(tuple(place[:, a] for a in range(cell.dimension)), at)), 0)
-            for place in (*sides, inside)
-        )
+        near, far, between = (np.asarray(field.energies(place, params)) for place in (*sides, inside))
         if not _are_alike(near, far, between):
             raise UserError(
                 f"{field.where}: differs between both sides of the cell along {'xyz'[axis]}, where it repeats; "
@@ -300,7 +271,7 @@ def _refuse_pairs(term: PairTerm, particles: Particles, start: jax.Array, cell: 
     there, back = (
         term.bare.energy(apart, **term.of_pairs(params, *pair)) for pair in ((first, second), (second, first))
     )
-    where = f"{term.where}.potential" if term.energy is None else term.energy.where
+    where = term.settings.path("potential") if term.energy is None else term.energy.where
     if term.energy is not None:
         refuse_non_finite(term.energy, there)
     else:

@@ -19,6 +19,7 @@ from simkit.errors import UserError, nearest
 from simkit.molecular.interactions.interaction import Interaction, viewed
 
 COORDINATES = ("x", "y", "z")
+# Among the parameters of a system whose fields change; no parameter of a user may have that name.
 TIME = "time"
 # Axes of a table of pairs of species.
 PAIR = ("first", "second")
@@ -239,8 +240,3 @@ def with_converted_params(interaction: Interaction, view: Callable[[Params], Par
         view: ``params -> params`` of that interaction.
     """
     return viewed(interaction, lambda position, cell, params: (position, cell, view(params)))
-
-
-def without_time(params: Params) -> Params:
-    """Return the params of a system without the time, which only fields use."""
-    return {name: value for name, value in params.items() if name != TIME}

@@ -1,9 +1,8 @@
 """Interactions and fields of a system, and the scale of its bonds."""
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -11,15 +10,14 @@ import numpy as np
 from jax.core import Tracer
 
 from simkit.core.compilation import compiled
-from simkit.core.parameter import UNBOUNDED
 from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.description.fields import Field, curvature, slope
-from simkit.molecular.description.formulas import TIME, Names, with_converted_params, without_time
-from simkit.molecular.description.pair_energies import JaxMdEnergy, JaxMdTerm, PairTerm, jax_md_term, pair_term, tail_of
+from simkit.molecular.description.formulas import TIME, Names, with_converted_params
+from simkit.molecular.description.pair_energies import JaxMdEnergy, PairTerm, WholeTerm, jax_md_term, pair_term, tail_of
 from simkit.molecular.description.particles import Particles, SystemCell, in_block, refuse_no_volume
 from simkit.molecular.description.settings import POTENTIAL
 from simkit.molecular.description.starts import Placing
@@ -40,28 +38,28 @@ class Interactions:
 
     Attributes:
         pairs: pair energies.
-        many_body: interactions that are no sums of pairs, each with ``params -> values``.
+        many_body: interactions that are no sums of pairs.
         fields: external energies and walls.
         others: energies of jax-md, without periodic images.
         tails: tail corrections beyond cut-offs, per cell.
-        methods: method of finding pairs and skin of the lists, for each pair energy.
-        bounded: for each of them with a declaration, where it is, its values of representative pairs, ``params ->
-            {name: numbers}``, and their bounds by name.
     """
 
     pairs: tuple[PairTerm, ...]
-    many_body: tuple[tuple[ManyBody, Callable[[Params], dict[str, jax.Array]]], ...]
+    many_body: tuple[WholeTerm, ...]
     fields: tuple[Field, ...]
-    others: tuple[JaxMdTerm, ...]
+    others: tuple[WholeTerm, ...]
     tails: tuple[Interaction, ...]
-    methods: tuple[tuple[str, float], ...]
-    bounded: tuple[tuple[str, Callable[[Params], Mapping[str, jax.Array]], dict[str, tuple[float, float]]], ...]
 
     @property
     def are_contacts(self) -> bool:
         """Whether all interactions are contacts, whose energies end by themselves, without fields."""
         others = (*self.many_body, *self.fields, *self.others, *self.tails)
         return not others and all(term.is_contact for term in self.pairs)
+
+    @property
+    def contacts(self) -> list[int]:
+        """Indices of the pair energies that end by themselves."""
+        return [index for index, term in enumerate(self.pairs) if term.is_contact]
 
     def between(self, kinds: int) -> np.ndarray:
         """Return the mask of the pairs of species that interact, (S, S) booleans, for S ``kinds`` of particles."""
@@ -90,42 +88,36 @@ class Interactions:
         cells = 1 if images is None else math.prod(images)
         species = np.tile(particles.species, cells)
         repeated: list[Interaction] = []
-        for term, (method, skin) in zip(self.pairs, self.methods, strict=True):
+        for term in self.pairs:
+            skin = term.settings["skin"]
             repeated.append(
                 pair_interaction(
                     term.potential,
                     cutoff=None if term.cutoff is None else term.reach,
                     parameters=_of_images(term, cells),
                     species=species.tolist(),
-                    method=method,  # type: ignore[arg-type]
+                    method=term.settings["method"],
                     skin=skin,
                     capacity=None if capacity is None else capacity(term, skin),
                 )
             )
-        repeated += [with_converted_params(body.interaction, values) for body, values in self.many_body]
+        repeated += [body.interaction for body in self.many_body]
         if images is not None and cells > 1:
             repeated = [in_block(each, images) for each in repeated]
-        timeless = [with_converted_params(each, without_time) for each in (*repeated, *self.tails)]
-        timeless += [with_converted_params(each.interaction, without_time) for each in self.others]
-        parts = [*timeless, *(field.interaction() for field in self.fields)]
+        others = [each.interaction for each in self.others]
+        parts = [*repeated, *self.tails, *others, *(field.interaction() for field in self.fields)]
         return parts[0] if len(parts) == 1 else combined(*parts)
 
     def bonds(self, params: Params) -> list[tuple[jax.Array, jax.Array]]:
         """Return the lengths and stiffnesses of the bonds that interactions declare, one number or (K,) each."""
-        declared = [
-            term.bare.bond(**term.of_pairs(params, *term.representatives()))
-            for term in self.pairs
-            if term.bare.bond is not None
-        ]
-        declared += [body.bond(**values(params)) for body, values in self.many_body]
-        return declared + [other.bond(params) for other in self.others]
+        declared = [term.bare.bond(**term.declared(params)) for term in self.pairs if term.bare.bond is not None]
+        return declared + [each.bond(params) for each in (*self.many_body, *self.others)]
 
     def reach(self, params: Params) -> jax.Array | None:
         """Return the largest interaction distance of images; ``None`` if it is unlimited."""
         if any(term.cutoff is None for term in self.pairs):
             return None
-        reaches = [term.reach(params) for term in self.pairs]
-        reaches += [body.reach(**values(params)) for body, values in self.many_body]
+        reaches = [term.reach(params) for term in (*self.pairs, *self.many_body)]
         return jnp.stack(reaches).max() if reaches else jnp.zeros(())
 
     def reach_in_one_cell(self, params: Params) -> jax.Array:
@@ -163,18 +155,14 @@ def interactions_of(
     Raises:
         UserError: if an interaction does not fit the cell, or if nothing acts on a species.
     """
-    pairs, many_body, others, tails, methods, bounded = [], [], [], [], [], []
+    pairs, many_body, others, tails = [], [], [], []
     for each in settings:
         energy = POTENTIAL.make(each, (PairPotential, ManyBody, FormulaText, JaxMdEnergy))
-        declared = declaration_of(POTENTIAL.part(each)).values
-        bounds = {name: value.bounds for name, value in declared.items() if value.bounds != UNBOUNDED}
         if isinstance(energy, JaxMdEnergy):
             others.append(jax_md_term(each, energy, names, particles, cell, params))
             continue
         if isinstance(energy, ManyBody):
-            values = _values_of_many_body(each, energy, names, particles, cell.dimension)
-            many_body.append((energy, values))
-            bounded.append((each.where, values, bounds))
+            many_body.append(_many_body_term(each, energy, names, particles, cell.dimension))
             continue
         term = pair_term(each, energy, names, particles)
         too_many = f"{particles.count} particles have too many pairs"
@@ -187,29 +175,32 @@ def interactions_of(
             every = f"= 'all_pairs' takes every pair, and {too_many}; leave it out"
             raise each.refuse(key, every if term.cutoff else f"is missing; {needs}: give a length")
         if each["tail"]:
-            tails.append(tail_of(term, particles, cell, each))
+            tails.append(tail_of(term, particles, cell))
         pairs.append(term)
-        bounded.append((each.where, functools.partial(_of_representatives, term), bounds))
-        methods.append((each["method"], each["skin"]))
-    lists = map(tuple, (tails, methods, bounded))
-    interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), *lists)
+    interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), tuple(tails))
     _refuse_idle_species(interactions, particles, least=2 if cell.is_free else 1)
     return interactions
 
 
-def _of_representatives(term: PairTerm, params: Params) -> dict[str, jax.Array]:
-    return term.of_pairs(params, *term.representatives())
-
-
-def _values_of_many_body(
+def _many_body_term(
     settings: Settings, body: ManyBody, names: Names, particles: Particles, dimension: int
-) -> Callable[[Params], dict[str, jax.Array]]:
-    """Return ``params -> values`` of an interaction that is no sum of pairs."""
+) -> WholeTerm:
+    """Return an interaction that is no sum of pairs, of particles of one species."""
     if len(particles.names) > 1 or dimension not in body.dimensions:
         space = " or ".join({2: "two", 3: "three"}[number] for number in body.dimensions)
         raise settings.refuse("potential", f"= '{settings['potential']}' is of one species in {space} dimensions")
     formulas = names.of_one_species(settings, declaration_of(POTENTIAL.part(settings)).values)
-    return lambda params: {name: formula.number(params) for name, formula in formulas.items()}
+
+    def values(params: Params) -> dict[str, jax.Array]:
+        return {name: formula.number(params) for name, formula in formulas.items()}
+
+    return WholeTerm(
+        settings,
+        with_converted_params(body.interaction, values),
+        values,
+        lambda params: body.reach(**values(params)),
+        lambda params: body.bond(**values(params)),
+    )
 
 
 def _refuse_idle_species(interactions: Interactions, particles: Particles, least: int) -> None:
@@ -269,63 +260,49 @@ MEASURED = 16
 type StiffnessAt = Callable[[jax.Array, Cell, Params], jax.Array]
 
 
-def given_scale(settings: Settings, names: Names) -> Callable[[Params], Scale]:
-    """Return ``params -> Scale`` as written in the settings of a relaxation.
-
-    Args:
-        settings: table with ``length`` and ``stiffness``.
-        names: names that formulas may use.
-    """
-    length, stiffness = names.number(settings["length"]), names.number(settings["stiffness"])
-
-    def scale(params: Params) -> Scale:
-        params = jax.lax.stop_gradient(without_time(params))
-        return Scale(length.number(params), stiffness.number(params))
-
-    return scale
-
-
 def scale_of(
-    interactions: Interactions, particles: Particles, placing: Placing, dimension: int
+    settings: Settings | None,
+    names: Names,
+    interactions: Interactions,
+    placing: Placing,
 ) -> tuple[Callable[[Params], Scale], StiffnessAt | None]:
     """Return ``params -> Scale`` and the stiffness ``(position, cell, params) -> stiffness`` of an arrangement.
 
-    The scale is the stiffest bond of all interactions. Potentials by name declare theirs; of an energy by expression it
-    is the minimum near the spacing of the particles or, of a repulsion, that spacing. Without interactions the
-    stiffness is the curvature of the fields at the starting positions.
+    The scale is that of the settings, or else the stiffest bond of all interactions. Potentials by name declare theirs;
+    of an energy by expression it is the minimum near the spacing of the particles or, of a repulsion, that spacing.
+    Without interactions the stiffness is the curvature of the fields at the starting positions.
 
     Where particles start far too close, or deep in a wall, repulsions by expression and fields have enormous
     curvatures. So forces are judged by the stiffness of the present arrangement; ``None`` where all bonds are declared
     and there are no fields.
 
     Args:
+        settings: table with ``length`` and ``stiffness``; ``None`` without.
+        names: names that formulas may use.
         interactions: interactions and fields.
-        particles: particles of the system.
         placing: starting positions.
-        dimension: dimension of space.
     """
+    if settings is not None:
+        written = names.number(settings["length"]), names.number(settings["stiffness"])
+        return lambda params: Scale(*(each.number(jax.lax.stop_gradient(params)) for each in written)), None
     typed = [term for term in interactions.pairs if term.bare.bond is None]
-
-    def spacing(params: Params) -> jax.Array:
-        return placing.spacing(params, particles.count, dimension)
 
     def bonds(params: Params, near: jax.Array, close: jax.Array) -> list[tuple[jax.Array, jax.Array]]:
         return [*interactions.bonds(params), *(_bonds_of_expression(term, params, near, close) for term in typed)]
 
     def of_fields(position: jax.Array, params: Params) -> jax.Array:
-        curvatures = curvature(interactions.fields, params, position, ~particles.frozen)
+        curvatures = curvature(interactions.fields, params, position, ~placing.frozen)
         return _lower_quartile(curvatures)
 
     def scale(params: Params) -> Scale:
         params = jax.lax.stop_gradient(params)
-        timeless = without_time(params)
-        near = spacing(timeless)
-        candidates = bonds(timeless, near, CLOSE * near)
+        near = placing.spacing(params)
+        candidates = bonds(params, near, CLOSE * near)
         if not candidates:
             timed = {TIME: jnp.zeros_like(near), **params}
-            places = jnp.asarray(placing.sample(timeless), near.dtype)
+            places = jnp.asarray(placing.sample(params), near.dtype)
             stiffness = of_fields(places, timed)
-            flat = slope(interactions.fields, timed, places, ~particles.frozen) / near
+            flat = slope(interactions.fields, timed, places, ~placing.frozen) / near
             candidates = [(near, jnp.where(stiffness > 0, stiffness, flat))]
         lengths, stiffnesses = (
             jnp.concatenate([jnp.ravel(x) for x in column]) for column in zip(*candidates, strict=True)
@@ -339,12 +316,11 @@ def scale_of(
 
     def stiffness_at(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
         position, params = jax.lax.stop_gradient((position, params))
-        timeless = without_time(params)
-        near = spacing(timeless)
-        close = _nearest_distance(position, spaces.of_cell(cell, dimension), near)
-        candidates = [jnp.max(stiffness) for _, stiffness in bonds(timeless, near, close)]
+        near = placing.spacing(params)
+        close = _nearest_distance(position, spaces.of_cell(cell, position.shape[1]), near)
+        candidates = [jnp.max(stiffness) for _, stiffness in bonds(params, near, close)]
         if interactions.fields:
-            candidates.append(of_fields(spaces.of_cell(cell, dimension).wrap(position), params))
+            candidates.append(of_fields(spaces.of_cell(cell, position.shape[1]).wrap(position), params))
         stiffness = jnp.max(jnp.stack(candidates))
         return jnp.where(stiffness > 0, stiffness, compiled(params).stiffness)
 

@@ -6,24 +6,18 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from simkit.core.formulation import computed_once, precise_product
-from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
+from simkit.molecular.analysis import order
 from simkit.molecular.analysis.elasticity import elastic_constants, voigt_bulk_modulus, voigt_shear_modulus
-from simkit.molecular.analysis.order import Contacts, contact_number, load_bearing, polygon_order
-from simkit.molecular.description.formulas import without_time
-from simkit.molecular.description.interactions import Interactions
+from simkit.molecular.description.composition import System
 from simkit.molecular.description.pair_energies import PairTerm, at_pairs
-from simkit.molecular.description.particles import Particles, SystemCell, repeated
-from simkit.molecular.description.starts import LATTICES, Placing
-from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.minimizers import Scale, largest_norm
+from simkit.molecular.description.particles import repeated
+from simkit.molecular.minimizers import largest_norm
 from simkit.molecular.neighbors import pairs
-from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.neighbors.pairs import Pairs
 from simkit.molecular.spaces import Cell
 
@@ -57,214 +51,143 @@ class Observations(NamedTuple):
     numbers: Arrays
 
 
-type Observer = Callable[[Moment], Observations]
-
-
-@dataclasses.dataclass(frozen=True)
-class Touching:
-    """Contacts of particles: pairs within the reach of an energy that ends by itself, such as that of soft spheres.
-
-    Attributes:
-        interactions: interactions and fields.
-        particles: particles of the system.
-        dimension: dimension of space.
-        images: number of interacting cells along each axis; ``None`` for one.
-    """
-
-    interactions: Interactions
-    particles: Particles
-    dimension: int
-    images: tuple[int, ...] | None
-
-    def of_contacts(self, moment: Moment) -> Observations:
-        """Return the number of contacts of each particle, (N,), their mean, and the fraction of rattlers."""
-        network, kind = self.network(moment), moment.position.dtype
-        bearing = load_bearing(network, self.dimension)
-        numbers = {
-            "contact_number": contact_number(network, bearing).astype(kind),
-            "rattler_fraction": 1 - bearing.astype(kind).mean(),
-        }
-        return Observations({"contacts": network.touching.sum(axis=1).astype(kind)}, numbers)
-
-    def of_load(self, moment: Moment) -> Observations:
-        """Return the virial of each particle over the mean of all, (N,)."""
-        virial = jnp.zeros(len(moment.position), moment.position.dtype)
-        for index in self.contact_terms():
-            apart, values, _ = self._pairs(index, moment)
-            push = jnp.where(apart.is_pair, self.interactions.pairs[index].potential.force(apart.distance, **values), 0)
-            virial = virial + (push * apart.distance).sum(axis=1)
-        mean = virial.mean()
-        return Observations({"load": virial / jnp.where(mean > 0, mean, 1)}, {})
-
-    def of_hexatic_order(self, moment: Moment) -> Observations:
-        """Return how nearly the contacts of each particle point to the corners of a hexagon, (N,), and the mean."""
-        apart, touching = self._joined(moment)
-        order = polygon_order(apart, touching, 6)
-        return Observations({"hexatic_order": order}, {"hexatic_order": order.mean()})
-
-    def of_energies(self, moment: Moment) -> Observations:
-        """Return each particle's half of its pair energies, and its energy in fields, (N,)."""
-        energy = jnp.zeros(len(moment.position), moment.position.dtype)
-        for index, term in enumerate(self.interactions.pairs):
-            apart, values, _ = self._pairs(index, moment)
-            energy = energy + pairs.energy_per_particle(apart, term.potential, **values)
-        for other in self.interactions.others:
-            energy = energy + other.each.energy(moment.position, moment.cell, without_time(moment.params), ())
-        inside = spaces.of_cell(moment.cell, self.dimension).wrap(moment.position)
-        columns = tuple(inside[:, axis] for axis in range(self.dimension))
-        for field in self.interactions.fields:
-            energy = energy + jnp.where(jnp.asarray(field.on), field.each(columns, moment.params), 0)
-        return Observations({"energy_of_particle": energy}, {})
-
-    def rattlers(self, moment: Moment) -> jax.Array:
-        """Return the mask of particles without load-bearing contacts, (N,) booleans."""
-        return ~load_bearing(self.network(moment), self.dimension)
-
-    def network(self, moment: Moment) -> Contacts:
-        """Return the contacts."""
-        apart, touching = self._joined(moment)
-        return Contacts(touching, apart.partner)
-
-    def contact_terms(self) -> list[int]:
-        """Return the indices of the pair energies that end by themselves."""
-        return [index for index, term in enumerate(self.interactions.pairs) if term.is_contact]
-
-    def are_all(self) -> bool:
-        """Return whether contacts are the only interactions, and no particle is frozen."""
-        return self.interactions.are_contacts and not self.particles.frozen.any()
-
-    def _joined(self, moment: Moment) -> tuple[Pairs, jax.Array]:
-        """Return the pairs of all contact energies, and the mask of those that touch, (N, K), each once."""
-        separations, touches, earlier = [], [], []
-        for index in self.contact_terms():
-            term = self.interactions.pairs[index]
-            apart, _, kinds = self._pairs(index, moment)
-            within = _within(term, without_time(moment.params), kinds, apart.distance)
-            for other in earlier:
-                within &= ~_within(other, without_time(moment.params), kinds, apart.distance)
-            earlier.append(term)
-            separations.append(apart)
-            touches.append(apart.is_pair & within)
-        joined = (
-            jax.tree.map(lambda *each: jnp.concatenate(each, axis=1), *separations)
-            if len(separations) > 1
-            else separations[0]
-        )
-        # Whether a pair touches is decided once for all that is counted.
-        return joined, computed_once(jnp.concatenate(touches, axis=1))
-
-    def _pairs(self, index: int, moment: Moment) -> tuple[Pairs, dict[str, jax.Array], tuple[jax.Array, jax.Array]]:
-        """Return the pairs of one energy, its parameters for each, and the species of both, (N, K) each."""
-        position, cell = moment.position, moment.cell
-        neighbors = moment.neighbors[index] if self.interactions.parts > 1 else moment.neighbors
-        species = jnp.asarray(self.particles.species)
-        if self.images is not None:
-            position, cell = repeated(position, cell, self.images)
-        apart = _apart(position, cell, neighbors)
-        count = len(moment.position)
-        apart = jax.tree.map(lambda each: each[:count], apart)
-        apart = apart._replace(partner=apart.partner % count)
-        kinds = species[:, None], species[apart.partner]
-        values = self.interactions.pairs[index].parameters(without_time(moment.params))
-        first = jnp.arange(count)[:, None]
-        return apart, at_pairs(values, first, apart.partner, self.particles.species), kinds
-
-
-def _apart(position: jax.Array, cell: Cell, neighbors: object) -> Pairs:
-    space = spaces.of_cell(cell, position.shape[1])
-    if isinstance(neighbors, NeighborList):
-        return pairs.listed_pairs(position, space, neighbors)
-    return pairs.all_pairs(position, space)
-
-
-def _within(term: PairTerm, params: Params, kinds: tuple[jax.Array, jax.Array], distance: jax.Array) -> jax.Array:
-    assert term.cutoff is not None  # contacts have one
-    cutoff = term.cutoff(params)
-    return jnp.asarray(term.between)[kinds] & (distance < (cutoff[kinds] if cutoff.ndim else cutoff))
-
-
-@dataclasses.dataclass(frozen=True)
-class Sites:
-    """Starting positions that do not depend on the key.
-
-    Attributes:
-        placing: starting positions.
-        room: the cell at the start.
-        moves_cell: whether the cell changes.
-        may_drift: whether all particles may move together without meaning: nothing holds or pushes them from outside.
-    """
-
-    placing: Placing
-    room: SystemCell
-    moves_cell: bool
-    may_drift: bool
-
-    def of_displacement(self, moment: Moment) -> Observations:
-        """Return the distance of each particle from its site, (N,); sites follow the cell, and a drift that is free."""
-        params = without_time(moment.params)
-        home = self.placing.standing(params).astype(moment.position.dtype)
-        if self.moves_cell:
-            assert moment.cell is not None  # there is one that moves
-            home = precise_product(
-                home, spaces.inverse_of(self.room.vectors(params)), spaces.lattice_vectors(moment.cell)
-            )
-        away = moment.position - home
-        if self.may_drift:
-            away = spaces.displacement_without_drift(spaces.free(self.room.dimension), moment.position, home)
-        squared = jnp.sum(away**2, axis=1)
-        distance = jnp.sqrt(squared)
-        numbers = {"largest_displacement": distance.max(), "mean_square_displacement": jnp.mean(squared)}
-        return Observations({"displacement": distance}, numbers)
-
-    def of_origin(self, moment: Moment) -> Observations:
-        """Return the x coordinate of the site of each particle as a fraction of the cell, (N,)."""
-        fractions = self.placing.places.fractions
-        assert fractions is not None  # called only if positions fill a cell
-        return Observations({"origin": jnp.asarray(fractions[:, 0], moment.position.dtype)}, {})
-
-    def of_lattice(self, moment: Moment) -> Observations:
-        """Return the distance of nearest neighbors and the lattice constant of a crystal of the volume of the cell."""
-        lattice = self.placing.places.lattice
-        assert lattice is not None  # called only for a start by lattice
-        (build, dimension), repeats = LATTICES[lattice[0]], lattice[1]
-        with jax.enable_x64(True), jax.ensure_compile_time_eval():
-            unit = build(repeats)
-            edges = np.diag(np.asarray(unit.cell)).astype(float)
-        volume = spaces.of_cell(moment.cell, dimension).volume
-        nearest = (volume / float(edges.prod())) ** (1 / dimension)
-        return Observations(
-            {}, {"nearest_distance": nearest, "lattice_constant": float(edges[0]) / repeats[0] * nearest}
-        )
-
-
-# Distance of the nearest neighbor beyond which a particle of a cluster is unbound, in bonds; and rows of distances that
-# are computed at a time.
-UNBOUND, ROWS = 2.0, 64
-
-
-def with_unbound(see: Observer, interactions: Interactions, scale: Callable[[Params], Scale]) -> Observer:
-    """Return an observer that also counts the particles of a cluster in free space that have no neighbor.
+def of_pairs(
+    system: System, index: int, moment: Moment
+) -> tuple[Pairs, dict[str, jax.Array], tuple[jax.Array, jax.Array]]:
+    """Return the pairs of one energy, its parameters for each, and the species of both, (N, K) each.
 
     Args:
-        see: ``moment -> `` other quantities.
-        interactions: interactions of the particles.
-        scale: ``params -> Scale`` of a bond.
+        system: the system.
+        index: of the pair energy.
+        moment: positions and neighbors.
     """
+    position, cell, interactions = moment.position, moment.cell, system.interactions
+    neighbors = moment.neighbors[index] if interactions.parts > 1 else moment.neighbors
+    species = jnp.asarray(system.particles.species)
+    if system.images is not None:
+        position, cell = repeated(position, cell, system.images)
+    apart = order.candidate_pairs(position, spaces.of_cell(cell, position.shape[1]), neighbors)
+    count = len(moment.position)
+    apart = jax.tree.map(lambda each: each[:count], apart)
+    apart = apart._replace(partner=apart.partner % count)
+    values = interactions.pairs[index].parameters(moment.params)
+    first = jnp.arange(count)[:, None]
+    kinds = species[:, None], species[apart.partner]
+    return apart, at_pairs(values, first, apart.partner, system.particles.species), kinds
 
-    def further(moment: Moment) -> Observations:
-        seen, position, params = see(moment), moment.position, without_time(moment.params)
-        limit, reach = UNBOUND * scale(params).length, interactions.reach(params)
-        limit = limit if reach is None else jnp.where(reach > 0, jnp.minimum(limit, reach), limit)
-        order = jnp.arange(len(position))
 
-        def is_alone(index: jax.Array) -> jax.Array:
-            squared = jnp.sum((position - position[index]) ** 2, axis=1)
-            return jnp.min(jnp.where(order == index, jnp.inf, squared)) > limit**2
+def touching_pairs(system: System, moment: Moment) -> tuple[Pairs, jax.Array]:
+    """Return the pairs of all energies that end by themselves, and the mask of those that touch, (N, K), each once."""
+    separations, touches, earlier = [], [], []
 
-        count = jnp.sum(jax.lax.map(is_alone, order, batch_size=ROWS))
-        return Observations(seen.arrays, seen.numbers | {"unbound": count.astype(position.dtype)})
+    def within(term: PairTerm, kinds: tuple[jax.Array, jax.Array], distance: jax.Array) -> jax.Array:
+        assert term.cutoff is not None  # contacts have one
+        cutoff = term.cutoff(moment.params)
+        return jnp.asarray(term.between)[kinds] & (distance < (cutoff[kinds] if cutoff.ndim else cutoff))
 
-    return further
+    for index in system.interactions.contacts:
+        term = system.interactions.pairs[index]
+        apart, _, kinds = of_pairs(system, index, moment)
+        touch = within(term, kinds, apart.distance)
+        for other in earlier:
+            touch &= ~within(other, kinds, apart.distance)
+        earlier.append(term)
+        separations.append(apart)
+        touches.append(apart.is_pair & touch)
+    joined = (
+        jax.tree.map(lambda *each: jnp.concatenate(each, axis=1), *separations)
+        if len(separations) > 1
+        else separations[0]
+    )
+    # Whether a pair touches is decided once for all that is counted.
+    return joined, computed_once(jnp.concatenate(touches, axis=1))
+
+
+def contact_network(system: System, moment: Moment) -> order.Contacts:
+    """Return the contacts: pairs within the reach of an energy that ends by itself, such as that of soft spheres."""
+    apart, touching = touching_pairs(system, moment)
+    return order.Contacts(touching, apart.partner)
+
+
+def rattlers(system: System, moment: Moment) -> jax.Array:
+    """Return the mask of particles without load-bearing contacts, (N,) booleans."""
+    return ~order.load_bearing(contact_network(system, moment), system.room.dimension)
+
+
+def _contacts(system: System, moment: Moment) -> Observations:
+    """Return the number of contacts of each particle, (N,), their mean, and the fraction of rattlers."""
+    network, kind = contact_network(system, moment), moment.position.dtype
+    numbers = order.contact_statistics(network, system.room.dimension, kind)
+    return Observations({"contacts": network.touching.sum(axis=1).astype(kind)}, numbers)
+
+
+def _load(system: System, moment: Moment) -> Observations:
+    """Return the virial of each particle over the mean of all, (N,)."""
+    virial = jnp.zeros(len(moment.position), moment.position.dtype)
+    for index in system.interactions.contacts:
+        apart, values, _ = of_pairs(system, index, moment)
+        push = jnp.where(apart.is_pair, system.interactions.pairs[index].potential.force(apart.distance, **values), 0)
+        virial = virial + (push * apart.distance).sum(axis=1)
+    return Observations({"load": order.load(virial)}, {})
+
+
+def _hexatic_order(system: System, moment: Moment) -> Observations:
+    """Return how nearly the contacts of each particle point to the corners of a hexagon, (N,), and the mean."""
+    hexatic = order.polygon_order(*touching_pairs(system, moment), 6)
+    return Observations({"hexatic_order": hexatic}, {"hexatic_order": hexatic.mean()})
+
+
+def _energy_of_particle(system: System, moment: Moment) -> Observations:
+    """Return each particle's half of its pair energies, and its energy in fields, (N,)."""
+    energy = jnp.zeros(len(moment.position), moment.position.dtype)
+    for index, term in enumerate(system.interactions.pairs):
+        apart, values, _ = of_pairs(system, index, moment)
+        energy = energy + pairs.energy_per_particle(apart, term.potential, **values)
+    for other in system.interactions.others:
+        assert other.each is not None  # those of many bodies are refused
+        energy = energy + other.each.energy(moment.position, moment.cell, moment.params, ())
+    inside = spaces.of_cell(moment.cell, system.room.dimension).wrap(moment.position)
+    for field in system.interactions.fields:
+        energy = energy + field.energies(inside, moment.params)
+    return Observations({"energy_of_particle": energy}, {})
+
+
+def _packing_fraction(system: System, moment: Moment) -> Observations:
+    filled = system.particles.filled(moment.params, moment.cell, system.room.dimension)
+    return Observations({}, {"packing_fraction": filled})
+
+
+def _displacement(system: System, moment: Moment) -> Observations:
+    """Return the distance of each particle from its site, (N,); sites follow the cell, and a drift that is free."""
+    dynamics, home = system.dynamics, system.placing.standing(moment.params).astype(moment.position.dtype)
+    if system.settings["relax"]["cell"] or (dynamics is not None and dynamics["barostat"] is not None):
+        assert moment.cell is not None  # there is one that moves
+        edges = system.room.vectors(moment.params)
+        home = precise_product(home, spaces.inverse_of(edges), spaces.lattice_vectors(moment.cell))
+    away = moment.position - home
+    # Nothing holds or pushes the particles from outside: moving together has no meaning.
+    if system.conserves_momentum and not system.interactions.fields and system.frozen is None:
+        away = spaces.displacement_without_drift(spaces.free(system.room.dimension), moment.position, home)
+    squared = jnp.sum(away**2, axis=1)
+    distance = jnp.sqrt(squared)
+    numbers = {"largest_displacement": distance.max(), "mean_square_displacement": jnp.mean(squared)}
+    return Observations({"displacement": distance}, numbers)
+
+
+def _origin(system: System, moment: Moment) -> Observations:
+    """Return the x coordinate of the site of each particle as a fraction of the cell, (N,)."""
+    fractions = system.placing.places.fractions
+    assert fractions is not None  # called only if positions fill a cell
+    return Observations({"origin": jnp.asarray(fractions[:, 0], moment.position.dtype)}, {})
+
+
+def _lattice_constant(system: System, moment: Moment) -> Observations:
+    """Return the distance of nearest neighbors and the lattice constant of a crystal of the volume of the cell."""
+    lattice = system.placing.places.lattice
+    assert lattice is not None  # called only for a start by lattice
+    edges, repeats = lattice
+    nearest = (spaces.of_cell(moment.cell, len(edges)).volume / float(edges.prod())) ** (1 / len(edges))
+    return Observations({}, {"nearest_distance": nearest, "lattice_constant": float(edges[0]) / repeats[0] * nearest})
 
 
 # Factor on the force tolerance: an evaluated force differs from the stored one of the minimizer by round-off.
@@ -273,54 +196,37 @@ SAME_FORCE = 2.0
 COMPONENTS = {2: (1, 2, 6), 3: (1, 2, 3, 4, 5, 6)}
 
 
-@dataclasses.dataclass(frozen=True)
-class Elasticity:
-    """Elastic constants of a system at rest.
+def _elastic_constants(system: System, moment: Moment) -> Observations:
+    """Return the stiffnesses ``c11``, ``c12`` to ``c66`` and the moduli, NaN until the system is at rest.
 
-    Attributes:
-        interaction: energy of the particles.
-        scale: ``params -> Scale`` of a bond.
-        force_tolerance: largest residual force of the relaxation, in units of a bond's stiffness times its length.
-        rattlers: ``moment -> `` mask of the particles without load-bearing contacts, (N,) booleans; ``None`` if there
-            are none.
+    ``c12`` is the derivative of the stress along xx by the strain along yy, with relaxed particles. The moduli are
+    those of Voigt, means over all directions.
     """
+    position, cell, params, neighbors = moment.position, moment.cell, moment.params, moment.neighbors
+    assert cell is not None  # refused in free space
+    names = stiffness_names(position.shape[1])
 
-    interaction: Interaction
-    scale: Callable[[Params], Scale]
-    force_tolerance: float
-    rattlers: Callable[[Moment], jax.Array] | None
+    def measured() -> tuple[jax.Array, ...]:
+        matrix = elastic_constants(
+            system.interaction,
+            position,
+            spaces.lattice_vectors(cell),
+            params,
+            neighbors=neighbors,
+            rattlers=rattlers(system, moment) if system.has_rattlers else None,
+        ).stiffness
+        moduli = voigt_bulk_modulus(matrix), voigt_shear_modulus(matrix)
+        return *(matrix[entry] for entry in names.values()), *moduli
 
-    def of_moment(self, moment: Moment) -> Observations:
-        """Return the stiffnesses ``c11``, ``c12`` to ``c66`` and the moduli, NaN until the system is at rest.
+    def undefined() -> tuple[jax.Array, ...]:
+        return (jnp.asarray(jnp.nan, position.dtype),) * (len(names) + 2)
 
-        ``c12`` is the derivative of the stress along xx by the strain along yy, with relaxed particles. The moduli are
-        those of Voigt, means over all directions.
-        """
-        position, cell, params, neighbors = moment.position, moment.cell, moment.params, moment.neighbors
-        assert cell is not None  # refused in free space
-        names = stiffness_names(position.shape[1])
-
-        def measured() -> tuple[jax.Array, ...]:
-            matrix = elastic_constants(
-                self.interaction,
-                position,
-                spaces.lattice_vectors(cell),
-                params,
-                neighbors=neighbors,
-                rattlers=None if self.rattlers is None else self.rattlers(moment),
-            ).stiffness
-            moduli = voigt_bulk_modulus(matrix), voigt_shear_modulus(matrix)
-            return *(matrix[entry] for entry in names.values()), *moduli
-
-        def undefined() -> tuple[jax.Array, ...]:
-            return (jnp.asarray(jnp.nan, position.dtype),) * (len(names) + 2)
-
-        length, stiffness = self.scale(without_time(params))
-        limit = SAME_FORCE * self.force_tolerance * stiffness * length
-        is_at_rest = largest_norm(self.interaction.force(position, cell, params, neighbors)) < limit
-        # Away from equilibrium the linear solves would not converge.
-        values = jax.lax.cond(is_at_rest, measured, undefined)
-        return Observations({}, dict(zip((*names, "bulk_modulus", "shear_modulus"), values, strict=True)))
+    length, stiffness = system.scale(params)
+    limit = SAME_FORCE * system.settings["relax"]["force_tolerance"] * stiffness * length
+    is_at_rest = largest_norm(system.interaction.force(position, cell, params, neighbors)) < limit
+    # Away from equilibrium the linear solves would not converge.
+    values = jax.lax.cond(is_at_rest, measured, undefined)
+    return Observations({}, dict(zip((*names, "bulk_modulus", "shear_modulus"), values, strict=True)))
 
 
 def stiffness_names(dimension: int) -> dict[str, tuple[int, int]]:
@@ -334,135 +240,100 @@ def stiffness_names(dimension: int) -> dict[str, tuple[int, int]]:
     }
 
 
-PARTICLE = ("particle",)
-CELL = "needs a cell that repeats along all axes"
+# Distance of the nearest neighbor beyond which a particle of a cluster is unbound, in bonds; and rows of distances that
+# are computed at a time.
+UNBOUND, ROWS = 2.0, 64
 
 
-class Observed(NamedTuple):
-    """An optional quantity.
+def _unbound(system: System, moment: Moment) -> Observations:
+    """Return the number of particles of a cluster in free space that have no neighbor."""
+    position, params = moment.position, moment.params
+    limit, reach = UNBOUND * system.scale(params).length, system.interactions.reach(params)
+    limit = limit if reach is None else jnp.where(reach > 0, jnp.minimum(limit, reach), limit)
+    indices = jnp.arange(len(position))
 
-    Attributes:
-        see: ``moment -> `` the quantity.
-        dimensions: names of the axes of its arrays.
-        refusal: why it is undefined for a system; empty if it is defined.
-    """
+    def is_alone(index: jax.Array) -> jax.Array:
+        squared = jnp.sum((position - position[index]) ** 2, axis=1)
+        return jnp.min(jnp.where(indices == index, jnp.inf, squared)) > limit**2
 
-    see: Observer
-    dimensions: dict[str, tuple[str, ...]]
-    refusal: str
-
-
-class Parts(NamedTuple):
-    """Parts of a system of which optional quantities are computed.
-
-    Attributes:
-        touching: contacts of the particles.
-        sites: sites of the start.
-        elasticity: elastic constants.
-        tasks: tasks, one after the other.
-    """
-
-    touching: Touching
-    sites: Sites
-    elasticity: Elasticity
-    tasks: tuple[str, ...]
+    count = jnp.sum(jax.lax.map(is_alone, indices, batch_size=ROWS))
+    return Observations({}, {"unbound": count.astype(position.dtype)})
 
 
-def observed(settings: Settings, parts: Parts) -> tuple[Observer, dict[str, tuple[str, ...]]]:
-    """Return ``moment -> `` the chosen quantities, and the names of the axes of their arrays.
-
-    Args:
-        settings: settings of the system.
-        parts: parts of the system.
-
-    Raises:
-        UserError: if a chosen quantity is undefined for the system.
-    """
-    chosen: list[Observed] = []
-    for index, name in enumerate(settings["observed"]):
-        observable = KINDS[name](parts)
-        if observable.refusal:
-            others = ", ".join(other for other, kind in KINDS.items() if not kind(parts).refusal)
-            remedy = f"choose from {others}" if others else "nothing further may be observed here; remove 'observed'"
-            raise UserError(f"{settings.path('observed')}[{index}] = '{name}' {observable.refusal}; {remedy}")
-        chosen.append(observable)
-
-    def see(moment: Moment) -> Observations:
-        seen = [each.see(moment) for each in chosen]
-        arrays = {name: array for part in seen for name, array in part.arrays.items()}
-        return Observations(arrays, {name: number for part in seen for name, number in part.numbers.items()})
-
-    return see, {name: axes for each in chosen for name, axes in each.dimensions.items()}
-
-
-def _without_contacts(touching: Touching) -> str:
-    ends = "needs an interaction that ends by itself, such as that of soft spheres, not one that a cutoff ends"
-    return "" if touching.contact_terms() else ends
-
-
-def _energy_of_particle(parts: Parts) -> Observed:
-    interactions = parts.touching.interactions
-    others = bool(interactions.many_body or interactions.tails)
-    refusal = (
-        "is the energy in pairs and fields, and Stillinger-Weber energies and tails of a cutoff belong to no particle"
-        if others
-        else ""
-    )
-    return Observed(parts.touching.of_energies, {"energy_of_particle": PARTICLE}, refusal)
-
-
-def _packing_fraction(parts: Parts) -> Observed:
-    def see(moment: Moment) -> Observations:
-        params, dimension = without_time(moment.params), parts.touching.dimension
-        return Observations({}, {"packing_fraction": parts.touching.particles.filled(params, moment.cell, dimension)})
-
-    return Observed(see, {}, "" if parts.sites.room.is_closed else CELL)
-
-
-def _without_sites(sites: Sites) -> str:
-    return (
-        "" if sites.placing.random is None else "needs a start that is not random: positions, a structure or a lattice"
-    )
-
-
-def _elastic_constants(parts: Parts) -> Observed:
-    interactions, particles = parts.touching.interactions, parts.touching.particles
-    refusal = "" if parts.sites.room.is_closed else CELL
-    if "relax" not in parts.tasks:
-        refusal = 'needs particles at rest, and so the task "relax"'
-    if interactions.fields or particles.frozen.any():
-        refusal = "needs a system without fields and without frozen particles"
-    return Observed(parts.elasticity.of_moment, {}, refusal)
-
-
-def _hexatic_order(parts: Parts) -> Observed:
-    refusal = _without_contacts(parts.touching) or ("needs two dimensions" if parts.touching.dimension != 2 else "")
-    return Observed(parts.touching.of_hexatic_order, {"hexatic_order": PARTICLE}, refusal)
-
-
-def _origin(parts: Parts) -> Observed:
-    refusal = _without_sites(parts.sites) or ("" if parts.sites.placing.places.fractions is not None else CELL)
-    return Observed(parts.sites.of_origin, {"origin": PARTICLE}, refusal)
-
-
-def _lattice_constant(parts: Parts) -> Observed:
-    is_lattice = parts.sites.placing.places.lattice is not None
-    refusal = ("" if parts.sites.room.is_closed else CELL) if is_lattice else "needs a start by lattice"
-    return Observed(parts.sites.of_lattice, {}, refusal)
-
-
-KINDS: dict[str, Callable[[Parts], Observed]] = {
-    "contacts": lambda parts: Observed(
-        parts.touching.of_contacts, {"contacts": PARTICLE}, _without_contacts(parts.touching)
-    ),
-    "load": lambda parts: Observed(parts.touching.of_load, {"load": PARTICLE}, _without_contacts(parts.touching)),
+QUANTITIES: dict[str, Callable[[System, Moment], Observations]] = {
+    "contacts": _contacts,
+    "load": _load,
     "hexatic_order": _hexatic_order,
     "energy_of_particle": _energy_of_particle,
     "packing_fraction": _packing_fraction,
-    "displacement": lambda parts: Observed(
-        parts.sites.of_displacement, {"displacement": PARTICLE}, _without_sites(parts.sites)
-    ),
+    "displacement": _displacement,
     "origin": _origin,
     "lattice_constant": _lattice_constant,
     "elastic_constants": _elastic_constants,
 }
+# Those that are numbers of the whole system; of the others frames store one number for each particle.
+OF_SYSTEM = ("packing_fraction", "lattice_constant", "elastic_constants")
+
+
+def reasons(system: System) -> dict[str, str]:
+    """Return why each of the quantities is undefined for a system; empty if it is defined."""
+    interactions, places = system.interactions, system.placing.places
+    ends = "needs an interaction that ends by itself, such as that of soft spheres, not one that a cutoff ends"
+    of_contacts = "" if interactions.contacts else ends
+    starts = "needs a start that is not random: positions, a structure or a lattice"
+    of_sites = "" if system.placing.random is None else starts
+    cell = "needs a cell that repeats along all axes"
+    of_cell = "" if system.room.is_closed else cell
+    shared = (
+        "is the energy in pairs and fields, and Stillinger-Weber energies and tails of a cutoff belong to no particle"
+    )
+    of_elasticity = of_cell if "relax" in system.sequence else 'needs particles at rest, and so the task "relax"'
+    if interactions.fields or system.frozen is not None:
+        of_elasticity = "needs a system without fields and without frozen particles"
+    return {
+        "contacts": of_contacts,
+        "load": of_contacts,
+        "hexatic_order": of_contacts or ("" if system.room.dimension == 2 else "needs two dimensions"),
+        "energy_of_particle": shared if interactions.many_body or interactions.tails else "",
+        "packing_fraction": of_cell,
+        "displacement": of_sites,
+        "origin": of_sites or (cell if places.fractions is None else ""),
+        "lattice_constant": "needs a start by lattice" if places.lattice is None else of_cell,
+        "elastic_constants": of_elasticity,
+    }
+
+
+def observed_dimensions(system: System) -> dict[str, tuple[str, ...]]:
+    """Return the names of the axes of the arrays of frames besides positions.
+
+    Args:
+        system: the system.
+
+    Raises:
+        UserError: if a quantity that is chosen is undefined for it.
+    """
+    names, undefined = system.settings["observed"], reasons(system)
+    for index, name in enumerate(names):
+        if undefined[name]:
+            others = ", ".join(other for other, reason in undefined.items() if not reason)
+            remedy = f"choose from {others}" if others else "nothing further may be observed here; remove 'observed'"
+            raise UserError(f"{system.settings.path('observed')}[{index}] = '{name}' {undefined[name]}; {remedy}")
+    return dict.fromkeys(("species", "diameter", *(name for name in names if name not in OF_SYSTEM)), ("particle",))
+
+
+def observe(system: System, position: jax.Array, params: Params) -> Arrays:
+    """Return species and diameters of the particles, (N,) each, which every frame stores."""
+    return {
+        "species": jnp.asarray(system.particles.species, position.dtype),
+        "diameter": system.particles.of_each("diameter", params).astype(position.dtype),
+    }
+
+
+def see(system: System, moment: Moment) -> Observations:
+    """Return the quantities that are chosen, and the number of unbound particles of a cluster that relaxes."""
+    seen = [QUANTITIES[name](system, moment) for name in system.settings["observed"]]
+    is_cluster = system.room.is_free and not system.interactions.fields and system.particles.count > 1
+    if is_cluster and "relax" in system.sequence:
+        seen.append(_unbound(system, moment))
+    arrays = {name: array for part in seen for name, array in part.arrays.items()}
+    return Observations(arrays, {name: number for part in seen for name, number in part.numbers.items()})

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import Formula, precision_of
 from simkit.core.expressions.syntax import parse
 from simkit.core.formulation import computed_once
@@ -48,28 +47,26 @@ class PairTerm:
     """One energy of pairs.
 
     Attributes:
-        where: path of its settings.
+        settings: its settings.
         energy: U as a formula of r, or ``None`` for a potential by name.
         bare: U without a cut-off.
         potential: U with its cut-off, and zero for species that it does not act between.
         parameters: ``params -> {name: number, (S, S), or PerParticle}`` of the potential.
         cutoff: ``params -> `` distance at which U ends, number or (S, S); ``None`` if it does not end.
         ends: whether the cut-off truncates U, which would otherwise extend beyond it.
-        switch_on: start of the switching function, in units of the cut-off; 1 for other ways to end.
         between: mask of the pairs of species that it acts between, (S, S) booleans.
         species: of each particle, (N,).
         is_individual: whether U takes values that are one number a particle.
         is_checked: whether its values are looked at before a run: of an expression, and of another package.
     """
 
-    where: str
+    settings: Settings
     energy: Formula | None
     bare: PairPotential
     potential: PairPotential
     parameters: Callable[[Params], dict[str, PairParameter]]
     cutoff: Callable[[Params], jax.Array] | None
     ends: bool
-    switch_on: float
     between: np.ndarray
     species: np.ndarray
     is_individual: bool
@@ -87,6 +84,10 @@ class PairTerm:
         if cutoff.ndim:
             cutoff = jnp.max(cutoff if self.between.all() else jnp.where(jnp.asarray(self.between), cutoff, 0))
         return computed_once(cutoff)
+
+    def declared(self, params: Params) -> dict[str, jax.Array]:
+        """Return the values of U that its part declares, of representative pairs."""
+        return self.of_pairs(params, *self.representatives())
 
     def of_pairs(self, params: Params, first: np.ndarray, second: np.ndarray) -> dict[str, jax.Array]:
         """Return the parameters of U without a cut-off for pairs of particles: (K,), or one number for all.
@@ -198,16 +199,14 @@ def pair_term(settings: Settings, energy: PairPotential | FormulaText, names: Na
         pairwise = {name: PerParticle(numbers[name], mix) for name, (_, mix) in of_particles.items()}
         return numbers | pairwise
 
-    switch_on = settings["switch_on"] if settings["ending"] == "switch" else 1.0
     return PairTerm(
-        settings.where,
+        settings,
         expression,
         bare,
         potential,
         parameters,
         cutoff,
         ends,
-        switch_on,
         between,
         particles.species,
         is_individual,
@@ -228,14 +227,7 @@ def _offered(names: Names, values: Mapping[str, Value]) -> list[str]:
 def _value(written: FormulaText | dict[str, FormulaText], settings: Settings, name: str, names: Names) -> Value:
     """Return a number, or a table by pair of species, as a function of the parameters."""
     if isinstance(written, FormulaText):
-        formula = names.scope.formula(written, names.tables, names.tables)
-
-        def number(params: Params) -> jax.Array:
-            tables = {key: Named(table, PAIR) for key, table in names.table_values(params).items()}
-            value = formula.of(params, tables)
-            return jnp.asarray(value.array, precision_of(params))
-
-        return number
+        return _of_tables(written, {}, names)
     where = f"{settings.path('values')}.{name}"
     count = len(names.species)
     formulas: dict[tuple[int, ...], Formula] = {}
@@ -263,11 +255,11 @@ def _end(name: str, names: Names) -> tuple[str, Mix] | None:
 
 
 def _first(of_first: jax.Array, of_second: jax.Array) -> jax.Array:
-    return jnp.broadcast_to(of_first, jnp.broadcast_shapes(of_first.shape, of_second.shape))
+    return jnp.broadcast_arrays(of_first, of_second)[0]
 
 
 def _second(of_first: jax.Array, of_second: jax.Array) -> jax.Array:
-    return _first(of_second, of_first)
+    return jnp.broadcast_arrays(of_first, of_second)[1]
 
 
 def _source(name: str, default: Any, values: Mapping[str, Value], names: Names, settings: Settings) -> Value:
@@ -300,17 +292,19 @@ def _cutoff(
     reach = potential.reach
     if settings["cutoff"] is None:
         return reach and (lambda params: reach(**{name: source(params) for name, source in sources.items()}))
-    text = names.scope.formula(settings["cutoff"], [*values, *names.tables], names.tables)
+    return _of_tables(settings["cutoff"], values, names)
 
-    def length(params: Params) -> jax.Array:
-        arrays = {name: named(value(params), PAIR) for name, value in values.items() if name in text.taken}
-        tables = names.table_values(params)
-        arrays |= {
-            name: named(tables[name], PAIR) for name in names.tables if name in text.taken and name not in arrays
-        }
-        return jnp.asarray(text.of(params, arrays).array, precision_of(params))
 
-    return length
+def _of_tables(text: FormulaText, values: Mapping[str, Value], names: Names) -> Value:
+    """Return a formula of values and tables, one number or (S, S), as a function of the parameters."""
+    formula = names.scope.formula(text, [*values, *names.tables], names.tables)
+
+    def number(params: Params) -> jax.Array:
+        arrays = {name: named(table, PAIR) for name, table in names.table_values(params).items()}
+        arrays |= {name: named(value(params), PAIR) for name, value in values.items() if name in formula.taken}
+        return jnp.asarray(formula.of(params, arrays).array, precision_of(params))
+
+    return number
 
 
 def _between(settings: Settings, names: Names) -> np.ndarray:
@@ -375,28 +369,30 @@ def jax_md(jax_md: str) -> JaxMdEnergy:
 
 
 @dataclasses.dataclass(frozen=True)
-class JaxMdTerm:
-    """A pair energy of jax-md.
+class WholeTerm:
+    """One interaction that is no sum over pairs, or such a sum of another package.
 
     Attributes:
-        interaction: sum over all pairs, each at its nearest image.
-        each: half the pair energies of each particle, (N,), in place of their sum.
+        settings: its settings.
+        interaction: of the particles.
+        declared: ``params -> values`` that its part declares.
         reach: ``params -> `` distance beyond which no pair interacts.
-        is_contact: whether the energy ends by itself, as that of soft spheres.
         bond: ``params -> `` length and stiffness of a bond.
+        each: half the pair energies of each particle, (N,), in place of their sum; ``None`` if these are not known.
     """
 
+    settings: Settings
     interaction: Interaction
-    each: Interaction
+    declared: Callable[[Params], dict[str, jax.Array]]
     reach: Callable[[Params], jax.Array]
-    is_contact: bool
     bond: Callable[[Params], tuple[jax.Array, jax.Array]]
+    each: Interaction | None = None
 
 
 def jax_md_term(
     settings: Settings, energy: JaxMdEnergy, names: Names, particles: Particles, cell: SystemCell, params: Params
-) -> JaxMdTerm:
-    """Return an energy of jax-md, over all pairs.
+) -> WholeTerm:
+    """Return an energy of jax-md, over all pairs, each at its nearest image.
 
     Args:
         settings: of the interaction.
@@ -439,19 +435,20 @@ def jax_md_term(
         return with_converted_params(from_jax_md(function, box=box, parameters=list(declared)), values)
 
     end, sigma, bond = ends.get("r_cutoff"), formulas["sigma"], BONDS[energy.name]
-    return JaxMdTerm(
+    return WholeTerm(
+        settings,
         summed(),
-        summed(per_particle=True),
+        values,
         lambda params: sigma.number(params) if end is None else jnp.asarray(end, precision_of(params)),
-        is_contact=not has_end,
-        bond=lambda params: bond(**values(params)),
+        lambda params: bond(**values(params)),
+        summed(per_particle=True),
     )
 
 
 NODES, WEIGHTS = (array.tolist() for array in np.polynomial.legendre.leggauss(48))
 
 
-def tail_of(term: PairTerm, particles: Particles, cell: SystemCell, settings: Settings) -> Interaction:
+def tail_of(term: PairTerm, particles: Particles, cell: SystemCell) -> Interaction:
     """Return the energy and pressure that the cut-off of a pair energy neglects.
 
     ``2 pi / V sum_ab N_a N_b M_ab`` with ``M_ab = integral of (U - U_ended) r^2 dr`` from where a switch begins to
@@ -461,18 +458,17 @@ def tail_of(term: PairTerm, particles: Particles, cell: SystemCell, settings: Se
         term: the pair energy.
         particles: the particles, with the number of each species.
         cell: cell of the system.
-        settings: settings of the interaction, for messages.
 
     Raises:
         UserError: if the energy has no end, or one that changes it everywhere, or the cell is no periodic one in space.
     """
-    is_ended = term.ends and settings["ending"] in ("switch", "truncate") and not term.is_individual
+    is_ended = term.ends and term.settings["ending"] in ("switch", "truncate") and not term.is_individual
     if cell.dimension != 3 or not cell.is_closed or not is_ended:
         problem = (
             "needs a cell that repeats along three axes, a cutoff with the ending 'switch' or 'truncate', and values "
             "of species instead of one number a particle; give these, or leave it out"
         )
-        raise settings.refuse("tail", problem)
+        raise term.settings.refuse("tail", problem)
     shares = np.bincount(particles.species, minlength=len(particles.names)) / particles.count
     first, second = term.representatives()
     kinds = particles.species[first], particles.species[second]
@@ -494,11 +490,9 @@ def _missing(term: PairTerm, cutoff: jax.Array, values: dict[str, jax.Array]) ->
     def energy(r: jax.Array) -> jax.Array:
         return term.bare.energy(r, **values)
 
-    inner = (
-        0.0
-        if term.switch_on == 1
-        else _integral(_faded(energy, cutoff, term.switch_on), term.switch_on * cutoff, cutoff)
-    )
+    inner, share = jnp.zeros_like(cutoff), term.settings["switch_on"]
+    if term.settings["ending"] == "switch":
+        inner = _integral(_faded(energy, cutoff, share), share * cutoff, cutoff)
     # Beyond the cut-off by r = cutoff / x.
     beyond = _integral(lambda x: energy(cutoff / x) * cutoff**3 / x**4, jnp.zeros_like(cutoff), jnp.ones_like(cutoff))
     return inner + beyond

@@ -21,6 +21,7 @@ from simkit.molecular.description.formulas import Names, Numbers
 from simkit.molecular.description.settings import NumberOfEach
 from simkit.molecular.interactions.interaction import Interaction, viewed
 from simkit.molecular.spaces import Cell, check_particles
+from simkit.molecular.structures.structures import FROZEN, Structure
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,19 +73,28 @@ def value_names(table: Mapping[str, Settings]) -> tuple[str, ...]:
 
 
 def particles_of(
-    table: Mapping[str, Settings], names: Names, species: np.ndarray, held: np.ndarray | None
+    table: Mapping[str, Settings],
+    names: Names,
+    places: int | None,
+    arrangement: int | None,
+    structure: Structure | None,
 ) -> Particles:
     """Return the particles of all species with their values.
 
     Args:
         table: settings of each species, in the order of ``names.species``.
         names: what formulas may take.
-        species: of each particle, (N,).
-        held: mask of the atoms that a structure holds in place, (N,) booleans, or ``None``.
+        places: number of starting positions; ``None`` if it follows from the counts.
+        arrangement: seed of a random order of the species; ``None`` for one species after the other.
+        structure: whose atoms they are, and which may hold some in place; otherwise ``None``.
 
     Raises:
-        UserError: if there are more or fewer numbers than particles of a species.
+        UserError: if species and places do not fit, or there are more or fewer numbers than particles of a species.
     """
+    if structure is None:
+        species, held = _species_by_count(table, places, arrangement), None
+    else:
+        species, held = _species_by_symbol(table, structure.symbols), structure.arrays.get(FROZEN)
     rows = [table[name] for name in names.species]
     columns = {key: [row[key] for row in rows] for key in ("mass", "diameter")}
     columns |= {name: [row["values"].get(name) for row in rows] for name in value_names(table)}
@@ -133,17 +143,8 @@ def refuse_idle_values(table: Mapping[str, Settings], settings: Settings) -> Non
                 raise UserError(f"{species.path('values')}.{name} is not taken by any energy{hint}")
 
 
-def species_by_count(table: Mapping[str, Settings], places: int | None, arrangement: int | None = None) -> np.ndarray:
-    """Return the species of each particle, int32, (N,).
-
-    Args:
-        table: settings of each species.
-        places: number of starting positions; ``None`` if it follows from the counts.
-        arrangement: seed of a random order; ``None`` for one species after the other.
-
-    Raises:
-        UserError: if a count is missing, or counts do not make up the places.
-    """
+def _species_by_count(table: Mapping[str, Settings], places: int | None, arrangement: int | None) -> np.ndarray:
+    """Return the species of each particle, int32, (N,)."""
     counts = {name: each["count"] for name, each in table.items()}
     if len(counts) == 1:
         counts = {name: places if count is None else count for name, count in counts.items()}
@@ -157,12 +158,8 @@ def species_by_count(table: Mapping[str, Settings], places: int | None, arrangem
     return species if arrangement is None else np.random.default_rng(arrangement).permutation(species)
 
 
-def species_by_symbol(table: Mapping[str, Settings], symbols: tuple[str, ...]) -> np.ndarray:
-    """Return the species of each atom of a structure, int32, (N,).
-
-    Raises:
-        UserError: if one has no species, a species no atom, or a count is another.
-    """
+def _species_by_symbol(table: Mapping[str, Settings], symbols: tuple[str, ...]) -> np.ndarray:
+    """Return the species of each atom of a structure, int32, (N,)."""
     names = tuple(table)
     missing = [symbol for symbol in dict.fromkeys(symbols) if symbol not in names]
     if missing:

@@ -1,6 +1,8 @@
 """Settings of a system of particles described as data."""
 
 import dataclasses
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,19 +62,13 @@ class NumberOfEach:
 
     Attributes:
         where: path of its key.
-        listed: the numbers; ``None`` if they are drawn.
-        kind: ``"uniform"`` between two numbers, or ``"normal"`` or ``"lognormal"`` of a mean and a standard deviation.
-        pair: the two numbers of the distribution.
-        seed: of the distribution.
+        values: ``count -> `` the numbers.
         bounds: lowest and highest value.
     """
 
     where: str
-    listed: tuple[float, ...] | None = None
-    kind: str = ""
-    pair: tuple[float, float] = (0.0, 0.0)
-    seed: int = 0
-    bounds: tuple[float, float] = UNBOUNDED
+    values: Callable[[int], Sequence[float] | np.ndarray]
+    bounds: tuple[float, float]
 
     def numbers(self, count: int) -> np.ndarray:
         """Return the numbers, (count,).
@@ -80,7 +76,7 @@ class NumberOfEach:
         Raises:
             UserError: if another number of them is given, or one is out of its bounds.
         """
-        values = np.array(self._drawn(count) if self.listed is None else self.listed)
+        values = np.array(self.values(count))
         low, high = self.bounds
         outside = ~(np.isfinite(values) & (values >= low) & (values <= high))
         if len(values) != count or outside.any():
@@ -92,14 +88,17 @@ class NumberOfEach:
             raise UserError(problem, key=self.where, allowed=self.bounds)
         return values
 
-    def _drawn(self, count: int) -> np.ndarray:
-        random, (first, second) = np.random.default_rng(self.seed), self.pair
-        if self.kind != "lognormal":
-            return getattr(random, self.kind)(first, second, count)
-        # Of a float of NumPy, whose overflow is infinite and is refused with the numbers drawn.
-        with np.errstate(over="ignore", invalid="ignore"):
-            spread = np.log1p(np.square(np.float64(second) / first))
-        return random.lognormal(np.log(first) - spread / 2, np.sqrt(spread), count)
+
+def _drawn(table: Settings, count: int) -> np.ndarray:
+    """Return numbers of the distribution that a table gives, (count,)."""
+    kind = next(kind for kind in DISTRIBUTIONS if table[kind] is not None)
+    random, (first, second) = np.random.default_rng(table["seed"]), table[kind]
+    if kind != "lognormal":
+        return getattr(random, kind)(first, second, count)
+    # Of a float of NumPy, whose overflow is infinite and is refused with the numbers drawn.
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.log1p(np.square(np.float64(second) / first))
+    return random.lognormal(np.log(first) - spread / 2, np.sqrt(spread), count)
 
 
 DISTRIBUTIONS = ("uniform", "normal", "lognormal")
@@ -141,15 +140,14 @@ def number_of_each(doc: str, default: float | None = None, **options: Any) -> Se
             listed = tuple(map(float, words))
         except ValueError:
             listed = ()
-        return NumberOfEach(where, listed, bounds=bounds) if len(listed) > 1 else one.check(value, where)
+        return NumberOfEach(where, lambda count: listed, bounds) if len(listed) > 1 else one.check(value, where)
 
     def of_list(value: Any, where: str) -> NumberOfEach:
-        return NumberOfEach(where, several(number("a number"), doc).check(value, where), bounds=bounds)
+        listed = several(number("a number"), doc).check(value, where)
+        return NumberOfEach(where, lambda count: listed, bounds)
 
     def of_distribution(value: Any, where: str) -> NumberOfEach:
-        settings = drawn.check(value, where)
-        kind = next(kind for kind in DISTRIBUTIONS if settings[kind] is not None)
-        return NumberOfEach(where, None, kind, settings[kind], settings["seed"], bounds)
+        return NumberOfEach(where, functools.partial(_drawn, drawn.check(value, where)), bounds)
 
     kinds = (
         dataclasses.replace(one, check=for_all_or_of_a_file),

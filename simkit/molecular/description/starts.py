@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +16,11 @@ from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
 from simkit.core.settings import Settings, formula, number, several, text, whole, word
 from simkit.core.simulation import Params
-from simkit.errors import UserError
 from simkit.molecular import minimizers, spaces
 from simkit.molecular.description.fields import Field
 from simkit.molecular.description.formulas import TIME, Names
 from simkit.molecular.description.particles import Frame, Particles, SystemCell
+from simkit.molecular.interactions.interaction import combined, user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors.pair_sums import FEWEST_COLUMNS, PerParticle
@@ -47,7 +48,8 @@ class Places:
         count: number of positions; ``None`` for random ones, one for each particle.
         dimension: dimension of space; ``None`` if positions do not fix it.
         structure: the structure whose atoms they are; otherwise ``None``.
-        lattice: name of the lattice and unit cells along each axis; otherwise ``None``.
+        lattice: edges of the cell of a lattice whose spacing is one, (d,), and unit cells along each axis; otherwise
+            ``None``.
         arrangement: seed of a random order of the species; ``None`` for one species after the other.
         own: edges of the cell of a lattice or structure; ``None`` if there is none.
         is_oblique: whether ``own`` gives lattice vectors instead of sides.
@@ -61,7 +63,7 @@ class Places:
     count: int | None
     dimension: int | None
     structure: Structure | None = None
-    lattice: tuple[str, tuple[int, ...]] | None = None
+    lattice: tuple[np.ndarray, tuple[int, ...]] | None = None
     arrangement: int | None = None
     own: Frame | None = None
     is_oblique: bool = False
@@ -92,14 +94,18 @@ def lattice(settings: Settings, names: Names) -> Places:
         edges = np.diag(np.asarray(sites.cell))
         fractions = np.asarray(sites.position) / edges
     spacing = None if settings["spacing"] is None else names.number(settings["spacing"])
-    frame = _scaled(edges, spacing)
+
+    def frame(params: Params) -> jax.Array:
+        length = jnp.ones((), precision_of(params)) if spacing is None else spacing.number(params)
+        return jnp.asarray(edges, length.dtype) * length
+
     return Places(
         len(fractions),
         dimension,
         own=frame,
         at=None if spacing is None else lambda params: jnp.asarray(fractions, frame(params).dtype) * frame(params),
         fractions=fractions,
-        lattice=(settings["lattice"], settings["repeats"]),
+        lattice=(edges, settings["repeats"]),
         arrangement=settings["arrangement"],
     )
 
@@ -204,14 +210,6 @@ def _mean_nearest_distance(position: np.ndarray) -> float:
     return float(apart) if np.isfinite(apart) and apart > 0 else 1.0
 
 
-def _scaled(edges: np.ndarray, spacing: Formula | None) -> Frame:
-    def frame(params: Params) -> jax.Array:
-        one = jnp.ones((), precision_of(params)) if spacing is None else spacing.number(params)
-        return jnp.asarray(edges, one.dtype) * one
-
-    return frame
-
-
 def carried(fractions: jax.Array, frame: jax.Array) -> jax.Array:
     """Return positions in a cell from their fractions of its edges, (N, d).
 
@@ -220,24 +218,6 @@ def carried(fractions: jax.Array, frame: jax.Array) -> jax.Array:
         frame: sides (d,), or lattice vectors as rows (d, d).
     """
     return fractions * frame if frame.ndim == 1 else precise_product(fractions, frame)
-
-
-def refuse_too_dense(is_too_dense: bool, separation: float, reason: str) -> None:
-    """Refuse random positions that overlap because the density is too high.
-
-    Args:
-        is_too_dense: whether they do.
-        separation: required least distance, relative to the mean diameter.
-        reason: what was found.
-
-    Raises:
-        UserError: if positions overlap.
-    """
-    if is_too_dense:
-        raise UserError(
-            f"start.separation = {separation:g} leaves no room for that many particles: {reason}; lower it, the number "
-            "of particles or their diameters, or enlarge the cell"
-        )
 
 
 # Margin of the least distance, so that rounding leaves no overlap; and the largest number of iterations.
@@ -304,14 +284,15 @@ class RandomPlaces:
         )
         method, scale = minimizers.by_name("fire"), Scale(wanted.mean(), 1 / wanted.mean() ** 2)
 
-        def at_walls(position: jax.Array) -> jax.Array:
+        def at_walls(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
             overlaps = (jnp.maximum(1 - away / wanted, 0) for away in self._away(position))
             return sum((jnp.sum(overlap**2) / 2 for overlap in overlaps), jnp.zeros((), kind))
 
+        both = combined(interaction, user_energy(at_walls))
+
         def evaluate(position: jax.Array) -> tuple[jax.Array, jax.Array]:
-            energy, slope = jax.value_and_grad(at_walls)(position)
-            pairs = interaction.energy(position, cell, {}, ())
-            return pairs + energy, interaction.force(position, cell, {}, ()) - slope
+            at = position, cell, {}, ((), ())
+            return both.energy(*at), both.force(*at)
 
         # Below this energy no single overlap exceeds the margin.
         enough = (1 - 1 / MARGIN) ** 2 / 4
@@ -321,11 +302,9 @@ class RandomPlaces:
             return (energy > enough) & (state.iteration < MOST_ITERATIONS)
 
         def step(carry: tuple) -> tuple:
-            state, _ = carry
-            moved = minimizers.step(
-                method, dataclasses.replace(state, trial=self._inside(state.trial)), evaluate, scale
-            )
-            return moved, interaction.energy(moved.position, cell, {}, ()) + at_walls(moved.position)
+            state = dataclasses.replace(carry[0], trial=self._inside(carry[0].trial))
+            moved = minimizers.step(method, state, evaluate, scale)
+            return moved, evaluate(moved.position)[0]
 
         position = carried(drawn, frame)
         state = minimizers.start(method, position, evaluate, scale)
@@ -417,14 +396,12 @@ class Placing:
 
     def start(self, params: Params, key: jax.Array) -> jax.Array:
         """Return the starting positions, (N, d)."""
-        disorder = self.disorder.number(params)
-        shift_key = key
-        if self.random is not None:
-            assert self.frame is not None  # random places fill something
-            shift_key = jax.random.fold_in(key, 1)
-            home = carried(self.random.draw(key, disorder.dtype), self.frame(params))
-        else:
+        disorder, shift_key = self.disorder.number(params), key
+        if self.random is None:
             home = self.standing(params)
+        else:
+            shift_key = jax.random.fold_in(key, 1)
+            home = self.filled(self.random.draw(key, disorder.dtype), params)
         home = home.astype(disorder.dtype)
         if self.disorder.expression.syntax.text in ("0", "0.0"):
             return home
@@ -435,25 +412,29 @@ class Placing:
         """Return typical starting positions that do not depend on the key, (N, d)."""
         if self.random is None:
             return self.standing(params)
-        assert self.frame is not None  # random places fill something
         fractions = np.random.default_rng(seed).uniform(size=(len(self.frozen), len(self.random.frame)))
-        return carried(jnp.asarray(fractions - 0.5 * self.random.is_ball), self.frame(params))
+        return self.filled(jnp.asarray(fractions - 0.5 * self.random.is_ball), params)
 
     def standing(self, params: Params) -> jax.Array:
         """Return positions that do not depend on the key, (N, d)."""
         if self.places.at is not None:
             return self.places.at(params)
-        assert self.frame is not None and self.places.fractions is not None  # or they would have no place
-        frame = self.frame(params)
-        return carried(jnp.asarray(self.places.fractions, frame.dtype), frame)
+        return self.filled(self.places.fractions, params)
 
-    def spacing(self, params: Params, count: int, dimension: int) -> jax.Array:
+    def filled(self, fractions: Any, params: Params) -> jax.Array:
+        """Return positions in the cell or cube from their fractions of its edges, (N, d)."""
+        assert self.frame is not None  # the places would be coordinates
+        frame = self.frame(params)
+        return carried(jnp.asarray(fractions, frame.dtype), frame)
+
+    def spacing(self, params: Params) -> jax.Array:
         """Return the typical distance of neighbors."""
+        count = len(self.frozen)
         frame = self.places.own if self.frame is None else self.frame
         if frame is not None:
             cell = frame(params)
             volume = compiled(lambda cell: jnp.abs(spaces.determinant(spaces.lattice_vectors(cell))))(cell)
-            return (volume / count) ** (1 / dimension)
+            return (volume / count) ** (1 / len(cell))
         if self.places.nearest is not None:
             return jnp.asarray(self.places.nearest, precision_of(params))
         assert self.places.at is not None  # the only other way
@@ -504,18 +485,17 @@ def placing_of(
         frame=np.asarray(frame(params), np.float64),
         periodic=cell.periodic if radius is None else (False,) * cell.dimension,
         is_ball=radius is not None,
-        walls=tuple(_distance_from(field, params) for field in fields if field.distance is not None),
+        walls=tuple(_distance_from(field, params) for field in fields if field.wall is not None),
     )
     return Placing(places, random, frame, disorder, particles.frozen)
 
 
-def _distance_from(field: Field, params: Params) -> Callable[[tuple[jax.Array, ...]], jax.Array]:
+def _distance_from(wall: Field, params: Params) -> Callable[[tuple[jax.Array, ...]], jax.Array]:
     """Return the distance from a wall at the start, infinite for particles on which it does not act."""
 
     def away(columns: tuple[jax.Array, ...]) -> jax.Array:
-        assert field.distance is not None  # only walls have one
-        now = {**params, TIME: jnp.zeros((), columns[0].dtype)} if field.takes_time else params
-        return jnp.where(jnp.asarray(field.on), field.distance(columns, now), jnp.inf)
+        now = {**params, TIME: jnp.zeros((), columns[0].dtype)}
+        return jnp.where(jnp.asarray(wall.on), wall.distance(columns, now), jnp.inf)
 
     return away
 
@@ -524,22 +504,18 @@ def _cube(radius: Formula, dimension: int) -> Frame:
     return lambda params: jnp.broadcast_to(2 * radius.number(params), (dimension,))
 
 
-def list_capacity(
-    placing: Placing, particles: Particles, cell: SystemCell, params: Params, reach: float, *, shrinks: bool
-) -> int:
+def list_capacity(placing: Placing, dimension: int, params: Params, reach: float, *, shrinks: bool) -> int:
     """Return the neighbors within a distance for which a list has capacity at first; it grows when a run needs more.
 
     Args:
         placing: starting positions.
-        particles: the particles.
-        cell: cell of the system, which repeats along all axes.
+        dimension: dimension of space.
         params: default parameters.
         reach: distance up to which neighbors are listed.
         shrinks: whether the cell relaxes and may get smaller.
     """
-    dimension = cell.dimension
     ball = math.pi if dimension == 2 else 4 / 3 * math.pi
-    mean = ball * (reach / float(placing.spacing(params, particles.count, dimension))) ** dimension
+    mean = ball * (reach / float(placing.spacing(params))) ** dimension
     overlaps = placing.random is not None and not placing.random.separation
     most = mean + DEVIATIONS * math.sqrt(mean) if overlaps else (SHRINKING if shrinks else SEPARATED) * mean + FEW
     # A multiple of the columns that the pair sums take per turn.

@@ -1,59 +1,24 @@
-"""Systems of particles described as data: the factory of ``molecular.system``."""
+"""Systems of particles described as data: the factory of ``molecular.system``, its quantities and running means."""
 
 import dataclasses
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from jax.core import Tracer
 
-from simkit.core.formulation import computed_once
+from simkit.core.averages import averaged
 from simkit.core.settings import Settings, declares, read
-from simkit.core.simulation import Params, Simulation, as_arrays
-from simkit.errors import UserError
-from simkit.molecular.description import tasks
-from simkit.molecular.description.checks import bounded_numbers, checker, refuse_same_place
-from simkit.molecular.description.diagnostics import (
-    DIMENSIONS,
-    averaged_over_run,
-    mean_quantities,
-    observer,
-    quantities,
-    shown,
-    with_potential_energy,
-    with_shells_inside,
-)
-from simkit.molecular.description.fields import field_of, wall_of
-from simkit.molecular.description.formulas import Names, names_of
-from simkit.molecular.description.interactions import (
-    Interactions,
-    StiffnessAt,
-    given_scale,
-    images_of,
-    interactions_of,
-    scale_of,
-)
-from simkit.molecular.description.observables import Elasticity, Moment, Observer, Parts, Sites, Touching, with_unbound
-from simkit.molecular.description.observables import observed as observed_of
-from simkit.molecular.description.pair_energies import PairTerm
-from simkit.molecular.description.particles import (
-    Particles,
-    SystemCell,
-    cell_of,
-    particles_of,
-    refuse_idle_values,
-    species_by_count,
-    species_by_symbol,
-    value_names,
-)
-from simkit.molecular.description.settings import DYNAMICS, SETTINGS, START, THERMOSTAT
-from simkit.molecular.description.starts import Places, Placing, list_capacity, placing_of
-from simkit.molecular.description.tasks import DynamicsThenRelaxation
-from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.minimizers import Scale
-from simkit.molecular.structures.structures import FROZEN, Structure
+from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State, over, raised, times
+from simkit.errors import nearest
+from simkit.molecular.analysis.order import highest_peak, radial_distribution, shell_centers
+from simkit.molecular.declarations import particle_quantities
+from simkit.molecular.description.checks import checker
+from simkit.molecular.description.composition import System, composition
+from simkit.molecular.description.observables import stiffness_names
+from simkit.molecular.description.particles import SystemCell
+from simkit.molecular.description.settings import SETTINGS
+from simkit.molecular.description.tasks import simulation_of
 
 
 @declares(SETTINGS)
@@ -103,293 +68,167 @@ def system(
             of ``[params]``.
 
     Raises:
-        UserError: names each key with a mistake, and atoms of a structure that are in one place. The simulation's
-            ``check`` refuses overlapping starts, energies that are not finite at the start, and cut-offs beyond half
-            the cell.
+        UserError: names each key with a mistake. The simulation's ``check`` refuses particles in one place,
+            overlapping starts, energies that are not finite at the start, and cut-offs beyond half the cell.
     """
     # The arguments are the keys of the file.
     keys = {key: value for key, value in locals().items() if key in SETTINGS and value is not None}
-    settings = read(keys, SETTINGS)
-    return _composed(settings, dict(parameters or {}))
-
-
-@dataclasses.dataclass(frozen=True)
-class Composition:
-    """A system whose settings have been read: particles, starting positions, and interactions.
-
-    Attributes:
-        settings: all settings.
-        dynamics: settings of the dynamics; ``None`` without it.
-        sequence: tasks, one after the other.
-        names: names that formulas may use.
-        params: the default parameters, as arrays.
-        members: the particles.
-        room: the cell.
-        placing: starting positions.
-        interactions: interactions and fields.
-        images: number of interacting cells along each axis; ``None`` for one.
-        scale: ``params -> Scale`` of a bond.
-        stiffness: ``(position, cell, params) -> stiffness`` of an arrangement; ``None`` for that of the scale.
-        rattlers: ``moment -> `` mask of the particles without load-bearing contacts, (N,) booleans; ``None`` if there
-            are none.
-        see: ``moment -> `` observed quantities.
-        seen: names of the axes of its arrays.
-    """
-
-    settings: Settings
-    dynamics: Settings | None
-    sequence: tuple[str, ...]
-    names: Names
-    params: Params
-    members: Particles
-    room: SystemCell
-    placing: Placing
-    interactions: Interactions
-    images: tuple[int, ...] | None
-    scale: Callable[[Params], Scale]
-    stiffness: StiffnessAt | None
-    rattlers: Callable[[Moment], jax.Array] | None
-    see: Observer
-    seen: dict[str, tuple[str, ...]]
-
-    def body(self, interaction: Interaction | None = None) -> tasks.System:
-        """Return the particles with all interactions, as needed by tasks.
-
-        Args:
-            interaction: interaction with lists of another size; ``None`` for lists of the default size.
-        """
-        interactions, members, placing, room = self.interactions, self.members, self.placing, self.room
-
-        def cell(params: Params) -> jax.Array:
-            present = room.cell(params)
-            assert present is not None  # asked for only where there is one
-            return computed_once(present)
-
-        return tasks.System(
-            params=self.params,
-            interaction=interaction or interactions.interaction(members, self.images, self._capacity),
-            start=placing.start,
-            cell=None if room.is_free else cell,
-            mass=lambda params: computed_once(members.of_each("mass", params)),
-            scale=lambda params: computed_once(self.scale(params)),
-            stiffness=self.stiffness,
-            frozen=members.frozen if members.frozen.any() else None,
-            observe=observer(members),
-            see=self.see,
-            rattlers=self.rattlers,
-            dimensions=DIMENSIONS | self.seen,
-            is_closed=room.is_closed,
-            has_fields=bool(interactions.fields),
-        )
-
-    def _capacity(self, term: PairTerm, skin: float) -> int | None:
-        """Return the neighbors for which a list has capacity at first; ``None`` where the density is unknown."""
-        if not self.room.is_closed or term.cutoff is None or _is_traced(self.params):
-            return None
-        reach, shrinks = (1 + skin) * float(term.reach(self.params)), self.settings["relax"]["cell"]
-        most = list_capacity(self.placing, self.members, self.room, self.params, reach, shrinks=shrinks)
-        return min(most, self.members.count * (1 if self.images is None else math.prod(self.images)))
-
-    def simulation(self, interaction: Interaction | None = None) -> Simulation:
-        """Return the simulation of the tasks.
-
-        Args:
-            interaction: as for `body`.
-        """
-        simulation = _with_task(self.body(interaction), self)
-        if self.sequence != ("dynamics",):
-            simulation = with_potential_energy(simulation)
-        simulation, averages = shown(simulation, self.room), self.settings["averages"]
-        return simulation if averages is None else averaged_over_run(simulation, averages, self.room)
-
-
-def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
-    made = composition(settings, parameters)
-    simulation, averages = made.simulation(), settings["averages"]
-    tables = [*settings["particles"].values(), settings["start"], *([made.dynamics] if made.dynamics else [])]
-    numbers = bounded_numbers(tables, made.names)
-    check = checker(made.interactions, made.members, made.placing, made.room, made.images, numbers)
-    known = quantities(settings["units"], made.room.dimension, moves=made.sequence == ("dynamics",))
-    known = {name: each for name, each in known.items() if made.room.is_free or name != "unbound"}
+    settings, parameters = read(keys, SETTINGS), dict(parameters or {})
+    made, means = composition(settings, parameters), settings["averages"]
+    simulation = shown(simulation_of(made), made.room)
+    if means is not None:
+        simulation = averaged_over_run(simulation, means, made.room)
+    declared = quantities(made)
     return dataclasses.replace(
         simulation,
         params=parameters,
-        coordinates={**simulation.coordinates, "species_names": np.array(made.members.names)},
-        check=with_shells_inside(check, averages, made.room),
-        quantities=known | mean_quantities(known, averages, settings["units"]["length"]),
+        coordinates={**simulation.coordinates, "species_names": np.array(made.particles.names)},
+        check=checker(made),
+        quantities=declared | mean_quantities(declared, means, settings["units"]["length"]),
     )
 
 
-def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
-    """Return the system that settings describe.
+# Quantities that are undefined in a cell that repeats along some axes only, and so has no volume.
+OF_VOLUME = ("pressure", "volume")
+OF_CELL = ("cell", "box")
+
+
+def quantities(system: System) -> dict[str, Quantity]:
+    """Return units and meanings of observed arrays and diagnostics of a system."""
+    units, dimension = system.settings["units"], system.room.dimension
+    length, energy, time, mass = (units[key] for key in ("length", "energy", "time", "mass"))
+    speed = over(length, time)
+    further = {
+        "species": ("1", "number of the species, in the order of the file"),
+        "velocity": (speed, "velocity"),
+        "speed": (speed, "speed"),
+        "time": (time, "time"),
+        "kinetic_energy": (energy, "kinetic energy"),
+        "potential_energy": (energy, "potential energy"),
+        "potential_energy_per_particle": (energy, "potential energy per particle"),
+        "conserved_energy": (energy, "energy of the particles and what their bath received"),
+        "temperature": (f"{energy}/k_B", "temperature of the kinetic energy"),
+        "origin": ("1", "x coordinate at the start, as a fraction of the cell"),
+        "mean_square_displacement": (raised(length, 2), "mean square displacement from the sites"),
+        "momentum": (times(mass, speed), "length of the momentum"),
+    }
+    stiffness = f"{energy}/{length}^{dimension}"
+    for name in stiffness_names(dimension):
+        further[name] = (
+            stiffness,
+            "elastic constant, derivative of a stress with respect to a strain, with relaxed particles",
+        )
+    further["bulk_modulus"] = stiffness, "bulk modulus"
+    further["shear_modulus"] = stiffness, "shear modulus, the mean over all directions"
+    if system.sequence == ("dynamics",):
+        further["energy"] = energy, "kinetic and potential energy"
+    usual = particle_quantities(length, energy, str(dimension))
+    if system.room.is_free:
+        usual["unbound"] = Quantity(
+            "1",
+            "particles without a neighbor within two bonds and the range of the interaction",
+            "particles left the cluster, and little or nothing pulls them back; start denser, lower "
+            "relax.force_tolerance, or take a longer cutoff",
+        )
+    return usual | {name: Quantity(unit, doc) for name, (unit, doc) in further.items()}
+
+
+def shown(simulation: Simulation, room: SystemCell) -> Simulation:
+    """Return a simulation without the quantities that are undefined in its cell.
 
     Args:
-        settings: all settings.
-        parameters: as for `system`.
+        simulation: simulation of the tasks.
+        room: the cell; if it repeats along some axes only, it has edges but no volume.
+    """
+    if room.is_closed or room.is_free:
+        return simulation
+
+    def observe(state: State, params: Params) -> Arrays:
+        arrays = {name: array for name, array in simulation.observe(state, params).items() if name not in OF_CELL}
+        return arrays | {"cell": room.vectors(params)}
+
+    def diagnose(state: State, params: Params) -> Arrays:
+        return {name: array for name, array in simulation.diagnose(state, params).items() if name not in OF_VOLUME}
+
+    dimensions = {name: axes for name, axes in simulation.dimensions.items() if name not in OF_CELL}
+    dimensions["cell"] = ("lattice_vector", "axis")
+    coordinates = {**simulation.coordinates, "periodic": np.array(room.periodic, np.int32)}
+    return dataclasses.replace(
+        simulation, observe=observe, diagnose=diagnose, dimensions=dimensions, coordinates=coordinates
+    )
+
+
+RADIAL = "radial_distribution"
+
+
+def averaged_over_run(simulation: Simulation, settings: Settings, room: SystemCell) -> Simulation:
+    """Return the simulation with running means; each of its steps is several time steps and then a sample.
+
+    Args:
+        simulation: simulation of the dynamics.
+        settings: settings of the averages.
+        room: cell of the system.
 
     Raises:
-        UserError: as for `system`.
+        UserError: if a name is no diagnostic, or the radial distribution needs another cell.
     """
-    sequence = (settings["task"],) if isinstance(settings["task"], str) else settings["task"]
-    table = settings["particles"]
-    timed = sequence in (("dynamics",), ("dynamics", "relax"))
-    dynamics = (settings["dynamics"] or DYNAMICS.read({}, "dynamics")) if timed else None
-    if problem := next(_contradictions(settings, sequence, dynamics, parameters), ""):
-        raise UserError(problem)
-    params = as_arrays(parameters)
-    names = names_of(params, settings["derived"], value_names(table), tuple(table))
-    refuse_idle_values(table, settings)
-    places = START.call(settings["start"], (Places,), settings["start"], names)
-    size = _dimension(settings, places)
-    species = _species(table, places)
-    held = None if places.structure is None else places.structure.arrays.get(FROZEN)
-    members = particles_of(table, names, species, held)
-    frozen = members.frozen
-    room = cell_of(
-        settings["cell"],
-        names,
-        places.own,
-        size,
-        members.count,
-        is_oblique=places.is_oblique,
-        repeats=places.periodic,
-    )
-    # Numbers of images that are given are along the vectors that are given.
-    images_given = None if settings["cell"] is None else settings["cell"]["images"]
-    room = room if images_given else room.reduced(params)
-    fields = tuple(field_of(each, names, members, size, timed=timed) for each in settings["fields"])
-    fields += tuple(wall_of(each, names, members, size, timed=timed) for each in settings["walls"])
-    placing = placing_of(settings["start"], places, members, room, names, params, fields)
-    interactions = interactions_of(settings["interactions"], fields, names, members, room, params)
-    if places.structure is not None:
-        _refuse_same_place(places.structure, members, room, interactions, settings["start"].path("structure"))
-    images = images_of(images_given, interactions, room, params)
-    touching = Touching(interactions, members, size, images)
-    may_drift = not (fields or frozen.any()) and (
-        dynamics is None or tasks.conserves_momentum(THERMOSTAT.part(dynamics))
-    )
-    moves_cell = settings["relax"]["cell"] or (dynamics is not None and dynamics["barostat"] is not None)
-    sites = Sites(placing, room, moves_cell, may_drift)
+    key = jax.eval_shape(jax.random.key, 0)
+    state = jax.eval_shape(simulation.init, simulation.params, key)
+    diagnostics = sorted(jax.eval_shape(simulation.diagnose, state, simulation.params))
+    names = settings["of"]
+    for index, name in enumerate(names):
+        if name not in diagnostics:
+            raise settings.refuse("of", f"[{index}] = '{name[:64]}' is no diagnostic{nearest(name, diagnostics)}")
+    shells = settings[RADIAL]
+    if shells is not None and not room.is_closed:
+        raise settings.refuse(RADIAL, "needs a cell that repeats along all axes; leave it out")
 
-    scale, stiffness = scale_of(interactions, members, placing, room.dimension)
-    if settings["relax"]["scale"] is not None:
-        scale, stiffness = given_scale(settings["relax"]["scale"], names), None
-    rattlers = touching.rattlers if touching.are_all() and not room.is_free else None
-    tolerance = settings["relax"]["force_tolerance"]
-    elasticity = Elasticity(interactions.interaction(members, images), scale, tolerance, rattlers)
-    see, seen = observed_of(settings, Parts(touching, sites, elasticity, sequence))
-    if room.is_free and not fields and "relax" in sequence and members.count > 1:
-        see = with_unbound(see, interactions, scale)
-    return Composition(
-        settings=settings,
-        dynamics=dynamics,
-        sequence=sequence,
-        names=names,
-        params=params,
-        members=members,
-        room=room,
-        placing=placing,
-        interactions=interactions,
-        images=images,
-        scale=scale,
-        stiffness=stiffness,
-        rattlers=rattlers,
-        see=see,
-        seen=seen,
+    def sample(state: State, params: Params) -> Arrays:
+        numbers = simulation.diagnose(state, params)
+        selected = {name: numbers[name] for name in names}
+        if shells is None:
+            return selected
+        seen = simulation.observe(state, params)
+        return selected | {
+            RADIAL: radial_distribution(seen["position"], seen["cell"], reach=shells["reach"], bins=shells["bins"])
+        }
+
+    def diagnose(mean: Arrays, params: Params) -> Arrays:
+        del params
+        numbers = {f"mean_{name}": mean[name] for name in names}
+        if shells is None:
+            return numbers
+        position, height = highest_peak(mean[RADIAL], shells["reach"])
+        return numbers | {"radial_peak_position": position, "radial_peak_height": height}
+
+    return averaged(
+        simulation,
+        sample,
+        every=settings["every"],
+        skip=settings["skip"],
+        observe=lambda mean, params: {} if shells is None else {RADIAL: mean[RADIAL]},
+        diagnose=diagnose,
+        dimensions={} if shells is None else {RADIAL: ("distance",)},
+        coordinates={} if shells is None else {"distance": shell_centers(shells["reach"], shells["bins"])},
     )
 
 
-def _contradictions(
-    settings: Settings, sequence: tuple[str, ...], dynamics: Settings | None, parameters: dict[str, Any]
-) -> Iterator[str]:
-    """Yield what contradicts the tasks, or is missing."""
-    if dynamics is None and sequence != ("relax",):
-        yield 'task is not "relax", "dynamics" or ["dynamics", "relax"]; choose one of these'
-    if not settings["particles"]:
-        yield "particles names no species; add one, such as [config.particles.A]"
-    if not parameters:
-        yield "there are no parameters; declare one number that may be changed: in [params], or with parameters = {...}"
-    for key in {"relax", "dynamics"} - set(sequence):
-        if key in settings.given:
-            yield f"{key} has no effect on task = {list(sequence)}; leave it out"
-    if settings["averages"] is not None and sequence != ("dynamics",):
-        yield 'averages are those of task = "dynamics"; leave them out'
-    held = any(each["frozen"] for each in settings["particles"].values())
-    if "relax" in sequence and held and settings["start"]["kind"] == "random":
-        yield "frozen particles at random positions cannot be relaxed; give start.positions, a lattice or a structure"
-    relax = settings["relax"]
-    for key in ("isotropic", "pressure"):
-        if key in relax.given and not relax["cell"]:
-            yield f"{relax.path(key)} has an effect on a cell that relaxes only; set relax.cell = true"
-    if dynamics is None:
-        return
-    if (dynamics["steps"] is None) != (sequence == ("dynamics",)):
-        missing = "is missing; give the number of time steps before the relaxation"
-        idle = "has an effect only before a relaxation; the length of a run is run.steps"
-        yield f"{dynamics.path('steps')} {missing if dynamics['steps'] is None else idle}"
-    if dynamics["barostat"] is not None and sequence != ("dynamics",):
-        yield "dynamics.pressure of a barostat moves the cell, and the relaxation begins from its own; leave it out"
+def mean_quantities(quantities: dict[str, Quantity], settings: Settings | None, length: str) -> dict[str, Quantity]:
+    """Return units and meanings of averages.
 
-
-def _is_traced(params: Params) -> bool:
-    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params))
-
-
-def _dimension(settings: Settings, places: Places) -> int:
-    """Return the dimension of space."""
-    cell, sizes = settings["cell"], {}
-    if places.dimension is not None:
-        sizes["start"] = places.dimension
-    for key in ("lengths", "vectors", "shape", "periodic", "images"):
-        if cell is not None and isinstance(cell[key], tuple):
-            sizes[f"cell.{key}"] = len(cell[key])
-    if cell is not None:
-        sizes |= {f"cell.vectors[{index}]": len(row) for index, row in enumerate(cell["vectors"] or ())}
-    if settings["dimension"] is not None:
-        sizes["dimension"] = settings["dimension"]
-    if len(set(sizes.values())) != 1:
-        problem = ", and ".join(f"{name} has {size} dimensions" for name, size in sizes.items())
-        raise UserError(f"{problem}; make them the same" if sizes else "dimension is missing; set it to 2 or 3")
-    return next(iter(sizes.values()))
-
-
-def _species(table: Mapping[str, Settings], places: Places) -> np.ndarray:
-    """Return the species of each particle, (N,)."""
-    if places.structure is not None:
-        return species_by_symbol(table, places.structure.symbols)
-    return species_by_count(table, places.count, places.arrangement)
-
-
-def _refuse_same_place(
-    structure: Structure, members: Particles, room: SystemCell, interactions: Interactions, where: str
-) -> None:
-    """Raise if atoms coincide in a structure that its cell, of whatever size, repeats as the system does."""
-    repeats = bool(structure.periodic) and not room.is_free
-    periodic = room.periodic if repeats else (False,) * room.dimension
-    vectors = structure.cell if repeats else None
-    refuse_same_place(
-        structure.position, vectors, periodic, members.species, interactions.between(len(members.names)), where
-    )
-
-
-def _with_task(body: tasks.System, made: Composition) -> Simulation:
-    """Return the simulation of the tasks of a system."""
-    relax, dynamics, names, sequence = made.settings["relax"], made.dynamics, made.names, made.sequence
-    if dynamics is None:
-        return tasks.relaxed(body, relax, names, None)
-    takes_time = any(field.takes_time for field in made.interactions.fields)
-    motion = tasks.motion_of(body, dynamics, names, takes_time=takes_time)
-    if sequence == ("dynamics",):
-        return tasks.moving(motion, body)
-
-    def ends_at(params: Params) -> jax.Array:
-        return dynamics["steps"] * motion.formulas["time_step"].number(params)
-
-    def rest(system: tasks.System) -> Simulation:
-        return tasks.relaxed(system, relax, names, ends_at if takes_time else None)
-
-    def resized(neighbors: Any) -> Simulation:
-        assert body.interaction.sized_like is not None  # called only where there is
-        return made.simulation(body.interaction.sized_like(neighbors))
-
-    return DynamicsThenRelaxation(body, motion, rest, dynamics["steps"], resized).simulation()
+    Args:
+        quantities: of the system.
+        settings: settings of the averages; ``None`` without.
+        length: unit of length.
+    """
+    if settings is None:
+        return {}
+    plain = Quantity("1", "a diagnostic")
+    selected = {name: quantities.get(name, plain) for name in settings["of"]}
+    means = {f"mean_{name}": Quantity(one.unit, f"mean {one.doc} so far") for name, one in selected.items()}
+    return means | {
+        "distance": Quantity(length, "distance of a pair"),
+        RADIAL: Quantity("1", "radial distribution function, mean so far"),
+        "radial_peak_position": Quantity(length, "distance of the first peak of the radial distribution"),
+        "radial_peak_height": Quantity("1", "height of the first peak of the radial distribution"),
+    }

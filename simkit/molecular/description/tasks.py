@@ -1,4 +1,4 @@
-"""Tasks: relaxation, molecular dynamics, and one after the other."""
+"""Tasks of a system: relaxation, molecular dynamics, and one after the other."""
 
 import dataclasses
 import inspect
@@ -8,203 +8,116 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from simkit.core.expressions.scope import Formula
 from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of, formulas_in
 from simkit.core.pytrees import pytree
 from simkit.core.settings import Settings
-from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
+from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation, State
 from simkit.core.status import Status
 from simkit.molecular import spaces
-from simkit.molecular.description.formulas import TIME, Names, with_converted_params
-from simkit.molecular.description.interactions import StiffnessAt
-from simkit.molecular.description.observables import Moment, Observations, Observer
+from simkit.molecular.description.composition import System
+from simkit.molecular.description.formulas import TIME, with_converted_params
+from simkit.molecular.description.observables import Moment, observe, observed_dimensions, rattlers, see
 from simkit.molecular.description.settings import BAROSTAT, MINIMIZER, THERMOSTAT
 from simkit.molecular.dynamics.method import DynamicsState
 from simkit.molecular.dynamics.splitting import Barostat
-from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
+from simkit.molecular.minimizers import Minimizer, largest_norm
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.spaces import Cell
 
+# The parameters of the system among those of the method of dynamics.
 OWN = "own"
-FIELDS_IN_A_CELL = (
-    "changes the cell, in which a field that fits it at the start would fit no longer; leave the fields out, or keep "
-    "the cell as it is"
-)
 
 
-@dataclasses.dataclass(frozen=True)
-class System:
-    """Particles, interactions and starting positions; see `simkit.molecular.description.system.system`.
-
-    Attributes:
-        params: the default parameters.
-        interaction: interactions and fields; its params may hold the time.
-        start: ``(params, key) -> position``.
-        cell: ``params -> cell``, or ``None`` for free space.
-        mass: ``params -> (N,)``.
-        scale: ``params -> Scale``.
-        stiffness: ``(position, cell, params) -> stiffness`` of an arrangement, or ``None``, see `scale_of`.
-        frozen: mask of the particles that do not move, (N,) booleans, or ``None``.
-        observe: ``(position, cell, params) -> arrays``, further arrays of frames.
-        see: ``moment -> `` observed quantities.
-        rattlers: ``moment -> `` mask of the particles without load-bearing contacts, (N,) booleans; ``None`` if there
-            are none.
-        dimensions: the dimension names of these.
-        is_closed: whether the cell repeats along all axes.
-        has_fields: whether there are external fields.
-    """
-
-    params: dict[str, Any]
-    interaction: Interaction
-    start: Callable[[Params, jax.Array], jax.Array]
-    cell: Callable[[Params], jax.Array] | None
-    mass: Callable[[Params], jax.Array]
-    scale: Callable[[Params], Scale]
-    stiffness: StiffnessAt | None
-    frozen: Any
-    observe: Callable[[jax.Array, Cell, Params], Arrays]
-    see: Observer
-    rattlers: Callable[[Moment], jax.Array] | None
-    dimensions: dict[str, tuple[str, ...]]
-    is_closed: bool
-    has_fields: bool
-
-
-def refuse_moving_cell(system: System, settings: Settings, key: str, what: str) -> None:
-    """Refuse a cell that moves where it has no volume, or there are fields.
+def simulation_of(system: System) -> Simulation:
+    """Return the simulation of the tasks of a system; all name the potential energy alike, as objectives do.
 
     Args:
         system: the system.
-        settings: of the relaxation or dynamics.
-        key: key by which the cell moves.
-        what: its value, for the message.
 
     Raises:
-        UserError: if the cell cannot move.
+        UserError: if a setting contradicts the system.
     """
-    if not system.is_closed or system.has_fields:
-        problem = FIELDS_IN_A_CELL if system.is_closed else "needs a cell that repeats along all axes"
-        raise settings.refuse(key, f"{what} {problem}")
+    if system.sequence == ("dynamics",):
+        return moved(system)
+    simulation = relaxed(system) if system.dynamics is None else moved_then_relaxed(system).simulation()
+
+    def diagnose(state: State, params: Params) -> Arrays:
+        numbers = simulation.diagnose(state, params)
+        potential = {"energy": "potential_energy", "energy_per_particle": "potential_energy_per_particle"}
+        return numbers | {other: numbers[name] for name, other in potential.items()}
+
+    return dataclasses.replace(simulation, diagnose=diagnose)
 
 
-def relaxed(
-    system: System, settings: Settings, names: Names, ends_at: Callable[[Params], jax.Array] | None
-) -> Simulation:
-    """Return the relaxation of a system.
+def _refuse_moving_cell(system: System, settings: Settings, key: str, value: str) -> None:
+    """Refuse a cell that moves where it has no volume, or there are fields."""
+    if not system.room.is_closed or system.interactions.fields:
+        problem = "needs a cell that repeats along all axes"
+        if system.room.is_closed:
+            misfit = "in which a field that fits it at the start would fit no longer"
+            problem = f"changes the cell, {misfit}; leave the fields out, or keep the cell as it is"
+        raise settings.refuse(key, f"{value} {problem}")
+
+
+def relaxed(system: System, position: jax.Array | None = None) -> Simulation:
+    """Return the relaxation of a system, in fields as they are after the time steps before it, if there are any.
 
     Args:
         system: the system.
-        settings: settings of the relaxation.
-        names: names that formulas may use.
-        ends_at: ``params -> `` time at which fields are evaluated; ``None`` if there is no time.
+        position: where it starts, (N, d); ``None`` for the start of the system.
 
     Raises:
         UserError: if settings contradict each other.
     """
+    settings = system.settings["relax"]
     if settings["cell"]:
-        refuse_moving_cell(system, settings, "cell", "= true")
-    pressure = names.number(settings["pressure"])
+        _refuse_moving_cell(system, settings, "cell", "= true")
+    steps, stiffness = 0 if system.dynamics is None else system.dynamics["steps"], system.stiffness
 
     def view(params: Params) -> Params:
-        return params if ends_at is None else {**params, TIME: ends_at(params)}
+        return system.timed(params, steps)
 
-    def seen(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> Moment:
+    def moment(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> Moment:
         return Moment(position, cell, view(params), neighbors)
 
-    rattlers, stiffness = system.rattlers, system.stiffness
     return relaxation(
         with_converted_params(system.interaction, view),
-        system.start,
+        system.placing.start if position is None else lambda params, key: position,
         params=system.params,
-        scale=lambda params: system.scale(view(params)),
+        scale=lambda params: computed_once(system.scale(view(params))),
         cell=system.cell,
         minimizer=MINIMIZER.make(settings, (Minimizer,)),
         force_tolerance=settings["force_tolerance"],
         stiffness=stiffness and (lambda position, cell, params: stiffness(position, cell, view(params))),
         relax_cell=settings["cell"],
         isotropic=settings["isotropic"],
-        pressure=pressure.number,
-        rattlers=rattlers and (lambda *moment: rattlers(seen(*moment))),
+        pressure=system.names.number(settings["pressure"]).number,
+        rattlers=(lambda *at: rattlers(system, moment(*at))) if system.has_rattlers else None,
         frozen=system.frozen,
-        observe=system.observe,
-        inspect=lambda *moment: system.see(seen(*moment)),
-        dimensions=system.dimensions,
+        observe=lambda position, cell, params: observe(system, position, params),
+        inspect=lambda *at: see(system, moment(*at)),
+        dimensions=observed_dimensions(system),
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class Motion:
-    """Dynamics of a system, whose method's parameters are given by formulas.
+def moved(system: System) -> Simulation:
+    """Return the dynamics of a system, as a simulation of the system's own parameters.
 
-    Attributes:
-        inner: the simulation with the parameters of the method, those of the system under `OWN`.
-        formulas: formulas of the method's parameters.
-        schedules: names of the parameters that may depend on time.
-        takes_time: whether fields depend on time.
-    """
-
-    inner: Simulation
-    formulas: dict[str, Formula]
-    schedules: frozenset[str]
-    takes_time: bool
-
-    def params(self, params: Params, steps: jax.Array) -> Params:
-        """Return the params of the method.
-
-        Args:
-            params: params of the system.
-            steps: number of time steps so far, from which the time of fields follows.
-        """
-        return _method_params(self.formulas, self.schedules, params, steps, takes_time=self.takes_time)
-
-    def init(self, params: Params, key: jax.Array) -> Any:
-        """Return the state before the first step."""
-        return self.inner.init(self.params(params, jnp.int32(0)), key)
-
-    def step(self, state: Any, params: Params) -> Any:
-        """Return the state one time step later."""
-        return self.inner.step(state, self.params(params, state.iteration + 1))
-
-    def of_state(self, function: Callable[[Any, Params], Any]) -> Callable[[Any, Params], Any]:
-        """Return a function of the inner simulation's params as a function of the system's params."""
-        return lambda state, params: function(state, self.params(params, state.iteration))
-
-
-def _method_params(
-    formulas: dict[str, Formula], schedules: frozenset[str], params: Params, steps: jax.Array, *, takes_time: bool
-) -> dict[str, Any]:
-    step = formulas["time_step"].number(params)
-    own = {**params, TIME: steps.astype(step.dtype) * step} if takes_time else params
-    begin = formulas["temperature"].number(params, time=jnp.zeros_like(step))
-    # Schedules are passed to the method as functions of time.
-    numbers = {name: formula.number(params) for name, formula in formulas.items() if name not in schedules}
-    # Without the barrier some programs fuse formulas into other kernels, which changes their rounding.
-    return computed_once({OWN: own, "temperature": begin, **numbers})
-
-
-def conserves_momentum(thermostat: Callable[..., Simulation]) -> bool:
-    """Return whether a method sets conserved momentum apart from the thermal motion."""
-    return "isolated" in inspect.signature(thermostat).parameters
-
-
-def motion_of(system: System, settings: Settings, names: Names, *, takes_time: bool) -> Motion:
-    """Return the dynamics of a system.
+    The parameters of the method are given by formulas; those that may depend on time are passed as its schedules.
 
     Args:
         system: the system.
-        settings: settings of the dynamics.
-        names: names that formulas may use.
-        takes_time: whether fields depend on time.
 
     Raises:
         UserError: if a setting contradicts the system.
     """
+    settings, names, interaction = system.dynamics, system.names, system.interaction
+    assert settings is not None  # called only where there is dynamics
     thermostat, has_barostat = THERMOSTAT.part(settings), settings["barostat"] is not None
     has_bath = "temperature" in inspect.signature(thermostat).parameters
     if has_barostat:
-        refuse_moving_cell(system, settings, "pressure", "of a barostat")
+        _refuse_moving_cell(system, settings, "pressure", "of a barostat")
     texts = formulas_in(settings)
     formulas = {key: names.number(text) for key, text in texts.items()}
     schedules = frozenset(key for key, text in texts.items() if TIME in text.takes)
@@ -213,84 +126,70 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
             "temperature", f"changes in time, and method = '{settings['method']}' has no bath; choose another"
         )
 
+    def of_method(params: Params, steps: jax.Array) -> Params:
+        time = jnp.zeros_like(formulas["time_step"].number(params))
+        numbers = {name: formula.number(params) for name, formula in formulas.items() if name not in schedules}
+        numbers["temperature"] = formulas["temperature"].number(params, time=time)
+        # Without the barrier some programs fuse formulas into other kernels, which changes their rounding.
+        return computed_once({OWN: system.timed(params, steps), **numbers})
+
     def schedule(key: str) -> Callable[[Params, jax.Array], jax.Array]:
-        return lambda params, time: computed_once(formulas[key].number(_timeless(params[OWN]), time=time))
+        return lambda params, time: computed_once(formulas[key].number(params[OWN], time=time))
 
-    def cell(params: Params) -> jax.Array:
-        assert system.cell is not None  # passed on only where there is one
-        return system.cell(_timeless(params[OWN]))
-
-    def seen(state: DynamicsState, cell: Cell, params: Params) -> Observations:
-        return system.see(Moment(state.position, cell, params[OWN], state.neighbors))
-
-    def observe(state: DynamicsState, cell: Cell, params: Params) -> Arrays:
+    def moment(state: DynamicsState, cell: Cell, params: Params) -> Moment:
         # Params may have changed since the list was refreshed.
-        neighbors = system.interaction.refresh(state.neighbors, state.position, cell, params[OWN])
-        current = dataclasses.replace(state, neighbors=neighbors)
-        return system.observe(state.position, cell, _timeless(params[OWN])) | seen(current, cell, params).arrays
+        neighbors = interaction.refresh(state.neighbors, state.position, cell, params[OWN])
+        return Moment(state.position, cell, params[OWN], neighbors)
 
-    defaults = system.params
-    options: dict[str, Any] = {
-        "params": jax.eval_shape(
-            lambda params: _method_params(formulas, schedules, params, jnp.int32(0), takes_time=takes_time), defaults
-        ),
-        "cell": None if system.cell is None else cell,
-        "mass": lambda params: system.mass(_timeless(params[OWN])),
+    def of_part(part: Any) -> dict[str, Any]:
+        """Return the arguments of a thermostat or barostat: schedules of its values, and its options."""
+        declared = declaration_of(part)
+        of_time = {key: schedule(key) for key in schedules & declared.values.keys()}
+        return of_time | {key: settings[key] for key in declared.keys}
+
+    cell = system.cell
+    options: dict[str, Any] = of_part(thermostat) | {
+        "params": jax.eval_shape(of_method, system.params, jnp.int32(0)),
+        "cell": cell and (lambda params: cell(params[OWN])),
+        "mass": lambda params: computed_once(system.particles.of_each("mass", params[OWN])),
         "frozen": system.frozen,
-        "observe": observe,
-        "measure": lambda state, cell, params: seen(state, cell, params).numbers,
-        "dimensions": system.dimensions,
+        "observe": lambda state, cell, params: (
+            observe(system, state.position, params[OWN]) | see(system, moment(state, cell, params)).arrays
+        ),
+        "measure": lambda state, cell, params: (
+            see(system, Moment(state.position, cell, params[OWN], state.neighbors)).numbers
+        ),
+        "dimensions": observed_dimensions(system),
     }
     if has_barostat:
-        barostat = BAROSTAT.part(settings)
-        declared = declaration_of(barostat)
-        timed = {key: schedule(key) for key in schedules & declared.values.keys()}
-        plain = {key: settings[key] for key in declared.keys}
-        options["barostat"] = BAROSTAT.call(settings, (Barostat,), **timed, **plain)
-    interaction = with_converted_params(system.interaction, lambda params: params[OWN])
-
-    def start(params: Params, key: jax.Array) -> jax.Array:
-        return system.start(_timeless(params[OWN]), key)
-
-    if conserves_momentum(thermostat):
+        options["barostat"] = BAROSTAT.call(settings, (Barostat,), **of_part(BAROSTAT.part(settings)))
+    if system.conserves_momentum:
         # Conserved momentum is measured at the start, which is not valid later if a field depends on time.
-        count = len(jax.eval_shape(system.start, defaults, jax.eval_shape(jax.random.key, 0)))
-        options["isolated"] = count > 1 and not takes_time
+        options["isolated"] = system.particles.count > 1 and not system.takes_time
     if has_bath:
         options["temperature"] = schedule("temperature")
-    declared = declaration_of(thermostat)
-    options |= {key: schedule(key) for key in schedules & declared.values.keys()}
-    options |= {key: settings[key] for key in declared.keys}
-    inner = THERMOSTAT.call(settings, (Simulation,), interaction, start, **options)
-    return Motion(inner, formulas, schedules, takes_time)
+    start = system.placing.start
+    inner = THERMOSTAT.call(
+        settings,
+        (Simulation,),
+        with_converted_params(interaction, lambda params: params[OWN]),
+        lambda params, key: start(params[OWN], key),
+        **options,
+    )
 
-
-def _timeless(params: Params) -> Params:
-    return {name: value for name, value in params.items() if name != TIME}
-
-
-def moving(motion: Motion, system: System) -> Simulation:
-    """Return dynamics as a simulation of the system's own parameters.
-
-    Args:
-        motion: dynamics of the system.
-        system: the system, with its parameters.
-    """
-    inner = motion.inner
-
-    def sized_like(state: Any) -> Simulation:
-        assert inner.sized_like is not None  # called only where there is
-        return moving(dataclasses.replace(motion, inner=inner.sized_like(state)), system)
+    def at_state(function: Callable[[Any, Params], Any]) -> Callable[[Any, Params], Any]:
+        return lambda state, params: function(state, of_method(params, state.iteration))
 
     assert inner.status is not None  # dynamics tells whether it is finite
+    resize = interaction.sized_like
     return Simulation(
-        init=motion.init,
-        step=motion.step,
-        observe=motion.of_state(inner.observe),
-        diagnose=motion.of_state(inner.diagnose),
+        init=lambda params, key: inner.init(of_method(params, jnp.int32(0)), key),
+        step=lambda state, params: inner.step(state, of_method(params, state.iteration + 1)),
+        observe=at_state(inner.observe),
+        diagnose=at_state(inner.diagnose),
         params=system.params,
-        status=motion.of_state(inner.status),
-        sized_like=inner.sized_like and sized_like,
+        status=at_state(inner.status),
+        sized_like=resize and (lambda state: moved(dataclasses.replace(system, interaction=resize(state.neighbors)))),
         dimensions=inner.dimensions,
     )
 
@@ -319,20 +218,16 @@ class DynamicsThenRelaxation:
     Attributes:
         system: the system, with its parameters.
         motion: dynamics of the system.
-        relax: ``system -> relaxation``.
-        steps: number of time steps before the relaxation.
-        resized: ``neighbors -> simulation``, the same simulation with lists of other sizes.
+        rest: relaxation of the system.
     """
 
     system: System
-    motion: Motion
-    relax: Callable[[System], Simulation]
-    steps: int
-    resized: Callable[[object], Simulation]
+    motion: Simulation
+    rest: Simulation
 
     def begin(self, position: jax.Array, params: Params) -> RelaxationState:
         """Return the relaxation from given positions, (N, d), without neighbors."""
-        simulation = self.relax(dataclasses.replace(self.system, start=lambda params, key: position))
+        simulation = relaxed(self.system, position)
         return dataclasses.replace(simulation.init(params, jax.random.key(0)), neighbors=())
 
     def init(self, params: Params, key: jax.Array) -> SequenceState:
@@ -342,15 +237,17 @@ class DynamicsThenRelaxation:
 
     def step(self, state: SequenceState, params: Params) -> SequenceState:
         """Return the state one step later: a time step, or an iteration of the minimizer."""
+        assert self.system.dynamics is not None  # dynamics comes first
+        steps = self.system.dynamics["steps"]
 
         def move(state: SequenceState) -> SequenceState:
             moving = self.motion.step(state.moving, params)
-            is_over = moving.iteration >= self.steps
+            is_over = moving.iteration >= steps
             resting = jax.lax.cond(is_over, lambda: self.begin(moving.position, params), lambda: state.resting)
             return SequenceState(moving=moving, resting=resting, has_begun=is_over)
 
         def rest(state: SequenceState) -> SequenceState:
-            resting = self.relax(self.system).step(self.whole(state), params)
+            resting = self.rest.step(self.whole(state), params)
             moving = dataclasses.replace(state.moving, neighbors=resting.neighbors)
             return dataclasses.replace(state, moving=moving, resting=dataclasses.replace(resting, neighbors=()))
 
@@ -360,65 +257,61 @@ class DynamicsThenRelaxation:
         """Return the relaxation with its neighbors."""
         return dataclasses.replace(state.resting, neighbors=state.moving.neighbors)
 
-    def position(self, state: SequenceState) -> jax.Array:
-        """Return the current positions, (N, d)."""
-        return jnp.where(state.has_begun, state.resting.descent.position, state.moving.position)
-
     def status(self, state: SequenceState, params: Params) -> jax.Array:
         """Return the `simkit.core.status.Status` code, apart from overflows of lists."""
-        tells = self.motion.inner.status, self.relax(self.system).status
-        assert tells[0] is not None and tells[1] is not None  # both phases tell
-        moving = self.motion.of_state(tells[0])(state.moving, params)
-        resting = tells[1](self.whole(state), params)
+        assert self.motion.status is not None and self.rest.status is not None  # both phases tell
+        moving = self.motion.status(state.moving, params)
+        resting = self.rest.status(self.whole(state), params)
         return jnp.where(state.has_begun, resting, jnp.where(moving == Status.CONVERGED, Status.OK, moving))
-
-    def cell(self, params: Params) -> jax.Array | None:
-        """Return the cell."""
-        return None if self.system.cell is None else self.system.cell(params)
 
     def moment(self, state: SequenceState, params: Params) -> Moment:
         """Return the current positions, cell and neighbors."""
-        position, cell = self.position(state), self.cell(params)
-        current = self.motion.params(params, state.moving.iteration)[OWN]
-        return Moment(
-            position, cell, current, self.system.interaction.refresh(state.moving.neighbors, position, cell, current)
-        )
+        system = self.system
+        position = jnp.where(state.has_begun, state.resting.descent.position, state.moving.position)
+        cell = None if system.cell is None else system.cell(params)
+        current = system.timed(params, state.moving.iteration)
+        neighbors = system.interaction.refresh(state.moving.neighbors, position, cell, current)
+        return Moment(position, cell, current, neighbors)
 
     def observe(self, state: SequenceState, params: Params) -> Arrays:
         """Return the arrays of a frame."""
         moment = self.moment(state, params)
-        further = self.system.observe(moment.position, moment.cell, params) | self.system.see(moment).arrays
+        further = observe(self.system, moment.position, params) | see(self.system, moment).arrays
         return spaces.in_cell(moment.position, moment.cell) | further
 
     def diagnose(self, state: SequenceState, params: Params) -> Arrays:
         """Return the diagnostics: steps of both phases, potential energy, largest force, temperature and observed."""
         interaction, moment = self.system.interaction, self.moment(state, params)
-        position, cell, params_now, neighbors = moment.position, moment.cell, moment.params, moment.neighbors
-        energy = interaction.energy(position, cell, params_now, neighbors)
-        force = interaction.force(position, cell, params_now, neighbors)
+        at = moment.position, moment.cell, moment.params, moment.neighbors
+        energy, force = interaction.energy(*at), interaction.force(*at)
         if self.system.frozen is not None:
             force = jnp.where(jnp.asarray(self.system.frozen)[:, None], 0, force)
-        motion = self.motion.of_state(self.motion.inner.diagnose)(state.moving, params)
+        motion = self.motion.diagnose(state.moving, params)
         return {
             "iteration": state.moving.iteration + jnp.where(state.has_begun, state.resting.descent.iteration, 0),
             "time": motion["time"],
             "energy": energy,
-            "energy_per_particle": energy / len(position),
+            "energy_per_particle": energy / len(moment.position),
             "temperature": jnp.where(state.has_begun, 0, motion["temperature"]),
             "max_force": largest_norm(force),
-        } | self.system.see(moment).numbers
+        } | see(self.system, moment).numbers
 
     def simulation(self) -> Simulation:
         """Return the `Simulation` record."""
-        resting = self.relax(self.system)
-        solution = resting.equilibrium
+        system, solution, resize = self.system, self.rest.equilibrium, self.system.interaction.sized_like
         assert solution is not None  # every relaxation has one
+
+        def sized_like(state: SequenceState) -> Simulation:
+            assert resize is not None  # called only where there is
+            resized = dataclasses.replace(system, interaction=resize(state.moving.neighbors))
+            return moved_then_relaxed(resized).simulation()
+
         return Simulation(
             init=self.init,
             step=self.step,
             observe=self.observe,
             diagnose=self.diagnose,
-            params=self.system.params,
+            params=system.params,
             converges=True,
             equilibrium=Equilibrium(
                 unknowns=lambda state: solution.unknowns(state.resting),
@@ -426,6 +319,11 @@ class DynamicsThenRelaxation:
                 replace=lambda state, x: dataclasses.replace(state, resting=solution.replace(state.resting, x)),
             ),
             status=self.status,
-            sized_like=self.system.interaction.sized_like and (lambda state: self.resized(state.moving.neighbors)),
-            dimensions=resting.dimensions,
+            sized_like=resize and sized_like,
+            dimensions=self.rest.dimensions,
         )
+
+
+def moved_then_relaxed(system: System) -> DynamicsThenRelaxation:
+    """Return the dynamics of a system and its relaxation afterwards."""
+    return DynamicsThenRelaxation(system, moved(system), relaxed(system))

@@ -22,7 +22,7 @@ def thermodynamics(
     mass: jax.Array,
     *,
     conserved: jax.Array,
-    mobile: int | None = None,
+    mobile: int,
 ) -> Arrays:
     """Return energies, temperature, momentum and, in a cell, the pressure at one instant.
 
@@ -40,7 +40,7 @@ def thermodynamics(
         mass: scalar or (N, 1).
         conserved: projection onto the directions along which the total momentum is conserved, (d, d), as from
             `simkit.molecular.dynamics.measures.conserved_directions`; zero in a bath.
-        mobile: N, number of particles that are not frozen; ``None`` for all.
+        mobile: N, number of particles that are not frozen.
 
     Returns:
         Scalars ``kinetic_energy``, ``potential_energy``, ``potential_energy_per_particle``, ``energy``,
@@ -50,7 +50,6 @@ def thermodynamics(
     kinetic = kinetic_energy(state.velocity, mass)
     potential = interaction.energy(state.position, cell, params, state.neighbors)
     thermal = kinetic_energy(without_drift(state.velocity, mass, conserved), mass)
-    mobile = count if mobile is None else mobile
     temperature = 2 * thermal / (dimension * mobile - jnp.trace(conserved))
     numbers = {
         "kinetic_energy": kinetic,

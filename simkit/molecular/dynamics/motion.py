@@ -1,8 +1,8 @@
 """Molecular dynamics as a simulation: any interaction and any method, in free space or a cell."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from simkit.molecular.dynamics.method import (
     Freedom,
     Measure,
     Method,
+    Options,
     Schedule,
     check_given,
     is_unresolved,
@@ -55,13 +56,13 @@ class MolecularDynamics:
     params: dict[str, Any]
     isolated: bool
     temperature: Schedule
-    cell: Callable[[Params], jax.Array] | None
-    mass: Callable[[Params], jax.Array] | None
-    velocity: Callable[[Params, jax.Array], jax.Array] | None
-    frozen: np.ndarray | None
-    observe: Measure | None
-    measure: Measure | None
-    dimensions: Mapping[str, tuple[str, ...]]
+    cell: Callable[[Params], jax.Array] | None = None
+    mass: Callable[[Params], jax.Array] | None = None
+    velocity: Callable[[Params, jax.Array], jax.Array] | None = None
+    frozen: np.ndarray | None = None
+    observe: Measure | None = None
+    measure: Measure | None = None
+    dimensions: Mapping[str, tuple[str, ...]] | None = None
 
     def mass_of(self, params: Params) -> jax.Array:
         """Return the mass, scalar or (N, 1)."""
@@ -98,10 +99,6 @@ class MolecularDynamics:
             return count
         check_frozen(self.frozen, count)
         return count - int(self.frozen.sum())
-
-    def held(self) -> jax.Array | None:
-        """Return which particles do not move, (N, 1), or ``None``."""
-        return None if self.frozen is None else jnp.asarray(self.frozen)[:, None]
 
     def init(self, params: Params, key: jax.Array) -> DynamicsState:
         """Return the state before the first step.
@@ -141,12 +138,11 @@ class MolecularDynamics:
         return without_drift(drawn, mass, excluded)
 
     def _masked(self, vectors: jax.Array) -> jax.Array:
-        held = self.held()
-        return vectors if held is None else jnp.where(held, 0, vectors)
+        return vectors if self.frozen is None else jnp.where(self.frozen[:, None], 0, vectors)
 
     def step(self, state: DynamicsState, params: Params) -> DynamicsState:
         """Return the state one time step later."""
-        held = self.held()
+        held = None if self.frozen is None else jnp.asarray(self.frozen)[:, None]
         evaluate = Evaluate(self.interaction, params, self.cell_of(state, params), held, state.position)
         moved = self.method.advance(state, params, self.mass_of(params), evaluate)
         if held is not None:
@@ -210,7 +206,7 @@ class MolecularDynamics:
             params=self.params,
             status=self.status,
             sized_like=self.interaction.sized_like and self.sized_like,
-            dimensions=names | dict(self.dimensions),
+            dimensions=names | dict(self.dimensions or {}),
         )
 
 
@@ -222,13 +218,7 @@ def motion(
     params: dict[str, Any],
     isolated: bool,
     temperature: Schedule | None = None,
-    cell: Callable[[Params], jax.Array] | None = None,
-    mass: Callable[[Params], jax.Array] | None = None,
-    velocity: Callable[[Params, jax.Array], jax.Array] | None = None,
-    frozen: Sequence[bool] | np.ndarray | None = None,
-    observe: Measure | None = None,
-    measure: Measure | None = None,
-    dimensions: Mapping[str, tuple[str, ...]] | None = None,
+    **options: Unpack[Options],
 ) -> Simulation:
     """Return the simulation of molecular dynamics by a method.
 
@@ -252,6 +242,7 @@ def motion(
             frozen.
         temperature: ``(params, time) -> temperature`` at which velocities are drawn at the start; ``None`` for the
             parameter.
+        **options: the following, of which all may be left out.
         cell: ``params -> cell``, as for `simkit.molecular.spaces.of_cell`; ``None`` for free space.
         mass: ``params -> mass``, scalar or (N,); ``None`` takes the parameter ``mass``.
         velocity: ``(params, key) -> velocity`` at the start, (N, d); ``None`` draws from the Maxwell-Boltzmann
@@ -266,24 +257,11 @@ def motion(
         UserError: if a parameter is missing, or a barostat is given in free space or with frozen particles; at the
             start, if the frozen mask does not match the particles, or an isolated system is a single particle.
     """
-    check_given(params, ["time_step", *(["mass"] if mass is None else [])])
-    if velocity is None:
+    check_given(params, ["time_step", *(["mass"] if options.get("mass") is None else [])])
+    if options.get("velocity") is None:
         temperature = scheduled("temperature", temperature, params)
-    mask = frozen_mask(frozen)
-    if method.moves_cell and (cell is None or mask is not None):
+    chosen: dict[str, Any] = {**options, "frozen": frozen_mask(options.get("frozen"))}
+    if method.moves_cell and (options.get("cell") is None or chosen["frozen"] is not None):
         raise UserError("a barostat moves all particles with the cell; give a cell, or leave out barostat and frozen")
-    return MolecularDynamics(
-        interaction=interaction,
-        start=start,
-        method=method,
-        params=params,
-        isolated=isolated,
-        temperature=temperature or (lambda params, time: params["temperature"]),
-        cell=cell,
-        mass=mass,
-        velocity=velocity,
-        frozen=mask,
-        observe=observe,
-        measure=measure,
-        dimensions=dimensions or {},
-    ).simulation()
+    temperature = temperature or (lambda params, time: params["temperature"])
+    return MolecularDynamics(interaction, start, method, params, isolated, temperature, **chosen).simulation()

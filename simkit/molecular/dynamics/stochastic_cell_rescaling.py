@@ -1,6 +1,6 @@
 """Barostat by stochastic cell rescaling: distribution of the volume at constant pressure."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -54,40 +54,20 @@ def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bo
     Reference: Bernetti, Bussi, J. Chem. Phys. 153, 114107 (2020), doi:10.1063/5.0020514; Del Tatto, Raiteri, Bernetti,
     Bussi, Appl. Sci. 12, 1139 (2022), doi:10.3390/app12031139.
     """
-    kernel = Rescaling(pressure, isotropic)
-    return Barostat(check=kernel.check, start=seed, rescale=kernel.rescale)
 
-
-class Rescaling(NamedTuple):
-    """Random strains of the cell; see `stochastic_cell_rescaling`.
-
-    Attributes:
-        pressure: as a function of time, or ``None``.
-        isotropic: whether the cell keeps its shape.
-    """
-
-    pressure: Schedule | None
-    isotropic: bool
-
-    def check(self, params: Any) -> None:
-        """Refuse params without a required parameter."""
-        scheduled("pressure", self.pressure, params)
+    def check(params: Any) -> None:
+        scheduled("pressure", pressure, params)
         check_given(params, ["compressibility", "barostat_time"])
 
     def rescale(
-        self,
-        bath: jax.Array,
-        position: jax.Array,
-        velocity: jax.Array,
-        cell: jax.Array,
-        stress: jax.Array,
-        middle: MidStep,
+        bath: jax.Array, position: jax.Array, velocity: jax.Array, cell: jax.Array, stress: jax.Array, middle: MidStep
     ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        """Return bath, position, velocity and cell after one time step."""
         thermal = thermal_velocity(velocity, middle.mass, middle.freedom.conserved)
         volume = spaces.of_cell(cell, position.shape[1]).volume
-        pressure = self._kinetic_tensor(thermal, middle) / volume - stress
-        strain = self._strain(key_of_step(bath, middle.iteration), pressure, volume, cell.ndim == 1, middle)
+        tensor = _kinetic_tensor(thermal, middle) / volume - stress
+        target = middle.params["pressure"] if pressure is None else pressure(middle.params, middle.time)
+        axes = 0 if isotropic else cell.ndim
+        strain = _strain(key_of_step(bath, middle.iteration), tensor, target, volume, axes, middle)
         return (
             bath,
             _deformed(position, strain),
@@ -95,32 +75,33 @@ class Rescaling(NamedTuple):
             _deformed(cell[None], strain)[0] if cell.ndim == 1 else _deformed(cell, strain),
         )
 
-    def _kinetic_tensor(self, thermal: jax.Array, middle: MidStep) -> jax.Array:
-        """Return ``sum m v v``, (d, d), with its mean T along conserved components of the momentum."""
-        kinetic = jnp.sum((middle.mass * thermal)[:, :, None] * thermal[:, None, :], axis=0)
-        conserved = middle.freedom.conserved
-        return kinetic if conserved is None else kinetic + middle.temperature * conserved
+    return Barostat(check=check, start=seed, rescale=rescale)
 
-    def _strain(
-        self, key: jax.Array, pressure: jax.Array, volume: jax.Array, has_sides: bool, middle: MidStep
-    ) -> jax.Array:
-        """Return a random strain, a scalar, (d,) along the sides, or (d, d), from the pressure tensor, (d, d)."""
-        params, dimension = middle.params, len(pressure)
-        target = params["pressure"] if self.pressure is None else self.pressure(params, middle.time)
-        rate = middle.step * params["compressibility"] / (params["barostat_time"] * dimension)
-        # Roots taken apart: where the temperature is zero, only its own derivative is infinite.
-        spread = jnp.sqrt(middle.temperature) * jnp.sqrt(2 * rate / volume)
-        if self.isotropic:
-            # The mean of d independent strains along the axes has this spread.
-            noise = jax.random.normal(key, (), volume.dtype) / dimension**0.5
-            return rate * (jnp.trace(pressure) / dimension - target) + spread * noise
-        if has_sides:
-            noise = jax.random.normal(key, (dimension,), volume.dtype)
-            return rate * (jnp.diagonal(pressure) - target) + spread * noise
-        noise = jax.random.normal(key, (dimension, dimension), volume.dtype)
-        strain = rate * (pressure - target * jnp.eye(dimension, dtype=volume.dtype)) + spread * noise
-        # Symmetric: a cell that strains without turning.
-        return (strain + strain.T) / 2
+
+def _kinetic_tensor(thermal: jax.Array, middle: MidStep) -> jax.Array:
+    """Return ``sum m v v``, (d, d), with its mean T along conserved components of the momentum."""
+    kinetic = jnp.sum((middle.mass * thermal)[:, :, None] * thermal[:, None, :], axis=0)
+    conserved = middle.freedom.conserved
+    return kinetic if conserved is None else kinetic + middle.temperature * conserved
+
+
+def _strain(
+    key: jax.Array, pressure: jax.Array, target: jax.Array, volume: jax.Array, axes: int, middle: MidStep
+) -> jax.Array:
+    """Return a random strain of 0, 1 or 2 axes: a scalar, (d,) along the sides, or (d, d)."""
+    params, dimension = middle.params, len(pressure)
+    rate = middle.step * params["compressibility"] / (params["barostat_time"] * dimension)
+    # Roots taken apart: where the temperature is zero, only its own derivative is infinite.
+    spread = jnp.sqrt(middle.temperature) * jnp.sqrt(2 * rate / volume)
+    noise = jax.random.normal(key, (dimension,) * axes, volume.dtype)
+    if axes == 0:
+        # The mean of d independent strains along the axes has this spread.
+        return rate * (jnp.trace(pressure) / dimension - target) + spread * (noise / dimension**0.5)
+    if axes == 1:
+        return rate * (jnp.diagonal(pressure) - target) + spread * noise
+    strain = rate * (pressure - target * jnp.eye(dimension, dtype=volume.dtype)) + spread * noise
+    # Symmetric: a cell that strains without turning.
+    return (strain + strain.T) / 2
 
 
 def _deformed(vectors: jax.Array, strain: jax.Array) -> jax.Array:

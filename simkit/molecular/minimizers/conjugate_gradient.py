@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from simkit.core.parts import part
 from simkit.core.pytrees import pytree
 from simkit.core.settings import arguments, number
-from simkit.molecular.minimizers.protocol import Minimizer, Scale, dot, energy_change, largest_norm
+from simkit.molecular.minimizers.protocol import Descent, Minimizer, Scale, dot, energy_change, largest_norm
 
 # A line search ends when this fraction of the initial slope remains: conjugacy needs fairly exact searches.
 REMAINING_SLOPE = 0.2
@@ -17,26 +17,16 @@ REJECTIONS_BEFORE_RESET = 4
 
 
 @pytree
-class ConjugateGradientState:
+class ConjugateGradientState(Descent):
     """State of the conjugate-gradient method.
 
     Attributes:
-        position: (N, d).
-        energy: at ``position``.
-        force: at ``position``, (N, d).
-        trial: position to evaluate next, (N, d).
-        iteration: int32, evaluations after the first.
         line_force: the force at the start of the current line, (N, d).
         direction: of the current line, (N, d), in units of force.
         step: step length to the trial along ``direction``, in units of 1 / stiffness; negative after an overshoot.
         rejections: int32, consecutive rejected trials.
     """
 
-    position: jax.Array
-    energy: jax.Array
-    force: jax.Array
-    trial: jax.Array
-    iteration: jax.Array
     line_force: jax.Array
     direction: jax.Array
     step: jax.Array
@@ -72,12 +62,10 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
         return dataclasses.replace(state, step=step, trial=state.position + step / scale.stiffness * state.direction)
 
     def start(position: jax.Array, energy: jax.Array, force: jax.Array, scale: Scale) -> ConjugateGradientState:
-        state = ConjugateGradientState(
-            position=position,
-            energy=energy,
-            force=force,
-            trial=position,
-            iteration=jnp.int32(0),
+        state = ConjugateGradientState.begun(
+            position,
+            energy,
+            force,
             line_force=force,
             direction=force,
             step=jnp.ones_like(energy),
@@ -101,7 +89,6 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
         shorter = jnp.where(jnp.isfinite(shorter), shorter, 0.1 * step)
         searched = jnp.abs(after) <= REMAINING_SLOPE * jnp.abs(dot(state.line_force, direction))
 
-        position = jnp.where(accepted, state.trial, state.position)
         kept = jnp.where(accepted, force, state.force)
         square = dot(state.line_force, state.line_force)
         beta = jnp.maximum(0, dot(kept, kept - state.line_force) / jnp.where(square > 0, square, 1))
@@ -119,12 +106,10 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
         force_norm, direction_norm = largest_norm(kept), largest_norm(direction)
         restart = jnp.abs(shorter) * direction_norm / jnp.where(force_norm > 0, force_norm, 1)
         return aim(
-            ConjugateGradientState(
-                position=position,
-                energy=jnp.where(accepted, energy, state.energy),
-                force=kept,
-                trial=state.trial,
-                iteration=state.iteration + 1,
+            state.tried(
+                accepted,
+                energy,
+                force,
                 line_force=jnp.where(turn | failed, kept, state.line_force),
                 direction=jnp.where(failed, kept, jnp.where(turn, turned, direction)),
                 step=jnp.where(failed, restart, jnp.where(turn, guess, jnp.where(accepted, ahead, shorter))),

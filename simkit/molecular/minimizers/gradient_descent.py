@@ -8,27 +8,17 @@ import jax.numpy as jnp
 from simkit.core.parts import part
 from simkit.core.pytrees import pytree
 from simkit.core.settings import arguments, number
-from simkit.molecular.minimizers.protocol import Minimizer, Scale, clip, dot, energy_change, parabola_minimum
+from simkit.molecular.minimizers.protocol import Descent, Minimizer, Scale, clip, dot, energy_change, parabola_minimum
 
 
 @pytree
-class GradientDescentState:
+class GradientDescentState(Descent):
     """State of gradient descent.
 
     Attributes:
-        position: (N, d).
-        energy: at ``position``.
-        force: at ``position``, (N, d).
-        trial: position to evaluate next, (N, d).
-        iteration: int32, evaluations after the first.
         rate: displacement per force, in units of 1 / stiffness.
     """
 
-    position: jax.Array
-    energy: jax.Array
-    force: jax.Array
-    trial: jax.Array
-    iteration: jax.Array
     rate: jax.Array
 
 
@@ -58,15 +48,7 @@ def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
         return dataclasses.replace(state, trial=state.position + move)
 
     def start(position: jax.Array, energy: jax.Array, force: jax.Array, scale: Scale) -> GradientDescentState:
-        state = GradientDescentState(
-            position=position,
-            energy=energy,
-            force=force,
-            trial=position,
-            iteration=jnp.int32(0),
-            rate=jnp.ones_like(energy),
-        )
-        return aim(state, scale)
+        return aim(GradientDescentState.begun(position, energy, force, rate=jnp.ones_like(energy)), scale)
 
     def advance(state: GradientDescentState, energy: jax.Array, force: jax.Array, scale: Scale) -> GradientDescentState:
         move, pull = state.trial - state.position, state.force - force
@@ -82,16 +64,6 @@ def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
         )
         # Without a measurable move there is no estimate of the curvature.
         rate = jnp.where((square > 0) & (slope > 0), rate, state.rate / 2)
-        return aim(
-            GradientDescentState(
-                position=jnp.where(accepted, state.trial, state.position),
-                energy=jnp.where(accepted, energy, state.energy),
-                force=jnp.where(accepted, force, state.force),
-                trial=state.trial,
-                iteration=state.iteration + 1,
-                rate=rate,
-            ),
-            scale,
-        )
+        return aim(state.tried(accepted, energy, force, rate=rate), scale)
 
     return Minimizer(start=start, advance=advance, monotone=True, patience=2000)

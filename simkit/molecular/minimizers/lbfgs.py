@@ -9,6 +9,7 @@ from simkit.core.parts import part
 from simkit.core.pytrees import pytree
 from simkit.core.settings import arguments, number, whole
 from simkit.molecular.minimizers.protocol import (
+    Descent,
     Minimizer,
     Scale,
     clip,
@@ -23,15 +24,10 @@ REJECTIONS_BEFORE_RESET = 4
 
 
 @pytree
-class LbfgsState:
+class LbfgsState(Descent):
     """State of L-BFGS.
 
     Attributes:
-        position: (N, d).
-        energy: at ``position``.
-        force: at ``position``, (N, d).
-        trial: position to evaluate next, (N, d).
-        iteration: int32, evaluations after the first.
         moves: the last accepted moves, newest first, (memory, N, d).
         pulls: decrease of the force along each move, (memory, N, d).
         move_pull: products of every move with every pull, (memory, memory); zero for unused entries.
@@ -40,11 +36,6 @@ class LbfgsState:
         rejections: int32, consecutive rejected trials.
     """
 
-    position: jax.Array
-    energy: jax.Array
-    force: jax.Array
-    trial: jax.Array
-    iteration: jax.Array
     moves: jax.Array
     pulls: jax.Array
     move_pull: jax.Array
@@ -84,12 +75,10 @@ def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
         return dataclasses.replace(state, trial=state.position + clip(direction, state.trust * scale.length))
 
     def start(position: jax.Array, energy: jax.Array, force: jax.Array, scale: Scale) -> LbfgsState:
-        state = LbfgsState(
-            position=position,
-            energy=energy,
-            force=force,
-            trial=position,
-            iteration=jnp.int32(0),
+        state = LbfgsState.begun(
+            position,
+            energy,
+            force,
             moves=jnp.zeros((memory, *position.shape), position.dtype),
             pulls=jnp.zeros((memory, *position.shape), position.dtype),
             move_pull=jnp.zeros((memory, memory), position.dtype),
@@ -123,12 +112,10 @@ def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
 
         with_pull = _dots(pulls, pull)
         return aim(
-            LbfgsState(
-                position=jnp.where(accepted, state.trial, state.position),
-                energy=jnp.where(accepted, energy, state.energy),
-                force=jnp.where(accepted, force, state.force),
-                trial=state.trial,
-                iteration=state.iteration + 1,
+            state.tried(
+                accepted,
+                energy,
+                force,
                 moves=moves,
                 pulls=pulls,
                 move_pull=push(state.move_pull, _dots(pulls, move), _dots(moves, pull)),

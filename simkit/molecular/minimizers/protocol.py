@@ -1,10 +1,13 @@
 """Interface of a minimizer: two pure functions, start and advance; the caller evaluates energy and force."""
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
+
+from simkit.core.pytrees import pytree
 
 type Evaluate = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 
@@ -41,6 +44,42 @@ class Minimizer(NamedTuple):
     advance: Callable[[Any, jax.Array, jax.Array, Scale], Any]
     monotone: bool
     patience: int
+
+
+@pytree
+class Descent:
+    """State of a monotone minimizer: the lowest position, and the trial to compare with it.
+
+    Attributes:
+        position: (N, d).
+        energy: at ``position``.
+        force: at ``position``, (N, d).
+        trial: position to evaluate next, (N, d).
+        iteration: int32, evaluations after the first.
+    """
+
+    position: jax.Array
+    energy: jax.Array
+    force: jax.Array
+    trial: jax.Array
+    iteration: jax.Array
+
+    @classmethod
+    def begun(cls, position: jax.Array, energy: jax.Array, force: jax.Array, **memory: jax.Array) -> Self:
+        """Return the state at the start, with the further fields of a method."""
+        place = {"position": position, "energy": energy, "force": force, "trial": position}
+        return cls(**place, iteration=jnp.int32(0), **memory)
+
+    def tried(self, accepted: jax.Array, energy: jax.Array, force: jax.Array, **memory: jax.Array) -> Self:
+        """Return the state after an evaluation at the trial, which becomes the position if it is accepted."""
+        return dataclasses.replace(
+            self,
+            position=jnp.where(accepted, self.trial, self.position),
+            energy=jnp.where(accepted, energy, self.energy),
+            force=jnp.where(accepted, force, self.force),
+            iteration=self.iteration + 1,
+            **memory,
+        )
 
 
 def start(minimizer: Minimizer, position: jax.Array, evaluate: Evaluate, scale: Scale) -> Any:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from simkit.core.parts import part
 from simkit.core.settings import formula
 from simkit.errors import UserError
-from simkit.molecular.potentials.pair import PairPotential
+from simkit.molecular.potentials.pair import PairPotential, power
 
 # Largest (sigma / r)^n. Forces of this size and their squares do not overflow float32.
 STEEPEST = 1e12
@@ -61,9 +61,9 @@ def mie(repulsion: float = 12, attraction: float = 6) -> PairPotential:
         inverse = 1 / jnp.maximum(squared, (core * sigma) ** 2)
         ratio = sigma * sigma * inverse
         if n == 2 * m:
-            low = _power(ratio, m / 2)
+            low = power(ratio, m / 2)
             return inverse, low * low, low
-        return inverse, _power(ratio, n / 2), _power(ratio, m / 2)
+        return inverse, power(ratio, n / 2), power(ratio, m / 2)
 
     def energy(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
         squared = distance * distance
@@ -126,12 +126,3 @@ def tail_pressure(density: jax.Array, *, cutoff: jax.Array, epsilon: jax.Array, 
     """
     cube = (sigma / cutoff) ** 3
     return 16 / 3 * math.pi * density**2 * sigma**3 * epsilon * (2 * cube**3 / 3 - cube)
-
-
-def _power(base: jax.Array, exponent: float) -> jax.Array:
-    # Products and a square root are several times faster than the general power.
-    if exponent == int(exponent):
-        return base ** int(exponent)
-    if 2 * exponent == int(2 * exponent):
-        return base ** int(exponent) * jnp.sqrt(base)
-    return base**exponent

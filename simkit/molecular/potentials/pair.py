@@ -45,6 +45,22 @@ def pair_potential(energy: Callable[..., jax.Array]) -> PairPotential:
     return PairPotential(energy=energy, force=force)
 
 
+def power(base: jax.Array, exponent: float) -> jax.Array:
+    """Return a power of numbers that are not negative, with a finite derivative at zero.
+
+    Products and a square root are several times faster than the general power.
+
+    Args:
+        base: numbers.
+        exponent: at least 1.
+    """
+    if exponent == int(exponent):
+        return base ** int(exponent)
+    if 2 * exponent == int(2 * exponent):
+        return base ** int(exponent) * jnp.sqrt(jnp.where(base > 0, base, 1))
+    return base**exponent
+
+
 def per_pair(table: jax.Array, species: jax.Array) -> jax.Array:
     """Return a parameter of every pair, (N, N), from a table by species.
 

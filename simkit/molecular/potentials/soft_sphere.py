@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from simkit.core.parts import part
 from simkit.core.settings import arguments, formula, number
-from simkit.molecular.potentials.pair import PairPotential
+from simkit.molecular.potentials.pair import PairPotential, power
 
 # Overlap at which the stiffness of a contact is taken: the curvature of exponents above 2 vanishes at first contact.
 OVERLAP = 0.3
@@ -39,10 +39,10 @@ def soft_sphere(exponent: float = 2.0) -> PairPotential:
         return jnp.where(distance < sigma, 1 - distance / sigma, 0)
 
     def energy(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
-        return epsilon / exponent * _power(overlap(distance, sigma), exponent)
+        return epsilon / exponent * power(overlap(distance, sigma), exponent)
 
     def force(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
-        return epsilon / sigma * _power(overlap(distance, sigma), exponent - 1)
+        return epsilon / sigma * power(overlap(distance, sigma), exponent - 1)
 
     def bond(*, epsilon: jax.Array, sigma: jax.Array) -> tuple[jax.Array, jax.Array]:
         return sigma, epsilon * (exponent - 1) * OVERLAP ** (exponent - 2) / sigma**2
@@ -52,12 +52,3 @@ def soft_sphere(exponent: float = 2.0) -> PairPotential:
         return sigma
 
     return PairPotential(energy=energy, force=force, bond=bond, reach=reach)
-
-
-def _power(base: jax.Array, exponent: float) -> jax.Array:
-    # Products and a square root are several times faster than the general power.
-    if exponent == int(exponent):
-        return base ** int(exponent)
-    if 2 * exponent == int(2 * exponent):
-        return base ** int(exponent) * jnp.sqrt(jnp.where(base > 0, base, 1))
-    return base**exponent

@@ -1,8 +1,7 @@
 """Equations of mechanical equilibrium of a relaxed configuration, and the rigid motions that cost no energy."""
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,7 @@ from simkit.core.formulation import precise_product
 from simkit.core.simulation import Params
 from simkit.molecular import spaces
 from simkit.molecular.relaxation.landscape import Landscape
-from simkit.molecular.spaces import Cell, Space
+from simkit.molecular.spaces import Space
 
 # Norm, relative to the size of the body and to the interaction's length, below which a rotation is no independent
 # motion: about the axis of a linear molecule it is round-off, and that of particles in one place is the residue of
@@ -196,98 +195,66 @@ def orthogonalized(images: jax.Array, sources: jax.Array) -> tuple[jax.Array, ja
 # Largest difference between the starts of two programs that counts as round-off, in units of the rounding unit times
 # the largest coordinate.
 SAME = 100
-type Rattlers = Callable[[jax.Array, Cell, Params, Any], jax.Array]
 
 
-@dataclasses.dataclass(frozen=True)
-class Solution:
-    """Equations of mechanical equilibrium, with zero modes constrained.
+def residual(landscape: Landscape, coordinates: jax.Array, params: Params) -> jax.Array:
+    """Return minus the force on the coordinates of a landscape, plus a constraint on every zero mode.
 
-    Attributes:
+    The value of the constraint is zero, its derivative is not.
+
+    Args:
         landscape: energy or enthalpy, stationary at the solution.
-        rattlers: ``(position, cell, params, neighbors) -> (N,)`` booleans, particles with too few contacts to be held;
-            ``None`` if there are none.
-        start: ``(params, key) -> position``, of the frozen particles.
+        coordinates: as for `Landscape.arrangement`.
+        params: parameters.
     """
+    fixed, constants = jax.lax.stop_gradient((coordinates, params))
+    displacement, dimension = coordinates - fixed, coordinates.shape[1]
+    position, deformed = landscape.arrangement(fixed, constants)
+    count = len(position)
+    neighbors = landscape.interaction.prepare(position, deformed, constants)
+    # Rattlers and frozen particles; ``None`` if there can be none.
+    immobile = None if landscape.frozen is None else jnp.asarray(landscape.frozen)
+    if landscape.rattlers is not None:
+        rattlers = landscape.rattlers(position, deformed, constants, neighbors)
+        immobile = rattlers if immobile is None else rattlers | immobile
 
-    landscape: Landscape
-    rattlers: Rattlers | None
-    start: Callable[[Params, jax.Array], jax.Array]
+    def force(moved: jax.Array) -> jax.Array:
+        if landscape.frozen is not None:
+            moved = jnp.where(landscape.frozen[:, None], fixed[:count], moved)
+        return landscape.evaluate(jnp.concatenate([moved, fixed[count:]]), constants, neighbors)[1][:count]
 
-    def residual(self, coordinates: jax.Array, params: Params) -> jax.Array:
-        """Return minus the force, plus a constraint on every zero mode.
+    # A cluster rotates freely in a constant cell far larger than itself, but not in a relaxing cell.
+    among = None if immobile is None else ~immobile
+    together = gathered(spaces.of_cell(deformed, dimension), position, among)
+    scale = landscape.scale(constants)
+    rotations = not landscape.relax_cell
+    motions = zero_modes(force, fixed[:count], rotations=rotations, length=scale.length, among=among, images=together)
+    constraint = projection(motions, displacement[:count])
+    dragged = _frozen_displacement(landscape, fixed[:count], params)
+    if immobile is not None:
+        particles = jnp.where(immobile[:, None], fixed[:count] + dragged, coordinates[:count])
+        coordinates = jnp.concatenate([particles, coordinates[count:]])
+    forces = landscape.evaluate(coordinates, params, neighbors)[1]
+    if immobile is not None:
+        constraint = jnp.where(immobile[:, None], displacement[:count] - dragged, constraint)
+        forces = jnp.concatenate([jnp.where(immobile[:, None], 0, forces[:count]), forces[count:]])
+    if landscape.relax_cell:
+        strain = displacement[-dimension:]
+        constraint = jnp.concatenate([constraint, strain - landscape.free(strain)])
+    return scale.stiffness * constraint - forces
 
-        The value of the constraint is zero, its derivative is not.
 
-        Args:
-            coordinates: as for `Landscape.arrangement`.
-            params: parameters.
-        """
-        landscape = self.landscape
-        fixed, constants = jax.lax.stop_gradient((coordinates, params))
-        displacement, dimension = coordinates - fixed, coordinates.shape[1]
-        position, deformed = landscape.arrangement(fixed, constants)
-        count = len(position)
-        neighbors = landscape.interaction.prepare(position, deformed, constants)
-        immobile = self.immobile(position, deformed, constants, neighbors)
+def _frozen_displacement(landscape: Landscape, position: jax.Array, params: Params) -> jax.Array:
+    """Return the displacement of frozen particles with the params, (N, d): zero, but not its derivative.
 
-        def force(moved: jax.Array) -> jax.Array:
-            if landscape.frozen is not None:
-                moved = jnp.where(landscape.frozen[:, None], fixed[:count], moved)
-            return landscape.evaluate(jnp.concatenate([moved, fixed[count:]]), constants, neighbors)[1][:count]
-
-        # A cluster rotates freely in a constant cell far larger than itself, but not in a relaxing cell.
-        among = None if immobile is None else ~immobile
-        together = gathered(spaces.of_cell(deformed, dimension), position, among)
-        scale = landscape.scale(constants)
-        rotations = not landscape.relax_cell
-        motions = zero_modes(
-            force, fixed[:count], rotations=rotations, length=scale.length, among=among, images=together
-        )
-        constraint = projection(motions, displacement[:count])
-        dragged = self.frozen_displacement(fixed[:count], params)
-        if immobile is not None:
-            particles = jnp.where(immobile[:, None], fixed[:count] + dragged, coordinates[:count])
-            coordinates = jnp.concatenate([particles, coordinates[count:]])
-        forces = landscape.evaluate(coordinates, params, neighbors)[1]
-        if immobile is not None:
-            constraint = jnp.where(immobile[:, None], displacement[:count] - dragged, constraint)
-            forces = jnp.concatenate([jnp.where(immobile[:, None], 0, forces[:count]), forces[count:]])
-        if landscape.relax_cell:
-            strain = displacement[-dimension:]
-            constraint = jnp.concatenate([constraint, strain - landscape.deformable(params).free(strain)])
-        return scale.stiffness * constraint - forces
-
-    def immobile(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array | None:
-        """Return the mask of rattlers and frozen particles, (N,) booleans; ``None`` if there can be none.
-
-        Args:
-            position: (N, d).
-            cell: as for `simkit.molecular.spaces.of_cell`.
-            params: parameters.
-            neighbors: of the interaction, for these positions.
-        """
-        frozen = None if self.landscape.frozen is None else jnp.asarray(self.landscape.frozen)
-        if self.rattlers is None:
-            return frozen
-        rattlers = self.rattlers(position, cell, params, neighbors)
-        return rattlers if frozen is None else rattlers | frozen
-
-    def frozen_displacement(self, position: jax.Array, params: Params) -> jax.Array:
-        """Return the displacement of frozen particles with the params, (N, d): zero, but not its derivative.
-
-        It is NaN if their start depends on the random key, which is not stored.
-
-        Args:
-            position: (N, d).
-            params: parameters.
-        """
-        frozen = self.landscape.frozen
-        if frozen is None:
-            return jnp.zeros_like(position)
-        start = self.start(params, jax.random.key(0))
-        value = jax.lax.stop_gradient(start)
-        is_same = jnp.abs(value - position) <= SAME * jnp.finfo(position.dtype).eps * jnp.abs(position).max()
-        # As a factor, so that the derivative is NaN too.
-        valid = jnp.where((is_same | ~frozen[:, None]).all(), 1, jnp.nan).astype(position.dtype)
-        return jnp.where(frozen[:, None], valid * (start - value), 0)
+    It is NaN if their start depends on the random key, which is not stored.
+    """
+    frozen = landscape.frozen
+    if frozen is None:
+        return jnp.zeros_like(position)
+    start = landscape.start(params, jax.random.key(0))
+    value = jax.lax.stop_gradient(start)
+    is_same = jnp.abs(value - position) <= SAME * jnp.finfo(position.dtype).eps * jnp.abs(position).max()
+    # As a factor, so that the derivative is NaN too.
+    valid = jnp.where((is_same | ~frozen[:, None]).all(), 1, jnp.nan).astype(position.dtype)
+    return jnp.where(frozen[:, None], valid * (start - value), 0)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,161 +10,62 @@ import numpy as np
 
 from simkit.core.formulation import precise_product
 from simkit.core.simulation import Params
-from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.spaces import Cell, determinant, inverse_of, lattice_vectors
 
-
-class CellCoordinates(NamedTuple):
-    """Positions of N particles and strain of their cell, stacked into (N + d, d) coordinates.
-
-    The first N rows are the positions x in the undeformed cell, the last d rows the symmetric strain e times
-    ``sqrt(N) length``. With F = 1 + e, the particles are at ``x F`` in the cell ``C F``. The factor makes the cell
-    about as stiff as a bond, so that one step length suits both. An isotropic cell keeps its shape: e is a multiple of
-    the identity, from the trace of the last d rows.
-
-    Reference: Tadmor, Smith, Bernstein, Kaxiras, Phys. Rev. B 59, 235 (1999), doi:10.1103/PhysRevB.59.235.
-
-    Attributes:
-        length: a particle diameter, scalar.
-        isotropic: whether the cell keeps its shape; it may then be given by its sides as well.
-    """
-
-    length: jax.Array
-    isotropic: bool = False
-
-    def join(self, position: jax.Array) -> jax.Array:
-        """Return the coordinates of particles in the undeformed cell.
-
-        Args:
-            position: (N, d).
-        """
-        dimension = position.shape[1]
-        return jnp.concatenate([position, jnp.zeros((dimension, dimension), position.dtype)])
-
-    def split(self, coordinates: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the deformed positions, (N, d), and the deformed cell, of the shape of ``cell``.
-
-        Args:
-            coordinates: (N + d, d).
-            cell: undeformed, (d, d), rows are the lattice vectors; or the sides, (d,), if isotropic.
-        """
-        deformation = self.deformation(coordinates)
-        deformed = precise_product(cell, deformation) if cell.ndim == 2 else cell * jnp.diagonal(deformation)
-        return precise_product(coordinates[: -len(cell)], deformation), deformed
-
-    def deformation(self, coordinates: jax.Array) -> jax.Array:
-        """Return F, (d, d).
-
-        Args:
-            coordinates: (N + d, d).
-        """
-        dimension = coordinates.shape[1]
-        strain = self.free(coordinates[-dimension:]) / self._leverage(coordinates)
-        return jnp.eye(dimension, dtype=coordinates.dtype) + strain
-
-    def force(
-        self, coordinates: jax.Array, force: jax.Array, stress: jax.Array, cell: jax.Array, pressure: jax.Array
-    ) -> jax.Array:
-        """Return minus the derivative of the enthalpy ``E + p V`` with respect to the coordinates, (N + d, d).
-
-        ``-dH/dx = f F`` and ``-dH/de = -V sym(F^-1 (stress + p))``, its isotropic part in an isotropic cell.
-
-        Args:
-            coordinates: (N + d, d).
-            force: on the particles, (N, d).
-            stress: (1 / V) dE/dstrain, (d, d).
-            cell: undeformed, as for `split`.
-            pressure: external pressure p.
-        """
-        deformation = self.deformation(coordinates)
-        excess = stress + pressure * jnp.eye(len(deformation), dtype=stress.dtype)
-        on_strain = -self.volume(coordinates, cell) * self.free(precise_product(inverse_of(deformation), excess))
-        return jnp.concatenate([precise_product(force, deformation), on_strain / self._leverage(coordinates)])
-
-    def volume(self, coordinates: jax.Array, cell: jax.Array) -> jax.Array:
-        """Return the volume of the deformed cell.
-
-        Args:
-            coordinates: (N + d, d).
-            cell: undeformed, as for `split`.
-        """
-        return jnp.abs(determinant(precise_product(lattice_vectors(cell), self.deformation(coordinates))))
-
-    def on_particles(self, coordinates: jax.Array, force: jax.Array) -> jax.Array:
-        """Return the force on the particles, (N, d), from the force on the coordinates.
-
-        Args:
-            coordinates: (N + d, d).
-            force: on the coordinates, (N + d, d), as `force` returns it.
-        """
-        return precise_product(force[: -force.shape[1]], inverse_of(self.deformation(coordinates)))
-
-    def on_cell(self, coordinates: jax.Array, force: jax.Array, cell: jax.Array) -> jax.Array:
-        """Return the free part of ``F^-1 (stress + p)``, (d, d), from the force on the coordinates; zero at rest.
-
-        Args:
-            coordinates: (N + d, d).
-            force: on the coordinates, (N + d, d), as `force` returns it.
-            cell: undeformed, as for `split`.
-        """
-        return -force[-force.shape[1] :] * self._leverage(coordinates) / self.volume(coordinates, cell)
-
-    def free(self, matrix: jax.Array) -> jax.Array:
-        """Return the part of a matrix that strains the cell: symmetric, and a multiple of the identity if isotropic.
-
-        Args:
-            matrix: (d, d).
-        """
-        if self.isotropic:
-            return jnp.trace(matrix) / len(matrix) * jnp.eye(len(matrix), dtype=matrix.dtype)
-        return (matrix + matrix.T) / 2
-
-    def _leverage(self, coordinates: jax.Array) -> jax.Array:
-        count, dimension = coordinates.shape
-        return jnp.sqrt(jnp.asarray(count - dimension, coordinates.dtype)) * self.length
+type Rattlers = Callable[[jax.Array, Cell, Params, Any], jax.Array]
 
 
 @dataclasses.dataclass(frozen=True)
 class Landscape:
-    """``E(x)``, or ``E + p V`` over positions and strain (`CellCoordinates`) if the cell relaxes.
+    """``E(x)`` over the positions of N particles, or ``E + p V`` over positions and strain if the cell relaxes.
+
+    With a cell that relaxes, coordinates are positions and strain of the cell, stacked into (N + d, d): the first N
+    rows are the positions x in the undeformed cell, the last d rows the symmetric strain e times ``sqrt(N) length``.
+    With F = 1 + e, the particles are at ``x F`` in the cell ``C F``. The factor makes the cell about as stiff as a
+    bond, so that one step length suits both. An isotropic cell keeps its shape, and may be given by its sides as well:
+    e is a multiple of the identity, from the trace of the last d rows.
+
+    Reference: Tadmor, Smith, Bernstein, Kaxiras, Phys. Rev. B 59, 235 (1999), doi:10.1103/PhysRevB.59.235.
 
     Attributes:
         interaction: energy of the particles.
+        start: ``(params, key) -> position``.
         scale: ``params -> Scale``.
         cell: ``params -> cell``, undeformed; ``None`` for free space.
         relax_cell: whether the cell deforms along with the particles.
         isotropic: whether a relaxing cell keeps its shape.
         pressure: ``params -> `` external pressure on a relaxing cell.
         frozen: mask of particles that do not move, (N,) booleans, in a constant cell; ``None`` if there are none.
+        rattlers: ``(position, cell, params, neighbors) -> (N,)`` booleans, particles with too few contacts to be held;
+            ``None`` if there are none.
     """
 
     interaction: Interaction
+    start: Callable[[Params, jax.Array], jax.Array]
     scale: Callable[[Params], Scale]
     cell: Callable[[Params], jax.Array] | None
     relax_cell: bool
     isotropic: bool
     pressure: Callable[[Params], jax.Array]
-    frozen: np.ndarray | None = None
-
-    def deformable(self, params: Params) -> CellCoordinates:
-        """Return the joint coordinates of particles and cell."""
-        return CellCoordinates(length=self.scale(params).length, isotropic=self.isotropic)
+    frozen: np.ndarray | None
+    rattlers: Rattlers | None
 
     def undeformed(self, params: Params) -> jax.Array:
         """Return the cell before it relaxes."""
         assert self.cell is not None  # relax_cell without a cell is refused
-        return self.cell(params) if self.isotropic else spaces.lattice_vectors(self.cell(params))
+        return self.cell(params) if self.isotropic else lattice_vectors(self.cell(params))
 
-    def coordinates(self, position: jax.Array, params: Params) -> jax.Array:
+    def coordinates(self, position: jax.Array) -> jax.Array:
         """Return the initial coordinates of the minimizer, (N, d), or (N + d, d) if the cell relaxes.
 
         Args:
             position: (N, d), in the undeformed cell.
-            params: parameters.
         """
-        return self.deformable(params).join(position) if self.relax_cell else position
+        dimension = position.shape[1]
+        still = jnp.zeros((dimension, dimension), position.dtype)
+        return jnp.concatenate([position, still]) if self.relax_cell else position
 
     def arrangement(self, coordinates: jax.Array, params: Params) -> tuple[jax.Array, Cell]:
         """Return positions, (N, d), and cell.
@@ -173,12 +74,14 @@ class Landscape:
             coordinates: (N, d), or (N + d, d) if the cell relaxes.
             params: parameters.
         """
-        if self.relax_cell:
-            return self.deformable(params).split(coordinates, self.undeformed(params))
-        return coordinates, None if self.cell is None else self.cell(params)
+        if not self.relax_cell:
+            return coordinates, None if self.cell is None else self.cell(params)
+        return deformed(coordinates, self.undeformed(params), self.deformation(coordinates, params))
 
     def evaluate(self, coordinates: jax.Array, params: Params, neighbors: Any) -> tuple[jax.Array, jax.Array]:
         """Return the energy or enthalpy, and minus its gradient in the coordinates, zero for frozen particles.
+
+        In a cell that relaxes ``-dH/dx = f F`` and ``-dH/de = -V sym(F^-1 (stress + p))``.
 
         Args:
             coordinates: as for `arrangement`.
@@ -191,9 +94,25 @@ class Landscape:
         if not self.relax_cell:
             return energy, self.on_mobile(force)
         stress = self.interaction.stress(position, deformed, params, neighbors)
-        deformable, undeformed, pressure = self.deformable(params), self.undeformed(params), self.pressure(params)
-        joint = deformable.force(coordinates, force, stress, undeformed, pressure)
-        return energy + pressure * deformable.volume(coordinates, undeformed), joint
+        pressure, volume = self.pressure(params), self.volume(coordinates, params)
+        deformation = self.deformation(coordinates, params)
+        excess = stress + pressure * jnp.eye(len(deformation), dtype=stress.dtype)
+        on_strain = -volume * self.free(precise_product(inverse_of(deformation), excess))
+        joint = [precise_product(force, deformation), on_strain / _leverage(coordinates, self.scale(params).length)]
+        return energy + pressure * volume, jnp.concatenate(joint)
+
+    def deformation(self, coordinates: jax.Array, params: Params) -> jax.Array:
+        """Return F of a cell that relaxes, (d, d)."""
+        return deformation_by(coordinates, self.scale(params).length, isotropic=self.isotropic)
+
+    def volume(self, coordinates: jax.Array, params: Params) -> jax.Array:
+        """Return the volume of the deformed cell."""
+        vectors = lattice_vectors(self.undeformed(params))
+        return jnp.abs(determinant(precise_product(vectors, self.deformation(coordinates, params))))
+
+    def free(self, matrix: jax.Array) -> jax.Array:
+        """Return the part of a matrix, (d, d), that strains the cell."""
+        return _free(matrix, self.isotropic)
 
     def on_mobile(self, vectors: jax.Array) -> jax.Array:
         """Return vectors, (N, d), zero for frozen particles.
@@ -211,7 +130,9 @@ class Landscape:
             force: on the coordinates, as `evaluate` returns it.
             params: parameters.
         """
-        return self.deformable(params).on_particles(coordinates, force) if self.relax_cell else force
+        if not self.relax_cell:
+            return force
+        return precise_product(force[: -force.shape[1]], inverse_of(self.deformation(coordinates, params)))
 
     def excess(self, coordinates: jax.Array, force: jax.Array, params: Params) -> jax.Array:
         """Return the free part of ``stress + pressure`` in the frame of the undeformed cell, (d, d); zero at rest.
@@ -221,4 +142,42 @@ class Landscape:
             force: on the coordinates, as `evaluate` returns it.
             params: parameters.
         """
-        return self.deformable(params).on_cell(coordinates, force, self.undeformed(params))
+        leverage = _leverage(coordinates, self.scale(params).length)
+        return -force[-force.shape[1] :] * leverage / self.volume(coordinates, params)
+
+
+def deformation_by(coordinates: jax.Array, length: jax.Array, *, isotropic: bool) -> jax.Array:
+    """Return F, (d, d), of coordinates that hold the strain of a cell.
+
+    Args:
+        coordinates: (N + d, d).
+        length: of the scale.
+        isotropic: whether the cell keeps its shape.
+    """
+    dimension = coordinates.shape[1]
+    strain = _free(coordinates[-dimension:], isotropic) / _leverage(coordinates, length)
+    return jnp.eye(dimension, dtype=coordinates.dtype) + strain
+
+
+def deformed(coordinates: jax.Array, cell: jax.Array, deformation: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the deformed positions, (N, d), and the deformed cell, of the shape of ``cell``.
+
+    Args:
+        coordinates: (N + d, d).
+        cell: undeformed, (d, d), rows are the lattice vectors; or the sides, (d,), if it keeps its shape.
+        deformation: F, (d, d).
+    """
+    box = precise_product(cell, deformation) if cell.ndim == 2 else cell * jnp.diagonal(deformation)
+    return precise_product(coordinates[: -len(cell)], deformation), box
+
+
+def _free(matrix: jax.Array, isotropic: bool) -> jax.Array:
+    """Return the symmetric part of a matrix, or the multiple of the identity of the same trace, (d, d)."""
+    if isotropic:
+        return jnp.trace(matrix) / len(matrix) * jnp.eye(len(matrix), dtype=matrix.dtype)
+    return (matrix + matrix.T) / 2
+
+
+def _leverage(coordinates: jax.Array, length: jax.Array) -> jax.Array:
+    count, dimension = coordinates.shape
+    return jnp.sqrt(jnp.asarray(count - dimension, coordinates.dtype)) * length

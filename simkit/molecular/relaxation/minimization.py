@@ -1,6 +1,7 @@
 """Relaxation to mechanical equilibrium: any interaction, any minimizer, in free space or a cell, as a simulation."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,8 +20,8 @@ from simkit.molecular.declarations import TOLERANCE
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
-from simkit.molecular.relaxation.equilibrium import Rattlers, Solution
-from simkit.molecular.relaxation.landscape import Landscape
+from simkit.molecular.relaxation.equilibrium import residual
+from simkit.molecular.relaxation.landscape import Landscape, Rattlers
 from simkit.molecular.spaces import Cell, check_frozen, checked_positions, frozen_mask
 
 # Relative excess of the smallest width over twice the cut-off, below which a stalled cell counts as too small.
@@ -57,13 +58,11 @@ class Relaxation:
 
     Attributes:
         landscape: energy or enthalpy.
-        start: ``(params, key) -> position``.
         params: the default parameters.
         minimizer: the method.
         force_tolerance: largest residual force, in units of force.
         force_unit: ``params -> force``, or ``None``.
         stiffness: ``(position, cell, params) -> stiffness`` of an arrangement, or ``None``.
-        rattlers: mask of particles without enough contacts, as a function, or ``None``.
         observe: further arrays of a frame, or ``None``.
         measure: further diagnostics, or ``None``.
         inspect: further arrays and diagnostics computed from the neighbors, or ``None``.
@@ -71,13 +70,11 @@ class Relaxation:
     """
 
     landscape: Landscape
-    start: Callable[[Params, jax.Array], jax.Array]
     params: dict[str, Any]
     minimizer: Minimizer
     force_tolerance: float
     force_unit: Callable[[Params], jax.Array] | None
     stiffness: Callable[[jax.Array, Cell, Params], jax.Array] | None
-    rattlers: Rattlers | None
     observe: Measure | None
     measure: Measure | None
     inspect: Inspect | None
@@ -87,10 +84,10 @@ class Relaxation:
         """Return the state before the first iteration."""
         landscape = self.landscape
         # Without the barrier the compiler evaluates a constant start, with the sort of the list build.
-        position = computed_once(checked_positions(self.start(params, key)))
+        position = computed_once(checked_positions(landscape.start(params, key)))
         if landscape.frozen is not None:
             check_frozen(landscape.frozen, len(position))
-        coordinates = landscape.coordinates(position, params)
+        coordinates = landscape.coordinates(position)
         neighbors = landscape.interaction.prepare(*landscape.arrangement(coordinates, params), params)
         energy, force = landscape.evaluate(coordinates, params, neighbors)
         # Not infinity: the status would be NON_FINITE.
@@ -145,7 +142,7 @@ class Relaxation:
         descent, frozen = state.descent, self.landscape.frozen
         if frozen is not None:
             # The start of frozen particles does not depend on the key.
-            placed = self.start(params, jax.random.key(0))
+            placed = self.landscape.start(params, jax.random.key(0))
             descent = dataclasses.replace(descent, position=jnp.where(frozen[:, None], placed, descent.position))
         energy = {"energy": jnp.full_like(descent.energy, jnp.inf)} if hasattr(descent, "energy") else {}
         return dataclasses.replace(descent, trial=descent.position, **energy)
@@ -233,7 +230,7 @@ class Relaxation:
         }
         if self.landscape.relax_cell:
             joint = stress + self.landscape.pressure(params) * jnp.eye(len(stress), dtype=stress.dtype)
-            numbers["max_stress_error"] = jnp.abs(self.landscape.deformable(params).free(joint)).max()
+            numbers["max_stress_error"] = jnp.abs(self.landscape.free(joint)).max()
         return numbers
 
     def sized_like(self, state: RelaxationState) -> Simulation:
@@ -255,7 +252,7 @@ class Relaxation:
             converges=True,
             equilibrium=Equilibrium(
                 unknowns=lambda state: state.descent.position,
-                residual=Solution(self.landscape, self.rattlers, self.start).residual,
+                residual=functools.partial(residual, self.landscape),
                 replace=lambda state, coordinates: dataclasses.replace(
                     state, descent=dataclasses.replace(state.descent, position=coordinates)
                 ),
@@ -332,17 +329,23 @@ def relaxation(
     if relax_cell and (cell is None or mask is not None or (pressure is None and "pressure" not in params)):
         raise UserError("relax_cell = true needs a cell, particles of which none is frozen, and the parameter pressure")
 
-    by_parameter = pressure or (lambda params: params["pressure"])
-    landscape = Landscape(interaction, scale, cell, relax_cell, isotropic, by_parameter, mask)
     return Relaxation(
-        landscape=landscape,
-        start=start,
+        landscape=Landscape(
+            interaction=interaction,
+            start=start,
+            scale=scale,
+            cell=cell,
+            relax_cell=relax_cell,
+            isotropic=isotropic,
+            pressure=pressure or (lambda params: params["pressure"]),
+            frozen=mask,
+            rattlers=rattlers,
+        ),
         params=params,
         minimizer=minimizer,
         force_tolerance=force_tolerance,
         force_unit=force_unit,
         stiffness=stiffness,
-        rattlers=rattlers,
         observe=observe,
         measure=measure,
         inspect=inspect,

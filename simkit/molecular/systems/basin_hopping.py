@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -16,100 +15,89 @@ from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation, desc
 from simkit.core.status import Status, is_finite, status_of
 from simkit.molecular import spaces
 from simkit.molecular.analysis.order import bond_order
-from simkit.molecular.declarations import LENNARD_JONES_PARAMETERS, MORSE_PARAMETERS, TOLERANCE, particle_quantities
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.declarations import TOLERANCE, particle_quantities
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Minimizer, Scale, lbfgs
 from simkit.molecular.neighbors import pairs
-from simkit.molecular.potentials import lennard_jones, morse
+from simkit.molecular.potentials import PairPotential, lennard_jones, morse
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.spaces import MAX_PARTICLES_IN_PAIRS, Cell
 
 DIMENSION = 3
+DEPTH = Parameter(1.0, POSITIVE, "energy", "depth of the pair potential")
+LENNARD_JONES_PARAMETERS = {
+    "epsilon": DEPTH,
+    "sigma": Parameter(1.0, POSITIVE, "length", "distance at which the pair potential crosses zero"),
+}
+MORSE_PARAMETERS = {
+    "epsilon": DEPTH,
+    "sigma": Parameter(1.0, POSITIVE, "length", "distance of the minimum of the pair potential"),
+    "rho": Parameter(6.0, POSITIVE, "1", "sigma over the width of the well"),
+}
 # sigma^2 U''(r) / epsilon of Lennard-Jones at its minimum, 72 / 2^(1/3).
 LENNARD_JONES_STIFFNESS = 72 / 2 ** (1 / 3)
 
 
 class ClusterModel(NamedTuple):
-    """A cluster with a pair potential without cut-off.
+    """A Lennard-Jones or Morse cluster, with a pair potential without cut-off.
 
     Attributes:
-        params: ``epsilon``, ``sigma`` and, for Morse, ``rho``.
-        bond: distance of the minimum of the pair potential, in units of sigma.
-        radius: of a close-packed ball of the atoms, in units of sigma.
-        interaction: the sum over all pairs.
-        scale: ``params -> Scale`` of a bond.
-        force_unit: ``params -> force``, epsilon / sigma.
-        start: ``(params, key) -> position``, (N, 3), uniformly random in a sphere.
-        energies: ``(position, params) -> (N,)``, half the pair energies of each atom.
-        observe: ``(position, cell, params) -> arrays``: ``diameter`` and ``energy_of_particle``.
-    """
-
-    params: dict[str, Parameter]
-    bond: float
-    radius: float
-    interaction: Interaction
-    scale: Callable[[Params], Scale]
-    force_unit: Callable[[Params], jax.Array]
-    start: Callable[[Params, jax.Array], jax.Array]
-    energies: Callable[[jax.Array, Params], jax.Array]
-    observe: Callable[[jax.Array, Cell, Params], Arrays]
-
-
-def cluster_model(*, particles: int, potential: str, spread: float) -> ClusterModel:
-    """Return the model of a Lennard-Jones or Morse cluster.
-
-    Args:
         particles: number of atoms, at least 2.
         potential: ``"lennard_jones"`` or ``"morse"``.
         spread: radius of the sphere of starts, in units of the radius of a close-packed ball of the atoms.
-
     """
-    is_morse = potential == "morse"
-    pair = morse() if is_morse else lennard_jones()
-    bond = 1 if is_morse else 2 ** (1 / 6)
-    # A close-packed crystal has sqrt(2) atoms per cubed bond length.
-    radius = bond * (3 * particles / (4 * math.pi * math.sqrt(2))) ** (1 / 3)
-    declared = MORSE_PARAMETERS if is_morse else LENNARD_JONES_PARAMETERS
 
-    def start(params: Params, key: jax.Array) -> jax.Array:
+    particles: int
+    potential: str
+    spread: float
+
+    @property
+    def params(self) -> dict[str, Parameter]:
+        """``epsilon``, ``sigma`` and, for Morse, ``rho``."""
+        return MORSE_PARAMETERS if self.potential == "morse" else LENNARD_JONES_PARAMETERS
+
+    @property
+    def bond(self) -> float:
+        """Distance of the minimum of the pair potential, in units of sigma."""
+        return 1 if self.potential == "morse" else 2 ** (1 / 6)
+
+    @property
+    def radius(self) -> float:
+        """Radius of a close-packed ball of the atoms, in units of sigma."""
+        # A close-packed crystal has sqrt(2) atoms per cubed bond length.
+        return self.bond * (3 * self.particles / (4 * math.pi * math.sqrt(2))) ** (1 / 3)
+
+    @property
+    def pair(self) -> PairPotential:
+        """The pair potential."""
+        return morse() if self.potential == "morse" else lennard_jones()
+
+    def start(self, params: Params, key: jax.Array) -> jax.Array:
+        """Return positions that are uniformly random in a sphere, (N, 3)."""
         direction_key, distance_key = jax.random.split(key)
         dtype = params["sigma"].dtype
-        direction = jax.random.normal(direction_key, (particles, DIMENSION), dtype)
+        direction = jax.random.normal(direction_key, (self.particles, DIMENSION), dtype)
         direction = direction / jnp.sqrt(jnp.sum(direction**2, axis=1, keepdims=True))
-        distance = jax.random.uniform(distance_key, (particles, 1), dtype) ** (1 / 3)
-        return spread * radius * params["sigma"] * distance * direction
+        distance = jax.random.uniform(distance_key, (self.particles, 1), dtype) ** (1 / 3)
+        return self.spread * self.radius * params["sigma"] * distance * direction
 
-    def stiffness(params: Params) -> jax.Array:
-        """Return the curvature of the pair potential at its minimum, in units of epsilon / sigma^2."""
-        return 2 * params["rho"] ** 2 if is_morse else jnp.full_like(params["sigma"], LENNARD_JONES_STIFFNESS)
-
-    def scale(params: Params) -> Scale:
+    def scale(self, params: Params) -> Scale:
+        """Return sigma and the curvature of the pair potential at its minimum."""
         unit = params["epsilon"] / params["sigma"] ** 2
-        return Scale(length=params["sigma"], stiffness=stiffness(params) * unit)
+        lennard_jones_stiffness = jnp.full_like(params["sigma"], LENNARD_JONES_STIFFNESS)
+        stiffness = 2 * params["rho"] ** 2 if self.potential == "morse" else lennard_jones_stiffness
+        return Scale(length=params["sigma"], stiffness=stiffness * unit)
 
-    def energies(position: jax.Array, params: Params) -> jax.Array:
+    def energies(self, position: jax.Array, params: Params) -> jax.Array:
+        """Return half the pair energies of each atom, (N,)."""
         apart = pairs.all_pairs(position, spaces.free(DIMENSION))
-        return pairs.energy_per_particle(apart, pair, **{name: params[name] for name in declared})
+        return pairs.energy_per_particle(apart, self.pair, **{name: params[name] for name in self.params})
 
-    def observe(position: jax.Array, cell: Cell, params: Params) -> Arrays:
+    def observe(self, position: jax.Array, cell: Cell, params: Params) -> Arrays:
+        """Return ``diameter`` and ``energy_of_particle``, (N,) each."""
         del cell
-        return {
-            "diameter": jnp.full(particles, bond, position.dtype) * params["sigma"],
-            "energy_of_particle": energies(position, params),
-        }
-
-    return ClusterModel(
-        params=declared,
-        bond=bond,
-        radius=radius,
-        interaction=pair_interaction(pair, cutoff=None, parameters=list(declared), method="all_pairs"),
-        scale=scale,
-        force_unit=lambda params: params["epsilon"] / params["sigma"],
-        start=start,
-        energies=energies,
-        observe=observe,
-    )
+        diameter = jnp.full(self.particles, self.bond, position.dtype) * params["sigma"]
+        return {"diameter": diameter, "energy_of_particle": self.energies(position, params)}
 
 
 # Ratio of the energies of the most weakly and the most strongly bound atom, below which the former is moved. A surface
@@ -300,7 +288,8 @@ class BasinHopping:
         minimum, lowest = jnp.where(accepted, position, state.minimum), jnp.where(lower, position, state.lowest)
 
         quenches = state.quenches + ended
-        hopped = self.hopped(minimum, uniform, params)
+        reach, step = self.container(params), params["step_size"] * self.model.bond * params["sigma"]
+        hopped = hop(minimum, self.model.energies(minimum, params), uniform, step=step, container=reach)
         restarted = self.restarted(trial, jnp.where(quenches > self.hops, lowest, hopped), params)
         return BasinHoppingState(
             trial=jax.tree.map(lambda new, same: jnp.where(ended, new, same), restarted, trial),
@@ -321,22 +310,6 @@ class BasinHopping:
     def is_searching(self, state: BasinHoppingState) -> jax.Array:
         """Return whether quenches remain."""
         return state.quenches <= self.hops
-
-    def hopped(self, minimum: jax.Array, uniform: jax.Array, params: Params) -> jax.Array:
-        """Return the start of the next quench, (N, d).
-
-        Args:
-            minimum: the last accepted minimum, (N, d).
-            uniform: uniform random numbers, (N + 1, 3).
-            params: parameters.
-        """
-        return hop(
-            minimum,
-            self.model.energies(minimum, params),
-            uniform,
-            step=params["step_size"] * self.model.bond * params["sigma"],
-            container=self.container(params),
-        )
 
     def restarted(self, trial: RelaxationState, position: jax.Array, params: Params) -> RelaxationState:
         """Return a relaxation before its first evaluation, which accepts the start at any energy."""
@@ -494,20 +467,21 @@ def basin_hopping(
 
     Reference: Wales and Doye, J. Phys. Chem. A 101, 5111 (1997), doi:10.1021/jp970984n; Cambridge Cluster Database.
     """
-    model = cluster_model(particles=particles, potential=potential, spread=spread)
+    model = ClusterModel(particles, potential, spread)
+    interaction = pair_interaction(model.pair, cutoff=None, parameters=list(model.params), method="all_pairs")
     params = model.params | PARAMETERS
     # With twice the memory a quench takes as many iterations, and each of them longer.
     minimizer = lbfgs(memory=4)
 
     def relaxed_to(tolerance: float) -> Simulation:
         return relaxation(
-            model.interaction,
+            interaction,
             model.start,
             params=params,
             scale=model.scale,
             minimizer=minimizer,
             force_tolerance=tolerance,
-            force_unit=model.force_unit,
+            force_unit=lambda params: params["epsilon"] / params["sigma"],
             observe=model.observe,
         )
 

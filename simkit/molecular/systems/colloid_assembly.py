@@ -1,5 +1,6 @@
 """Relaxation of colloids with a designed pair potential, as a measure of the stability of their honeycomb lattice."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
@@ -14,7 +15,7 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis.order import polygon_order
 from simkit.molecular.declarations import particle_quantities
-from simkit.molecular.interactions.interaction import Interaction, combined
+from simkit.molecular.interactions.interaction import Interaction, combined, user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors import pairs
@@ -229,17 +230,11 @@ def fixed_forces(forces: Callable[[Params], jax.Array], origin: Callable[[Params
         origin: ``params -> o``, positions of zero energy, (N, d).
     """
 
-    def force(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
-        return forces(params).astype(position.dtype)
+    def energy(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
+        return -jnp.sum(forces(params).astype(position.dtype) * (position - origin(params)))
 
-    def energy(position: jax.Array, cell: Cell, params: Params, neighbors: tuple) -> jax.Array:
-        return -jnp.sum(force(position, cell, params, neighbors) * (position - origin(params)))
-
-    return Interaction(
-        prepare=lambda position, cell, params: (),
-        refresh=lambda neighbors, position, cell, params: neighbors,
-        energy=energy,
-        force=force,
+    return dataclasses.replace(
+        user_energy(energy),
         stress=lambda position, cell, params, neighbors: jnp.zeros((position.shape[1],) * 2, position.dtype),
         is_translation_invariant=True,
     )

@@ -15,19 +15,16 @@ from simkit.core.status import Status, status_of
 from simkit.errors import UserError
 from simkit.molecular import minimizers, spaces
 from simkit.molecular.analysis import order
-from simkit.molecular.analysis.order import polygon_order
-from simkit.molecular.declarations import MIXTURE_PARAMETERS, particle_quantities
+from simkit.molecular.declarations import particle_quantities
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale, largest_norm
 from simkit.molecular.neighbors import pairs
-from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.neighbors.pair_sums import PerParticle
-from simkit.molecular.neighbors.pairs import Pairs
 from simkit.molecular.potentials import soft_sphere
 from simkit.molecular.potentials.soft_sphere import EXPONENT
 from simkit.molecular.relaxation import RelaxationState, relaxation
-from simkit.molecular.relaxation.landscape import CellCoordinates
+from simkit.molecular.relaxation.landscape import deformation_by, deformed
 from simkit.molecular.spaces import MAX_PARTICLES, Cell
 
 # Initial capacity of the neighbor list by dimension, for a random start at the usual densities.
@@ -55,28 +52,21 @@ class Mixture(NamedTuple):
         particles: number of spheres, even.
         dimension: d, 2 or 3.
         exponent: of the energy of an overlap.
-        fraction: name of the parameter that is the packing fraction in the box of side 1.
     """
 
     particles: int
     dimension: int
     exponent: float
-    fraction: str
-
-    @property
-    def dimensions(self) -> dict[str, tuple[str, ...]]:
-        """Dimension names of the arrays from `observe`."""
-        return dict(PLANAR_DIMENSIONS if self.dimension == 2 else DIMENSIONS)
 
     def side(self, params: Params) -> jax.Array:
         """Return the side of the box in small diameters, scalar."""
         volume = math.pi / (2 * self.dimension) * jnp.sum(self._sizes(params) ** self.dimension)
-        volume = volume / params[self.fraction]
+        volume = volume / params["packing_fraction"]
         return jnp.sqrt(volume) if self.dimension == 2 else jnp.cbrt(volume)
 
     def cell(self, params: Params) -> jax.Array:
         """Return the sides of the box, all 1, (d,)."""
-        return jnp.ones(self.dimension, params[self.fraction].dtype)
+        return jnp.ones(self.dimension, params["packing_fraction"].dtype)
 
     def scale(self, params: Params) -> Scale:
         """Return a small diameter and the stiffness of a contact."""
@@ -87,10 +77,11 @@ class Mixture(NamedTuple):
         """Return positions, (N, d), and sides of the box, (d,), of a relaxing box.
 
         Args:
-            coordinates: (N + d, d), see `simkit.molecular.relaxation.landscape.CellCoordinates`.
+            coordinates: (N + d, d), see `simkit.molecular.relaxation.landscape.Landscape`.
             params: the parameters.
         """
-        return CellCoordinates(self.scale(params).length, isotropic=True).split(coordinates, self.cell(params))
+        deformation = deformation_by(coordinates, self.scale(params).length, isotropic=True)
+        return deformed(coordinates, self.cell(params), deformation)
 
     def check(self, params: Params, key: jax.Array) -> None:
         """Refuse a box in which a sphere could touch two images of another.
@@ -103,17 +94,17 @@ class Mixture(NamedTuple):
             UserError: if the box is less than two large diameters wide.
         """
         del key
-        fraction, ratio = float(params[self.fraction]), float(params["diameter_ratio"])
+        fraction, ratio = float(params["packing_fraction"]), float(params["diameter_ratio"])
         side, widest = float(self.side(params)), 2 * max(1.0, ratio)
         if not side >= widest:
             raise UserError(
-                f"{self.fraction} = {fraction:g} leaves {self.particles} particles a box {side:.3g} small diameters "
-                f"wide; it must be {widest:g} at diameter_ratio = {ratio:g}: raise particles or lower {self.fraction}"
+                f"packing_fraction = {fraction:g} leaves {self.particles} particles a box {side:.3g} small diameters "
+                f"wide; it must be {widest:g} at diameter_ratio = {ratio:g}: raise particles or lower packing_fraction"
             )
 
     def start(self, params: Params, key: jax.Array) -> jax.Array:
         """Return uniformly random positions, (N, d)."""
-        return jax.random.uniform(key, (self.particles, self.dimension), params[self.fraction].dtype)
+        return jax.random.uniform(key, (self.particles, self.dimension), params["packing_fraction"].dtype)
 
     def interaction(self) -> Interaction:
         """Return the interaction of the spheres.
@@ -132,17 +123,9 @@ class Mixture(NamedTuple):
         )
 
     def rattlers(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
-        """Return the mask of rattlers, (N,) booleans.
-
-        Args:
-            position: (N, d).
-            cell: sides of the box, (d,).
-            params: the parameters.
-            neighbors: of the interaction, current.
-        """
+        """Return the mask of rattlers, (N,) booleans; arguments as for `observe`."""
         assert cell is not None  # a mixture is always in a box
-        apart, sigma = self._pairs(position, cell, params, neighbors)
-        return ~order.load_bearing(order.contact_network(apart, sigma), self.dimension)
+        return ~order.load_bearing(self._contacts(position, cell, params, neighbors)[2], self.dimension)
 
     def observe(self, position: jax.Array, cell: jax.Array, params: Params, neighbors: Any) -> Arrays:
         """Return the arrays of a frame, in the units of ``stiffness`` and ``small_diameter``.
@@ -153,66 +136,53 @@ class Mixture(NamedTuple):
             params: the parameters.
             neighbors: of the interaction, current.
         """
-        apart, sigma = self._pairs(position, cell, params, neighbors)
-        network = order.contact_network(apart, sigma)
+        apart, sigma, network = self._contacts(position, cell, params, neighbors)
         potential, length = soft_sphere(self.exponent), params["small_diameter"] * self.side(params)
         touch = {"epsilon": jnp.ones((), position.dtype), "sigma": sigma}
         push = jnp.where(apart.is_pair, potential.force(apart.distance, **touch), 0)
-        virial = (push * apart.distance).sum(axis=1)
-        mean = virial.mean()
         arrays = {
             "position": length * spaces.periodic(cell).wrap(position),
             "diameter": params["small_diameter"] * self._sizes(params),
             "box": length * cell,
             "contacts": network.touching.sum(axis=1).astype(position.dtype),
             "overlap_energy": params["stiffness"] * pairs.energy_per_particle(apart, potential, **touch),
-            "load": virial / jnp.where(mean > 0, mean, 1),
+            "load": order.load((push * apart.distance).sum(axis=1)),
         }
-        return arrays | ({"hexatic_order": polygon_order(apart, network.touching, 6)} if self.dimension == 2 else {})
+        return arrays | (
+            {"hexatic_order": order.polygon_order(apart, network.touching, 6)} if self.dimension == 2 else {}
+        )
 
     def diagnose(self, position: jax.Array, cell: jax.Array, params: Params, neighbors: Any) -> Arrays:
-        """Return the diagnostics of a state, in the units of ``stiffness`` and ``small_diameter``.
-
-        Args:
-            position: (N, d).
-            cell: sides of the box, (d,).
-            params: the parameters.
-            neighbors: of the interaction, current.
-        """
-        interaction, dtype = self.interaction(), position.dtype
-        apart, sigma = self._pairs(position, cell, params, neighbors)
-        network = order.contact_network(apart, sigma)
-        bearing = order.load_bearing(network, self.dimension)
+        """Return the diagnostics of a state, in the units of `observe`, whose arguments it takes."""
+        interaction, at = self.interaction(), (position, cell, params, neighbors)
+        apart, _, network = self._contacts(*at)
         stiffness, length = params["stiffness"], params["small_diameter"] * self.side(params)
-        energy = stiffness * interaction.energy(position, cell, params, neighbors)
-        stress = jnp.trace(interaction.stress(position, cell, params, neighbors)) / self.dimension
-        force = largest_norm(interaction.force(position, cell, params, neighbors))
+        energy = stiffness * interaction.energy(*at)
+        stress = jnp.trace(interaction.stress(*at)) / self.dimension
         numbers = {
             "energy": energy,
             "energy_per_particle": energy / self.particles,
             "pressure": -stiffness / length**self.dimension * stress,
-            "max_force": stiffness / length * force,
-            "contact_number": order.contact_number(network, bearing).astype(dtype),
-            "rattler_fraction": 1 - bearing.astype(dtype).mean(),
-            "packing_fraction": params[self.fraction] / spaces.periodic(cell).volume,
+            "max_force": stiffness / length * largest_norm(interaction.force(*at)),
+            **order.contact_statistics(network, self.dimension, position.dtype),
+            "packing_fraction": params["packing_fraction"] / spaces.periodic(cell).volume,
         }
         if self.dimension == 2:
-            numbers["hexatic_order"] = polygon_order(apart, network.touching, 6).mean()
+            numbers["hexatic_order"] = order.polygon_order(apart, network.touching, 6).mean()
         return numbers
 
     def _sizes(self, params: Params) -> jax.Array:
         """Return the diameters in units of the small one, (N,)."""
         return jnp.where(jnp.arange(self.particles) >= self.particles // 2, params["diameter_ratio"], 1)
 
-    def _pairs(self, position: jax.Array, cell: jax.Array, params: Params, neighbors: Any) -> tuple[Pairs, jax.Array]:
-        """Return the candidate pairs and their contact distances, (N, K)."""
-        space = spaces.periodic(cell)
-        if isinstance(neighbors, NeighborList):
-            apart = pairs.listed_pairs(position, space, neighbors)
-        else:
-            apart = pairs.all_pairs(position, space)
+    def _contacts(
+        self, position: jax.Array, cell: jax.Array, params: Params, neighbors: Any
+    ) -> tuple[pairs.Pairs, jax.Array, order.Contacts]:
+        """Return the candidate pairs, their contact distances, (N, K), and the pairs that touch."""
+        apart = order.candidate_pairs(position, spaces.periodic(cell), neighbors)
         diameter = self._sizes(params) / self.side(params)
-        return apart, _mean(diameter[:, None], diameter[apart.partner])
+        sigma = _mean(diameter[:, None], diameter[apart.partner])
+        return apart, sigma, order.contact_network(apart, sigma)
 
 
 def _mean(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -242,6 +212,7 @@ class JammingState:
     stage: jax.Array
 
 
+# Of a 50:50 mixture of small and large elastic spheres.
 PARAMETERS = {
     "pressure": Parameter(
         1e-5,
@@ -249,13 +220,19 @@ PARAMETERS = {
         "stiffness / small_diameter^2",
         "final pressure; the smaller, the nearer to the onset",
     ),
-    **MIXTURE_PARAMETERS,
     "packing_fraction": Parameter(
         0.85,
         POSITIVE,
         doc="area of all disks / area of the box at the start; below 0.842 the box shrinks until the disks jam, above "
         "it swells",
     ),
+    "diameter_ratio": Parameter(
+        1.4, POSITIVE, "1", "large / small diameter; 1 makes all spheres equal, and disks crystallize"
+    ),
+    "stiffness": Parameter(
+        1.0, POSITIVE, "energy", "energy scale k of a contact, (k / exponent) (1 - distance / sum of radii)^exponent"
+    ),
+    "small_diameter": Parameter(1.0, POSITIVE, "length", "diameter of the small spheres"),
 }
 
 
@@ -297,7 +274,7 @@ def jamming(
     Reference: O'Hern, Silbert, Liu, Nagel, Phys. Rev. E 68, 011306 (2003), doi:10.1103/PhysRevE.68.011306.
     """
     whole("number of spheres", low=FEWEST[dimension], high=MAX_PARTICLES, is_even=True).check(particles, "particles")
-    spheres = Mixture(particles, dimension, exponent, "packing_fraction")
+    spheres = Mixture(particles, dimension, exponent)
     single = relaxation(
         _with_constant_box(spheres.interaction()),
         spheres.start,
@@ -395,5 +372,5 @@ def _staged(spheres: Mixture, single: Simulation, force_tolerance: float) -> Sim
         status=status,
         sized_like=sized_like,
         check=spheres.check,
-        dimensions=spheres.dimensions,
+        dimensions=PLANAR_DIMENSIONS if spheres.dimension == 2 else DIMENSIONS,
     )

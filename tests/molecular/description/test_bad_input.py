@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from simkit import molecular
 from simkit.errors import UserError
 from simkit.molecular import potentials, system
+from tests.tables import every
 
 LJ = {"energy": "4*epsilon*((sigma/r)**12 - (sigma/r)**6)", "cutoff": "2.5*sigma"}
 PARAMETERS = {"epsilon": 1.0, "sigma": 1.0, "side": 6.0}
@@ -70,16 +70,13 @@ SIZES = [
 ]
 
 
-def test_sizes_that_are_not_above_zero_are_refused():
+@every("changed, words", SIZES)
+def test_sizes_that_are_not_above_zero_are_refused(changed, words):
     given = {"particles": {"A": {"count": 4}}, "interactions": [{"energy": "size/r**12", "cutoff": 2.0}]}
-    missed = []
-    for changed, words in SIZES:
-        with pytest.raises(UserError) as refused:
-            made = molecular.system(**given | {"dimension": 2, "parameters": {"size": 6.0}} | changed)
-            made.check_values(made.params, jax.random.key(0))
-        if words not in str(refused.value):
-            missed.append((changed, str(refused.value)))
-    assert not missed
+    with pytest.raises(UserError) as refused:
+        made = system(**given | {"dimension": 2, "parameters": {"size": 6.0}} | changed)
+        made.check_values(made.params, jax.random.key(0))
+    assert words in str(refused.value)
 
 
 ELASTIC = {
@@ -100,10 +97,10 @@ UNDEFINED = [
 ]
 
 
-def test_elastic_constants_are_refused_where_they_are_undefined():
-    for changes, phrase in UNDEFINED:
-        with pytest.raises(UserError, match=phrase):
-            system(**ELASTIC | changes)
+@every("changes, phrase", UNDEFINED)
+def test_elastic_constants_are_refused_where_they_are_undefined(changes, phrase):
+    with pytest.raises(UserError, match=phrase):
+        system(**ELASTIC | changes)
 
 
 OF_SILICON = {"epsilon": 20.0, "sigma": 1.0, "alpha": 5.0, "tetrahedral_strength": 21.0, "cooling": 2.0}
@@ -154,14 +151,11 @@ REFUSED = {
 }
 
 
-def test_what_cannot_be_combined_is_refused_by_name(x64):
-    missed = []
-    for case, (make, message) in REFUSED.items():
-        with pytest.raises(UserError) as refused:
-            make()
-        if message not in str(refused.value):
-            missed.append((case, str(refused.value)))
-    assert not missed
+@every(REFUSED)
+def test_what_cannot_be_combined_is_refused_by_name(x64, make, message):
+    with pytest.raises(UserError) as refused:
+        make()
+    assert message in str(refused.value)
 
 
 BONDS = {

@@ -12,6 +12,7 @@ from simkit.errors import UserError
 from simkit.molecular.description.settings import SETTINGS
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import load
+from tests.tables import lacking, misses, refusal
 
 IMPORTS = """
 import jax.numpy as jnp
@@ -204,13 +205,11 @@ WRONG = {
 
 
 def test_a_wrong_key_of_a_part_from_outside_is_one_line_with_its_remedy(tmp_path, capsys):
-    missed = []
-    for kind, (config, message) in WRONG.items():
-        with pytest.raises(UserError) as refused:
-            read({"particles": {"A": {}}} | config, SETTINGS)
-        if message not in str(refused.value) or not str(refused.value).isprintable():
-            missed.append((kind, str(refused.value)))
-    assert not missed
+    def refused(config, message):
+        told = refusal(UserError, read, {"particles": {"A": {}}} | config, SETTINGS)
+        return lacking(told, message) if told.isprintable() else f"{told!r} is more than one line"
+
+    assert not misses(WRONG, refused)
     file = written(tmp_path / "wrong.toml", RELAXATION.replace("caution = 4", "caution = 0"))
     assert main(["check", str(file)]) == 2
     assert (

@@ -87,17 +87,19 @@ def test_every_iteration_is_one_evaluation_and_keeps_every_dtype(x64, method, dt
     assert len(evaluations) == 2
 
 
-def test_unknown_methods_and_settings_are_refused():
-    with pytest.raises(UserError, match="did you mean 'lbfgs'"):
-        minimizers.by_name("lbfg")
-    with pytest.raises(UserError, match="memory = 0 is not an integer of 1 to 100"):
-        minimizers.lbfgs(memory=0)
-    with pytest.raises(UserError, match="below its lower bound 1e-06"):
-        minimizers.lbfgs(maximum_displacement=0.0)
-    with pytest.raises(UserError, match="below its lower bound 1e-06"):
-        minimizers.conjugate_gradient(maximum_displacement=-1.0)
-    with pytest.raises(UserError, match="below its lower bound 1e-06"):
-        minimizers.gradient_descent(maximum_displacement=0.0)
+@every(
+    ("make", "options", "message"),
+    [
+        (minimizers.by_name, {"name": "lbfg"}, "did you mean 'lbfgs'"),
+        (minimizers.lbfgs, {"memory": 0}, "memory = 0 is not an integer of 1 to 100"),
+        (minimizers.lbfgs, {"maximum_displacement": 0.0}, "below its lower bound 1e-06"),
+        (minimizers.conjugate_gradient, {"maximum_displacement": -1.0}, "below its lower bound 1e-06"),
+        (minimizers.gradient_descent, {"maximum_displacement": 0.0}, "below its lower bound 1e-06"),
+    ],
+)
+def test_unknown_methods_and_settings_are_refused(make, options, message):
+    with pytest.raises(UserError, match=message):
+        make(**options)
 
 
 UNITS = Scale(length=1.0, stiffness=1.0)

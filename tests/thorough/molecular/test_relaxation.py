@@ -21,6 +21,9 @@ from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import force_shifted, lennard_jones, morse, pair_potential, soft_sphere
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.relaxation.equilibrium import zero_modes
+from tests.differences import fourth_order
+from tests.molecular.dynamics.moving import floats
+from tests.molecular.resting import at_rest
 
 MAX_STEPS = 5000
 CUTOFF = 2.4
@@ -77,37 +80,24 @@ def crystal(
     )
 
 
-def relaxed(simulation, params=None, seed=0):
-    params = simulation.params if params is None else params
-
-    @jax.jit
-    def run(params, key):
-        result = converge(simulation, MAX_STEPS)(simulation.init(params, key), params)
-        return result, simulation.diagnose(result.state, params)
-
-    return run(params, jax.random.key(seed))
-
-
 @functools.cache
 def reference_energy(relax_cell):
-    return float(relaxed(crystal(relax_cell=relax_cell))[1]["energy"])
+    return at_rest(crystal(relax_cell=relax_cell))[1]["energy"]
 
 
 @pytest.mark.parametrize("relax_cell", [False, True])
 @pytest.mark.parametrize("minimizer", ["lbfgs", "fire", "fire2", "conjugate_gradient", "gradient_descent"])
 def test_every_minimizer_relaxes_a_vacancy_to_the_same_energy(x64, minimizer, relax_cell):
-    result, end = relaxed(crystal(minimizer=minimizer, relax_cell=relax_cell, tolerance=1e-10))
-    reference = reference_energy(relax_cell)
-    assert int(result.status) == Status.CONVERGED
+    result, end = at_rest(crystal(minimizer=minimizer, relax_cell=relax_cell, tolerance=1e-10))
     # The kept force and the one worked out anew differ by round-off, 1e-13.
-    assert float(end["max_force"]) < 1.01e-10
+    assert end["max_force"] < 1.01e-10
     # Quadratic in the remaining force: round-off of 35 energies is all there is.
-    assert float(end["energy"]) == pytest.approx(reference, rel=1e-12)
-    assert int(end["force_evaluations"]) == int(result.iterations) + 1
+    assert end["energy"] == pytest.approx(reference_energy(relax_cell), rel=1e-12)
+    assert end["force_evaluations"] == int(result.iterations) + 1
     if relax_cell:
-        assert float(end["max_stress_error"]) < 1.1e-10
+        assert end["max_stress_error"] < 1.1e-10
         # 2-D stress in units of epsilon / sigma^2, to the tolerance.
-        assert float(end["pressure"]) == pytest.approx(0.3, abs=1.1e-10)
+        assert end["pressure"] == pytest.approx(0.3, abs=1.1e-10)
 
 
 @pytest.mark.parametrize("name", ["epsilon_mixed", "width"])
@@ -121,7 +111,7 @@ def test_implicit_derivative_with_a_relaxed_cell_equals_the_relaxed_difference(x
 
 
 def check_derivative(simulation, name, quantities):
-    state = relaxed(simulation)[0].state
+    state = at_rest(simulation)[0].state
 
     def measured(value):
         params = {**simulation.params, name: value}
@@ -132,17 +122,14 @@ def check_derivative(simulation, name, quantities):
         end["spread"] = jnp.sum((position[1:35] - position[0]) ** 2 * jnp.arange(34)[:, None])
         return {quantity: end[quantity] for quantity in quantities}
 
-    value, step = simulation.params[name], 1e-4
-    run = jax.jit(measured)
-    near = [run(value + k * step) for k in (-2, -1, 1, 2)]
+    value = simulation.params[name]
+    # Truncation 1e-16 times a fifth derivative, round-off 1e-12 / 1e-4 = 1e-8 of the slope.
+    differences = fourth_order(jax.jit(measured), value, 1e-4)
     forward = jax.jit(jax.jacfwd(measured))(value)
     reverse = jax.jit(jax.jacrev(measured))(value)
-    for quantity in quantities:
-        far2, far1, next1, next2 = (float(n[quantity]) for n in near)
-        # Fourth order: truncation 1e-16 times a fifth derivative, round-off 1e-12 / 1e-4 = 1e-8 of the slope.
-        difference = (8 * (next1 - far1) - (next2 - far2)) / (12 * step)
+    for quantity, difference in differences.items():
         assert abs(difference) > 1e-3
-        assert float(forward[quantity]) == pytest.approx(difference, rel=1e-5), quantity
+        assert float(forward[quantity]) == pytest.approx(float(difference), rel=1e-5), quantity
         assert float(reverse[quantity]) == pytest.approx(float(forward[quantity]), rel=1e-7), quantity
 
 
@@ -180,13 +167,10 @@ def test_derivative_at_an_unstable_row_is_nan(x64):
 def test_a_tolerance_below_round_off_ends_as_stalled(minimizer):
     # Single precision cannot bring the force below about 1e-5.
     simulation = crystal(minimizer=minimizer, tolerance=1e-12)
-    result, end = jax.jit(
-        lambda key: (lambda result: (result, simulation.diagnose(result.state, simulation.params)))(
-            converge(simulation, 20_000)(simulation.init(simulation.params, key), simulation.params)
-        )
-    )(jax.random.key(0))
+    params = simulation.params
+    result = jax.jit(converge(simulation, 20_000))(simulation.init(params, jax.random.key(0)), params)
     assert int(result.status) == Status.STALLED
-    assert float(end["max_force"]) < 1e-3
+    assert float(simulation.diagnose(result.state, params)["max_force"]) < 1e-3
 
 
 def test_masks_that_do_not_match_are_refused():
@@ -236,26 +220,14 @@ def cluster(minimizer="lbfgs", *, frozen=FROZEN, drawn=0.0, others=OTHERS, noise
     )
 
 
-def beside_frozen(simulation, params=None):
-    state, status = jax.jit(functools.partial(at_rest, simulation))(params or simulation.params)
-    return state, int(status)
-
-
-def at_rest(simulation, params):
-    """Return the beside_frozen state and the status, differentiable."""
-    found = converge(simulation, 4000)(simulation.init(params, jax.random.key(1)), params)
-    return found.state, found.status
-
-
 @pytest.mark.parametrize("minimizer", ["lbfgs", "fire", "conjugate_gradient"])
 def test_frozen_particles_keep_every_bit_and_the_others_relax(x64, minimizer):
     simulation = cluster(minimizer)
-    state, status = beside_frozen(simulation)
-    assert status == Status.CONVERGED
+    result, found = at_rest(simulation, seed=1)
+    state = result.state
     start = simulation.init(simulation.params, jax.random.key(1)).descent.position
     np.testing.assert_array_equal(state.descent.position[:2], start[:2])
-    found = simulation.diagnose(state, simulation.params)
-    assert float(found["max_force"]) < 1e-10
+    assert found["max_force"] < 1e-10
     # The ends are held by forces.
     force = pair_interaction(lennard_jones(), cutoff=None).force(state.descent.position, None, simulation.params, ())
     assert float(jnp.abs(force[:2]).max()) > 0.1
@@ -265,11 +237,11 @@ def test_frozen_particles_keep_every_bit_and_the_others_relax(x64, minimizer):
 def test_implicit_derivative_with_frozen_particles_equals_the_relaxed_difference(x64):
     first = cluster()
     # From where they are at rest, so that neighboring values lead into the same minimum.
-    others = beside_frozen(first)[0].descent.position[2:] / first.params["sigma"]
+    others = at_rest(first, seed=1)[0].state.descent.position[2:] / first.params["sigma"]
     simulation, weights = cluster(others=others, noise=0.0), jnp.asarray(np.random.default_rng(0).normal(size=(5, 3)))
 
     def energy_at_rest(params):
-        state, _ = at_rest(simulation, params)
+        state = converge(simulation, 4000)(simulation.init(params, jax.random.key(1)), params).state
         energy = simulation.diagnose(state, params)["energy"]
         return jnp.stack([jnp.sum(weights * state.descent.position), energy])
 
@@ -311,15 +283,12 @@ def test_derivative_is_nan_if_frozen_positions_depend_on_the_key(x64):
 
     def energy(sigma):
         params = {**simulation.params, "sigma": sigma}
-        return simulation.diagnose(at_rest(simulation, params)[0], params)["energy"]
+        state = converge(simulation, 4000)(simulation.init(params, jax.random.key(1)), params).state
+        return simulation.diagnose(state, params)["energy"]
 
     value, slope = jax.jit(jax.value_and_grad(energy))(simulation.params["sigma"])
     assert np.isfinite(value)
     assert np.isnan(slope)
-
-
-def floats(**values):
-    return {name: jnp.asarray(value, dtype=float) for name, value in values.items()}
 
 
 def relax(interaction, start, params, *, stiffness=57.0, tolerance=1e-12, **options):
@@ -361,8 +330,7 @@ def check_slopes(simulation, measure, **steps):
     slopes = jax.jit(jax.jacfwd(lambda values: measured(values, state)[0]))(values)
     for index, step in enumerate(steps.values()):
         moved = np.eye(len(names))[index] * step
-        far2, far1, next1, next2 = (run(values + k * moved, state)[0] for k in (-2, -1, 1, 2))
-        difference = (8 * (next1 - far1) - (next2 - far2)) / (12 * step)
+        difference = fourth_order(lambda values: run(values, state)[0], values, moved)
         assert np.abs(difference).max() > 1e-3
         # What is left of the forces, 1e-12, over the softest curvature and the step: below 1e-6 of the largest slope.
         tolerance = 1e-6 * np.abs(difference).max()

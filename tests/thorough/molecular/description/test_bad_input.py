@@ -8,6 +8,8 @@ from simkit import molecular
 from simkit.errors import UserError
 from simkit.molecular import system
 from tests.molecular.description.test_bad_input import FIELD_IN_A_CELL, LJ, PARAMETERS, made
+from tests.molecular.description.test_starts import diagnosed, refusal
+from tests.tables import every
 
 WALL = {"distance": "y - 1", "energy": "1/r**9"}
 
@@ -127,14 +129,11 @@ WRONG = {
 }
 
 
-def test_a_mistake_in_settings_names_its_key():
-    missed = []
-    for mistake, (changes, message) in WRONG.items():
-        with pytest.raises(UserError) as refused:
-            made(**changes)
-        if message not in str(refused.value) or "\n" in str(refused.value):
-            missed.append((mistake, str(refused.value)))
-    assert not missed
+@every(WRONG)
+def test_a_mistake_in_settings_names_its_key(changes, message):
+    with pytest.raises(UserError) as refused:
+        made(**changes)
+    assert message in str(refused.value) and "\n" not in str(refused.value)
 
 
 AT_THE_START = {
@@ -206,35 +205,23 @@ AT_THE_START = {
 }
 
 
-def test_a_system_that_cannot_start_is_refused_before_it_runs():
-    missed = []
-    for mistake, (changes, message) in AT_THE_START.items():
-        # Places that may overlap: nothing pushes them apart.
-        simulation = made(**{"start": {"separation": 0}} | changes)
-        with pytest.raises(UserError) as refused:
-            simulation.check_values(simulation.params, jax.random.key(0))
-        if message not in str(refused.value):
-            missed.append((mistake, str(refused.value)))
-    assert not missed
+@every(AT_THE_START)
+def test_a_system_that_cannot_start_is_refused_before_it_runs(changes, message):
+    # Places that may overlap: nothing pushes them apart.
+    assert message in refusal(made(**{"start": {"separation": 0}} | changes))
 
 
 def test_a_cutoff_beyond_half_the_cell_is_refused_where_images_are_given_or_parameters_change():
     simulation = made(cell={"lengths": ["side", "side"], "images": [1, 1]}, start={"separation": 0})
     simulation.check_values(simulation.params, jax.random.key(0))
-    with pytest.raises(UserError, match=r"the cutoff of 3.75 reaches beyond half the block of 1 x 1 cells"):
-        simulation.check_values(simulation.with_params(sigma=1.5).params, jax.random.key(0))
+    assert "the cutoff of 3.75 reaches beyond half the block of 1 x 1 cells" in refusal(simulation, sigma=1.5)
 
 
-def test_a_field_that_does_not_fit_its_cell_at_some_time_is_refused():
-    for energy in ("p*x", "p*x*time", "sin(2*pi*(x - time)/L) + x*where(time > 5, 1, 0)"):
-        moving = system(
-            **FIELD_IN_A_CELL,
-            fields=[{"energy": energy}],
-            task="dynamics",
-            dynamics={"time_step": 0.002, "temperature": 0},
-        )
-        with pytest.raises(UserError, match="differs between both sides of the cell along x"):
-            moving.check_values(moving.params, jax.random.key(0))
+@every("energy", ["p*x", "p*x*time", "sin(2*pi*(x - time)/L) + x*where(time > 5, 1, 0)"])
+def test_a_field_that_does_not_fit_its_cell_at_some_time_is_refused(energy):
+    dynamics = {"time_step": 0.002, "temperature": 0}
+    moving = system(**FIELD_IN_A_CELL, fields=[{"energy": energy}], task="dynamics", dynamics=dynamics)
+    assert "differs between both sides of the cell along x" in refusal(moving)
 
 
 def test_random_places_fill_a_cell_of_any_shape_that_does_not_repeat():
@@ -258,11 +245,7 @@ def test_one_particle_meets_its_own_images():
         start={"positions": [[0.1, 0.2]]},
         parameters={"k": 1.0, "a": 1.1},
     )
-
-    def energy(params):
-        return simulation.diagnose(simulation.init(params, jax.random.key(0)), params)["energy"]
-
-    assert float(jax.jit(energy)(simulation.params)) == pytest.approx(3 * 1.1**-12, rel=1e-5)
+    assert diagnosed(simulation, "energy") == pytest.approx(3 * 1.1**-12, rel=1e-5)
 
 
 def test_a_field_that_is_infinite_at_both_sides_of_its_cell_fits():

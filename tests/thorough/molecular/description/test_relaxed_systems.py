@@ -13,11 +13,13 @@ from simkit.core.ensemble import in_flight
 from simkit.core.settings import read
 from simkit.core.status import Status
 from simkit.molecular import system
+from simkit.molecular.description.composition import composition
 from simkit.molecular.description.settings import SETTINGS
-from simkit.molecular.description.system import composition
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import load
+from tests.differences import fourth_order
 from tests.molecular.clusters import cluster
+from tests.molecular.resting import at_rest
 
 CUTOFF, SWITCH_ON = 2.6, 1.6
 SMALL = {"cutoff": CUTOFF, "switch_on": SWITCH_ON}
@@ -51,33 +53,25 @@ def lattice_energy(bond, *, cutoff, switch_on):
 
 @pytest.fixture(scope="module")
 def relaxed():
-    """Return a small crystal, how it came to rest, and its diagnostics."""
+    """Return how a small crystal came to rest, and its diagnostics, at two pressures."""
     with jax.enable_x64(True):
         simulation = crystal(**SMALL)
-
-        @jax.jit
-        def run(params, key):
-            result = converge(simulation, 400)(simulation.init(params, key), params)
-            return result, simulation.diagnose(result.state, params)
-
-        params = simulation.params
-        return [run({**params, "pressure": jnp.asarray(p)}, jax.random.key(0)) for p in (0.0, 5.0)]
+        return [at_rest(simulation, simulation.params | {"pressure": jnp.asarray(p)}, steps=400) for p in (0.0, 5.0)]
 
 
 def test_a_disordered_crystal_relaxes_to_its_sites(relaxed):
-    for result, end in relaxed:
-        assert int(result.status) == Status.CONVERGED
+    for _, end in relaxed:
         # Forces of 1e-10 on bonds of stiffness 57, and on soft modes some ten times softer.
-        assert float(end["largest_displacement"]) < 1e-10
+        assert end["largest_displacement"] < 1e-10
         # All bonds are alike, so nothing is left for any single one.
-        assert float(end["max_force"]) < 1.1e-10
+        assert end["max_force"] < 1.1e-10
 
 
 def test_relaxed_energy_and_size_are_the_minimum_of_the_lattice_sum(relaxed):
     _, end = relaxed[0]
-    bond, settings = float(end["nearest_distance"]), SMALL
+    bond, settings = end["nearest_distance"], SMALL
     # The trapezoidal rule leaves 1e-9 of a tail of order 1.
-    assert float(end["energy_per_particle"]) == pytest.approx(lattice_energy(bond, **settings), abs=1e-8)
+    assert end["energy_per_particle"] == pytest.approx(lattice_energy(bond, **settings), abs=1e-8)
     step = 1e-5
     below, here, above = (lattice_energy(bond + s, **settings) for s in (-step, 0, step))
     # A bond off by 2e-8 would show, for the curvature is about 600. Of the difference, the third derivative, about
@@ -88,8 +82,8 @@ def test_relaxed_energy_and_size_are_the_minimum_of_the_lattice_sum(relaxed):
 
 def test_pressure_is_the_volume_derivative_of_the_lattice_sum(relaxed):
     _, end = relaxed[1]
-    assert float(end["pressure"]) == pytest.approx(5, abs=1e-9)
-    bond, settings, step = float(end["nearest_distance"]), SMALL, 1e-4
+    assert end["pressure"] == pytest.approx(5, abs=1e-9)
+    bond, settings, step = end["nearest_distance"], SMALL, 1e-4
     slope = (lattice_energy(bond + step, **settings) - lattice_energy(bond - step, **settings)) / (2 * step)
     # p = -dE/dV with V = bond^3 / sqrt(2) per atom; the central difference errs by step^2 E''' / 6, about 1e-5 of it.
     assert -slope / (3 * bond**2 / np.sqrt(2)) == pytest.approx(5, rel=1e-4)
@@ -105,7 +99,7 @@ def test_derivative_of_the_lattice_constant_equals_the_relaxed_difference(x64, r
         return simulation.diagnose(converge(simulation, 400)(state, params).state, params)["lattice_constant"]
 
     slope, step = float(jax.jit(jax.grad(size))(0.0)), 0.01
-    difference = (float(size(step)) - float(size(-step))) / (2 * step)
+    difference = float(size(step) - size(-step)) / (2 * step)
     # The bulk modulus of 75 changes by 8 per unit of pressure: second order, (0.01 * 8 / 75)^2 = 1e-6.
     assert slope == pytest.approx(difference, rel=1e-5)
 
@@ -154,11 +148,11 @@ def test_every_start_of_38_atoms_relaxes_to_one_cluster(x64):
 def test_implicit_derivative_of_the_size_equals_the_relaxed_difference(x64, potential):
     # Under the pair potential alone the shape does not depend on epsilon, and depends on sigma as a unit.
     simulation = cluster(particles=13, potential=potential, force_tolerance=1e-11)
-    state = jax.jit(converge(simulation, 5000))(
-        simulation.init(simulation.params, jax.random.key(0)), simulation.params
-    ).state
+    state = at_rest(simulation)[0].state
 
-    def measured(value, name):
+    name = "rho" if potential == "morse" else "sigma"
+
+    def measured(value):
         params = {**simulation.params, name: value}
         result = converge(simulation, 5000)(state, params)
         position = result.state.descent.position
@@ -167,17 +161,14 @@ def test_implicit_derivative_of_the_size_equals_the_relaxed_difference(x64, pote
         weights = jnp.arange(13.0)[:, None] * jnp.arange(13.0)[None, :]
         return jnp.sum(weights * (difference**2).sum(-1))
 
-    name = "rho" if potential == "morse" else "sigma"
     value, step = simulation.params[name], 1e-4
-    run = jax.jit(measured, static_argnums=1)
-    near = [float(run(value + k * step, name)) for k in (-2, -1, 1, 2)]
-    # Fourth order: round-off 1e-11 / 1e-4 of a value of some 1e3.
-    difference = (8 * (near[2] - near[1]) - (near[3] - near[0])) / (12 * step)
-    derivative = float(jax.jit(jax.grad(measured), static_argnums=1)(value, name))
-    assert derivative == pytest.approx(difference, rel=1e-5)
+    run = jax.jit(measured)
+    derivative = float(jax.jit(jax.grad(measured))(value))
+    # Round-off 1e-11 / 1e-4 of a value of some 1e3.
+    assert derivative == pytest.approx(float(fourth_order(run, value, step)), rel=1e-5)
     if name == "sigma":
         # All lengths scale with sigma: d/dsigma = 2 value / sigma.
-        assert derivative == pytest.approx(2 * float(run(value, name)), rel=1e-8)
+        assert derivative == pytest.approx(2 * float(run(value)), rel=1e-8)
 
 
 # eV / angstrom^3 in GPa (CODATA 2018).
@@ -198,31 +189,10 @@ ONE_CELL = {
     "relax": {"cell": True, "pressure": "pressure", "force_tolerance": 1e-12},
     "parameters": {"epsilon": 1.0, "sigma": 1.0, "pressure": 2.0},
 }
-# Equal Hertzian disks, compressed.
-DISKS = {
-    "particles": {"A": {}},
-    "start": {"lattice": "triangular", "repeats": [4, 3]},
-    "cell": {"density": f"packing_fraction/{math.pi / 4}"},
-    "interactions": [{"potential": "soft_sphere", "exponent": 2.5, "values": {"epsilon": 1, "sigma": 1}}],
-    "parameters": {"packing_fraction": 1.08},
-}
-
-
-def at_rest(simulation, **values):
-    """Return the diagnostics of the relaxed system."""
-
-    @jax.jit
-    def run(params):
-        result = converge(simulation, 400)(simulation.init(params, jax.random.key(0)), params)
-        return result.status, simulation.diagnose(result.state, params)
-
-    status, numbers = run(simulation.with_params(**values).params)
-    assert int(status) == Status.CONVERGED
-    return {name: float(value) for name, value in numbers.items()}
 
 
 def test_relaxed_silicon_has_its_published_elastic_constants(x64):
-    found = at_rest(system(**SILICON, **OBSERVED))
+    found = at_rest(system(**SILICON, **OBSERVED), steps=400)[1]
     cubic = [found[name] * GIGAPASCAL for name in ("c11", "c12", "c44", "bulk_modulus")]
     # Balamane, Halicioglu, Tiller, doi:10.1103/PhysRevB.46.2250.
     assert cubic == pytest.approx([151.4, 76.4, 56.4, 101.4], rel=0.01)
@@ -232,25 +202,9 @@ def test_relaxed_silicon_has_its_published_elastic_constants(x64):
     assert abs(found["c14"]) < 1e-8 and abs(found["c45"]) < 1e-8
 
 
-def test_a_shear_modulus_has_the_derivative_of_its_central_difference(x64):
-    simulation = system(**DISKS, **OBSERVED)
-
-    def shear(fraction):
-        params = {"packing_fraction": fraction}
-        state = converge(simulation, 400)(simulation.init(params, jax.random.key(0)), params).state
-        return simulation.diagnose(state, params)["c66"]
-
-    value, slope = jax.jit(jax.value_and_grad(shear))(jnp.asarray(1.08))
-    step = 1e-4
-    below, above = (float(jax.jit(shear)(1.08 + shift)) for shift in (-step, step))
-    # Second order: the relative error of the difference is about (step / 0.17)^2, 0.17 above the first contact.
-    assert float(slope) == pytest.approx((above - below) / (2 * step), rel=1e-5)
-    assert float(slope) > float(value) > 0
-
-
 def test_the_bulk_modulus_of_one_cell_is_the_derivative_of_its_volume_by_pressure(x64):
     simulation = system(**ONE_CELL, **OBSERVED)
-    found = at_rest(simulation)
+    found = at_rest(simulation, steps=400)[1]
 
     @jax.jit
     def volume(pressure):
@@ -314,12 +268,9 @@ def test_particles_on_a_hard_wall_come_to_rest(x64, start):
         relax={"force_tolerance": 1e-8},
         parameters={"eps": 1.0, "g": 0.5},
     )
-    params = simulation.params
-    found = jax.jit(lambda key: converge(simulation, 2000)(simulation.init(params, key), params))(jax.random.key(0))
-    assert int(found.status) == Status.CONVERGED
-    told = simulation.diagnose(found.state, params)
-    assert float(told["max_force"]) < 1e-6
-    height = simulation.observe(found.state, params)["position"][1:, 2]
+    found, told = at_rest(simulation, steps=2000)
+    assert told["max_force"] < 1e-6
+    height = simulation.observe(found.state, simulation.params)["position"][1:, 2]
     slope = 4 * (-12 * 0.5**12 / height**13 + 6 * 0.5**6 / height**7) + 0.5
     assert float(jnp.abs(slope).max()) < 1e-6
 
@@ -350,11 +301,9 @@ def test_a_particle_that_starts_deep_in_a_wall_comes_to_rest_outside(x64, case, 
             relax={"force_tolerance": 1e-11},
             parameters={"g": 0.1},
         )
-        params = simulation.params
-        found = jax.jit(lambda key, s=simulation: converge(s, 500)(s.init(s.params, key), s.params))(jax.random.key(0))
-        assert int(found.status) == Status.CONVERGED
-        assert float(simulation.diagnose(found.state, params)["max_force"]) < 1e-8
-        heights.append(simulation.observe(found.state, params)["position"][:, 1])
+        found, told = at_rest(simulation, steps=500)
+        assert told["max_force"] < 1e-8
+        heights.append(simulation.observe(found.state, simulation.params)["position"][:, 1])
     assert jnp.allclose(heights[0], heights[1], atol=1e-6)
 
 
@@ -378,11 +327,8 @@ def test_particles_that_start_much_nearer_than_a_bond_come_to_rest(x64, case, ne
         fields=[] if case == "bonds" else [{"energy": "0.1*(x**2 + y**2)"}],
         parameters={"s": 1.0},
     )
-    params = simulation.params
-    found = jax.jit(lambda key: converge(simulation, 500)(simulation.init(params, key), params))(jax.random.key(0))
-    told = simulation.diagnose(found.state, params)
-    assert int(found.status) == Status.CONVERGED and float(told["max_force"]) < 1e-6
-    assert float(told["energy"]) == pytest.approx(expected, abs=1e-9)
+    told = at_rest(simulation, steps=500)[1]
+    assert told["max_force"] < 1e-6 and told["energy"] == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("pair", ["weeks_chandler_andersen", "(1/r)**12"])
@@ -399,10 +345,7 @@ def test_repelling_disks_on_a_floor_are_judged_by_their_own_bonds(x64, pair):
         relax={"force_tolerance": 1e-5},
         parameters={"g": 0.5},
     )
-    params = simulation.params
-    found = jax.jit(lambda key: converge(simulation, 5000)(simulation.init(params, key), params))(jax.random.key(0))
-    assert int(found.status) == Status.CONVERGED
-    assert float(simulation.diagnose(found.state, params)["max_force"]) < 5e-3
+    assert at_rest(simulation)[1]["max_force"] < 5e-3
 
 
 @pytest.mark.parametrize("minimizer", ["fire", "fire2", "lbfgs"])
@@ -416,9 +359,7 @@ def test_a_wall_that_no_particle_feels_does_not_slow_a_minimizer(x64, minimizer)
         relax={"minimizer": minimizer, "force_tolerance": 1e-8},
         parameters={"g": 0.1},
     )
-    params = simulation.params
-    found = jax.jit(lambda key: converge(simulation, 2000)(simulation.init(params, key), params))(jax.random.key(0))
-    assert int(found.status) == Status.CONVERGED
+    at_rest(simulation, steps=2000)
 
 
 def test_a_periodic_field_may_vanish_at_the_sides_of_its_cell(x64):
@@ -475,22 +416,15 @@ def theirs():
 
 
 def test_pressure_is_the_derivative_of_the_relaxed_energy_with_respect_to_the_area(x64, theirs):
-    @jax.jit
-    def relaxed(params):
-        result = converge(theirs, 5000)(theirs.init(params, jax.random.key(0)), params)
-        return result.state, result.status
-
-    state, status = relaxed(theirs.params)
-    assert int(status) == Status.CONVERGED
+    result, end = at_rest(theirs)
 
     @jax.jit
     def energy(fraction):
         params = {**theirs.params, "packing_fraction": fraction}
-        return theirs.diagnose(converge(theirs, 5000)(state, params).state, params)["energy"]
+        return theirs.diagnose(converge(theirs, 5000)(result.state, params).state, params)["energy"]
 
     fraction = 0.95
     slope = float(jax.jit(jax.grad(energy))(fraction))
-    pressure = float(jax.jit(theirs.diagnose)(state, theirs.params)["pressure"])
     area = PARTICLES * math.pi / (4 * fraction)
     # dE/dphi = -p dA/dphi = p A / phi; forces of 1e-10 on displacements of order one leave that much.
-    assert slope == pytest.approx(pressure * area / fraction, rel=1e-7)
+    assert slope == pytest.approx(end["pressure"] * area / fraction, rel=1e-7)

@@ -117,13 +117,9 @@ def test_pressure_follows_its_schedule(x64):
 def test_masks_of_frozen_particles_that_do_not_match_are_refused():
     with pytest.raises(UserError, match=r"frozen has shape \(2,\) and type int64; give true or false for each"):
         liquid(langevin, options={"frozen": [0, 3]})
-    for mask, message in (
-        (np.ones(16, bool), "names 16 of 16 particles"),
-        ([True, False], "names 1 of 2 particles, and there are 16"),
-    ):
-        simulation = liquid(langevin, options={"frozen": mask})
-        with pytest.raises(UserError, match=message):
-            simulation.init(simulation.params, jax.random.key(0))
+    simulation = liquid(langevin, options={"frozen": np.ones(16, bool)})
+    with pytest.raises(UserError, match="names 16 of 16 particles"):
+        simulation.init(simulation.params, jax.random.key(0))
     nothing = liquid(velocity_verlet, options={"frozen": np.zeros(16, bool)})
     assert float(nothing.init(nothing.params, jax.random.key(0)).freedom.count) == 30
 

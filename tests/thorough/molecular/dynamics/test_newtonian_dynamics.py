@@ -12,15 +12,12 @@ from simkit.core import gradient
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status, failed, status_of
-from simkit.engine.driver import Plan
 from simkit.errors import UserError
 from simkit.molecular import interactions
 from simkit.molecular.dynamics import langevin, maxwell_boltzmann, velocity_verlet
 from simkit.molecular.dynamics.measures import conserved_directions
 from simkit.molecular.interactions.interaction import combined, user_energy
 from simkit.molecular.potentials import lennard_jones, switched
-from simkit.storage.store import Store
-from tests.driving import drive
 from tests.molecular.dynamics.moving import floats, gas, gas_interaction, oscillators, tetramer
 from tests.molecular.dynamics.test_dynamics import KEY, SKIP, fluid
 from tests.tables import every
@@ -118,63 +115,28 @@ def test_at_zero_friction_only_the_derivative_with_respect_to_it_is_infinite(x64
         assert float(value) == pytest.approx(float(expected[name]), rel=1e-9, abs=1e-12), name
 
 
-PLAN = Plan(steps=120, every=1)
-ROOM = 40
-
-
-def hot(capacity=ROOM):
-    return gas(langevin, capacity=capacity, temperature=3.0, density=0.5)
-
-
-def recorded(simulation, key, store=None, stop=None):
-    """Return frames and diagnostics of a driven run, stacked, and its pieces."""
-    pieces = []
-    for piece in drive(simulation, simulation.params, key, PLAN, store=store):
-        pieces.append(piece)
-        if piece.index == stop:
-            break
-    return {name: np.concatenate([p.arrays[name] for p in pieces]) for name in pieces[0].arrays}, pieces
-
-
-@functools.cache
-def roomy():
-    """Return the record and the pieces of a run that always had room."""
-    return recorded(hot(), jax.random.key(1))
-
-
-def test_stopped_run_is_resumed_bit_for_bit(x64, tmp_path):
-    found, _ = roomy()
-    recorded(hot(), jax.random.key(1), Store(tmp_path), stop=7)
-    recorded(hot(), jax.random.key(1), Store(tmp_path))
-    stored = Store(tmp_path).read()
-    for name in found:
-        np.testing.assert_array_equal(np.concatenate([arrays[name] for arrays in stored]), found[name])
-
-
 def test_diagnostics_equal_their_definitions(x64):
-    found, _ = roomy()
-    velocity, box = found["observed.velocity"], found["observed.box"][0]
+    simulation = gas(langevin, capacity=40, temperature=3.0, density=0.5)
+    _, seen, found = jax.jit(trajectory(simulation, 120, 1))(simulation.params, jax.random.key(1))
+    velocity, box = np.asarray(seen["velocity"]), seen["box"][0]
     kinetic = (velocity**2).sum(axis=(1, 2)) / 2
-    np.testing.assert_allclose(found["diagnosed.kinetic_energy"], kinetic, rtol=1e-12)
+    np.testing.assert_allclose(found["kinetic_energy"], kinetic, rtol=1e-12)
     # In a bath all 128 components count.
-    np.testing.assert_allclose(found["diagnosed.temperature"], 2 * kinetic / 128, rtol=1e-12)
-    np.testing.assert_allclose(found["diagnosed.time"], 0.005 * np.arange(121), rtol=1e-12)
-    np.testing.assert_allclose(
-        found["diagnosed.momentum"], np.linalg.norm(velocity.sum(axis=1), axis=1), rtol=0, atol=1e-11
-    )
-    total = found["diagnosed.kinetic_energy"] + found["diagnosed.potential_energy"]
-    np.testing.assert_allclose(found["diagnosed.energy"], total, rtol=1e-12)
+    np.testing.assert_allclose(found["temperature"], 2 * kinetic / 128, rtol=1e-12)
+    np.testing.assert_allclose(found["time"], 0.005 * np.arange(121), rtol=1e-12)
+    np.testing.assert_allclose(found["momentum"], np.linalg.norm(velocity.sum(axis=1), axis=1), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(found["energy"], found["kinetic_energy"] + found["potential_energy"], rtol=1e-12)
     # The pressure is -dF/dV: kinetic energy falls as V^(-2/d) when momenta are squeezed along with the box.
-    exact, params = gas_interaction("all_pairs"), hot().params
-    position = jnp.asarray(found["observed.position"][-1])
+    exact = gas_interaction("all_pairs")
 
     def energy(stretch):
-        squeezed = jnp.asarray(velocity[-1]) / stretch
-        return jnp.sum(squeezed**2) / 2 + exact.energy(stretch * position, stretch * jnp.asarray(box), params, ())
+        squeezed = velocity[-1] / stretch
+        at = stretch * seen["position"][-1], stretch * box, simulation.params, ()
+        return jnp.sum(squeezed**2) / 2 + exact.energy(*at)
 
     slope = jax.jit(jax.grad(energy))(1.0)
     # d/dV = 1 / (2 V) d/dstretch in two dimensions.
-    assert float(found["diagnosed.pressure"][-1]) == pytest.approx(float(-slope / (2 * box.prod())), rel=1e-10)
+    assert float(found["pressure"][-1]) == pytest.approx(float(-slope / (2 * box.prod())), rel=1e-10)
 
 
 def test_galilean_boost_changes_neither_temperature_nor_pressure(x64):

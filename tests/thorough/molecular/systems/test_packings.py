@@ -12,31 +12,15 @@ from simkit.core.status import Status
 from simkit.molecular import jamming as jamming_of
 from simkit.molecular.systems.jamming import STAGES
 from tests.molecular.packings import packing
+from tests.molecular.resting import at_rest
 from tests.physics.test_relaxed_derivatives import check_implicit_derivative
 
 MAX_STEPS = 20_000
 
 
-def changed(simulation, **values):
-    return simulation.with_params(**values).params
-
-
-def relaxed(simulation, params, seed=0):
-    """Return the converged packing and its diagnostics."""
-
-    @jax.jit
-    def run(params, key):
-        result = converge(simulation, MAX_STEPS)(simulation.init(params, key), params)
-        return result, simulation.diagnose(result.state, params)
-
-    result, diagnostics = run(params, jax.random.key(seed))
-    assert int(result.status) == Status.CONVERGED
-    return result, diagnostics
-
-
 def test_observed_disks_fill_the_box_to_the_packing_fraction(x64):
     simulation = packing(particles=32)
-    params = changed(simulation, packing_fraction=0.87, diameter_ratio=1.7, small_diameter=0.3)
+    params = simulation.with_params(packing_fraction=0.87, diameter_ratio=1.7, small_diameter=0.3).params
     observed = simulation.observe(simulation.init(params, jax.random.key(0)), params)
     area = np.pi / 4 * (observed["diameter"] ** 2).sum()
     # A sum of 32 terms and a square root: a few roundings.
@@ -51,16 +35,15 @@ def test_observed_disks_fill_the_box_to_the_packing_fraction(x64):
 @pytest.mark.parametrize("values", [{}, {"packing_fraction": 0.7}, {"packing_fraction": 1.2}, {"diameter_ratio": 1.0}])
 def test_every_packing_relaxes_to_force_balance(x64, exponent, values):
     simulation = packing(particles=32, exponent=exponent)
-    params = changed(simulation, **values)
+    params = simulation.with_params(**values).params
     start = simulation.diagnose(simulation.init(params, jax.random.key(0)), params)
-    _, end = relaxed(simulation, params)
-    assert float(end["max_force"]) < 1e-10
-    assert float(end["energy"]) < float(start["energy"])
+    end = at_rest(simulation, params, steps=MAX_STEPS)[1]
+    assert end["max_force"] < 1e-10 and end["energy"] < float(start["energy"])
 
 
 def test_pressure_is_minus_the_volume_derivative_of_the_relaxed_energy(x64):
     simulation = packing(particles=32, force_tolerance=1e-13)
-    result, diagnostics = relaxed(simulation, simulation.params)
+    result, diagnostics = at_rest(simulation, steps=MAX_STEPS)
 
     @jax.jit
     def energy_at(packing_fraction):
@@ -73,15 +56,15 @@ def test_pressure_is_minus_the_volume_derivative_of_the_relaxed_energy(x64):
     area = np.pi / 4 * 16 * (1 + 1.4**2)
     pressure = packing_fraction**2 / area * slope
     # Truncation of the difference, 1e-10 times a third derivative of order 1e3 of an energy of order 0.1.
-    assert float(diagnostics["pressure"]) == pytest.approx(float(pressure), rel=1e-6)
+    assert diagnostics["pressure"] == pytest.approx(float(pressure), rel=1e-6)
 
 
 def test_stiffness_matrix_is_symmetric_with_translations_as_zero_modes(x64):
     simulation = packing(particles=32, force_tolerance=1e-13)
-    params = changed(simulation, packing_fraction=1.0)
-    state = relaxed(simulation, params)[0].state
-    assert float(simulation.diagnose(state, params)["rattler_fraction"]) == 0.0
-    residual, position = simulation.equilibrium.residual, simulation.equilibrium.unknowns(state)
+    params = simulation.with_params(packing_fraction=1.0).params
+    result, end = at_rest(simulation, params, steps=MAX_STEPS)
+    assert end["rattler_fraction"] == 0.0
+    residual, position = simulation.equilibrium.residual, simulation.equilibrium.unknowns(result.state)
     matrix = np.asarray(jax.jit(jax.jacfwd(residual))(position, params)).reshape(64, 64)
     # Entries of order one: 2.2e-16 times a few contacts.
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-14)
@@ -195,38 +178,13 @@ def test_the_result_does_not_depend_on_the_initial_box_and_the_units(x64):
 
 
 def test_derivative_of_a_listed_packing_equals_the_relaxed_difference(x64):
-    simulation = packing(particles=136, force_tolerance=1e-13)
-
-    @jax.jit
-    def relaxed(params, key):
-        return converge(simulation, 20_000)(simulation.init(params, key), params)
-
-    result = relaxed(simulation.params, jax.random.key(0))
-    assert int(result.status) == Status.CONVERGED
-
-    @jax.jit
-    def pressure(value):
-        params = {**simulation.params, "packing_fraction": value}
-        return simulation.diagnose(converge(simulation, 20_000)(result.state, params).state, params)["pressure"]
-
-    value, step = simulation.params["packing_fraction"], 1e-6
-    difference = (pressure(value + step) - pressure(value - step)) / (2 * step)
-    # Forces left at 1e-13 change the pressure by 1e-15 and the difference by 1e-9 beside 0.4; 1e-5 leaves room for a
-    # contact that opens or closes.
-    assert float(jax.jit(jax.grad(pressure))(value)) == pytest.approx(float(difference), rel=1e-5)
+    check_implicit_derivative(2.0, "packing_fraction", forward_too=False, particles=136)
 
 
 def test_four_thousand_disks_relax_in_single_precision():
     simulation = packing(particles=4096, force_tolerance=1e-4)
-
-    @jax.jit
-    def run(params, key):
-        result = converge(simulation, 10_000)(simulation.init(params, key), params)
-        return result.status, simulation.diagnose(result.state, params)
-
-    status, end = run(simulation.params, jax.random.key(0))
-    assert int(status) == Status.CONVERGED
+    end = at_rest(simulation, steps=10_000)[1]
     # The kept force and the one worked out anew differ by round-off, 1e-6.
-    assert float(end["max_force"]) < 1.02e-4
+    assert end["max_force"] < 1.02e-4
     # O'Hern et al.: Z = 3.98 + (3.6 +- 0.5) (0.9 - 0.842)^0.5; weak contacts open late, so forces of 1e-4 add little.
-    assert float(end["contact_number"]) == pytest.approx(4.847, abs=0.12)
+    assert end["contact_number"] == pytest.approx(4.847, abs=0.12)

@@ -1,0 +1,220 @@
+"""A system of particles as its settings describe it: species, cell, starting positions and interactions."""
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from simkit.core.formulation import computed_once
+from simkit.core.settings import Settings
+from simkit.core.simulation import Params, as_arrays
+from simkit.errors import UserError
+from simkit.molecular.description.fields import field_of, wall_of
+from simkit.molecular.description.formulas import TIME, Names, names_of
+from simkit.molecular.description.interactions import Interactions, StiffnessAt, images_of, interactions_of, scale_of
+from simkit.molecular.description.pair_energies import PairTerm
+from simkit.molecular.description.particles import (
+    Particles,
+    SystemCell,
+    cell_of,
+    particles_of,
+    refuse_idle_values,
+    value_names,
+)
+from simkit.molecular.description.settings import DYNAMICS, START, THERMOSTAT
+from simkit.molecular.description.starts import Places, Placing, list_capacity, placing_of
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.minimizers import Scale
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A system whose settings have been read; see `simkit.molecular.description.system.system`.
+
+    Attributes:
+        settings: all settings.
+        dynamics: settings of the dynamics; ``None`` without it.
+        sequence: tasks, one after the other.
+        names: names that formulas may use.
+        params: the default parameters, as arrays.
+        particles: the particles.
+        room: the cell.
+        placing: starting positions.
+        interactions: interactions and fields.
+        images: number of interacting cells along each axis; ``None`` for one.
+        interaction: the sum of interactions and fields; its params may hold the time.
+        scale: ``params -> Scale`` of a bond.
+        stiffness: ``(position, cell, params) -> stiffness`` of an arrangement; ``None`` for that of the scale.
+    """
+
+    settings: Settings
+    dynamics: Settings | None
+    sequence: tuple[str, ...]
+    names: Names
+    params: Params
+    particles: Particles
+    room: SystemCell
+    placing: Placing
+    interactions: Interactions
+    images: tuple[int, ...] | None
+    interaction: Interaction
+    scale: Callable[[Params], Scale]
+    stiffness: StiffnessAt | None
+
+    @property
+    def cell(self) -> Callable[[Params], jax.Array] | None:
+        """The cell as a function of the parameters; ``None`` in free space."""
+
+        def cell(params: Params) -> jax.Array:
+            present = self.room.cell(params)
+            assert present is not None  # asked for only where there is one
+            return computed_once(present)
+
+        return None if self.room.is_free else cell
+
+    @property
+    def frozen(self) -> np.ndarray | None:
+        """Mask of the particles that do not move, (N,) booleans; ``None`` if all do."""
+        mask = self.particles.frozen
+        return mask if mask.any() else None
+
+    @property
+    def has_rattlers(self) -> bool:
+        """Whether contacts alone hold the particles, so that some of them may bear no load."""
+        return self.interactions.are_contacts and self.frozen is None and not self.room.is_free
+
+    @property
+    def conserves_momentum(self) -> bool:
+        """Whether the method of dynamics sets conserved momentum apart from the thermal motion, if there is one."""
+        if self.dynamics is None:
+            return True
+        return "isolated" in inspect.signature(THERMOSTAT.part(self.dynamics)).parameters
+
+    @property
+    def takes_time(self) -> bool:
+        """Whether fields depend on time."""
+        return any(field.takes_time for field in self.interactions.fields)
+
+    def timed(self, params: Params, steps: jax.Array | int) -> Params:
+        """Return the parameters with the time after a number of time steps, if fields depend on it."""
+        if not self.takes_time:
+            return params
+        assert self.dynamics is not None  # fields of a relaxation alone take no time
+        step = self.names.number(self.dynamics["time_step"]).number(params)
+        return {**params, TIME: jnp.asarray(steps, step.dtype) * step}
+
+
+def composition(settings: Settings, parameters: dict[str, Any]) -> System:
+    """Return the system that settings describe.
+
+    Args:
+        settings: all settings.
+        parameters: as for `simkit.molecular.description.system.system`.
+
+    Raises:
+        UserError: if settings contradict each other; names the keys.
+    """
+    sequence = (settings["task"],) if isinstance(settings["task"], str) else settings["task"]
+    table, relax, start = settings["particles"], settings["relax"], settings["start"]
+    timed = sequence in (("dynamics",), ("dynamics", "relax"))
+    dynamics = (settings["dynamics"] or DYNAMICS.read({}, "dynamics")) if timed else None
+    if problem := next(_contradictions(settings, sequence, dynamics, parameters), ""):
+        raise UserError(problem)
+    params = as_arrays(parameters)
+    names = names_of(params, settings["derived"], value_names(table), tuple(table))
+    refuse_idle_values(table, settings)
+    places = START.call(start, (Places,), start, names)
+    dimension = _dimension(settings, places)
+    particles = particles_of(table, names, places.count, places.arrangement, places.structure)
+    own, is_oblique, repeats = places.own, places.is_oblique, places.periodic
+    room = cell_of(settings["cell"], names, own, dimension, particles.count, is_oblique=is_oblique, repeats=repeats)
+    # Numbers of images that are given are along the vectors that are given.
+    images = None if settings["cell"] is None else settings["cell"]["images"]
+    room = room if images else room.reduced(params)
+    fields = tuple(field_of(each, names, particles, dimension, timed=timed) for each in settings["fields"])
+    fields += tuple(wall_of(each, names, particles, dimension, timed=timed) for each in settings["walls"])
+    placing = placing_of(start, places, particles, room, names, params, fields)
+    interactions = interactions_of(settings["interactions"], fields, names, particles, room, params)
+    images = images_of(images, interactions, room, params)
+
+    def capacity(term: PairTerm, skin: float) -> int | None:
+        """Return the neighbors for which a list has capacity at first; ``None`` where the density is unknown."""
+        is_traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params))
+        if not room.is_closed or term.cutoff is None or is_traced:
+            return None
+        reach = (1 + skin) * float(term.reach(params))
+        most = list_capacity(placing, dimension, params, reach, shrinks=relax["cell"])
+        return min(most, particles.count * math.prod(images or (1,)))
+
+    scale, stiffness = scale_of(relax["scale"], names, interactions, placing)
+    return System(
+        settings=settings,
+        dynamics=dynamics,
+        sequence=sequence,
+        names=names,
+        params=params,
+        particles=particles,
+        room=room,
+        placing=placing,
+        interactions=interactions,
+        images=images,
+        interaction=interactions.interaction(particles, images, capacity),
+        scale=scale,
+        stiffness=stiffness,
+    )
+
+
+def _contradictions(
+    settings: Settings, sequence: tuple[str, ...], dynamics: Settings | None, parameters: dict[str, Any]
+) -> Iterator[str]:
+    """Yield what contradicts the tasks, or is missing."""
+    if dynamics is None and sequence != ("relax",):
+        yield 'task is not "relax", "dynamics" or ["dynamics", "relax"]; choose one of these'
+    if not settings["particles"]:
+        yield "particles names no species; add one, such as [config.particles.A]"
+    if not parameters:
+        yield "there are no parameters; declare one number that may be changed: in [params], or with parameters = {...}"
+    for key in {"relax", "dynamics"} - set(sequence):
+        if key in settings.given:
+            yield f"{key} has no effect on task = {list(sequence)}; leave it out"
+    if settings["averages"] is not None and sequence != ("dynamics",):
+        yield 'averages are those of task = "dynamics"; leave them out'
+    held = any(each["frozen"] for each in settings["particles"].values())
+    if "relax" in sequence and held and settings["start"]["kind"] == "random":
+        yield "frozen particles at random positions cannot be relaxed; give start.positions, a lattice or a structure"
+    relax = settings["relax"]
+    for key in ("isotropic", "pressure"):
+        if key in relax.given and not relax["cell"]:
+            yield f"{relax.path(key)} has an effect on a cell that relaxes only; set relax.cell = true"
+    if dynamics is None:
+        return
+    if (dynamics["steps"] is None) != (sequence == ("dynamics",)):
+        missing = "is missing; give the number of time steps before the relaxation"
+        idle = "has an effect only before a relaxation; the length of a run is run.steps"
+        yield f"{dynamics.path('steps')} {missing if dynamics['steps'] is None else idle}"
+    if dynamics["barostat"] is not None and sequence != ("dynamics",):
+        yield "dynamics.pressure of a barostat moves the cell, and the relaxation begins from its own; leave it out"
+
+
+def _dimension(settings: Settings, places: Places) -> int:
+    """Return the dimension of space."""
+    cell, sizes = settings["cell"], {}
+    if places.dimension is not None:
+        sizes["start"] = places.dimension
+    for key in ("lengths", "vectors", "shape", "periodic", "images"):
+        if cell is not None and isinstance(cell[key], tuple):
+            sizes[f"cell.{key}"] = len(cell[key])
+    if cell is not None:
+        sizes |= {f"cell.vectors[{index}]": len(row) for index, row in enumerate(cell["vectors"] or ())}
+    if settings["dimension"] is not None:
+        sizes["dimension"] = settings["dimension"]
+    if len(set(sizes.values())) != 1:
+        problem = ", and ".join(f"{name} has {size} dimensions" for name, size in sizes.items())
+        raise UserError(f"{problem}; make them the same" if sizes else "dimension is missing; set it to 2 or 3")
+    return next(iter(sizes.values()))
