@@ -11,9 +11,8 @@ from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError, one_line
 from simkit.rigid.models.description import Description, subtree_matrix
-from simkit.rigid.models.engine import Engine, Links, like
+from simkit.rigid.models.engine import Engine, Links, like, silent, watched
 from simkit.rigid.models.source import library, quiet
-from simkit.rigid.models.watch import silent, watched
 
 
 @pytree

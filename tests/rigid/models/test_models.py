@@ -15,8 +15,7 @@ from simkit.core.precision import precision
 from simkit.errors import UserError
 from simkit.export import program
 from simkit.rigid import mjcf
-from simkit.rigid.models.contact_pairs import most_pairs
-from simkit.rigid.models.mjcf import from_text
+from simkit.rigid.models.mjcf import from_text, most_pairs
 from simkit.rigid.models.model_text import checked
 from simkit.rigid.models.source import compiled, read_spec
 from simkit.scenario.catalog import read_scenario
