@@ -24,16 +24,10 @@ def part_by_part(graph: Graph, equation: Equation, *values: Value) -> list[Value
     return [Value(tuple(REAL[equation.name].convert(graph, equation, *each) for each in parts))]
 
 
-@complex_primitive("mul")
-def mul(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
+@complex_primitive("mul", "square")
+def mul(graph: Graph, equation: Equation, x: Value, *others: Value) -> list[Value]:
     """``(a + ib)(c + id)``."""
-    return [_times(graph, x, y)]
-
-
-@complex_primitive("square")
-def square(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """``x^2``."""
-    return [_times(graph, x, x)]
+    return [_times(graph, x, *(others or (x,)))]
 
 
 @complex_primitive("integer_pow")

@@ -8,10 +8,10 @@ from simkit.core.dependence import sizes_of_scan
 from simkit.export.onnx.arithmetic import choose
 from simkit.export.onnx.convert import Value, parts_of, run
 from simkit.export.onnx.graph import Graph
+from simkit.export.onnx.indexing import row
 from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.reductions import any_of
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.shapes import row
 from simkit.export.onnx.tracing import Aval, Equation, Program
 
 

@@ -102,7 +102,10 @@ def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Valu
     values |= {variable: constant(graph, value) for variable, value in program.constants}
 
     def read(variable: Any) -> Value:
-        return constant(graph, value_of(variable)) if hasattr(variable, "val") else values[variable]
+        if not hasattr(variable, "val"):
+            return values[variable]
+        dtype = variable.aval.dtype
+        return constant(graph, variable.val if hasattr(dtype, "_impl") else np.asarray(variable.val, dtype))
 
     outer, ours = graph.origin, graph.ours
     graph.ours = ours or program.ours
@@ -120,12 +123,6 @@ def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Valu
             values[variable] = result
     graph.origin, graph.ours = outer, ours
     return [read(variable) for variable in program.outputs]
-
-
-def value_of(literal: Any) -> Any:
-    """Return the value of a literal in its type."""
-    dtype = literal.aval.dtype
-    return literal.val if hasattr(dtype, "_impl") else np.asarray(literal.val, dtype)
 
 
 def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:

@@ -27,12 +27,12 @@ from simkit.core.status import MESSAGES, Status, failed, stops
 from simkit.errors import UserError
 from simkit.export.onnx.model import count_of, graphs_of
 from simkit.export.page.drawing import clock_of, diagnostics_of, drawing_of
-from simkit.export.page.runtime import VERSION, runtime_files
-from simkit.export.programs import comparison, runtimes
-from simkit.export.programs.comparison import Difference, differences
+from simkit.export.page.runtime import MACHINE, SCRIPT, VERSION, runtime_files
+from simkit.export.programs import runtimes
 from simkit.export.programs.exporting import Request, references
 from simkit.export.programs.functions import PARTS, Port, Program, program_of
 from simkit.export.programs.runtimes import to_onnx
+from simkit.export.programs.verification import TOLERANCES, Difference, differences
 from simkit.export.replacing import check_replaceable
 from simkit.render.color import check_scenario
 from simkit.render.style import shown_unit
@@ -265,7 +265,7 @@ def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None, o
         "runtime_version": VERSION,
     }
     blocks = {f"model-{form}": model.data for form, model in made.items()}
-    blocks |= {"runtime-script": carried.script, "runtime-wasm": carried.machine}
+    blocks |= {"runtime-script": carried[SCRIPT], "runtime-wasm": carried[MACHINE]}
     page = document(texts, description, blocks)
     make_folder(file.parent)
     write_bytes(file, page)
@@ -290,7 +290,7 @@ class _Model:
 def _model(program: Program, scenario: "Scenario") -> _Model:
     """Return the model of a program, compared with JAX at the start of the run and, for steps, at its next frame."""
     request = Request("onnx", program.form)
-    tolerance = comparison.TOLERANCES[scenario.run.precision]
+    tolerance = TOLERANCES[scenario.run.precision]
     model, _ = to_onnx(program, None)
     data = model.SerializeToString()
     outputs = [port.name for port in program.outputs]
