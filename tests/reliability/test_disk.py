@@ -8,7 +8,7 @@ import pytest
 
 from simkit.cli.main import main
 from simkit.storage import store
-from tests.reliability.test_damage import everything
+from tests.reliability.faults import everything
 from tests.toys import PENDULUMS, SPRINGS
 
 BALL = ["run", "bouncing_ball", "--set", "steps=30", "--set", "every=3", "--no-render"]

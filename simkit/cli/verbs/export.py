@@ -15,8 +15,7 @@ from simkit.export import program, verify, web_page
 
 if TYPE_CHECKING:
     from simkit.export.page.exporting import PageReport
-    from simkit.export.programs.verification import Difference
-    from simkit.export.programs.verification import Report
+    from simkit.export.programs.verification import Difference, Report
 
 DATA = ("netcdf", "zarr", "csv", "parquet", "vtk")
 PROGRAMS = ("stablehlo", "onnx", "all")

@@ -6,9 +6,11 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from simkit.export.onnx.arithmetic import choose, ordered_bits
 from simkit.export.onnx.convert import inline
+from simkit.export.onnx.elementary import formula
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.indexing import concatenated, sliced
 from simkit.export.onnx.nodes import Tensor
@@ -156,6 +158,14 @@ def cumulative_sum(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     if 0 in x.shape:
         return x
     return graph.typed(operator, [x, graph.constant(np.int64(axis))], x.shape, reverse=backward)
+
+
+for _name, _combine in {"cummax": jnp.maximum, "cummin": jnp.minimum, "cumlogsumexp": jnp.logaddexp}.items():
+
+    @formula(_name, elementwise=False)
+    def cumulative(x: Any, *, axis: int, reverse: bool, combine: Callable[..., Any] = _combine) -> Any:
+        """The largest or the smallest element so far, or ``log(cumsum(exp(x)))`` without overflow."""
+        return lax.associative_scan(combine, x, axis=axis, reverse=reverse)
 
 
 def _is_nan(graph: Graph, x: Tensor) -> Tensor:

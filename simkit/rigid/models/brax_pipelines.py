@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.linalg import block_diag
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError, one_line
@@ -243,13 +244,20 @@ def refuse_time_step(
     Raises:
         UserError: with the longest stable time step.
     """
-    inverse = _inverse_masses(description, mass, moments)
-    stiffness, drag = (inverse @ matrix for matrix in _joint_matrices(system, description))
-    one = np.eye(len(stiffness))
+    mujoco = library("mujoco")
+    data = mujoco.MjData(description.mujoco)
+    data.qpos[:] = description.position
+    mujoco.mj_kinematics(description.mujoco, data)
+    axes = data.ximat[1:].reshape(-1, 3, 3)
+    inertia = axes / moments[:, None] @ axes.transpose(0, 2, 1)
+    blocks = zip(np.eye(3) / mass[:, None, None], inertia, strict=True)
+    inverse = block_diag(*(block for of_body in blocks for block in of_body))
+    stiffness, drag = (inverse @ matrix for matrix in _joint_matrices(system, description.mujoco, data))
+    unity = np.eye(len(stiffness))
 
     def is_unstable(time_step: float) -> bool:
-        kick = one - time_step * drag
-        step = np.block([[one - time_step**2 * stiffness, time_step * kick], [-time_step * stiffness, kick]])
+        kick = unity - time_step * drag
+        step = np.block([[unity - time_step**2 * stiffness, time_step * kick], [-time_step * stiffness, kick]])
         return bool(np.abs(np.linalg.eigvals(step)).max() > GROWTH)
 
     if not is_unstable(time_step):
@@ -264,11 +272,9 @@ def refuse_time_step(
     )
 
 
-def _joint_matrices(system: Any, description: Description) -> tuple[np.ndarray, np.ndarray]:
+def _joint_matrices(system: Any, model: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the stiffness and damping matrices, (6B, 6B); each body has 3 displacements, then 3 rotations."""
-    model, link = description.mujoco, system.link
-    data = _at_start(description)
-    bodies = model.nbody - 1
+    link, bodies = system.link, model.nbody - 1
     stiffness, damping = np.zeros((6 * bodies, 6 * bodies)), np.zeros((6 * bodies, 6 * bodies))
     for body in range(1, model.nbody):
         joints = range(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body])
@@ -313,26 +319,6 @@ def _relative(data: Any, body: int, parent: int, anchor: np.ndarray) -> np.ndarr
             relative[:3, first + 3 : first + 6] = sign * lever
             relative[3:, first + 3 : first + 6] = sign * np.eye(3)
     return relative
-
-
-def _inverse_masses(description: Description, mass: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """Return the inverse mass matrix, (6B, 6B)."""
-    data = _at_start(description)
-    inverse = np.zeros((6 * len(mass), 6 * len(mass)))
-    for body in range(len(mass)):
-        axes, first = data.ximat[body + 1].reshape(3, 3), 6 * body
-        inverse[first : first + 3, first : first + 3] = np.eye(3) / mass[body]
-        inverse[first + 3 : first + 6, first + 3 : first + 6] = axes @ np.diag(1 / moments[body]) @ axes.T
-    return inverse
-
-
-def _at_start(description: Description) -> Any:
-    """Return MuJoCo data with all bodies at the start of the model."""
-    mujoco = library("mujoco")
-    data = mujoco.MjData(description.mujoco)
-    data.qpos[:] = description.position
-    mujoco.mj_kinematics(description.mujoco, data)
-    return data
 
 
 def _along(axes: list[np.ndarray]) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Articulated models in MJCF or URDF as simulations, with a choice of engines."""
 
+import functools
 import warnings
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,11 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         start = jnp.zeros_like(params["time_step"])
         return Articulated(memory=memory, time=start, excess=start)
 
-    on_derivative = _warning(name) if engine.touches else silent
+    warning = (
+        f"derivatives through a contact of engine = '{name}' agree with its own finite differences, not with physics; "
+        "trust them only where nothing touches"
+    )
+    on_derivative = functools.partial(warnings.warn, warning, stacklevel=1) if engine.touches else silent
 
     def step(state: Articulated, params: Params) -> Articulated:
         # Without the barriers, programs that fuse this step with other code would round it differently.
@@ -219,11 +224,6 @@ def _parameters(description: Description) -> dict[str, Parameter]:
     }
 
 
-def _check(engine: Engine, description: Description, params: Params) -> None:
-    _check_quaternions(description, params)
-    engine.check(params)
-
-
 def _quaternions(description: Description) -> list[int]:
     """Return where the quaternions of free and ball joints begin among the coordinates."""
     joints = zip(description.mujoco.jnt_type, description.mujoco.jnt_qposadr, strict=True)
@@ -238,8 +238,8 @@ def _with_unit_quaternions(description: Description, position: jax.Array) -> jax
     return position
 
 
-def _check_quaternions(description: Description, params: Params) -> None:
-    """Refuse a free or ball joint that starts without an orientation."""
+def _check(engine: Engine, description: Description, params: Params) -> None:
+    """Refuse a free or ball joint that starts without an orientation, and values that the engine cannot run with."""
     for begin in _quaternions(description):
         length = float(jnp.linalg.norm(params["initial_position"][begin : begin + 4]))
         if not abs(length - 1) < 1e-3:
@@ -247,17 +247,7 @@ def _check_quaternions(description: Description, params: Params) -> None:
                 f"initial_position[{begin}:{begin + 4}] is a quaternion of length {length:g}; give a unit "
                 "quaternion (w, x, y, z), such as (1, 0, 0, 0)"
             )
-
-
-def _warning(name: str) -> Any:
-    def warn() -> None:
-        warnings.warn(
-            f"derivatives through a contact of engine = '{name}' agree with its own finite differences, not with "
-            "physics; trust them only where nothing touches",
-            stacklevel=2,
-        )
-
-    return warn
+    engine.check(params)
 
 
 def measures(engine: Engine, description: Description, params: Params, memory: Memory) -> Arrays:
