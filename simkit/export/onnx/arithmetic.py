@@ -41,13 +41,13 @@ def unequal(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
     """``x != y``."""
     if x.dtype == bool:
         return graph.elementwise("Xor", x, y)
-    return graph.elementwise("Not", graph.elementwise("Equal", x, y, dtype=bool))
+    return graph.elementwise("Not", graph.elementwise("Equal", x, y))
 
 
 @primitive(*COMPARISONS)
 def comparison(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
     """``x < y`` and the like."""
-    return graph.elementwise(COMPARISONS[equation.name], x, y, dtype=bool)
+    return graph.elementwise(COMPARISONS[equation.name], x, y)
 
 
 @primitive("select_n", each=True)
@@ -57,7 +57,7 @@ def select(graph: Graph, equation: Equation, which: Tensor, *cases: Tensor) -> T
         return choose(graph, which, *reversed(cases)) if len(cases) == 2 else cases[0]
 
     def step(chosen: Tensor, case: tuple[int, Tensor]) -> Tensor:
-        is_case = graph.elementwise("Equal", which, graph.constant(case[0], which.dtype), dtype=bool)
+        is_case = graph.elementwise("Equal", which, case[0])
         return choose(graph, is_case, case[1], chosen)
 
     return functools.reduce(step, list(enumerate(cases))[1:], cases[0])
@@ -87,7 +87,7 @@ def choose(graph: Graph, condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
 def neg(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """``-x``, modulo 2^bits for unsigned integers."""
     if x.dtype.kind == "u":
-        return graph.elementwise("Sub", graph.constant(0, x.dtype), x)
+        return graph.elementwise("Sub", 0, x)
     return graph.elementwise("Neg", x)
 
 
@@ -103,7 +103,7 @@ def sign(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     signs = graph.elementwise("Sign", x)
     if x.dtype.kind != "f":
         return signs
-    large = graph.elementwise("Greater", graph.elementwise("Abs", x), graph.constant(0, x.dtype), dtype=bool)
+    large = graph.elementwise("Greater", graph.elementwise("Abs", x), 0)
     return graph.elementwise("Where", large, signs, x)
 
 
@@ -113,10 +113,9 @@ def rounded(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     nearest = graph.elementwise("Round", x)
     if int(equation.params["rounding_method"]) == 1:
         return nearest
-    half = scalar(graph, 0.5, x)
-    away = graph.elementwise("Add", x, graph.elementwise("Mul", graph.elementwise("Sign", x), half))
+    away = graph.elementwise("Add", x, graph.elementwise("Mul", graph.elementwise("Sign", x), 0.5))
     distance = graph.elementwise("Abs", graph.elementwise("Sub", x, nearest))
-    tie = graph.elementwise("Equal", distance, half, dtype=bool)
+    tie = graph.elementwise("Equal", distance, 0.5)
     return graph.elementwise("Where", tie, away, nearest)
 
 
@@ -131,11 +130,11 @@ def divide(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
         return graph.elementwise(kind, x, y, **attributes)
     # Processors may trap on 0, and on -1, by which -2^(bits - 1) overflows. The divisor in their place does not depend
     # on the dividend, so that all results by the same divisor share its nodes.
-    zero = bad = graph.elementwise("Equal", y, graph.constant(0, y.dtype), dtype=bool)
+    zero = bad = graph.elementwise("Equal", y, 0)
     if y.dtype.kind == "i":
-        minus = graph.elementwise("Equal", y, graph.constant(-1, y.dtype), dtype=bool)
+        minus = graph.elementwise("Equal", y, -1)
         bad = graph.elementwise("Or", zero, minus)
-    safe = graph.elementwise("Where", bad, graph.constant(1, y.dtype), y)
+    safe = graph.elementwise("Where", bad, 1, y)
     result = graph.elementwise(kind, x, safe, **attributes)
     if kind == "Mod":  # the remainder by 1 is that by -1
         return graph.elementwise("Where", zero, x, result)
@@ -198,21 +197,15 @@ def reduce_precision(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
         )
     rounded = graph.cast(graph.cast(x, narrow), x.dtype)
     # XLA has no subnormal numbers here: they become zero, with the sign.
-    tiny = graph.constant(float(finfo(narrow).tiny), x.dtype)
-    small = graph.elementwise("Less", graph.elementwise("Abs", rounded), tiny, dtype=bool)
-    zero = graph.elementwise("Mul", rounded, graph.constant(0, x.dtype))
+    small = graph.elementwise("Less", graph.elementwise("Abs", rounded), float(finfo(narrow).tiny))
+    zero = graph.elementwise("Mul", rounded, 0)
     return graph.elementwise("Where", small, zero, rounded)
 
 
 @primitive("is_finite")
 def is_finite(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """Whether ``x`` is neither infinite nor NaN: only then ``x - x = 0``."""
-    return graph.elementwise("Equal", graph.elementwise("Sub", x, x), graph.constant(0, x.dtype), dtype=bool)
-
-
-def scalar(graph: Graph, value: float, like: Tensor) -> Tensor:
-    """Return a number in the type of a tensor."""
-    return graph.constant(value, like.dtype)
+    return graph.elementwise("Equal", graph.elementwise("Sub", x, x), 0)
 
 
 _TOTAL = {"lt_to": "Less", "le_to": "LessOrEqual"}
@@ -229,10 +222,10 @@ def shift(graph: Graph, equation: Equation, x: Tensor, distance: Tensor) -> Tens
     bits = (distance.narrow or distance).value
     if bits is not None and (bits < width).all():
         return bit_cast(graph, graph.elementwise("BitShift", x, distance, direction=direction), kind)
-    inside = graph.elementwise("Less", distance, scalar(graph, width, distance), dtype=bool)
-    safe = graph.elementwise("Where", inside, distance, scalar(graph, 0, distance))
+    inside = graph.elementwise("Less", distance, width)
+    safe = graph.elementwise("Where", inside, distance, 0)
     result = graph.elementwise("BitShift", x, safe, direction=direction)
-    return bit_cast(graph, graph.elementwise("Where", inside, result, scalar(graph, 0, result)), kind)
+    return bit_cast(graph, graph.elementwise("Where", inside, result, 0), kind)
 
 
 @formula("shift_right_arithmetic")
@@ -306,9 +299,9 @@ def ordered_bits(graph: Graph, x: Tensor) -> Tensor:
     """
     integer = np.dtype(f"int{8 * x.dtype.itemsize}")
     bits = bit_cast(graph, x, integer)
-    negative = graph.elementwise("Less", bits, scalar(graph, 0, bits), dtype=bool)
+    negative = graph.elementwise("Less", bits, 0)
     # Negative numbers with larger bit patterns are smaller.
-    flipped = graph.elementwise("BitwiseXor", bits, scalar(graph, np.iinfo(integer).max, bits))
+    flipped = graph.elementwise("BitwiseXor", bits, np.iinfo(integer).max)
     return graph.elementwise("Where", negative, flipped, bits)
 
 
@@ -317,8 +310,8 @@ def total_order(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tenso
     """The order of IEEE 754 in which -0 is below 0 and NaN is above all; of other types the plain order."""
     operator = _TOTAL.get(equation.name, "Equal")
     if x.dtype.kind != "f":
-        return graph.elementwise(operator, x, y, dtype=bool)
-    return graph.elementwise(operator, ordered_bits(graph, x), ordered_bits(graph, y), dtype=bool)
+        return graph.elementwise(operator, x, y)
+    return graph.elementwise(operator, ordered_bits(graph, x), ordered_bits(graph, y))
 
 
 @primitive("convert_element_type")
@@ -326,21 +319,18 @@ def convert_element_type(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """Conversion to another type; to integers toward zero, clipped to their range, with 0 for NaN."""
     target = np.dtype(equation.params["new_dtype"])
     if target.kind == "b" and x.dtype.kind != "b":
-        return graph.elementwise("Not", graph.elementwise("Equal", x, scalar(graph, 0, x), dtype=bool))
+        return graph.elementwise("Not", graph.elementwise("Equal", x, 0))
     if x.dtype.kind != "f" or target.kind not in "iu":
         return graph.cast(x, target)
     limits = np.iinfo(target)
     exact = graph.cast(x, np.float64)
-    is_number = graph.elementwise("Equal", exact, exact, dtype=bool)
-    exact = graph.elementwise("Where", is_number, exact, graph.constant(0.0, np.float64))
+    exact = graph.elementwise("Where", graph.elementwise("Equal", exact, exact), exact, 0.0)
     if target.itemsize < 8:
-        low, high = (graph.constant(float(limit), np.float64) for limit in (limits.min, limits.max))
-        return graph.cast(graph.elementwise("Clip", exact, low, high), target)
+        return graph.cast(graph.elementwise("Clip", exact, float(limits.min), float(limits.max)), target)
     # The largest double below the limit, which has no double of its own.
     top = np.nextafter(float(limits.max), 0.0)
-    low, high = graph.constant(float(limits.min), np.float64), graph.constant(top, np.float64)
-    inside = graph.cast(graph.elementwise("Clip", exact, low, high), target)
-    beyond = graph.elementwise("Greater", exact, high, dtype=bool)
+    inside = graph.cast(graph.elementwise("Clip", exact, float(limits.min), top), target)
+    beyond = graph.elementwise("Greater", exact, top)
     return choose(graph, beyond, graph.constant(limits.max, target), inside)
 
 

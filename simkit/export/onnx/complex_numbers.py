@@ -128,7 +128,7 @@ def convert(graph: Graph, equation: Equation, x: Value) -> list[Value]:
 @complex_primitive("eq", "ne")
 def equal(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
     """Whether both parts, or all words of random keys, are equal."""
-    parts = [graph.elementwise("Equal", a, b, dtype=bool) for a, b in zip(x.parts, y.parts, strict=True)]
+    parts = [graph.elementwise("Equal", a, b) for a, b in zip(x.parts, y.parts, strict=True)]
     both = functools.reduce(functools.partial(graph.elementwise, "And"), parts)
     return [real(both if equation.name == "eq" else graph.elementwise("Not", both))]
 

@@ -187,7 +187,7 @@ def _branch(
         return run(graph, programs[0], values)
     last = len(programs) - 1
     # Larger indices select the last branch, too.
-    condition = graph.elementwise("GreaterOrEqual", index, graph.constant(last, index.dtype), dtype=bool)
+    condition = graph.elementwise("GreaterOrEqual", index, last)
     bodies = {}
     for name, chosen in (("then_branch", programs[last:]), ("else_branch", programs[:last])):
         with graph.body(hoists=False) as scope:

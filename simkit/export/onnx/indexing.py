@@ -331,8 +331,7 @@ def _inside(graph: Graph, index: Tensor, size: int) -> Tensor:
     indices = (kept.narrow or kept).value
     if indices is not None and indices.min() >= first and indices.max() < size:
         return kept
-    bounds = [graph.constant(bound, kept.dtype) for bound in (first, size - 1)]
-    return graph.elementwise("Clip", kept, *bounds)
+    return graph.elementwise("Clip", kept, first, size - 1)
 
 
 def _before_wrapping(index: Tensor, size: int) -> Tensor:
@@ -399,13 +398,10 @@ def clipped_starts(graph: Graph, starts: Sequence[Tensor], limits: Sequence[int]
         starts: integers.
         limits: largest start along each axis.
     """
-    zero = graph.constant(0, np.int64)
     return [
-        graph.elementwise(
-            "Min", graph.elementwise("Max", graph.cast(start, np.int64), zero), graph.constant(limit, np.int64)
-        )
+        graph.elementwise("Min", graph.elementwise("Max", graph.cast(start, np.int64), 0), limit)
         if limit
-        else zero
+        else graph.constant(0, np.int64)
         for start, limit in zip(starts, limits, strict=True)
     ]
 
@@ -498,7 +494,7 @@ def scatter(graph: Graph, equation: Equation, x: Tensor, indices: Tensor, update
     if drops := "CLIP" not in str(params["mode"]).upper() and _may_be_outside(inside):
         kept_updates = graph.reshape(inside, (*batch, *[1] * len(x.shape)))
         # Updates out of bounds are written to one more element, which is cut off.
-        element = graph.elementwise("Where", kept_updates, element, graph.constant(np.int64(length)))
+        element = graph.elementwise("Where", kept_updates, element, length)
         flat = concatenated(graph, [flat, graph.constant(np.zeros(1, x.dtype))], 0)
     count = math.prod(updates.shape)
     inputs = [flat, graph.reshape(element, (count,)), graph.reshape(updates, (count,))]
@@ -547,7 +543,7 @@ def dynamic_update_slice(graph: Graph, equation: Equation, x: Tensor, update: Te
     within = sum(np.arange(m).reshape(_row(update.shape, a)) * strides[a] for a, m in enumerate(update.shape))
     element: Any = graph.constant(np.asarray(within, np.int64))
     for axis in axes:
-        offset = graph.elementwise("Mul", starts[axis], graph.constant(np.int64(strides[axis])))
+        offset = graph.elementwise("Mul", starts[axis], strides[axis])
         element = graph.elementwise("Add", element, offset)
     count, length = math.prod(update.shape), math.prod(x.shape)
     inputs = [graph.reshape(x, (length,)), graph.reshape(element, (count,)), graph.reshape(update, (count,))]
@@ -566,7 +562,7 @@ def _between(graph: Graph, x: Tensor, update: Tensor, axis: int, start: Tensor) 
         return concatenated(graph, parts, axis)
     if size == 1:
         index = graph.constant(np.arange(x.shape[axis]).reshape(_row(x.shape, axis)))
-        replaced = graph.elementwise("Equal", index, start, dtype=bool)
+        replaced = graph.elementwise("Equal", index, start)
         return graph.expand(choose(graph, replaced, update, x), x.shape)
     begin = graph.reshape(start, (1,))
     end = graph.elementwise("Add", begin, graph.constant(np.array([size], np.int64)))

@@ -23,7 +23,7 @@ _REDUCED = {
     "reduce_max": "ReduceMax",
     "reduce_min": "ReduceMin",
 }
-_LOWEST = np.int64(np.iinfo(np.int64).min)
+_LOWEST = int(np.iinfo(np.int64).min)
 _LOGICAL = {"reduce_and": "ReduceMin", "reduce_or": "ReduceMax"}
 # Longest sum of floats in one node: onnxruntime adds one number after the other, which in single precision loses three
 # digits over a million; XLA adds in parts.
@@ -52,15 +52,15 @@ def reduce(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
         return inline(graph, halved, x, combine=jnp.multiply, axes=tuple(axes), empty=1)[0]
     if extreme and x.dtype == np.uint64:
         result = reduce(graph, equation, ordered_integers(graph, x))
-        return graph.cast(graph.elementwise("BitwiseXor", result, graph.constant(_LOWEST)), x.dtype)
+        return graph.cast(graph.elementwise("BitwiseXor", result, _LOWEST), x.dtype)
     if operator == "ReduceSum" and x.dtype.itemsize < 8 and math.prod(x.shape[axis] for axis in axes) > LONGEST_SUM:
         for axis in sorted(axes, reverse=True):
             x = _sum_in_parts(graph, x, axis)
         return x
     result = graph.typed(operator, [x, graph.vector(axes)], shape, keepdims=0)
     if extreme and x.dtype.kind == "f":
-        nan = graph.typed("ReduceMax", [_is_nan(graph, x), graph.vector(axes)], shape, keepdims=0)
-        return graph.elementwise("Where", nan, graph.constant(np.nan, x.dtype), result)
+        nan = graph.typed("ReduceMax", [graph.elementwise("IsNaN", x), graph.vector(axes)], shape, keepdims=0)
+        return graph.elementwise("Where", nan, np.nan, result)
     return result
 
 
@@ -143,7 +143,7 @@ def index_of_extreme(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     at = {"axis": axis, "keepdims": 0, "select_last_index": 0}
     result = graph.typed(operator, [x], shape, np.int64, **at)
     if x.dtype.kind == "f":
-        nan = _is_nan(graph, x)
+        nan = graph.elementwise("IsNaN", x)
         first = graph.typed("ArgMax", [nan], shape, np.int64, **at)
         any_nan = graph.typed("ReduceMax", [nan, graph.vector([axis])], shape, keepdims=0)
         result = choose(graph, any_nan, first, result)
@@ -168,10 +168,6 @@ for _name, _combine in {"cummax": jnp.maximum, "cummin": jnp.minimum, "cumlogsum
         return lax.associative_scan(combine, x, axis=axis, reverse=reverse)
 
 
-def _is_nan(graph: Graph, x: Tensor) -> Tensor:
-    return graph.elementwise("IsNaN", x, dtype=bool)
-
-
 def _limit(dtype: np.dtype, smallest: bool) -> object:
     """Return the identity of a minimum (``smallest``), the largest number of the type, or that of a maximum."""
     if dtype.kind == "f":
@@ -183,7 +179,7 @@ def _limit(dtype: np.dtype, smallest: bool) -> object:
 
 def ordered_integers(graph: Graph, x: Tensor) -> Tensor:
     """Return uint64, which no kernel compares, as int64 in the same order: with its highest bit flipped."""
-    return graph.elementwise("BitwiseXor", graph.cast(x, np.int64), graph.constant(_LOWEST))
+    return graph.elementwise("BitwiseXor", graph.cast(x, np.int64), _LOWEST)
 
 
 def sortable(graph: Graph, x: Tensor) -> Tensor:
@@ -199,9 +195,8 @@ def sortable(graph: Graph, x: Tensor) -> Tensor:
         x = graph.cast(x, np.float32)
     if x.dtype.kind != "f":
         return graph.cast(x, np.int64 if x.dtype.name in ("uint32", "int64") else np.int32)
-    zero = graph.constant(0, x.dtype)
-    x = graph.elementwise("Where", graph.elementwise("Equal", x, zero, dtype=bool), zero, x)
-    x = graph.elementwise("Where", graph.elementwise("IsNaN", x, dtype=bool), graph.constant(np.nan, x.dtype), x)
+    x = graph.elementwise("Where", graph.elementwise("Equal", x, 0), 0, x)
+    x = graph.elementwise("Where", graph.elementwise("IsNaN", x), np.nan, x)
     return ordered_bits(graph, x)
 
 

@@ -12,13 +12,18 @@ import json
 import pathlib
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 FILE = pathlib.Path(__file__).resolve()
+# Not by the statement `type`, which older versions of Python lack.
+Arrays = dict[str, Any]
+Call = Callable[[Arrays], Arrays]
 
 
-def loaded(card):
+def loaded(card: dict[str, Any]) -> Call:
     """Return the program as a function from inputs to outputs, both by name: of onnxruntime, or of JAX."""
     names = [port["name"] for port in card["outputs"]]
     if FILE.stem == "run_onnx":
@@ -40,13 +45,13 @@ def loaded(card):
     )
 
 
-def refuse(message):
+def refuse(message: str) -> NoReturn:
     """Stop with one line."""
     print(message, file=sys.stderr)
     sys.exit(2)
 
 
-def checked(arrays, ports):
+def checked(arrays: Arrays, ports: list[dict[str, Any]]) -> Arrays:
     """Return the inputs in the program's order, or stop at the first one of a wrong type, shape or value."""
     if unknown := sorted(arrays.keys() - {port["name"] for port in ports}):
         refuse(f"{unknown[0]} is not an input; io.json names them")
@@ -64,7 +69,7 @@ def checked(arrays, ports):
     return {port["name"]: arrays[port["name"]] for port in ports}
 
 
-def read(file):
+def read(file: str) -> Arrays:
     """Return the arrays of an .npz file by name, or stop."""
     try:
         with np.load(file, allow_pickle=False) as arrays:
@@ -74,17 +79,17 @@ def read(file):
         refuse(f"{file} cannot be read as .npz: {reason}")
 
 
-def is_proper(array):
+def is_proper(array: np.ndarray) -> np.ndarray:
     """Return which numbers are neither NaN, nor infinite, nor so large that they stand for infinity."""
     return np.abs(array) < float(np.finfo(array.dtype).max) ** 0.5
 
 
-def largest_of(array):
+def largest_of(array: np.ndarray) -> float:
     """Return the largest absolute value of proper numbers; 0 of integers."""
     return float(np.max(np.abs(array), where=is_proper(array), initial=0.0)) if array.dtype.kind == "f" else 0.0
 
 
-def error_of(expected, actual, smallest_scale=0.0):
+def error_of(expected: np.ndarray, actual: np.ndarray, smallest_scale: float = 0.0) -> float:
     """Return the largest difference relative to the scale of an output, of integers the fraction that differs.
 
     It is infinite where one number is finite and the other is not. The scale is the output's largest number.
@@ -106,7 +111,9 @@ def error_of(expected, actual, smallest_scale=0.0):
     return float(np.max(np.abs(difference), initial=0.0)) / scale
 
 
-def errors_of(expected, actual, smallest_scales):
+def errors_of(
+    expected: Sequence[np.ndarray], actual: Sequence[np.ndarray], smallest_scales: dict[str, float]
+) -> list[float]:
     """Return the error of each output, of which the scale is at least a share of the largest number of all outputs.
 
     Args:
@@ -119,7 +126,7 @@ def errors_of(expected, actual, smallest_scales):
     return [error_of(*arrays) for arrays in zip(expected, actual, scales, strict=True)]
 
 
-def compare(call, card, reference):
+def compare(call: Call, card: dict[str, Any], reference: Any) -> int:
     """Print error and allowed error of each output, and return the number of errors that are too large."""
     missed = 0
     print(f"{'case':6} {'output':32} {'error':>9} {'allowed':>9}")
@@ -137,7 +144,7 @@ def compare(call, card, reference):
     return missed
 
 
-def follow(call, inputs, calls):
+def follow(call: Call, inputs: Arrays, calls: int) -> Arrays:
     """Return the frame, diagnostics and status after each call, stacked along a first axis."""
     frames = []
     for _ in range(calls):
@@ -147,7 +154,7 @@ def follow(call, inputs, calls):
     return {name: np.stack([frame[name] for frame in frames]) for name in frames[0]}
 
 
-def main():
+def main() -> int:
     """Read the command line, run the program, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inputs", help="an .npz file of inputs by name (default: those of the reference)")
