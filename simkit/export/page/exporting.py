@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -38,11 +38,8 @@ from simkit.render.color import check_scenario
 from simkit.render.style import shown_unit
 from simkit.render.views import Clip
 from simkit.scenario.build import build
+from simkit.scenario.scenario import Scenario
 from simkit.storage.files import make_folder, write_bytes
-
-if TYPE_CHECKING:
-    from simkit.scenario.scenario import Scenario
-
 
 # An array with more entries has no sliders.
 MOST_ENTRIES = 12
@@ -169,7 +166,7 @@ def _block(name: str, data: bytes) -> str:
     return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
 
 
-def preview_of(scenario: "Scenario", simulation: Simulation) -> tuple[Simulation, Clip]:
+def preview_of(scenario: Scenario, simulation: Simulation) -> tuple[Simulation, Clip]:
     """Run a scenario to its end in memory, and return the simulation with the buffers that it needed, and the frames.
 
     Args:
@@ -233,7 +230,7 @@ class PageReport:
         return not self.misses
 
 
-def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None, overwrite: bool = False) -> PageReport:
+def export_page(scenario: Scenario, file: Path, runtime: Path | None = None, overwrite: bool = False) -> PageReport:
     """Write a page that computes a scenario.
 
     Args:
@@ -287,7 +284,7 @@ class _Model:
     differences: list[Difference]
 
 
-def _model(program: Program, scenario: "Scenario") -> _Model:
+def _model(program: Program, scenario: Scenario) -> _Model:
     """Return the model of a program, compared with JAX at the start of the run and, for steps, at its next frame."""
     request = Request("onnx", program.form)
     tolerance = TOLERANCES[scenario.run.precision]
@@ -307,7 +304,7 @@ def _model(program: Program, scenario: "Scenario") -> _Model:
 
 
 def _description(
-    scenario: "Scenario",
+    scenario: Scenario,
     simulation: Simulation,
     clip: Clip,
     programs: dict[str, Program],

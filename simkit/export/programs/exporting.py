@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -29,9 +29,7 @@ from simkit.export.programs.verification import (
 )
 from simkit.export.targets.operators import Operators
 from simkit.scenario.build import build
-
-if TYPE_CHECKING:
-    from simkit.scenario.scenario import Scenario
+from simkit.scenario.scenario import Scenario
 
 TARGETS = ("stablehlo", "onnx", "all")
 # Members of a batch start one after another, some milliseconds each.
@@ -87,7 +85,7 @@ class Request:
             )
 
 
-def export_program(scenario: "Scenario", folder: Path, request: Request, overwrite: bool = False) -> Report:
+def export_program(scenario: Scenario, folder: Path, request: Request, overwrite: bool = False) -> Report:
     """Write a program of a scenario, run it from its files, and compare it with JAX.
 
     Where rounding decides the results of the run, as in a chaotic motion, no two runtimes agree in them: then a program
@@ -137,7 +135,7 @@ def export_program(scenario: "Scenario", folder: Path, request: Request, overwri
 
 
 def _files(
-    program: Program, scenario: "Scenario", request: Request
+    program: Program, scenario: Scenario, request: Request
 ) -> tuple[dict[str, bytes], dict[str, float], dict[str, Any]]:
     """Return the files by name, the processor time of making each in seconds, and the operators of `to_onnx`."""
     files: dict[str, bytes] = {}
@@ -153,7 +151,7 @@ def _files(
     return files, seconds, outside
 
 
-def _computed(scenario: "Scenario", request: Request) -> tuple[Program, Callable[..., Any], dict[str, folders.Case]]:
+def _computed(scenario: Scenario, request: Request) -> tuple[Program, Callable[..., Any], dict[str, folders.Case]]:
     """Return the program of a scenario, its function, compiled, and the inputs and JAX's outputs by case."""
     program = program_of(scenario, build(scenario), request.form, request.objective)
     function = jax.jit(runtimes.batched(program, request.batch))
@@ -161,7 +159,7 @@ def _computed(scenario: "Scenario", request: Request) -> tuple[Program, Callable
 
 
 def references(
-    program: Program, scenario: "Scenario", request: Request, function: Callable[..., Any] | None = None
+    program: Program, scenario: Scenario, request: Request, function: Callable[..., Any] | None = None
 ) -> dict[str, folders.Case]:
     """Return the inputs and JAX's outputs, by case; ``function`` is that of the program, compiled."""
     function = function or jax.jit(runtimes.batched(program, request.batch))
@@ -180,19 +178,19 @@ def references(
 
 def _comparable(
     program: Program,
-    scenario: "Scenario",
+    scenario: Scenario,
     request: Request,
     cases: Mapping[str, folders.Case],
     function: Callable[..., Any],
     tolerance: float,
-) -> "Scenario | None":
+) -> Scenario | None:
     """Return the scenario with a half, a quarter, ... of the steps, the most at whose end rounding decides nothing.
 
     Returns:
         ``None`` if that is all steps, and for a relaxation, which has no result after fewer steps.
     """
 
-    def is_settled(scenario: "Scenario") -> bool:
+    def is_settled(scenario: Scenario) -> bool:
         program, function, cases = _computed(scenario, request)
         return not _unsettled(program, cases, function, tolerance)
 
@@ -243,7 +241,7 @@ def _moved(array: np.ndarray, towards_zero: bool) -> np.ndarray:
     return np.where(np.isfinite(array) & (array != 0), np.nextafter(array, ends), array)
 
 
-def _with_steps(scenario: "Scenario", form: str, steps: int) -> "Scenario":
+def _with_steps(scenario: Scenario, form: str, steps: int) -> Scenario:
     """Return a scenario whose program of a form takes ``steps`` steps, or the next smaller multiple of its frames."""
     run = scenario.run
     if form == "segment":
@@ -263,7 +261,7 @@ def _start(program: Program, seed: int, batch: "int | str | None") -> list[np.nd
 
 def _card(
     program: Program,
-    scenario: "Scenario",
+    scenario: Scenario,
     request: Request,
     tolerance: float,
     cases: list[str],

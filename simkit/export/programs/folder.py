@@ -59,7 +59,6 @@ class Card:
         allowed: largest error of outputs that rounding decides, by name.
         compared_steps: number of steps of the program in `SHORTER` that is compared instead; ``None`` without one.
         files: names of the program files that exist.
-        content: the whole file as plain data.
     """
 
     form: str
@@ -71,7 +70,6 @@ class Card:
     allowed: dict[str, float]
     compared_steps: int | None
     files: list[str]
-    content: dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +202,7 @@ def read_card(folder: Path) -> Card:
     form, batch, cases, tolerance, steps = (
         card[key] for key in ("form", "batch", "cases", "tolerance", "compared_steps")
     )
-    return Card(form, batch, inputs, outputs, cases, tolerance, dict(card["allowed"]), steps, files, content)
+    return Card(form, batch, inputs, outputs, cases, tolerance, dict(card["allowed"]), steps, files)
 
 
 def _without_batch(ports: Sequence[Port], batch: "int | str | None", key: str) -> list[Port]:

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,7 @@ from simkit.core.simulation import Params, Quantity, Simulation
 from simkit.core.status import status_of
 from simkit.errors import UserError
 from simkit.jobs.derivatives import objective_name, objective_of
-
-if TYPE_CHECKING:
-    from simkit.scenario.scenario import Scenario
-
+from simkit.scenario.scenario import Scenario
 
 NUMBER, COMPLEX, KEY = "number", "complex number", "random key"
 KINDS = (NUMBER, COMPLEX, KEY)
@@ -177,7 +174,7 @@ class Program:
 
 
 def program_of(
-    scenario: "Scenario",
+    scenario: Scenario,
     simulation: Simulation,
     form: str,
     objective: str | None = None,
@@ -238,9 +235,7 @@ def _of_states(
     return run
 
 
-def _of_runs(
-    scenario: "Scenario", simulation: Simulation, form: str, name: str | None
-) -> Callable[..., dict[str, Any]]:
+def _of_runs(scenario: Scenario, simulation: Simulation, form: str, name: str | None) -> Callable[..., dict[str, Any]]:
     """Return ``(params, key) -> {group: arrays}`` for a form that begins at the initial state."""
     params, key, steps = simulation.params, jax.random.key(scenario.run.seed), scenario.run.steps
     if form == "start":
@@ -326,7 +321,7 @@ def _with_axes(port: Port, form: str, simulation: Simulation) -> Port:
     return dataclasses.replace(port, axes=axes) if len(axes) == len(port.shape) else port
 
 
-def _with_declaration(port: Port, scenario: "Scenario") -> Port:
+def _with_declaration(port: Port, scenario: Scenario) -> Port:
     declared = scenario.parameters.get(port.name.removeprefix("params."))
     if declared is None:
         return port

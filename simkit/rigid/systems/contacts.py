@@ -1,6 +1,8 @@
 """Bodies on a floor or a slope: rolling, sliding, stacked, piled up, and bouncing on compliant contacts."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +20,25 @@ from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.quantities import RIGID
-from simkit.rigid.scene import Planes, Scene
+from simkit.rigid.scene import Dynamics, Planes, Scene
 from simkit.rigid.simulate import simulate
 
 # Mass of each body in kg; where it is no parameter, it sets energies and forces but cancels from the motion.
 MASS = 1.0
+
+
+def _under_gravity(
+    params: dict[str, Parameter],
+    bodies: Callable[[Params], Bodies],
+    start: Callable[[Params, Bodies, jax.Array], Motion],
+    dynamics: Dynamics,
+    measures: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]],
+    planes: Callable[[Params], Planes] = lambda params: floor(),
+    **others: Any,
+) -> Simulation:
+    """Return bodies under gravity, by default on a level floor; arguments as for `Scene`."""
+    return simulate(Scene(params, bodies, start, dynamics, planes, loads=(gravity(),), measures=measures, **others))
+
 
 ROLLING_BALL = {
     "speed": Parameter(3.5, unit="m/s", doc="speed at the start"),
@@ -72,17 +88,7 @@ def rolling_ball() -> Simulation:
         speed = motion.velocity.x[0]
         return {"distance": motion.position.x[0], "speed": speed, "slip": speed - params["radius"] * spin}
 
-    return simulate(
-        Scene(
-            params=ROLLING_BALL,
-            bodies=bodies,
-            start=start,
-            dynamics=Impulses(sweeps=2),
-            planes=lambda params: floor(),
-            loads=(gravity(),),
-            measures=measures,
-        )
-    )
+    return _under_gravity(ROLLING_BALL, bodies, start, Impulses(sweeps=2), measures)
 
 
 SLIDING_BLOCK = {
@@ -145,18 +151,15 @@ def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), swee
         down, _ = slope_of(params)
         return {"distance": dot(motion.position, down)[0], "speed": dot(motion.velocity, down)[0]}
 
-    return simulate(
-        Scene(
-            params=SLIDING_BLOCK,
-            bodies=bodies,
-            start=start,
-            dynamics=Impulses(sweeps=sweeps),
-            planes=planes,
-            loads=(gravity(),),
-            measures=measures,
-            observe=observe,
-            dimensions={"planes": ("plane", "normal_and_offset")},
-        )
+    return _under_gravity(
+        SLIDING_BLOCK,
+        bodies,
+        start,
+        Impulses(sweeps=sweeps),
+        measures,
+        planes=planes,
+        observe=observe,
+        dimensions={"planes": ("plane", "normal_and_offset")},
     )
 
 
@@ -215,17 +218,7 @@ def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
         x_at_start = params["shift"] * ((boxes - 1) % 2)
         return {"top": motion.position.z[-1], "lean": x[-1] - x_at_start, "distance": x[0]}
 
-    return simulate(
-        Scene(
-            params=BOX_STACK,
-            bodies=bodies,
-            start=start,
-            dynamics=Impulses(sweeps=sweeps),
-            planes=lambda params: floor(),
-            loads=(gravity(),),
-            measures=measures,
-        )
-    )
+    return _under_gravity(BOX_STACK, bodies, start, Impulses(sweeps=sweeps), measures)
 
 
 FALLING_PILE = {
@@ -316,17 +309,7 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
             "spread": jnp.sqrt(jnp.mean(x * x + y * y, axis=0)),
         }
 
-    return simulate(
-        Scene(
-            params=FALLING_PILE,
-            bodies=bodies,
-            start=start,
-            dynamics=Impulses(sweeps=sweeps),
-            planes=planes,
-            loads=(gravity(),),
-            measures=measures,
-        )
-    )
+    return _under_gravity(FALLING_PILE, bodies, start, Impulses(sweeps=sweeps), measures, planes=planes)
 
 
 def _mixed(counts: dict[str, int]) -> list[str]:
@@ -393,14 +376,6 @@ def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "v
         height, upward = motion.position.z[-1] - params["radius"], motion.velocity.z[-1]
         return {"height": height, "upward": upward, "apex": height + upward**2 / (2 * params["gravity"])}
 
-    return simulate(
-        Scene(
-            params=COMPLIANT_BOUNCE,
-            bodies=bodies,
-            start=start,
-            dynamics=Compliant(substeps=substeps, integrator=integrator),
-            planes=lambda params: floor(),
-            loads=(gravity(),),
-            measures=measures,
-        )
+    return _under_gravity(
+        COMPLIANT_BOUNCE, bodies, start, Compliant(substeps=substeps, integrator=integrator), measures
     )
