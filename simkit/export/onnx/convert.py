@@ -154,22 +154,16 @@ def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
         )
     if entry.whole:
         return list(entry.convert(graph, equation, *values))
-    if single:
-        tensors = _listed(entry.convert(graph, equation, *(v.parts[0] for v in values)))
-        moves = entry.each and "scatter" not in equation.name
-        return [
-            real(rounded(graph, tensor) if aval.short and not moves else tensor)
-            for tensor, aval in zip(tensors, equation.outputs, strict=True)
-        ]
-    count = max(len(value.parts) for value in values)
+    moves = entry.each and "scatter" not in equation.name
     key = next((value.key for value in values if value.key is not None), None)
     columns = [
-        _listed(
-            entry.convert(graph, equation, *(v.parts[0] if v.single else v.parts[part] for v in values)),
-        )
-        for part in range(count)
+        _listed(entry.convert(graph, equation, *(v.parts[0] if v.single else v.parts[part] for v in values)))
+        for part in range(max((len(value.parts) for value in values), default=1))
     ]
-    return [Value(parts, key) for parts in zip(*columns, strict=True)]
+    return [
+        Value(tuple(rounded(graph, part) if aval.short and not moves else part for part in parts), key)
+        for parts, aval in zip(zip(*columns, strict=True), equation.outputs, strict=True)
+    ]
 
 
 def rounded(graph: Graph, tensor: Tensor) -> Tensor:

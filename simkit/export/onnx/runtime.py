@@ -154,9 +154,9 @@ class Session:
         self.converted = converted
         self.session = session_of(converted.model.SerializeToString(), threads)
         # onnxruntime drops inputs that no output depends on.
-        known = {port.name for port in self.session.get_inputs()}
+        fed = {port.name for port in self.session.get_inputs()}
         numbered = enumerate(zip(converted.inputs, converted.avals, strict=True))
-        self._fed = [(index, port.name, aval, port.dtype) for index, (port, aval) in numbered if port.name in known]
+        self._fed = [(index, port.name, aval, port.dtype) for index, (port, aval) in numbered if port.name in fed]
         self._names = [port.name for port in converted.outputs]
         self._to_jax = _result_converter(converted.results)
 
@@ -217,8 +217,8 @@ class OnnxJitted:
         dynamic, static = self._parted(arguments)
 
         def function(dynamic: dict[int, Any], keywords: dict[str, Any]) -> Any:
-            known = {**dict(static), **dynamic}
-            return self._function(*(known[index] for index in range(len(known))), **keywords)
+            positional = {**dict(static), **dynamic}
+            return self._function(*(positional[index] for index in range(len(positional))), **keywords)
 
         if keywords:
             return convert(function, dynamic, keywords, skipped=1)

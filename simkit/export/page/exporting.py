@@ -316,7 +316,7 @@ def _description(
     *values, _ = start.start(scenario.run.seed)
     docs = {name: quantity.doc for name, quantity in simulation.quantities.items()}
     diagnostics = diagnostics_of(clip, docs)
-    known = [one["name"] for one in diagnostics]
+    names = [diagnostic["name"] for diagnostic in diagnostics]
     central = [name for objective in scenario.objectives.values() for name in objective.made_of]
     central += [claim.quantity for claim in scenario.validations]
     stopping = [status for status in Status if bool(stops(np.asarray(status)))]
@@ -328,7 +328,7 @@ def _description(
         "steps_per_second": scenario.run.every * scenario.render.frames_per_second,
         "clock": clock_of(clip),
         "diagnostics": diagnostics,
-        "main": next((name for name in central if name in known), ""),
+        "main": next((name for name in central if name in names), ""),
         "statuses": {
             int(status): {
                 "message": f"The simulation {MESSAGES[status]}.",

@@ -214,8 +214,8 @@ def _refuse(element: Element, attribute: str, word: str, how: str) -> None:
 def _numbers(element: Element, attribute: str) -> list[tuple[str, float]]:
     """Return the numbers of an attribute, each with its word; a word that is not a number counts as infinite."""
     words = element.get(attribute, "").split()
-    found = [(word, _NUMBER.fullmatch(word)) for word in words[:100]]
-    return [(word, float(match[1]) * _BYTES[match[2]] if match else math.inf) for word, match in found]
+    matches = [(word, _NUMBER.fullmatch(word)) for word in words[:100]]
+    return [(word, float(match[1]) * _BYTES[match[2]] if match else math.inf) for word, match in matches]
 
 
 def _product(element: Element, attribute: str) -> float:

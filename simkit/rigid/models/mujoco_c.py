@@ -92,17 +92,17 @@ class Host:
             unread = sensed.copy()
             try:
                 for member in group:
-                    one = slice(member, member + 1)
+                    row = slice(member, member + 1)
                     rollout.rollout(
-                        models[one] if len(models) > 1 else models,
+                        models[row] if len(models) > 1 else models,
                         [data],
-                        state[one],
-                        controls[one],
+                        state[row],
+                        controls[row],
                         control_spec=kind,
                         skip_checks=True,
                         nstep=steps,
-                        initial_warmstart=warm_start[one],
-                        state=states[one],
+                        initial_warmstart=warm_start[row],
+                        state=states[row],
                         sensordata=unread,
                     )
                     warm_start[member] = warm
@@ -183,12 +183,12 @@ def mujoco_engine(spec: Any, description: Description) -> Engine:
     def call(params: Params, memory: MujocoMemory, controls: jax.Array) -> MujocoMemory:
         mass, inertia = description.masses(params)
         state = jnp.concatenate([memory.position, memory.velocity, memory.activation, memory.warm_start])
-        given = {
+        arguments = {
             **{"state": state, "controls": controls},
             **{"mass": mass, "inertia": inertia, "friction": params["friction_scale"][None]},
             **{"gravity": description.gravity_vector(params), "time_step": params["time_step"][None]},
         }
-        numbers = watched(jnp.concatenate([part.ravel() for part in given.values()]), on_derivative=refuse)
+        numbers = watched(jnp.concatenate([part.ravel() for part in arguments.values()]), on_derivative=refuse)
         words = _words(numbers)
         width = model.nq + 2 * model.nv + model.na + 2 + bodies * sensors
         result_shape = jax.ShapeDtypeStruct((width * words.size // numbers.size,), jnp.uint32)
