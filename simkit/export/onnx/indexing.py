@@ -14,7 +14,7 @@ from simkit.export.onnx.convert import Value, constant, inline, parts_of
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.tracing import Equation, applies_function
+from simkit.export.onnx.tracing import Aval, Equation, applies_function
 
 
 @primitive("optimization_barrier", "copy", "copy_p", "name", "stop_gradient", "device_put", "pvary", whole=True)
@@ -34,9 +34,13 @@ def platform_index(graph: Graph, equation: Equation) -> list[Value]:
 @primitive("empty", "empty2", whole=True)
 def empty(graph: Graph, equation: Equation, *_: Value) -> list[Value]:
     """An array that the program fills before reading; zeros, as in XLA on a CPU."""
-    count, dtype = parts_of(equation.out)
-    zero = graph.expand(graph.constant(0, dtype), equation.out.shape)
-    return [Value((zero,) * count, equation.out.key)]
+    return [zeros(graph, equation.out)]
+
+
+def zeros(graph: Graph, aval: Aval) -> Value:
+    """Return a value of zeros."""
+    count, dtype = parts_of(aval)
+    return Value((graph.expand(graph.constant(0, dtype), aval.shape),) * count, aval.key)
 
 
 @primitive("iota")
@@ -306,7 +310,11 @@ def gather(graph: Graph, equation: Equation, x: Tensor, indices: Tensor) -> Tens
     offsets = list(numbers.offset_dims)
     others = [axis for axis in range(len(equation.out.shape)) if axis not in offsets]
     # numpy.take: one axis is indexed, and the axes of the indices replace it in the result.
-    is_plain = len(addressed) == 1 and addressed[0] not in windows.kept and others == list(_behind(addressed[0], batch))
+    is_plain = (
+        len(addressed) == 1
+        and addressed[0] not in windows.kept
+        and others == [*range(addressed[0], addressed[0] + len(batch))]
+    )
     if is_plain and windows.starts == (addressed[0],) and not fills:
         index = _inside(graph, graph.reshape(indices, batch), x.shape[addressed[0]])
         return graph.op("Gather", [x, index], equation.out.shape, x.dtype, axis=addressed[0])
@@ -351,10 +359,6 @@ def _inputs(tensor: Tensor, operator: str) -> list[Tensor]:
     if tensor.maker is None or tensor.maker.operator != operator:
         return []
     return [each for each in tensor.maker.inputs if each is not None]
-
-
-def _behind(axis: int, batch: Sequence[int]) -> range:
-    return range(axis, axis + len(batch))
 
 
 def _ordered(
@@ -491,7 +495,9 @@ def scatter(graph: Graph, equation: Equation, x: Tensor, indices: Tensor, update
     length = math.prod(x.shape)
     order = [*addressed, *whole]
     flat = graph.reshape(graph.transpose(x, order), (length,))
-    if drops := "CLIP" not in str(params["mode"]).upper() and _may_be_outside(inside):
+    known_inside = (inside.narrow or inside).value
+    is_inside = known_inside is not None and known_inside.all()
+    if drops := "CLIP" not in str(params["mode"]).upper() and not is_inside:
         kept_updates = graph.reshape(inside, (*batch, *[1] * len(x.shape)))
         # Updates out of bounds are written to one more element, which is cut off.
         element = graph.elementwise("Where", kept_updates, element, length)
@@ -520,11 +526,6 @@ def scattered(graph: Graph, inputs: list[Tensor], reduction: str) -> Tensor:
         wide = [graph.cast(x, np.int32), indices, graph.cast(updates, np.int32)]
         return graph.cast(scattered(graph, wide, names.get(reduction, reduction)), bool)
     return graph.typed("ScatterElements", [x, indices, updates], x.shape, axis=0, reduction=reduction)
-
-
-def _may_be_outside(inside: Tensor) -> bool:
-    value = (inside.narrow or inside).value
-    return value is None or not value.all()
 
 
 @primitive("dynamic_update_slice", each=True)

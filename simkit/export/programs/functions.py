@@ -73,7 +73,7 @@ def ports_of(tree: Any, prefix: str, quantities: dict[str, Quantity]) -> list[Po
     """
     ports: list[Port] = []
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-        steps = [_NOT_IN_NAMES.sub("_", _step(key)) for key in path]
+        steps = [_NOT_IN_NAMES.sub("_", jax.tree_util.keystr((key,), simple=True)) for key in path]
         name = ".".join([prefix, *steps])
         if any(port.name == name for port in ports):
             name = f"{name}_{len(ports)}"
@@ -113,10 +113,6 @@ def _port(name: str, leaf: Any, declared: dict[str, Any]) -> Port:
     elif np.issubdtype(leaf.dtype, np.complexfloating):
         kind = COMPLEX
     return Port(name, tuple(shape.shape), shape.dtype.name, kind=kind, implementation=names[-1], **declared)
-
-
-def _step(key: Any) -> str:
-    return str(next(getattr(key, kind) for kind in ("name", "idx", "key") if hasattr(key, kind)))
 
 
 # Results of each form, in a sentence for io.json and the help.

@@ -1,9 +1,7 @@
 """The pipelines of brax as engines (spring, positional, generalized), and model features that they lack."""
 
-import contextlib
 import copy
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -12,9 +10,9 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from simkit.core.simulation import Params
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError
 from simkit.rigid.models.description import Description
-from simkit.rigid.models.engine import Engine, Links, like
+from simkit.rigid.models.engine import Engine, Links, like, supporting
 from simkit.rigid.models.source import library, quiet
 
 # Angular velocity in rad/s given to a free body at zero, where the generalized pipeline has no derivative.
@@ -37,11 +35,11 @@ def brax_engine(name: str, description: Description) -> Engine:
     """
     refuse_what_brax_lacks(name, description.mujoco)
     contact, pipeline = library("brax.contact"), library(f"brax.{name.removeprefix('brax-')}.pipeline")
-    with quiet(), refusing_what_is_not_implemented(name):
+    with quiet(), supporting(name):
         system = library("brax.io.mjcf").load_model(copy.deepcopy(description.mujoco))
     is_generalized = name == "brax-generalized"
     rotations = _free_rotations(description) if is_generalized else np.zeros(0, int)
-    with refusing_what_is_not_implemented(name):
+    with supporting(name):
         placed = jax.eval_shape(lambda: contact.get(system, pipeline_start(pipeline, system).x))
 
     def system_with(params: Params) -> Any:
@@ -137,7 +135,6 @@ def _moving(velocity: jax.Array, rotations: np.ndarray) -> jax.Array:
     return velocity.at[rotations[:, 0]].add(jnp.where(still, LEAST_TURNING, 0).astype(velocity.dtype))
 
 
-REMEDY = "choose engine = 'mjx' or 'mujoco', or take it out of the model"
 # Largest growth factor of a stable mode: 1 for a neutral mode, plus the rounding of defective eigenvalues.
 GROWTH = 1 + 1e-4
 # Bisections for the longest stable time step, to a thousandth of the given one.
@@ -182,10 +179,7 @@ def refuse_what_brax_lacks(name: str, model: Any) -> None:
         "noslip_iterations": model.opt.noslip_iterations > 0,
         **{f'<flag {flag}="disable"/>': _is_disabled(model, flag) for flag in FLAGS},
     }
-    for part, is_present in lacking.items():
-        if is_present:
-            raise UserError(f"{name} has no {part}; {REMEDY}")
-    with refusing_what_is_not_implemented(name):
+    with supporting(name, lacking):
         library("brax.io.mjcf").validate_model(model)
     touching = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
     ignored = {
@@ -206,23 +200,6 @@ def _springs_off_zero(model: Any) -> bool:
     """Return whether a spring of a hinge or a slide has a rest position other than 0, that of brax."""
     places = model.jnt_qposadr[(model.jnt_stiffness > 0) & (model.jnt_type >= 2)]
     return bool((model.qpos_spring[places] != 0).any())
-
-
-@contextlib.contextmanager
-def refusing_what_is_not_implemented(name: str) -> Iterator[None]:
-    """Context manager that turns errors of brax about missing features into a `UserError`.
-
-    Args:
-        name: of the engine.
-
-    Raises:
-        UserError: with the message of brax.
-    """
-    try:
-        yield
-    except (NotImplementedError, RuntimeError) as error:
-        reason = one_line(error, 400).rstrip(".")
-        raise UserError(f"{name} cannot follow this model: {reason}; {REMEDY}") from error
 
 
 def refuse_time_step(

@@ -1,8 +1,10 @@
 """Interface of engines for articulated models, and an identity that notices when it is differentiated."""
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -12,6 +14,7 @@ from jax.interpreters import ad, batching, mlir
 
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
+from simkit.errors import UserError, one_line
 
 type Memory = Any
 
@@ -65,6 +68,28 @@ class Engine:
 def like[T](new: T, old: T) -> T:
     """Return arrays in the precision of others, without weak types, so that a step preserves types."""
     return jax.tree.map(lambda a, b: jax.lax.convert_element_type(a, b.dtype), new, old)
+
+
+@contextlib.contextmanager
+def supporting(name: str, lacking: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
+    """Context manager that refuses a model with parts that an engine lacks, and words its own errors in one line.
+
+    Args:
+        name: of the engine.
+        lacking: whether the model has each of the parts that the engine ignores in silence.
+
+    Raises:
+        UserError: naming the part, or with the message of the engine's library.
+    """
+    others = "'mujoco'" if name == "mjx" else "'mjx' or 'mujoco'"
+    remedy = f"choose engine = {others}, or take it out of the model"
+    if part := next((part for part, is_present in lacking.items() if is_present), None):
+        raise UserError(f"{name} has no {part}; {remedy}")
+    try:
+        yield
+    except (NotImplementedError, RuntimeError, ValueError) as error:
+        reason = one_line(error, 400).rstrip(".")
+        raise UserError(f"{name} cannot follow this model: {reason}; {remedy}") from error
 
 
 type Notice = Callable[[], None]
