@@ -148,7 +148,7 @@ def _info(tensor: Tensor) -> Any:
 
 
 def _initializer(tensor: Tensor) -> Any:
-    return onnx_package().numpy_helper.from_array(np.ascontiguousarray(tensor.value), tensor.name)
+    return onnx_package().numpy_helper.from_array(np.asarray(tensor.value, order="C"), tensor.name)
 
 
 def _type(dtype: np.dtype) -> int:
