@@ -38,9 +38,12 @@ def brax_engine(name: str, description: Description) -> Engine:
     with quiet(), supporting(name):
         system = library("brax.io.mjcf").load_model(copy.deepcopy(description.mujoco))
     is_generalized = name == "brax-generalized"
-    rotations = _free_rotations(description) if is_generalized else np.zeros(0, int)
+    # Indices of the angular velocities of the F free bodies among the velocities, (F, 3).
+    is_free = (description.mujoco.jnt_type == 0) & is_generalized
+    rotations = description.mujoco.jnt_dofadr[is_free][:, None] + np.arange(3, 6)
     with supporting(name):
-        placed = jax.eval_shape(lambda: contact.get(system, pipeline_start(pipeline, system).x))
+        rest = jnp.asarray(system.init_q), jnp.zeros(system.nv)
+        placed = jax.eval_shape(lambda: contact.get(system, pipeline.init(system, *rest).x))
 
     def system_with(params: Params) -> Any:
         return _with_params(system, description, params)
@@ -100,11 +103,6 @@ def brax_engine(name: str, description: Description) -> Engine:
     )
 
 
-def pipeline_start(pipeline: Any, system: Any) -> Any:
-    """Return the state of a pipeline at rest at the initial position of its system."""
-    return pipeline.init(system, jnp.asarray(system.init_q), jnp.zeros(system.nv))
-
-
 def _with_params(system: Any, description: Description, params: Params) -> Any:
     mass, _ = description.masses(params)
     inertia = system.link.inertia
@@ -117,13 +115,6 @@ def _with_params(system: Any, description: Description, params: Params) -> Any:
         pair_friction=system.pair_friction * params["friction_scale"],
         opt=system.opt.replace(timestep=params["time_step"]),
     )
-
-
-def _free_rotations(description: Description) -> np.ndarray:
-    """Return the indices of the angular velocities of the F free bodies among the velocities, (F, 3)."""
-    model = description.mujoco
-    first = model.jnt_dofadr[model.jnt_type == 0]
-    return first[:, None] + np.arange(3, 6)
 
 
 def _moving(velocity: jax.Array, rotations: np.ndarray) -> jax.Array:
