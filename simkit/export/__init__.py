@@ -37,7 +37,7 @@ def program(
         batch: size of a leading axis of every array; ``"symbolic"`` for any size.
         objective: name of the objective to differentiate; ``None`` takes the scenario's first.
         tolerance: largest difference relative to the scale of an output; ``None`` takes 1e-3 in single and 1e-8 in
-            double precision, see `simkit.export.programs.comparison`.
+            double precision, see `simkit.export.programs.verification`.
         ops: a TOML file with the ONNX operators that the target has, see `simkit.export.targets.operators`.
         overwrite: replace an earlier program in the folder.
         **values: parameters, config or run settings.

@@ -70,8 +70,15 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
         except ImportError:
             raise UserError(f"{to} needs the package {package}: pip install 'simkit-physics[data]'") from None
     make_folder(path.parent)
-    writers = {"zarr": _write_zarr, "vtk": _write_vtk, "netcdf": _write_netcdf, "parquet": _write_parquet}
-    _write_whole(path, lambda temporary: writers.get(to, _write_csv)(result, temporary))
+    writers: dict[str, Callable[[Path], Any]] = {
+        "netcdf": lambda file: to_netcdf_types(result).to_netcdf(file, engine="scipy"),
+        # Consolidated metadata, without which readers warn, is part of format 2 only.
+        "zarr": lambda folder: result.to_zarr(folder, mode="w-", zarr_format=2, consolidated=True),
+        "csv": lambda file: _write_csv(result, file),
+        "parquet": lambda file: _write_parquet(result, file),
+        "vtk": lambda folder: _write_vtk(result, folder),
+    }
+    _write_whole(path, writers[to])
     return path
 
 
@@ -115,10 +122,6 @@ def _tables_of(result: "xarray.Dataset") -> "Iterator[pandas.DataFrame]":
         yield table_of(block)
 
 
-def _write_netcdf(result: "xarray.Dataset", path: Path) -> None:
-    to_netcdf_types(result).to_netcdf(path, engine="scipy")
-
-
 def _write_csv(result: "xarray.Dataset", path: Path) -> None:
     for index, table in enumerate(_tables_of(result)):
         table.to_csv(path, index=False, header=index == 0, mode="a" if index else "w")
@@ -154,11 +157,6 @@ def _write_whole(path: Path, write: Callable[[Path], None]) -> None:
 
 def _remove(path: Path) -> None:
     path.unlink(missing_ok=True) if path.is_file() else shutil.rmtree(path, ignore_errors=True)
-
-
-def _write_zarr(result: "xarray.Dataset", folder: Path) -> None:
-    # Consolidated metadata, without which readers warn, is part of format 2 only.
-    result.to_zarr(folder, mode="w-", zarr_format=2, consolidated=True)
 
 
 def _write_vtk(result: "xarray.Dataset", folder: Path) -> None:

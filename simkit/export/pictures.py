@@ -13,22 +13,22 @@ import numpy as np
 
 from simkit.core.settings import word
 from simkit.errors import UserError
+from simkit.jobs import sweep_results
+from simkit.jobs.job import Prepared
+from simkit.jobs.runs import Outcome
+from simkit.jobs.stored_jobs import open_frames
 from simkit.render.animate import check_size, parse_size, render
 from simkit.render.chart import comparison
 from simkit.render.sweep_charts import SweepData, sweep_chart
 from simkit.render.views import new_painter
 from simkit.scenario.drawing import CLOCKS, Frame, likely_view, render_settings
-from simkit.scenario.scenario import RenderSettings
+from simkit.scenario.scenario import RenderSettings, Scenario
 from simkit.storage import datasets
 from simkit.storage.datasets import ALONG_X, ALONG_Y
 from simkit.storage.files import make_folder, write_bytes
 
 if TYPE_CHECKING:
     import xarray
-
-    from simkit.jobs.job import Prepared
-    from simkit.jobs.runs import Outcome
-    from simkit.scenario.scenario import Scenario
 
 
 def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,13 +73,9 @@ def _parts(result: Any) -> _Run:
     """Return ``(arrays and units, settings or None, title)`` of a result."""
     import xarray
 
-    from simkit.jobs.runs import Outcome
-
     if isinstance(result, Outcome):
         return _of_outcome(result)
     if isinstance(result, str | Path):
-        from simkit.jobs.stored_jobs import open_frames
-
         return _of_outcome(open_frames(result, "animation"))
     if isinstance(result, xarray.Dataset):
         outcome = getattr(result, "_outcome", None)
@@ -93,7 +89,7 @@ def _parts(result: Any) -> _Run:
     )
 
 
-def _of_outcome(outcome: "Outcome") -> _Run:
+def _of_outcome(outcome: Outcome) -> _Run:
     return parts_of(outcome.arrays, outcome.labels), outcome.scenario.render, outcome.scenario.title
 
 
@@ -132,7 +128,7 @@ def _of_dataset(dataset: "xarray.Dataset") -> _Run:
 
 
 def draw(
-    outcome: "Outcome",
+    outcome: Outcome,
     output: Path,
     kind: str,
     size: tuple[int, int] | int,
@@ -168,7 +164,7 @@ def draw(
     return output
 
 
-def check_window(scenario: "Scenario", prepared: "Prepared") -> None:
+def check_window(scenario: Scenario, prepared: Prepared) -> None:
     """Refuse a part of the field to draw that is not in it, before a run: by the painter of a frame of zeros.
 
     Args:
@@ -274,7 +270,7 @@ def _drawing(result: Any, kind: str, settings: dict[str, Any], **options: Any) -
 
 
 def draw_before_and_after(
-    before: "Outcome", after: "Outcome", output: Path, captions: tuple[str, str], size: tuple[int, int] | int
+    before: Outcome, after: Outcome, output: Path, captions: tuple[str, str], size: tuple[int, int] | int
 ) -> Path:
     """Draw the last frames of two runs beside each other, on the same color scale.
 
@@ -297,7 +293,7 @@ def draw_before_and_after(
 MOST_MEMBERS = 1_000_000
 
 
-def draw_sweep(result: "xarray.Dataset", scenario: "Scenario", output: Path) -> Path:
+def draw_sweep(result: "xarray.Dataset", scenario: Scenario, output: Path) -> Path:
     """Draw the final diagnostics and objectives of a sweep over the swept parameters, and return the file.
 
     Args:
@@ -308,20 +304,20 @@ def draw_sweep(result: "xarray.Dataset", scenario: "Scenario", output: Path) -> 
     Raises:
         UserError: if no number was swept, there are too many members, or the file cannot be written.
     """
-    from simkit.jobs.sweep_results import columns_of, failures_of, first_order_indices, is_failure
-
     if (members := result["status"].size) > MOST_MEMBERS:
         raise UserError(
             f"a chart shows at most {MOST_MEMBERS} members, and the sweep has {members}; plot a part of its data set"
         )
-    columns = {name: values for name, values in columns_of(result).items() if values.dtype.kind in "fiu"}
+    columns = {name: values for name, values in sweep_results.columns_of(result).items() if values.dtype.kind in "fiu"}
     numbers = {name: values.ravel() for name, values in columns.items() if len(np.unique(values)) > 1}
     numbers = numbers or {name: values.ravel() for name, values in columns.items()}
     if not numbers:
         raise UserError("no number was swept, so the results have no axis to be charted over")
     axes = result["status"].dims[:-1]
     words = [axis for axis in axes if result[axis].dtype.kind not in "fiu"]
-    bad = is_failure(result["status"].values, failures_of(result)).reshape(-1, result.sizes["seed"])
+    bad = sweep_results.is_failure(result["status"].values, sweep_results.failures_of(result)).reshape(
+        -1, result.sizes["seed"]
+    )
     series = {name: array.values.reshape(bad.shape) for name, array in informative(result, scenario).items()}
     if words and len(numbers) == 1:
         # Words make no axis: their values are drawn side by side, like seeds.
@@ -337,12 +333,12 @@ def draw_sweep(result: "xarray.Dataset", scenario: "Scenario", output: Path) -> 
     if str(result.attrs.get("points", "")).startswith(("Sobol", "Latin")):
         with np.errstate(all="ignore"):
             means = {name: np.where(bad, np.nan, array).mean(axis=1) for name, array in series.items()}
-        indices = {name: first_order_indices(numbers, mean) for name, mean in means.items()}
+        indices = {name: sweep_results.first_order_indices(numbers, mean) for name, mean in means.items()}
     grid = len(axes) > 1 and not words
     return sweep_chart(output, SweepData(numbers, series, bad, units, grid, indices, scenario.title))
 
 
-def informative(result: "xarray.Dataset", scenario: "Scenario") -> "dict[str, xarray.DataArray]":
+def informative(result: "xarray.Dataset", scenario: Scenario) -> "dict[str, xarray.DataArray]":
     """Return the objectives and final diagnostics of the members that vary over the sweep, objectives first.
 
     A diagnostic that repeats a swept parameter is left out; if none varies, all are returned.
@@ -351,11 +347,13 @@ def informative(result: "xarray.Dataset", scenario: "Scenario") -> "dict[str, xa
         result: of the sweep.
         scenario: of the sweep.
     """
-    from simkit.jobs.sweep_results import columns_of, final_numbers, objectives_in
-
-    swept = columns_of(result)
-    final = {n: array.load() for n, array in final_numbers(result).items() if n.removeprefix("diagnosed_") not in swept}
-    objectives = objectives_in(result, scenario)
+    swept = sweep_results.columns_of(result)
+    final = {
+        n: array.load()
+        for n, array in sweep_results.final_numbers(result).items()
+        if n.removeprefix("diagnosed_") not in swept
+    }
+    objectives = sweep_results.objectives_in(result, scenario)
     measured = objectives | final
     varying = {name: array for name, array in measured.items() if np.ptp(np.asarray(array, float)) != 0} or measured
     first = [*objectives, *(objective.quantity for objective in scenario.objectives.values())]

@@ -18,21 +18,11 @@ from simkit.rigid.parts import PARTS
 from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import METHODS, simulate
-from simkit.rigid.systems.asymmetric_top import asymmetric_top
-from simkit.rigid.systems.billiards_break import billiards_break
-from simkit.rigid.systems.bouncing_ball import bouncing_ball
-from simkit.rigid.systems.box_stack import box_stack
-from simkit.rigid.systems.compliant_bounce import compliant_bounce
-from simkit.rigid.systems.double_pendulum import double_pendulum
-from simkit.rigid.systems.falling_pile import falling_pile
-from simkit.rigid.systems.four_bar_linkage import four_bar_linkage
-from simkit.rigid.systems.heavy_top import heavy_top
-from simkit.rigid.systems.newtons_cradle import newtons_cradle
-from simkit.rigid.systems.projectile import projectile
-from simkit.rigid.systems.rolling_ball import rolling_ball
-from simkit.rigid.systems.sliding_block import sliding_block
-from simkit.rigid.systems.steered_puck import steered_puck
-from simkit.rigid.systems.system_identification import system_identification
+from simkit.rigid.systems.contacts import box_stack, compliant_bounce, falling_pile, rolling_ball, sliding_block
+from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
+from simkit.rigid.systems.hard_impacts import billiards_break, bouncing_ball, newtons_cradle
+from simkit.rigid.systems.linkages import double_pendulum, four_bar_linkage
+from simkit.rigid.systems.plans_and_identification import steered_puck, system_identification
 
 __all__ = [
     "METHODS",

@@ -67,16 +67,6 @@ PROGRAMS: dict[str, Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]]] = 
 }
 
 
-def largest_error(expected: list[Any], found: list[Any]) -> float:
-    """Return the largest difference of numbers relative to the largest number, without those that mean infinity."""
-    pairs = [(np.asarray(a), np.asarray(b)) for a, b in zip(expected, found, strict=True) if a.dtype.kind == "f"]
-    proper = [np.abs(a) < float(np.finfo(a.dtype).max) ** 0.5 for a, _ in pairs]
-    kept = [(a[where], b.reshape(a.shape)[where]) for (a, b), where in zip(pairs, proper, strict=True)]
-    scale = max(np.abs(a).max(initial=0) for a, _ in kept) or 1
-    differences = [np.abs(a - b).max(initial=0) for a, b in kept]
-    return float("nan") if any(map(np.isnan, differences)) else float(max(differences) / scale)
-
-
 def flattened(name: str) -> tuple[Callable[..., Any], list[Any]]:
     """Return a program as a function from arrays to a list of arrays, and the arrays."""
     function, arguments = PROGRAMS[name]()
@@ -84,25 +74,22 @@ def flattened(name: str) -> tuple[Callable[..., Any], list[Any]]:
     return lambda *leaves: jax.tree.leaves(function(*jax.tree.unflatten(structure, leaves))), leaves
 
 
-def count_nodes(graph: Any) -> int:
-    """Return the number of nodes of a model's graph, with those of bodies."""
-    bodies = [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
-    return len(graph.node) + sum(map(count_nodes, bodies))
-
-
-def measured(model: Any, names: list[str], leaves: list[Any], reference: Work, turns: int) -> list[str]:
+def measured(converted: Any, leaves: list[Any], reference: Work, turns: int) -> list[str]:
     """Return nodes, size, error, time of a run, and its ratio to XLA, as texts."""
-    import onnxruntime
+    from simkit.export.onnx.runtime import session_of
+    from simkit.export.programs.stand_alone import errors_of
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    data = converted.model.SerializeToString()
+    session = session_of(data)
     known = {port.name for port in session.get_inputs()}
-    feeds = {name: np.asarray(leaf) for name, leaf in zip(names, leaves, strict=True) if name in known}
-    error = largest_error(reference(), list(session.run(None, feeds)))
+    ports = zip(converted.inputs, leaves, strict=True)
+    feeds = {port.name: np.asarray(leaf) for port, leaf in ports if port.name in known}
+    pairs = [(np.asarray(a), b) for a, b in zip(reference(), session.run(None, feeds), strict=True)]
+    numbers = [(a, b.reshape(a.shape)) for a, b in pairs if a.dtype.kind == "f"]
+    # Of every output relative to the largest number of all.
+    error = max(errors_of(*zip(*numbers, strict=True), {"float32": 1.0}))
     seconds, ratio = median_ratio(lambda: session.run(None, feeds), reference, turns)
-    size = f"{model.ByteSize() / 1000:.0f} kB"
-    return [str(count_nodes(model.graph)), size, f"{error:.0e}", f"{1e3 * seconds:.3f}", f"{ratio:.1f}"]
+    return [str(converted.nodes), f"{len(data) / 1000:.0f} kB", f"{error:.0e}", f"{1e3 * seconds:.3f}", f"{ratio:.1f}"]
 
 
 def main() -> None:
@@ -120,7 +107,7 @@ def main() -> None:
         function, leaves = flattened(name)
         reference, _ = compiled(function, *leaves)
         converted = convert(function, *leaves)
-        row = measured(converted.model, [p.name for p in converted.inputs], leaves, reference, options.turns)
+        row = measured(converted, leaves, reference, options.turns)
         session = Session(converted)
         _, call = median_ratio(lambda s=session, a=leaves: s(a), reference, options.turns)
         print("|", " | ".join([name, *row, f"{call:.1f}"]), "|", flush=True)

@@ -147,32 +147,13 @@ def compare(atoms: int, repeats: int) -> None:
         print(f"{name:44} {1e3 * least[name]:9.2f} {ratio:9.2f} {size}")
 
 
-def scaling(largest: int, repeats: int) -> None:
-    """Print our force and rebuild for sizes up to ``largest``, per atom."""
-    print(f"{'atoms':>9} {'force ns/atom':>14} {'MB':>8} {'rebuild ns/atom':>16} {'MB':>8}   (float32)")
-    for atoms in (1_000, 10_000, 32_000, 100_000, 1_000_000):
-        if atoms <= largest:
-            position, side = liquid(atoms)
-            rows = ours(position, side, np.float32)
-            least = best({name: run for name, (run, _) in rows.items()}, repeats)
-            cost = {name: 1e9 * value / len(position) for name, value in least.items()}
-            print(
-                f"{len(position):9} {cost['force']:14.0f} {rows['force'][1]:8.1f} "
-                f"{cost['rebuild']:16.0f} {rows['rebuild'][1]:8.1f}"
-            )
-
-
 def main() -> None:
     """Read the arguments and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--atoms", type=int, default=32_000)
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--scaling", type=int, default=0, metavar="LARGEST", help="print the scaling table instead")
     arguments = parser.parse_args()
-    if arguments.scaling:
-        scaling(arguments.scaling, arguments.repeats)
-    else:
-        compare(arguments.atoms, arguments.repeats)
+    compare(arguments.atoms, arguments.repeats)
 
 
 if __name__ == "__main__":

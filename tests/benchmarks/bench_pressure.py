@@ -19,10 +19,8 @@ from tests.benchmarks.timing import best, compiled
 GRIDS = {
     "256x128": ("pb", (256, 128)),
     "512x256": ("pb", (512, 256)),
-    "1024x512": ("pb", (1024, 512)),
     "64x512, tall": ("pb", (64, 512)),
     "128x128, bounded": ("bb", (128, 128)),
-    "256x256, periodic": ("pp", (256, 256)),
     "64x64x32": ("pbp", (64, 64, 32)),
     "64x48x48, duct": ("pbb", (64, 48, 48)),
 }
@@ -49,7 +47,7 @@ def rows(name: str, repeats: int) -> dict[str, float]:
     ]
     source = jnp.asarray(np.random.default_rng(0).standard_normal(cells), jnp.float32)
     source -= source.mean()
-    solvers = {kind: pressure_solver(Grid(tuple(axes)), kind) for kind in ("elimination", "modes")[kinds == "pp" :]}
+    solvers = {kind: pressure_solver(Grid(tuple(axes)), kind) for kind in ("elimination", "modes")}
     expected, work = next(iter(solvers.values()))(source), {}
     for method, solve in solvers.items():
         assert jnp.abs(solve(source) - expected).max() < 1e-5 * jnp.abs(expected).max(), method

@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 
-from simkit.export.programs.comparison import (
+from simkit.export.programs.stand_alone import error_of
+from simkit.export.programs.verification import (
     SMALLEST_SCALES,
     TOLERANCES,
     Difference,
+    Report,
+    RuntimeReport,
+    as_plain,
     differences,
-    error_of,
     worst_of,
 )
-from simkit.export.programs.verification import Report, RuntimeReport, as_plain
 
 NAMES = ["velocity", "divergence", "count"]
 EXPECTED = [np.array([1.0, 2.0]), np.array([1e-16, -2e-16]), np.array([3])]

@@ -21,29 +21,29 @@ SCENARIO = Path(__file__).parents[2] / "scenarios" / "rigid" / "asymmetric_top.t
 MOMENTS, SPIN = (1.0, 2.0, 3.0), (0.1, 3.0, 0.1)
 
 
-def exact(time, spin=SPIN, moments=MOMENTS):
-    """Return (omega_x, omega_y, omega_z, period) for I_x < I_y < I_z and L^2 > 2 E I_y (Landau and Lifshitz, 37)."""
+def elliptic(spin=SPIN, moments=MOMENTS):
+    """Return amplitudes, rate, modulus k^2 and phase at the start, for I_x < I_y < I_z and L^2 > 2 E I_y (exact)."""
     a, b, c = moments
     energy2, square = np.dot(moments, np.square(spin)), np.dot(np.square(moments), np.square(spin))
     assert a < b < c and square > energy2 * b
     over_c, over_a = energy2 * c - square, square - energy2 * a
     x, y, z = np.sqrt([over_c / (a * (c - a)), over_c / (b * (c - b)), over_a / (c * (c - a))])
     rate, k2 = np.sqrt((c - b) * over_a / (a * b * c)), (b - a) * over_c / ((c - b) * over_a)
-    start = ellipkinc(np.arctan2(spin[1] / y, spin[0] / x), k2)
+    return (x, y, z), rate, k2, ellipkinc(np.arctan2(spin[1] / y, spin[0] / x), k2)
+
+
+def exact(time, spin=SPIN):
+    """Return (omega_x, omega_y, omega_z, period) by Jacobi's elliptic functions (Landau and Lifshitz, 37)."""
+    (x, y, z), rate, k2, start = elliptic(spin)
     sn, cn, dn, _ = ellipj(rate * time + start, k2)
     return x * cn, y * sn, z * dn, 4 * ellipk(k2) / rate
 
 
 def flips():
     """Return when omega_y vanishes: half a period apart."""
-    a, b, c = MOMENTS
-    energy2, square = np.dot(MOMENTS, np.square(SPIN)), np.dot(np.square(MOMENTS), np.square(SPIN))
-    over_c, over_a = energy2 * c - square, square - energy2 * a
-    k2 = (b - a) * over_c / ((c - b) * over_a)
-    x, y = np.sqrt([over_c / (a * (c - a)), over_c / (b * (c - b))])
-    past = ellipkinc(np.arctan2(SPIN[1] / y, SPIN[0] / x), k2) / (4 * ellipk(k2))
-    period = exact(0.0)[3]
-    return period * (0.5 - past), period * (1 - past)
+    _, rate, k2, start = elliptic()
+    quarter = ellipk(k2)
+    return (2 * quarter - start) / rate, (4 * quarter - start) / rate
 
 
 @functools.cache

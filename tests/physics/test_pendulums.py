@@ -7,7 +7,7 @@ from scipy.special import ellipk
 
 from simkit.core.rollout import segment, trajectory
 from simkit.rigid.loads import gravity
-from simkit.rigid.systems.double_pendulum import double_pendulum
+from simkit.rigid.systems.linkages import double_pendulum
 from tests.rigid.joints.scenes import key, moment, pendulum
 
 

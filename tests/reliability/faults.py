@@ -98,12 +98,21 @@ def folder(path, moments, others):
     (path / "mine.txt").write_text("mine")
 
 
+def seal_of(path):
+    """Return the seal in an archive, None if it has none."""
+    found = re.search(rb"run ([0-9a-f]+), ([a-z0-9 ]+), crc32 [0-9a-f]{8}\Z", path.read_bytes())
+    return found and Seal(found[1].decode(), found[2].decode())
+
+
+def everything(directory):
+    """Return the bytes of every file by its name within a directory."""
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
 def rewrite(path, moments, others):
     """Change names, shapes or types of an archive's arrays with its own seal and a valid checksum."""
-    found = re.search(rb"run ([0-9a-f]+), ([a-z0-9 ]+), crc32 [0-9a-f]{8}\Z", path.read_bytes())
-    if not found:
+    if (seal := seal_of(path)) is None:
         return
-    seal = Seal(found[1].decode(), found[2].decode())
     arrays = read_arrays(path, seal)
     name = moments.choice(sorted(arrays))
     array = arrays.pop(name)
@@ -120,17 +129,8 @@ def rewrite(path, moments, others):
 
 
 FAULTS = (
-    flip,
-    cut,
-    lengthen,
-    scramble,
-    remove,
-    swap_with_another_run,
-    swap_with_another_file,
-    link,
-    pipe,
-    folder,
-    rewrite,
+    *(flip, cut, lengthen, scramble, remove, swap_with_another_run, swap_with_another_file),
+    *(link, pipe, folder, rewrite),
 )
 
 

@@ -27,16 +27,8 @@ def scenario_text(moments: Moments, names: list[str], in_tree: float = 0.6, weig
     if moments.random() < in_tree:
         return to_toml(changed_tree(moments, _tree(name), _tree(another), weight)).encode("utf-8", "surrogatepass")
     text, other = SHIPPED[name], SHIPPED[another]
-    words = [
-        "[params]",
-        "[config]",
-        "steps",
-        "default",
-        "= {",
-        "\n[[validation]]\n",
-        "cells = 1000000000",
-        "expression",
-    ]
+    words = ["[params]", "[config]", "steps", "default", "= {", "\n[[validation]]\n"]
+    words += ["cells = 1000000000", "expression"]
     return as_bytes(moments, mutated(moments, text, words, (other, text)))
 
 
@@ -64,24 +56,7 @@ def _random_expression(moments: Moments, depth: int) -> str:
         return _random_expression(moments, depth - 1)
 
     if depth <= 0 or moments.random() < 0.1:
-        names = [
-            "u",
-            "v",
-            "p",
-            "time",
-            "x",
-            "y",
-            "z",
-            "speed",
-            "speed.x",
-            "flag",
-            "n",
-            "pi",
-            "e",
-            "u[0]",
-            "u[0, 1]",
-            "v[7]",
-        ]
+        names = [*"uvp", "time", *"xyz", "speed", "speed.x", "flag", "n", "pi", "e", "u[0]", "u[0, 1]", "v[7]"]
         return moments.choice([*names, *NUMBERS[:12], "1e155", "700", "0.0"])
     match moments.randrange(8):
         case 0 | 1:
@@ -167,16 +142,8 @@ def _parquet(moments: Moments) -> bytes:
     import pyarrow
     import pyarrow.parquet
 
-    columns: list[Any] = [
-        [1.0, 2.0],
-        [1, 2],
-        ["a", "b"],
-        [None, 1.0],
-        [b"a", b"b"],
-        [True, False],
-        [[1], [2]],
-        [{"a": 1}] * 2,
-    ]
+    columns: list[Any] = [[1.0, 2.0], [1, 2], ["a", "b"], [None, 1.0], [b"a", b"b"], [True, False], [[1], [2]]]
+    columns.append([{"a": 1}] * 2)
     names = moments.sample(["launch_speed", "gravity", "drag", "seed", "\x00", "a" * 300], moments.choice([0, 1, 1, 2]))
     length = moments.choice([0, 1, 2])
     data = {name: moments.choice(columns)[:length] for name in names}
@@ -205,29 +172,9 @@ def model(moments: Moments, folder: Path) -> Command:
     from simkit.rigid.models.mjcf import from_text
     from simkit.scenario.files import read_text
 
-    words = [
-        '<replicate count="1000">',
-        "</body>",
-        "<include/>",
-        "<!--",
-        "&#0;",
-        "&lt;",
-        "<composite/>",
-        'file="a"',
-        "muscle",
-    ]
-    words += [
-        "<freejoint/>",
-        "ball",
-        "hfield",
-        'mesh="a"',
-        "NaN",
-        "cylinder",
-        "ellipsoid",
-        'name="',
-        "<mujoco>",
-        "childclass",
-    ]
+    words = ['<replicate count="1000">', "</body>", "<include/>", "<!--", "&#0;", "&lt;", "<composite/>", 'file="a"']
+    words += ["muscle", "<freejoint/>", "ball", "hfield", 'mesh="a"', "NaN", "cylinder", "ellipsoid", 'name="']
+    words += ["<mujoco>", "childclass"]
     text = mutated(moments, PENDULUM, words, (PENDULUM,)) if moments.random() < 0.3 else _changed_model(moments)
     file = _file(
         folder, "model.xml", as_bytes(moments, text) if moments.random() < 0.3 else text.encode("utf-8", "replace")
@@ -247,18 +194,8 @@ def _changed_model(moments: Moments) -> str:
         match moments.randrange(6):
             case 0 | 1 if one.attrib:
                 key = moments.choice(list(one.attrib))
-                words = [
-                    *NUMBERS,
-                    *WORDS[:6],
-                    "0 0 0",
-                    "1 2 3 4 5 6 7",
-                    "nan nan nan",
-                    "rod",
-                    "mesh",
-                    "cylinder",
-                    "ball",
-                    "-1 0 0",
-                ]
+                words = [*NUMBERS, *WORDS[:6], "0 0 0", "1 2 3 4 5 6 7", "nan nan nan", "rod", "mesh", "cylinder"]
+                words += ["ball", "-1 0 0"]
                 one.set(key, moments.choice([*words, mutated(moments, one.attrib[key], words)]))
             case 2:
                 one.attrib.update(other.attrib)

@@ -19,6 +19,7 @@ from simkit.storage.run_directory import RunDirectory
 from simkit.storage.store import Store
 from tests.core.toys import oscillator
 from tests.driving import drive
+from tests.reliability.faults import everything
 from tests.toys import SPRINGS, begun, toy
 
 
@@ -99,10 +100,6 @@ def forget_process(folder):
     """Rename the temporary files of the dead process: the resuming one has another process id."""
     for leftover in folder.rglob(f".*.{os.getpid()}.*"):
         leftover.rename(leftover.with_name(leftover.name.replace(str(os.getpid()), "0")))
-
-
-def everything(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_run_that_crashes_anywhere_resumes_bit_for_bit(tmp_path, monkeypatch, x64):

@@ -1,7 +1,6 @@
 """Damaged files: the run resumes from an intact state, or restarts, and never uses wrong data."""
 
 import random
-import re
 import shutil
 
 import jax
@@ -12,21 +11,17 @@ import simkit
 from simkit.engine.driver import Plan, Program
 from simkit.jobs.job import proceed
 from simkit.jobs.runs import Run
-from simkit.storage.files import DamagedFileError, Seal, read_arrays, write_arrays
+from simkit.storage.files import DamagedFileError, read_arrays, write_arrays
 from simkit.storage.run_directory import RunDirectory
 from simkit.storage.store import CHECKPOINTS, Store
 from tests.core.toys import oscillator
 from tests.driving import drive
-from tests.reliability.faults import WORK
+from tests.reliability.faults import WORK, everything, seal_of
 from tests.stopping import StopAfter, Stopped
 from tests.toys import toy
 
 FRAMES = 10
 CURRENT, PREVIOUS = CHECKPOINTS
-
-
-def everything(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def truncate(path):
@@ -41,12 +36,6 @@ def flip(path):
 
 def empty(path):
     path.write_bytes(b"")
-
-
-def seal_of(path):
-    """Return the seal in an archive."""
-    run, file = re.search(rb"run ([0-9a-f]+), ([a-z0-9 ]+), crc32 [0-9a-f]{8}\Z", path.read_bytes()).groups()
-    return Seal(run.decode(), file.decode())
 
 
 def pickled(path):

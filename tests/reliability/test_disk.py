@@ -8,7 +8,8 @@ import pytest
 
 from simkit.cli.main import main
 from simkit.storage import store
-from tests.reliability.test_damage import everything
+from tests.reliability.faults import everything
+from tests.reliability.test_interrupt import WORK
 from tests.toys import PENDULUMS, SPRINGS
 
 BALL = ["run", "bouncing_ball", "--set", "steps=30", "--set", "every=3", "--no-render"]
@@ -34,16 +35,7 @@ def fail_after(monkeypatch, count):
     monkeypatch.setattr(os, "fsync", full)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["run", "--no-render"],
-        ["sweep", "--over", "frequency=1,2"],
-        ["optimize", "--wrt", "frequency", "--iterations", "3", "--method", "adam", "--no-render"],
-        ["grad", "--wrt", "frequency"],
-    ],
-    ids=lambda words: words[0],
-)
+@pytest.mark.parametrize("words", WORK.values(), ids=WORK)
 def test_job_stopped_by_a_full_disk_resumes_after_space_is_freed(words, pendulums, tmp_path, monkeypatch, capsys):
     verb, *options = words
     # Every segment of a chunk is written.

@@ -9,8 +9,8 @@ import pytest
 
 from simkit.cli.main import SAME_STOP, Stops, Terminated, main
 from simkit.cli.progress import Progress
+from tests.reliability.faults import everything
 from tests.reliability.killing import TOYS, environment
-from tests.reliability.test_damage import everything
 from tests.toys import PENDULUMS
 
 LONG = ["run", "./toy.toml", "--set", "steps=1600000", "--set", "every=40000", "--no-render"]

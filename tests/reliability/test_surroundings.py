@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from tests.reliability.test_damage import everything
+from tests.reliability.faults import everything
 from tests.tables import misses
 
 # Names of the interpreter's events: https://docs.python.org/3/library/audit_events.html

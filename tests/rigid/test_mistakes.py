@@ -37,14 +37,10 @@ from simkit.rigid.loads import gravity
 from simkit.rigid.planes import plane
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from simkit.rigid.systems.asymmetric_top import asymmetric_top
-from simkit.rigid.systems.bouncing_ball import bouncing_ball
-from simkit.rigid.systems.double_pendulum import double_pendulum
-from simkit.rigid.systems.four_bar_linkage import four_bar_linkage
-from simkit.rigid.systems.heavy_top import heavy_top
-from simkit.rigid.systems.projectile import projectile
-from simkit.rigid.systems.rolling_ball import rolling_ball
-from simkit.rigid.systems.sliding_block import sliding_block
+from simkit.rigid.systems.contacts import rolling_ball, sliding_block
+from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
+from simkit.rigid.systems.hard_impacts import bouncing_ball
+from simkit.rigid.systems.linkages import double_pendulum, four_bar_linkage
 from tests.tables import every
 
 WRONG = [

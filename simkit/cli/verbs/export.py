@@ -15,8 +15,7 @@ from simkit.export import program, verify, web_page
 
 if TYPE_CHECKING:
     from simkit.export.page.exporting import PageReport
-    from simkit.export.programs.comparison import Difference
-    from simkit.export.programs.verification import Report
+    from simkit.export.programs.verification import Difference, Report
 
 DATA = ("netcdf", "zarr", "csv", "parquet", "vtk")
 PROGRAMS = ("stablehlo", "onnx", "all")
@@ -123,7 +122,7 @@ def _page(arguments: argparse.Namespace) -> int:
 
 
 def _print_page(report: "PageReport", as_json: bool) -> None:
-    from simkit.export.programs.comparison import worst_of
+    from simkit.export.programs.verification import worst_of
 
     if as_json:
         print_json({**asdict(report), "file": str(report.file), "passed": report.passed})

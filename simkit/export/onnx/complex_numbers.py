@@ -24,16 +24,10 @@ def part_by_part(graph: Graph, equation: Equation, *values: Value) -> list[Value
     return [Value(tuple(REAL[equation.name].convert(graph, equation, *each) for each in parts))]
 
 
-@complex_primitive("mul")
-def mul(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
+@complex_primitive("mul", "square")
+def mul(graph: Graph, equation: Equation, x: Value, *others: Value) -> list[Value]:
     """``(a + ib)(c + id)``."""
-    return [_times(graph, x, y)]
-
-
-@complex_primitive("square")
-def square(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """``x^2``."""
-    return [_times(graph, x, x)]
+    return [_times(graph, x, *(others or (x,)))]
 
 
 @complex_primitive("integer_pow")
@@ -134,7 +128,7 @@ def convert(graph: Graph, equation: Equation, x: Value) -> list[Value]:
 @complex_primitive("eq", "ne")
 def equal(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
     """Whether both parts, or all words of random keys, are equal."""
-    parts = [graph.elementwise("Equal", a, b, dtype=bool) for a, b in zip(x.parts, y.parts, strict=True)]
+    parts = [graph.elementwise("Equal", a, b) for a, b in zip(x.parts, y.parts, strict=True)]
     both = functools.reduce(functools.partial(graph.elementwise, "And"), parts)
     return [real(both if equation.name == "eq" else graph.elementwise("Not", both))]
 
@@ -243,10 +237,10 @@ def transform(
     """
     first = max((n for n in range(1, math.isqrt(length) + 1) if length % n == 0), default=1)
     n1 = first if first >= SMALLEST_FACTOR and length >= SHORTEST_FACTORED else 1
-    n2, given = length // n1, parts[0].shape[axis]
+    n2, size = length // n1, parts[0].shape[axis]
     if 4 * length * n2 > LARGEST_MATRIX:
         return _fast(graph, parts, axis, length, sign, wanted)[:count]
-    rows, columns = (given, wanted) if n1 == 1 else (n2, n2)
+    rows, columns = (size, wanted) if n1 == 1 else (n2, n2)
     scale, dtype = 1.0 if sign < 0 else 1.0 / length, parts[0].dtype
     frequency = np.arange(n1)[:, None, None] + n1 * np.arange(columns)[:, None]
     turns = (np.arange(rows) * frequency % length) / length
@@ -257,7 +251,7 @@ def transform(
         x = jnp.stack([jnp.moveaxis(part, axis, 0) for part in parts])
         others = x.shape[2:]
         if n1 > 1:
-            x = padded(x, 0, [(0, 0), (0, length - given), *[(0, 0)] * len(others)])
+            x = padded(x, 0, [(0, 0), (0, length - size), *[(0, 0)] * len(others)])
             x = x.reshape(len(parts), n1, n2, -1)
             # (k1, part, part, j1) and (part, j1, j2, ...).
             x = lax.dot_general(np.asarray(inner, dtype), x, (((2, 3), (0, 1)), ((), ())))

@@ -8,10 +8,10 @@ from simkit.core.dependence import sizes_of_scan
 from simkit.export.onnx.arithmetic import choose
 from simkit.export.onnx.convert import Value, parts_of, run
 from simkit.export.onnx.graph import Graph
+from simkit.export.onnx.indexing import row, zeros
 from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.reductions import any_of
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.shapes import row
 from simkit.export.onnx.tracing import Aval, Equation, Program
 
 
@@ -31,7 +31,7 @@ def scan(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
     constants, carry, stacked = values[:fixed], values[fixed : fixed + carried], values[fixed + carried :]
     rows = equation.outputs[carried:]
     if length == 0:
-        return [*carry, *(_empty(graph, aval) for aval in rows)]
+        return [*carry, *(zeros(graph, aval) for aval in rows)]
     if length == 1:
         first = [_each(value, lambda part: row(graph, part, 0, 0)) for value in stacked]
         results = run(graph, body, [*constants, *carry, *first])
@@ -187,7 +187,7 @@ def _branch(
         return run(graph, programs[0], values)
     last = len(programs) - 1
     # Larger indices select the last branch, too.
-    condition = graph.elementwise("GreaterOrEqual", index, graph.constant(last, index.dtype), dtype=bool)
+    condition = graph.elementwise("GreaterOrEqual", index, last)
     bodies = {}
     for name, chosen in (("then_branch", programs[last:]), ("else_branch", programs[:last])):
         with graph.body(hoists=False) as scope:
@@ -212,8 +212,3 @@ def _owned(graph: Graph, tensors: Sequence[Tensor]) -> list[Tensor]:
 
 def _each(value: Value, function: Callable[[Tensor], Tensor]) -> Value:
     return Value(tuple(function(part) for part in value.parts), value.key)
-
-
-def _empty(graph: Graph, aval: Aval) -> Value:
-    count, dtype = parts_of(aval)
-    return Value(tuple(graph.constant(np.zeros(aval.shape, dtype)) for _ in range(count)), aval.key)

@@ -102,7 +102,10 @@ def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Valu
     values |= {variable: constant(graph, value) for variable, value in program.constants}
 
     def read(variable: Any) -> Value:
-        return constant(graph, value_of(variable)) if hasattr(variable, "val") else values[variable]
+        if not hasattr(variable, "val"):
+            return values[variable]
+        dtype = variable.aval.dtype
+        return constant(graph, variable.val if hasattr(dtype, "_impl") else np.asarray(variable.val, dtype))
 
     outer, ours = graph.origin, graph.ours
     graph.ours = ours or program.ours
@@ -120,12 +123,6 @@ def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Valu
             values[variable] = result
     graph.origin, graph.ours = outer, ours
     return [read(variable) for variable in program.outputs]
-
-
-def value_of(literal: Any) -> Any:
-    """Return the value of a literal in its type."""
-    dtype = literal.aval.dtype
-    return literal.val if hasattr(dtype, "_impl") else np.asarray(literal.val, dtype)
 
 
 def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
@@ -157,22 +154,16 @@ def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
         )
     if entry.whole:
         return list(entry.convert(graph, equation, *values))
-    if single:
-        tensors = _listed(entry.convert(graph, equation, *(v.parts[0] for v in values)))
-        moves = entry.each and "scatter" not in equation.name
-        return [
-            real(rounded(graph, tensor) if aval.short and not moves else tensor)
-            for tensor, aval in zip(tensors, equation.outputs, strict=True)
-        ]
-    count = max(len(value.parts) for value in values)
+    moves = entry.each and "scatter" not in equation.name
     key = next((value.key for value in values if value.key is not None), None)
     columns = [
-        _listed(
-            entry.convert(graph, equation, *(v.parts[0] if v.single else v.parts[part] for v in values)),
-        )
-        for part in range(count)
+        _listed(entry.convert(graph, equation, *(v.parts[0] if v.single else v.parts[part] for v in values)))
+        for part in range(max((len(value.parts) for value in values), default=1))
     ]
-    return [Value(parts, key) for parts in zip(*columns, strict=True)]
+    return [
+        Value(tuple(rounded(graph, part) if aval.short and not moves else part for part in parts), key)
+        for parts, aval in zip(zip(*columns, strict=True), equation.outputs, strict=True)
+    ]
 
 
 def rounded(graph: Graph, tensor: Tensor) -> Tensor:

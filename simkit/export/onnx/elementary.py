@@ -17,14 +17,6 @@ from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.registry import primitive
 from simkit.export.onnx.tracing import Equation
 
-_KERNELS = {"exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tanh": "Tanh"}
-
-
-@primitive(*_KERNELS)
-def kernel(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """``exp(x)`` and the like."""
-    return graph.elementwise(_KERNELS[equation.name], x)
-
 
 def formula(*names: str, elementwise: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function written with JAX, of real arrays, as the converter of primitives.
@@ -52,28 +44,17 @@ def formula(*names: str, elementwise: bool = True) -> Callable[[Callable[..., An
     return register
 
 
-@formula("rsqrt")
-def rsqrt(x: Any) -> Any:
-    """``1 / sqrt(x)``."""
-    return 1 / jnp.sqrt(x)
-
-
-@formula("square")
-def square(x: Any) -> Any:
-    """``x^2``."""
-    return x * x
-
-
-@formula("exp2")
-def exp2(x: Any) -> Any:
-    """``2^x``."""
-    return jnp.power(jnp.asarray(2, x.dtype), x)
-
-
-@formula("log2")
-def log2(x: Any) -> Any:
-    """``log(x) / log(2)``."""
-    return jnp.log(x) * np.asarray(1 / math.log(2), x.dtype)
+for _name, _function in {
+    "rsqrt": lambda x: 1 / jnp.sqrt(x),
+    "square": lambda x: x * x,
+    "exp2": lambda x: jnp.power(jnp.asarray(2, x.dtype), x),
+    "log2": lambda x: jnp.log(x) * np.asarray(1 / math.log(2), x.dtype),
+    "tan": lambda x: jnp.sin(x) / jnp.cos(x),
+    "asin": lambda x: jnp.arctan2(x, jnp.sqrt((1 - x) * (1 + x))),
+    "acos": lambda x: 2 * jnp.arctan2(jnp.sqrt(1 - x), jnp.sqrt(1 + x)),
+    "atanh": lambda x: jnp.sign(x) * jnp.log1p(2 * jnp.abs(x) / (1 - jnp.abs(x))) / 2,
+}.items():
+    formula(_name)(_function)
 
 
 @formula("log1p")
@@ -91,12 +72,6 @@ def expm1(x: Any) -> Any:
     plain = (u == 1) | jnp.isinf(u) | (u < 0.1) | (u > 10)
     between = (u - 1) * (x / jnp.log(jnp.where(plain, 2, u)))
     return jnp.where(plain, jnp.where(u == 1, x, u - 1), between)
-
-
-@formula("tan")
-def tan(x: Any) -> Any:
-    """``sin(x) / cos(x)``."""
-    return jnp.sin(x) / jnp.cos(x)
 
 
 @formula("sinh")
@@ -131,13 +106,6 @@ def acosh(x: Any) -> Any:
     large = x > 1e8
     t = jnp.where(large, 1, x) - 1
     return jnp.where(large, jnp.log(x) + math.log(2), jnp.log1p(t + jnp.sqrt(2 * t + t * t)))
-
-
-@formula("atanh")
-def atanh(x: Any) -> Any:
-    """``sign(x) log1p(2 |x| / (1 - |x|)) / 2``."""
-    size = jnp.abs(x)
-    return jnp.sign(x) * jnp.log1p(2 * size / (1 - size)) / 2
 
 
 @formula("cbrt")
@@ -185,19 +153,6 @@ def atan2(y: Any, x: Any) -> Any:
     return jnp.where(jnp.isnan(x) | jnp.isnan(y), x + y, jnp.where(below, -angle, angle))
 
 
-@formula("asin")
-def asin(x: Any) -> Any:
-    """``atan2(x, sqrt((1 - x)(1 + x)))``."""
-    return jnp.arctan2(x, jnp.sqrt((1 - x) * (1 + x)))
-
-
-@formula("acos")
-def acos(x: Any) -> Any:
-    """``2 atan2(sqrt(1 - x), sqrt(1 + x))``."""
-    return 2 * jnp.arctan2(jnp.sqrt(1 - x), jnp.sqrt(1 + x))
-
-
-@functools.cache
 def _fitted(function: Callable[[Any], Any], terms: int = 30) -> tuple[float, ...]:
     """Return Chebyshev coefficients of a function on [-1, 1]."""
     nodes = np.cos(np.pi * (np.arange(200) + 0.5) / 200)
@@ -212,10 +167,11 @@ def _chebyshev(x: Any, series: tuple[float, ...]) -> Any:
     return x * later - last + series[0]
 
 
-def _of_erfc(u: Any) -> Any:
-    """``log(erfc(z) exp(z^2) / t)`` with ``t = 2 / (2 + z)``, the form of Numerical Recipes, 3rd edition, 6.2.2."""
-    t = (u + 1) / 2
-    return np.log(scipy.special.erfcx(2 / t - 2) / t)
+# Of log(erfc(z) exp(z^2) / t) with t = 2 / (2 + z) = (u + 1) / 2, the form of Numerical Recipes, 3rd edition, 6.2.2.
+_ERFC = _fitted(lambda u: np.log(scipy.special.erfcx(4 / (u + 1) - 2) / ((u + 1) / 2)))
+# Of i1e(x) / x with x = 4 (1 + u), and of i1e(x) sqrt(x) with x = 16 / (1 + u).
+_SMALL_I1E = _fitted(lambda u: scipy.special.i1e(4 * (1 + u)) / (4 * (1 + u)))
+_LARGE_I1E = _fitted(lambda u: scipy.special.i1e(16 / (1 + u)) * np.sqrt(16 / (1 + u)))
 
 
 @formula("erfc")
@@ -224,18 +180,8 @@ def erfc(x: Any) -> Any:
     wide = x.astype(jnp.float64)
     z = jnp.abs(wide)
     t = 2 / (2 + jnp.minimum(z, 1e3))
-    tail = t * jnp.exp(_chebyshev(2 * t - 1, _fitted(_of_erfc)) - z * z)
+    tail = t * jnp.exp(_chebyshev(2 * t - 1, _ERFC) - z * z)
     return jnp.where(wide < 0, 2 - tail, tail).astype(x.dtype)
-
-
-def _of_small(u: Any) -> Any:
-    """``i1e(x) / x`` of ``x = 4 (1 + u)``."""
-    return scipy.special.i1e(4 * (1 + u)) / (4 * (1 + u))
-
-
-def _of_large(u: Any) -> Any:
-    """``i1e(x) sqrt(x)`` of ``x = 16 / (1 + u)``."""
-    return scipy.special.i1e(16 / (1 + u)) * np.sqrt(16 / (1 + u))
 
 
 @formula("bessel_i1e")
@@ -244,8 +190,8 @@ def bessel_i1e(x: Any) -> Any:
     wide = x.astype(jnp.float64)
     z = jnp.abs(wide)
     large = jnp.maximum(z, 8)
-    far = _chebyshev(16 / large - 1, _fitted(_of_large)) / jnp.sqrt(large)
-    near = jnp.minimum(z, 8) * _chebyshev(jnp.minimum(z, 8) / 4 - 1, _fitted(_of_small))
+    far = _chebyshev(16 / large - 1, _LARGE_I1E) / jnp.sqrt(large)
+    near = jnp.minimum(z, 8) * _chebyshev(jnp.minimum(z, 8) / 4 - 1, _SMALL_I1E)
     return (jnp.sign(wide) * jnp.where(z > 8, far, near)).astype(x.dtype)
 
 

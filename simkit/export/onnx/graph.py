@@ -71,6 +71,7 @@ def computed_in(operator: str, dtype: np.dtype) -> np.dtype | None:
 
 
 __all__ = ["Graph", "Node", "Scope", "Tensor"]
+_COMPARISONS = ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "IsNaN", "IsInf")
 # Identity as the second argument, x - 0: it keeps even the sign of a zero.
 _NEUTRAL = {"Mul": 1, "Div": 1, "Sub": 0}
 # Identity as either argument, x * 1 and x + 0; XLA simplifies x + 0 as well, which loses the sign of -0.
@@ -110,8 +111,14 @@ class Graph(NodeGraph):
         cast = [self.cast(t, wide) if t is not None and t.dtype == usual else t for t in inputs]
         return self.cast(self.op(operator, cast, shape, wide if result == usual else result, **at), result)
 
-    def elementwise(self, operator: str, *inputs: Tensor, dtype: Any = None, **attrs: Any) -> Tensor:
-        """Return an elementwise operator, applied to the inputs before their broadcasts."""
+    def elementwise(self, operator: str, *operands: Tensor | float, dtype: Any = None, **attrs: Any) -> Tensor:
+        """Return an elementwise operator, applied to the operands before their broadcasts.
+
+        Numbers are of the type of the last tensor; comparisons give booleans.
+        """
+        kind = next(operand.dtype for operand in reversed(operands) if isinstance(operand, Tensor))
+        inputs = [each if isinstance(each, Tensor) else self.constant(each, kind) for each in operands]
+        dtype = dtype or (bool if operator in _COMPARISONS else None)
         if any(0 in tensor.shape for tensor in inputs):
             full = np.broadcast_shapes(*(tensor.shape for tensor in inputs))
             return self.constant(np.zeros(full, dtype or inputs[-1].dtype))

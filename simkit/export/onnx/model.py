@@ -70,14 +70,13 @@ def live_nodes(scope: Scope, needed: set[int]) -> list[Node]:
     return kept[::-1]
 
 
-def model_of(graph: Graph, outputs: list[Tensor], names: list[str], producer: str = "simkit") -> Any:
+def model_of(graph: Graph, outputs: list[Tensor], names: list[str]) -> Any:
     """Return the model whose outputs are the given tensors.
 
     Args:
         graph: complete.
         outputs: in order.
         names: of the outputs.
-        producer: name of the program that made the model.
     """
     onnx = onnx_package()
     top = graph.top
@@ -94,7 +93,7 @@ def model_of(graph: Graph, outputs: list[Tensor], names: list[str], producer: st
         [_initializer(tensor) for tensor in constants],
     )
     return onnx.helper.make_model(
-        body, opset_imports=[onnx.helper.make_opsetid("", OPSET)], producer_name=producer, ir_version=IR_VERSION
+        body, opset_imports=[onnx.helper.make_opsetid("", OPSET)], producer_name="simkit", ir_version=IR_VERSION
     )
 
 
@@ -149,11 +148,7 @@ def _info(tensor: Tensor) -> Any:
 
 
 def _initializer(tensor: Tensor) -> Any:
-    onnx = onnx_package()
-    assert tensor.value is not None
-    return onnx.helper.make_tensor(
-        tensor.name, _type(tensor.dtype), list(tensor.shape), np.ascontiguousarray(tensor.value).tobytes(), raw=True
-    )
+    return onnx_package().numpy_helper.from_array(np.asarray(tensor.value, order="C"), tensor.name)
 
 
 def _type(dtype: np.dtype) -> int:

@@ -29,10 +29,6 @@ def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return quotient + ((quotient < 0) & (quotient * y != x))
 
 
-def _cast(x: np.ndarray, to: str) -> np.ndarray:
-    return x.astype(to)
-
-
 def _shift(x: np.ndarray, y: np.ndarray, direction: str) -> np.ndarray:
     return np.left_shift(x, y) if direction == "LEFT" else np.right_shift(x, y)
 
@@ -55,7 +51,7 @@ FOLDED: dict[str, Callable[..., Any]] = {
     "BitwiseNot": np.bitwise_not,
     "BitwiseOr": np.bitwise_or,
     "BitwiseXor": np.bitwise_xor,
-    "Cast": _cast,
+    "Cast": lambda x, to: x.astype(to),
     "Clip": lambda x, low, high: np.minimum(np.maximum(x, low), high),
     "Concat": lambda *x, axis: np.concatenate(x, axis),
     "Div": _divide,

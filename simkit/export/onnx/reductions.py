@@ -8,14 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from simkit.export.onnx.arithmetic import choose
-from simkit.export.onnx.bits import ordered_bits
+from simkit.export.onnx.arithmetic import choose, ordered_bits
 from simkit.export.onnx.convert import inline
 from simkit.export.onnx.elementary import formula
 from simkit.export.onnx.graph import Graph
+from simkit.export.onnx.indexing import concatenated, sliced
 from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.shapes import concatenated, sliced
 from simkit.export.onnx.tracing import Equation
 
 _REDUCED = {
@@ -24,7 +23,7 @@ _REDUCED = {
     "reduce_max": "ReduceMax",
     "reduce_min": "ReduceMin",
 }
-_LOWEST = np.int64(np.iinfo(np.int64).min)
+_LOWEST = int(np.iinfo(np.int64).min)
 _LOGICAL = {"reduce_and": "ReduceMin", "reduce_or": "ReduceMax"}
 # Longest sum of floats in one node: onnxruntime adds one number after the other, which in single precision loses three
 # digits over a million; XLA adds in parts.
@@ -53,20 +52,15 @@ def reduce(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
         return inline(graph, halved, x, combine=jnp.multiply, axes=tuple(axes), empty=1)[0]
     if extreme and x.dtype == np.uint64:
         result = reduce(graph, equation, ordered_integers(graph, x))
-        return graph.cast(graph.elementwise("BitwiseXor", result, graph.constant(_LOWEST)), x.dtype)
-    if extreme and x.dtype.name in ("uint16", "int16", "uint32"):
-        wide = np.int64 if x.dtype.itemsize == 4 else np.int32
-        return graph.cast(
-            graph.op(operator, [graph.cast(x, wide), graph.vector(axes)], shape, wide, keepdims=0), x.dtype
-        )
+        return graph.cast(graph.elementwise("BitwiseXor", result, _LOWEST), x.dtype)
     if operator == "ReduceSum" and x.dtype.itemsize < 8 and math.prod(x.shape[axis] for axis in axes) > LONGEST_SUM:
         for axis in sorted(axes, reverse=True):
             x = _sum_in_parts(graph, x, axis)
         return x
     result = graph.typed(operator, [x, graph.vector(axes)], shape, keepdims=0)
     if extreme and x.dtype.kind == "f":
-        nan = graph.typed("ReduceMax", [_is_nan(graph, x), graph.vector(axes)], shape, keepdims=0)
-        return graph.elementwise("Where", nan, graph.constant(np.nan, x.dtype), result)
+        nan = graph.typed("ReduceMax", [graph.elementwise("IsNaN", x), graph.vector(axes)], shape, keepdims=0)
+        return graph.elementwise("Where", nan, np.nan, result)
     return result
 
 
@@ -146,13 +140,13 @@ def index_of_extreme(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     shape = equation.out.shape
     if x.dtype == np.uint64:
         x = ordered_integers(graph, x)
-    wide = graph.cast(x, np.int64 if x.dtype.kind in "bu" else np.int32 if x.dtype.name == "int16" else x.dtype)
-    result = graph.typed(operator, [wide], shape, np.int64, **_at(axis))
+    at = {"axis": axis, "keepdims": 0, "select_last_index": 0}
+    result = graph.typed(operator, [x], shape, np.int64, **at)
     if x.dtype.kind == "f":
-        nan = graph.cast(_is_nan(graph, x), np.int32)
-        first = graph.op("ArgMax", [nan], shape, np.int64, **_at(axis))
-        any_nan = graph.op("ReduceMax", [nan, graph.vector([axis])], shape, np.int32, keepdims=0)
-        result = choose(graph, graph.cast(any_nan, bool), first, result)
+        nan = graph.elementwise("IsNaN", x)
+        first = graph.typed("ArgMax", [nan], shape, np.int64, **at)
+        any_nan = graph.typed("ReduceMax", [nan, graph.vector([axis])], shape, keepdims=0)
+        result = choose(graph, any_nan, first, result)
     return graph.cast(result, equation.params["index_dtype"])
 
 
@@ -166,30 +160,12 @@ def cumulative_sum(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     return graph.typed(operator, [x, graph.constant(np.int64(axis))], x.shape, reverse=backward)
 
 
-@formula("cummax", elementwise=False)
-def cummax(x: Any, *, axis: int, reverse: bool) -> Any:
-    """The largest element so far."""
-    return lax.associative_scan(jnp.maximum, x, axis=axis, reverse=reverse)
+for _name, _combine in {"cummax": jnp.maximum, "cummin": jnp.minimum, "cumlogsumexp": jnp.logaddexp}.items():
 
-
-@formula("cummin", elementwise=False)
-def cummin(x: Any, *, axis: int, reverse: bool) -> Any:
-    """The smallest element so far."""
-    return lax.associative_scan(jnp.minimum, x, axis=axis, reverse=reverse)
-
-
-@formula("cumlogsumexp", elementwise=False)
-def cumlogsumexp(x: Any, *, axis: int, reverse: bool) -> Any:
-    """``log(cumsum(exp(x)))`` without overflow."""
-    return lax.associative_scan(jnp.logaddexp, x, axis=axis, reverse=reverse)
-
-
-def _is_nan(graph: Graph, x: Tensor) -> Tensor:
-    return graph.elementwise("IsNaN", x, dtype=bool)
-
-
-def _at(axis: int) -> dict[str, int]:
-    return {"axis": axis, "keepdims": 0, "select_last_index": 0}
+    @formula(_name, elementwise=False)
+    def cumulative(x: Any, *, axis: int, reverse: bool, combine: Callable[..., Any] = _combine) -> Any:
+        """The largest or the smallest element so far, or ``log(cumsum(exp(x)))`` without overflow."""
+        return lax.associative_scan(combine, x, axis=axis, reverse=reverse)
 
 
 def _limit(dtype: np.dtype, smallest: bool) -> object:
@@ -203,7 +179,7 @@ def _limit(dtype: np.dtype, smallest: bool) -> object:
 
 def ordered_integers(graph: Graph, x: Tensor) -> Tensor:
     """Return uint64, which no kernel compares, as int64 in the same order: with its highest bit flipped."""
-    return graph.elementwise("BitwiseXor", graph.cast(x, np.int64), graph.constant(_LOWEST))
+    return graph.elementwise("BitwiseXor", graph.cast(x, np.int64), _LOWEST)
 
 
 def sortable(graph: Graph, x: Tensor) -> Tensor:
@@ -219,9 +195,8 @@ def sortable(graph: Graph, x: Tensor) -> Tensor:
         x = graph.cast(x, np.float32)
     if x.dtype.kind != "f":
         return graph.cast(x, np.int64 if x.dtype.name in ("uint32", "int64") else np.int32)
-    zero = graph.constant(0, x.dtype)
-    x = graph.elementwise("Where", graph.elementwise("Equal", x, zero, dtype=bool), zero, x)
-    x = graph.elementwise("Where", graph.elementwise("IsNaN", x, dtype=bool), graph.constant(np.nan, x.dtype), x)
+    x = graph.elementwise("Where", graph.elementwise("Equal", x, 0), 0, x)
+    x = graph.elementwise("Where", graph.elementwise("IsNaN", x), np.nan, x)
     return ordered_bits(graph, x)
 
 

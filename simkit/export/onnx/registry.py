@@ -1,6 +1,7 @@
 """Registry of converters by the names of JAX's primitives; one decorated function adds a primitive."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -27,33 +28,23 @@ REAL: dict[str, Entry] = {}
 COMPLEX: dict[str, Entry] = {}
 
 
-def primitive(*names: str, each: bool = False, whole: bool = False) -> Callable[[Converter], Converter]:
+def primitive(
+    *names: str, each: bool = False, whole: bool = False, table: dict[str, Entry] = REAL
+) -> Callable[[Converter], Converter]:
     """Register a function as the converter of primitives.
 
     Args:
         *names: of the primitives.
         each: whether the function only moves elements, so that it applies to each part of complex numbers and keys.
         whole: whether the function takes and returns `simkit.export.onnx.convert.Value`.
+        table: `REAL`, or `COMPLEX` for primitives with complex numbers or random keys.
     """
 
     def register(function: Converter) -> Converter:
-        for name in names:
-            REAL[name] = Entry(function, each, whole)
+        table.update(dict.fromkeys(names, Entry(function, each, whole)))
         return function
 
     return register
 
 
-def complex_primitive(*names: str) -> Callable[[Converter], Converter]:
-    """Register a function of values as the converter of primitives with complex numbers or random keys.
-
-    Args:
-        *names: of the primitives.
-    """
-
-    def register(function: Converter) -> Converter:
-        for name in names:
-            COMPLEX[name] = Entry(function, whole=True)
-        return function
-
-    return register
+complex_primitive = functools.partial(primitive, whole=True, table=COMPLEX)

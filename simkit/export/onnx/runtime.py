@@ -72,6 +72,7 @@ def convert(
     graph: Graph | None = None,
     members: bool = False,
     names: Sequence[Sequence[str]] = ((), ()),
+    skipped: int = 0,
 ) -> Converted:
     """Return a pure function of arrays as an ONNX model.
 
@@ -83,24 +84,13 @@ def convert(
         members: whether the model takes a batch of any size: every array has one leading axis more than in the
             function, of size -1 in `Converted`, and the members are computed one after the other.
         names: of all inputs, and of all outputs; empty for the paths of the arrays in their trees.
+        skipped: number of the first steps of the inputs' paths that are left out of their names.
 
     Raises:
         UserError: if a primitive of the function has no ONNX form, with the source line that it came from; if onnx is
             not installed. What `jax.jit` refuses, such as a masked array, raises the same error as there.
     """
-    return _converted(function, arguments, 0, graph or Graph(), members=members, names=names)
-
-
-def _converted(
-    function: Callable[..., Any],
-    arguments: Sequence[Any],
-    skipped: int,
-    graph: Graph,
-    *,
-    members: bool = False,
-    names: Sequence[Sequence[str]] = ((), ()),
-) -> Converted:
-    """Return a function as a model; inputs are named by their paths without the first ``skipped`` steps."""
+    graph = graph or Graph()
     named = jax.tree_util.tree_flatten_with_path(tuple(arguments))[0]
     program, structure = tracing.trace(function, *arguments)
     inputs: list[Port] = []
@@ -164,9 +154,9 @@ class Session:
         self.converted = converted
         self.session = session_of(converted.model.SerializeToString(), threads)
         # onnxruntime drops inputs that no output depends on.
-        known = {port.name for port in self.session.get_inputs()}
+        fed = {port.name for port in self.session.get_inputs()}
         numbered = enumerate(zip(converted.inputs, converted.avals, strict=True))
-        self._fed = [(index, port.name, aval, port.dtype) for index, (port, aval) in numbered if port.name in known]
+        self._fed = [(index, port.name, aval, port.dtype) for index, (port, aval) in numbered if port.name in fed]
         self._names = [port.name for port in converted.outputs]
         self._to_jax = _result_converter(converted.results)
 
@@ -227,12 +217,12 @@ class OnnxJitted:
         dynamic, static = self._parted(arguments)
 
         def function(dynamic: dict[int, Any], keywords: dict[str, Any]) -> Any:
-            known = {**dict(static), **dynamic}
-            return self._function(*(known[index] for index in range(len(known))), **keywords)
+            positional = {**dict(static), **dynamic}
+            return self._function(*(positional[index] for index in range(len(positional))), **keywords)
 
         if keywords:
-            return _converted(function, (dynamic, keywords), 1, Graph())
-        return _converted(lambda dynamic: function(dynamic, {}), (dynamic,), 1, Graph())
+            return convert(function, dynamic, keywords, skipped=1)
+        return convert(lambda dynamic: function(dynamic, {}), dynamic, skipped=1)
 
     def _parted(self, arguments: Sequence[Any]) -> tuple[dict[int, Any], tuple[tuple[int, Any], ...]]:
         # As in jax.jit, an index beyond the arguments of a call has no effect, and negative ones count from the end of

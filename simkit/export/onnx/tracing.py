@@ -66,20 +66,8 @@ FLOAT32, SHORT = np.dtype(np.float32), np.dtype(jnp.bfloat16)
 # Parameters under which JAX's versions store the program that a primitive calls.
 _CALLED = ("call_jaxpr", "jaxpr", "fun_jaxpr", "call")
 _CALLS = (
-    "jit",
-    "pjit",
-    "closed_call",
-    "core_call",
-    "checkpoint",
-    "remat",
-    "remat2",
-    "custom_jvp_call",
-    "custom_jvp_call_jaxpr",
-    "custom_vjp_call",
-    "custom_vjp_call_jaxpr",
-    "custom_vmap_call",
-    "composite",
-    "eval_jaxpr",
+    *("jit", "pjit", "closed_call", "core_call", "checkpoint", "remat", "remat2", "composite", "eval_jaxpr"),
+    *("custom_jvp_call", "custom_jvp_call_jaxpr", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_vmap_call"),
     "linear_call",
 )
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -27,22 +27,19 @@ from simkit.core.status import MESSAGES, Status, failed, stops
 from simkit.errors import UserError
 from simkit.export.onnx.model import count_of, graphs_of
 from simkit.export.page.drawing import clock_of, diagnostics_of, drawing_of
-from simkit.export.page.runtime import VERSION, runtime_files
-from simkit.export.programs import comparison, runtimes
-from simkit.export.programs.comparison import Difference, differences
+from simkit.export.page.runtime import MACHINE, SCRIPT, VERSION, runtime_files
+from simkit.export.programs import runtimes
 from simkit.export.programs.exporting import Request, references
 from simkit.export.programs.functions import PARTS, Port, Program, program_of
 from simkit.export.programs.runtimes import to_onnx
+from simkit.export.programs.verification import TOLERANCES, Difference, differences
 from simkit.export.replacing import check_replaceable
 from simkit.render.color import check_scenario
 from simkit.render.style import shown_unit
 from simkit.render.views import Clip
 from simkit.scenario.build import build
+from simkit.scenario.scenario import Scenario
 from simkit.storage.files import make_folder, write_bytes
-
-if TYPE_CHECKING:
-    from simkit.scenario.scenario import Scenario
-
 
 # An array with more entries has no sliders.
 MOST_ENTRIES = 12
@@ -169,7 +166,7 @@ def _block(name: str, data: bytes) -> str:
     return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
 
 
-def preview_of(scenario: "Scenario", simulation: Simulation) -> tuple[Simulation, Clip]:
+def preview_of(scenario: Scenario, simulation: Simulation) -> tuple[Simulation, Clip]:
     """Run a scenario to its end in memory, and return the simulation with the buffers that it needed, and the frames.
 
     Args:
@@ -233,7 +230,7 @@ class PageReport:
         return not self.misses
 
 
-def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None, overwrite: bool = False) -> PageReport:
+def export_page(scenario: Scenario, file: Path, runtime: Path | None = None, overwrite: bool = False) -> PageReport:
     """Write a page that computes a scenario.
 
     Args:
@@ -265,7 +262,7 @@ def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None, o
         "runtime_version": VERSION,
     }
     blocks = {f"model-{form}": model.data for form, model in made.items()}
-    blocks |= {"runtime-script": carried.script, "runtime-wasm": carried.machine}
+    blocks |= {"runtime-script": carried[SCRIPT], "runtime-wasm": carried[MACHINE]}
     page = document(texts, description, blocks)
     make_folder(file.parent)
     write_bytes(file, page)
@@ -287,10 +284,10 @@ class _Model:
     differences: list[Difference]
 
 
-def _model(program: Program, scenario: "Scenario") -> _Model:
+def _model(program: Program, scenario: Scenario) -> _Model:
     """Return the model of a program, compared with JAX at the start of the run and, for steps, at its next frame."""
     request = Request("onnx", program.form)
-    tolerance = comparison.TOLERANCES[scenario.run.precision]
+    tolerance = TOLERANCES[scenario.run.precision]
     model, _ = to_onnx(program, None)
     data = model.SerializeToString()
     outputs = [port.name for port in program.outputs]
@@ -307,7 +304,7 @@ def _model(program: Program, scenario: "Scenario") -> _Model:
 
 
 def _description(
-    scenario: "Scenario",
+    scenario: Scenario,
     simulation: Simulation,
     clip: Clip,
     programs: dict[str, Program],
@@ -319,7 +316,7 @@ def _description(
     *values, _ = start.start(scenario.run.seed)
     docs = {name: quantity.doc for name, quantity in simulation.quantities.items()}
     diagnostics = diagnostics_of(clip, docs)
-    known = [one["name"] for one in diagnostics]
+    names = [diagnostic["name"] for diagnostic in diagnostics]
     central = [name for objective in scenario.objectives.values() for name in objective.made_of]
     central += [claim.quantity for claim in scenario.validations]
     stopping = [status for status in Status if bool(stops(np.asarray(status)))]
@@ -331,7 +328,7 @@ def _description(
         "steps_per_second": scenario.run.every * scenario.render.frames_per_second,
         "clock": clock_of(clip),
         "diagnostics": diagnostics,
-        "main": next((name for name in central if name in known), ""),
+        "main": next((name for name in central if name in names), ""),
         "statuses": {
             int(status): {
                 "message": f"The simulation {MESSAGES[status]}.",

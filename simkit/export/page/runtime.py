@@ -1,6 +1,5 @@
 """Files of onnxruntime-web that a page contains: from a folder, from the cache, or from npm."""
 
-import dataclasses
 import hashlib
 import os
 import subprocess
@@ -25,21 +24,8 @@ _LARGEST = 64 << 20
 _TIMEOUT = 600
 
 
-@dataclasses.dataclass(frozen=True)
-class Runtime:
-    """onnxruntime-web for one thread of WebAssembly.
-
-    Attributes:
-        script: its JavaScript module.
-        machine: its WebAssembly module.
-    """
-
-    script: bytes
-    machine: bytes
-
-
-def runtime_files(folder: Path | None = None) -> Runtime:
-    """Return the files of onnxruntime-web.
+def runtime_files(folder: Path | None = None) -> dict[str, bytes]:
+    """Return the files of onnxruntime-web for one thread of WebAssembly, by name.
 
     Args:
         folder: the folder of these files, of the package, or of an installation of it; ``None`` takes the folder named
@@ -60,13 +46,13 @@ def runtime_files(folder: Path | None = None) -> Runtime:
         except UserError:  # damaged: written again below
             pass
     with tempfile.TemporaryDirectory() as temporary:
-        runtime = _read(_fetched(Path(temporary)))
+        files = _read(_fetched(Path(temporary)))
     if cache is not None:
-        _store(runtime, cache)
-    return runtime
+        _store(files, cache)
+    return files
 
 
-def _read(folder: Path) -> Runtime:
+def _read(folder: Path) -> dict[str, bytes]:
     """Return the files of a folder, of its ``dist``, or of a package installed below it.
 
     Raises:
@@ -85,7 +71,7 @@ def _read(folder: Path) -> Runtime:
             raise UserError(
                 f"{folder} does not hold the {name} of {PACKAGE} {VERSION}; give the dist folder of that npm package"
             )
-    return Runtime(files[SCRIPT], files[MACHINE])
+    return files
 
 
 def _fetched(folder: Path) -> Path:
@@ -129,10 +115,10 @@ def _cache() -> Path | None:
     return None if compiled is None else compiled.parent / f"{PACKAGE}-{VERSION}"
 
 
-def _store(runtime: Runtime, cache: Path) -> None:
+def _store(files: dict[str, bytes], cache: Path) -> None:
     try:
         make_folder(cache)
-        write_bytes(cache / SCRIPT, runtime.script)
-        write_bytes(cache / MACHINE, runtime.machine)
+        for name, data in files.items():
+            write_bytes(cache / name, data)
     except (OSError, UserError):  # without a cache the next page downloads the package again
         return

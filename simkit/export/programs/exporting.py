@@ -1,9 +1,10 @@
 """Export of a simulation as a program for other runtimes, run from its files and compared with JAX."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,17 +14,22 @@ from simkit.core.precision import precision
 from simkit.core.settings import number, whole, word
 from simkit.core.status import Status
 from simkit.errors import UserError, argument
-from simkit.export.programs import comparison, runtimes
 from simkit.export.programs import folder as folders
-from simkit.export.programs.folder import stand_alone
+from simkit.export.programs import runtimes, stand_alone
 from simkit.export.programs.functions import FORMS, KEY, Program, program_of
 from simkit.export.programs.runtimes import to_onnx
-from simkit.export.programs.verification import Report, compared, write_report
+from simkit.export.programs.verification import (
+    SMALLEST_SCALES,
+    TOLERANCES,
+    Report,
+    check_finite,
+    compared,
+    differences,
+    write_report,
+)
 from simkit.export.targets.operators import Operators
 from simkit.scenario.build import build
-
-if TYPE_CHECKING:
-    from simkit.scenario.scenario import Scenario
+from simkit.scenario.scenario import Scenario
 
 TARGETS = ("stablehlo", "onnx", "all")
 # Members of a batch start one after another, some milliseconds each.
@@ -49,7 +55,7 @@ class Request:
         form: one of `simkit.export.programs.functions.FORMS`.
         batch: size of a leading axis of every array, ``"symbolic"`` for any size, or ``None``.
         objective: name of the objective to differentiate; ``None`` takes the first.
-        tolerance: largest error, see `simkit.export.programs.comparison`; ``None`` takes that of the precision.
+        tolerance: largest error, see `simkit.export.programs.verification`; ``None`` takes that of the precision.
         operators: ONNX operators of the target; ``None`` allows all.
     """
 
@@ -72,14 +78,14 @@ class Request:
             whole("members, or 'symbolic'", low=1, high=LARGEST_BATCH).check(self.batch, "batch")
         if self.tolerance is not None:
             # Beyond the largest one a comparison means nothing.
-            number("error", bounds=(POSITIVE[0], comparison.LARGEST_TOLERANCE)).check(self.tolerance, "tolerance")
+            number("error", bounds=(POSITIVE[0], folders.LARGEST_TOLERANCE)).check(self.tolerance, "tolerance")
         if self.operators is not None and self.to == "stablehlo":
             raise UserError(
                 f"a list of operators is for ONNX models; write {argument('to', '"onnx"')}, or leave it out"
             )
 
 
-def export_program(scenario: "Scenario", folder: Path, request: Request, overwrite: bool = False) -> Report:
+def export_program(scenario: Scenario, folder: Path, request: Request, overwrite: bool = False) -> Report:
     """Write a program of a scenario, run it from its files, and compare it with JAX.
 
     Where rounding decides the results of the run, as in a chaotic motion, no two runtimes agree in them: then a program
@@ -97,12 +103,10 @@ def export_program(scenario: "Scenario", folder: Path, request: Request, overwri
     """
     folders.check_new(folder, overwrite)
     kind = scenario.run.precision
-    tolerance = request.tolerance or comparison.TOLERANCES[kind]
+    tolerance = request.tolerance or TOLERANCES[kind]
     with precision(kind):
-        program = program_of(scenario, build(scenario), request.form, request.objective)
-        function = jax.jit(runtimes.batched(program, request.batch))
-        cases = references(program, scenario, request, function)
-        shorter = _comparable(program, scenario, request, cases, function)
+        program, function, cases = _computed(scenario, request)
+        shorter = _comparable(program, scenario, request, cases, function, tolerance)
         files, seconds, outside = _files(program, scenario, request)
         steps = None
         if shorter is not None:
@@ -111,8 +115,13 @@ def export_program(scenario: "Scenario", folder: Path, request: Request, overwri
         is_step = program.steps <= 1 and not program.converges
         if is_step and (changes := _unsettled(program, cases, function, tolerance)):
             # More than the whole scale of an output, and infinity, is no allowance.
-            card["allowed"] = [[name, min(change, comparison.LARGEST_ALLOWED)] for name, change in changes.items()]
-        extra = {runner: stand_alone(runner, name) for name, runner in folders.STAND_ALONE.items() if name in files}
+            card["allowed"] = [[name, min(change, folders.LARGEST_ALLOWED)] for name, change in changes.items()]
+        source = inspect.getsource(stand_alone)
+        extra = {
+            runner: source.replace("stand_alone.py", runner).encode()
+            for name, runner in folders.STAND_ALONE.items()
+            if name in files
+        }
         text = {folders.SCENARIO: scenario.text.encode()} if scenario.text else {}
         folders.new_folder(folder, overwrite)
         folders.write_program(folder, card, {**files, **extra, **text}, cases)
@@ -126,7 +135,7 @@ def export_program(scenario: "Scenario", folder: Path, request: Request, overwri
 
 
 def _files(
-    program: Program, scenario: "Scenario", request: Request
+    program: Program, scenario: Scenario, request: Request
 ) -> tuple[dict[str, bytes], dict[str, float], dict[str, Any]]:
     """Return the files by name, the processor time of making each in seconds, and the operators of `to_onnx`."""
     files: dict[str, bytes] = {}
@@ -142,8 +151,15 @@ def _files(
     return files, seconds, outside
 
 
+def _computed(scenario: Scenario, request: Request) -> tuple[Program, Callable[..., Any], dict[str, folders.Case]]:
+    """Return the program of a scenario, its function, compiled, and the inputs and JAX's outputs by case."""
+    program = program_of(scenario, build(scenario), request.form, request.objective)
+    function = jax.jit(runtimes.batched(program, request.batch))
+    return program, function, references(program, scenario, request, function)
+
+
 def references(
-    program: Program, scenario: "Scenario", request: Request, function: Callable[..., Any] | None = None
+    program: Program, scenario: Scenario, request: Request, function: Callable[..., Any] | None = None
 ) -> dict[str, folders.Case]:
     """Return the inputs and JAX's outputs, by case; ``function`` is that of the program, compiled."""
     function = function or jax.jit(runtimes.batched(program, request.batch))
@@ -153,7 +169,7 @@ def references(
         outputs = [np.asarray(array) for array in function(*inputs)]
         if program.form in ("final", "gradient"):
             for port, array in zip(program.outputs, outputs, strict=True):
-                comparison.check_finite(f"{scenario.name}: {port.name}", array)
+                check_finite(f"{scenario.name}: {port.name}", array)
         cases[name] = folders.Case(inputs, outputs)
         for _ in range(program.calls):
             inputs = program.following(inputs, [np.asarray(array) for array in function(*inputs)])
@@ -162,22 +178,21 @@ def references(
 
 def _comparable(
     program: Program,
-    scenario: "Scenario",
+    scenario: Scenario,
     request: Request,
     cases: Mapping[str, folders.Case],
     function: Callable[..., Any],
-) -> "Scenario | None":
+    tolerance: float,
+) -> Scenario | None:
     """Return the scenario with a half, a quarter, ... of the steps, the most at whose end rounding decides nothing.
 
     Returns:
         ``None`` if that is all steps, and for a relaxation, which has no result after fewer steps.
     """
-    tolerance = request.tolerance or comparison.TOLERANCES[scenario.run.precision]
 
-    def is_settled(scenario: "Scenario") -> bool:
-        program = program_of(scenario, build(scenario), request.form, request.objective)
-        function = jax.jit(runtimes.batched(program, request.batch))
-        return not _unsettled(program, references(program, scenario, request, function), function, tolerance)
+    def is_settled(scenario: Scenario) -> bool:
+        program, function, cases = _computed(scenario, request)
+        return not _unsettled(program, cases, function, tolerance)
 
     if program.converges or program.steps <= 1 or not _unsettled(program, cases, function, tolerance):
         return None
@@ -205,7 +220,7 @@ def _unsettled(
     for case in cases.values():
         for towards_zero in (True, False):
             outputs = [np.asarray(array) for array in function(*(_moved(each, towards_zero) for each in case.inputs))]
-            for change in comparison.differences(names, case.outputs, outputs, tolerance / ROUNDINGS):
+            for change in differences(names, case.outputs, outputs, tolerance / ROUNDINGS):
                 if not change.passed:
                     changes[change.output] = max(ROUNDINGS * change.error, changes.get(change.output, 0.0))
     return changes
@@ -226,7 +241,7 @@ def _moved(array: np.ndarray, towards_zero: bool) -> np.ndarray:
     return np.where(np.isfinite(array) & (array != 0), np.nextafter(array, ends), array)
 
 
-def _with_steps(scenario: "Scenario", form: str, steps: int) -> "Scenario":
+def _with_steps(scenario: Scenario, form: str, steps: int) -> Scenario:
     """Return a scenario whose program of a form takes ``steps`` steps, or the next smaller multiple of its frames."""
     run = scenario.run
     if form == "segment":
@@ -246,7 +261,7 @@ def _start(program: Program, seed: int, batch: "int | str | None") -> list[np.nd
 
 def _card(
     program: Program,
-    scenario: "Scenario",
+    scenario: Scenario,
     request: Request,
     tolerance: float,
     cases: list[str],
@@ -266,7 +281,7 @@ def _card(
         "inputs": [port.described(request.batch) for port in program.inputs],
         "outputs": [port.described(request.batch) for port in program.outputs],
         "tolerance": tolerance,
-        "smallest_scales": comparison.SMALLEST_SCALES,
+        "smallest_scales": SMALLEST_SCALES,
         "cases": cases,
     }
     if compared_steps is not None:

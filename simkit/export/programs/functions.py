@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,7 @@ from simkit.core.simulation import Params, Quantity, Simulation
 from simkit.core.status import status_of
 from simkit.errors import UserError
 from simkit.jobs.derivatives import objective_name, objective_of
-
-if TYPE_CHECKING:
-    from simkit.scenario.scenario import Scenario
-
+from simkit.scenario.scenario import Scenario
 
 NUMBER, COMPLEX, KEY = "number", "complex number", "random key"
 KINDS = (NUMBER, COMPLEX, KEY)
@@ -76,7 +73,7 @@ def ports_of(tree: Any, prefix: str, quantities: dict[str, Quantity]) -> list[Po
     """
     ports: list[Port] = []
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-        steps = [_NOT_IN_NAMES.sub("_", _step(key)) for key in path]
+        steps = [_NOT_IN_NAMES.sub("_", jax.tree_util.keystr((key,), simple=True)) for key in path]
         name = ".".join([prefix, *steps])
         if any(port.name == name for port in ports):
             name = f"{name}_{len(ports)}"
@@ -116,10 +113,6 @@ def _port(name: str, leaf: Any, declared: dict[str, Any]) -> Port:
     elif np.issubdtype(leaf.dtype, np.complexfloating):
         kind = COMPLEX
     return Port(name, tuple(shape.shape), shape.dtype.name, kind=kind, implementation=names[-1], **declared)
-
-
-def _step(key: Any) -> str:
-    return str(next(getattr(key, kind) for kind in ("name", "idx", "key") if hasattr(key, kind)))
 
 
 # Results of each form, in a sentence for io.json and the help.
@@ -177,7 +170,7 @@ class Program:
 
 
 def program_of(
-    scenario: "Scenario",
+    scenario: Scenario,
     simulation: Simulation,
     form: str,
     objective: str | None = None,
@@ -238,9 +231,7 @@ def _of_states(
     return run
 
 
-def _of_runs(
-    scenario: "Scenario", simulation: Simulation, form: str, name: str | None
-) -> Callable[..., dict[str, Any]]:
+def _of_runs(scenario: Scenario, simulation: Simulation, form: str, name: str | None) -> Callable[..., dict[str, Any]]:
     """Return ``(params, key) -> {group: arrays}`` for a form that begins at the initial state."""
     params, key, steps = simulation.params, jax.random.key(scenario.run.seed), scenario.run.steps
     if form == "start":
@@ -326,7 +317,7 @@ def _with_axes(port: Port, form: str, simulation: Simulation) -> Port:
     return dataclasses.replace(port, axes=axes) if len(axes) == len(port.shape) else port
 
 
-def _with_declaration(port: Port, scenario: "Scenario") -> Port:
+def _with_declaration(port: Port, scenario: Scenario) -> Port:
     declared = scenario.parameters.get(port.name.removeprefix("params."))
     if declared is None:
         return port

@@ -42,11 +42,11 @@ def read_operators(path: Path) -> Operators:
     onnx = onnx_package()
     version = whole("version of ONNX", OPSET, OLDEST_OPSET, OPSET)
     try:
-        given = parse_toml(read_bytes(path).decode(), path.name)
-        opset = version.check(given.get("opset", OPSET), "opset")
+        content = parse_toml(read_bytes(path).decode(), path.name)
+        opset = version.check(content.get("opset", OPSET), "opset")
         schemas = [schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""]
         defined = word("operator of ONNX", tuple(name for name in schemas if onnx.defs.has(name, opset)))
-        table = read(given, {"opset": version, "operators": several(defined, "operators of the target")})
+        table = read(content, {"opset": version, "operators": several(defined, "operators of the target")})
     except UserError as error:
         raise error.within("", f"{path.name}: ") from None
     except (DamagedFileError, UnicodeDecodeError) as error:

@@ -190,9 +190,9 @@ def _all(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, keepdims: 
     """Of booleans: ``not any(not x)``."""
     if dtype.kind != "b":
         return None
-    false = graph.elementwise("Not", inputs[0], dtype=bool)
+    false = graph.elementwise("Not", inputs[0])
     any_false = graph.op("ReduceMax", [false, inputs[1]], shape, bool, keepdims=keepdims)
-    return graph.elementwise("Not", any_false, dtype=bool)
+    return graph.elementwise("Not", any_false)
 
 
 @replaces("ReduceMax", "Cast", "ReduceSum")

@@ -1,13 +1,20 @@
-"""Interface of engines for articulated models."""
+"""Interface of engines for articulated models, and an identity that notices when it is differentiated."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
+from simkit.errors import UserError, one_line
 
 type Memory = Any
 
@@ -61,3 +68,75 @@ class Engine:
 def like[T](new: T, old: T) -> T:
     """Return arrays in the precision of others, without weak types, so that a step preserves types."""
     return jax.tree.map(lambda a, b: jax.lax.convert_element_type(a, b.dtype), new, old)
+
+
+@contextlib.contextmanager
+def supporting(name: str, lacking: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
+    """Context manager that refuses a model with parts that an engine lacks, and words its own errors in one line.
+
+    Args:
+        name: of the engine.
+        lacking: whether the model has each of the parts that the engine ignores in silence.
+
+    Raises:
+        UserError: naming the part, or with the message of the engine's library.
+    """
+    others = "'mujoco'" if name == "mjx" else "'mjx' or 'mujoco'"
+    remedy = f"choose engine = {others}, or take it out of the model"
+    if part := next((part for part, is_present in lacking.items() if is_present), None):
+        raise UserError(f"{name} has no {part}; {remedy}")
+    try:
+        yield
+    except (NotImplementedError, RuntimeError, ValueError) as error:
+        reason = one_line(error, 400).rstrip(".")
+        raise UserError(f"{name} cannot follow this model: {reason}; {remedy}") from error
+
+
+type Notice = Callable[[], None]
+
+
+def silent() -> None:
+    """Do nothing."""
+
+
+def watched[T](tree: T, *, on_derivative: Notice = silent, on_reverse: Notice = silent) -> T:
+    """Return a tree of arrays unchanged, and call a function if it is differentiated.
+
+    Args:
+        tree: any pytree of arrays.
+        on_derivative: called while a derivative of any kind is traced; may raise.
+        on_reverse: called while a derivative in reverse mode is traced; may raise.
+    """
+
+    def one(leaf: jax.Array) -> jax.Array:
+        if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+            return leaf
+        return _primitive().bind(leaf, on_derivative=on_derivative, on_reverse=on_reverse)
+
+    return jax.tree.map(one, tree)
+
+
+@functools.cache
+def _primitive() -> Any:
+    identity = Primitive("watched")
+    identity.def_impl(lambda x, **_: x)
+    identity.def_abstract_eval(lambda x, **_: x)
+    mlir.register_lowering(identity, lambda _, x, **__: [x])
+
+    def batch(arguments: Any, axes: Any, **notices: Notice) -> Any:
+        return identity.bind(arguments[0], **notices), axes[0]
+
+    def differentiate(primals: Any, tangents: Any, **notices: Notice) -> Any:
+        if isinstance(tangents[0], ad.Zero):
+            return identity.bind(primals[0], **notices), tangents[0]
+        notices["on_derivative"]()
+        return identity.bind(primals[0], **notices), identity.bind(tangents[0], **notices)
+
+    def transpose(cotangent: Any, _: Any, **notices: Notice) -> Any:
+        notices["on_reverse"]()
+        return [cotangent]
+
+    batching.primitive_batchers[identity] = batch
+    ad.primitive_jvps[identity] = differentiate
+    ad.primitive_transposes[identity] = transpose
+    return identity

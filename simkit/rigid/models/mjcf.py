@@ -1,5 +1,6 @@
 """Articulated models in MJCF or URDF as simulations, with a choice of engines."""
 
+import functools
 import warnings
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.averages import compensated_sum
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once, precise_product
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytrees import pytree
+from simkit.core.settings import arguments, whole, word
 from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.core.status import cautioned
 from simkit.errors import UserError
-from simkit.rigid.arguments import check_integer
+from simkit.rigid.algebra import quaternion, vector
+from simkit.rigid.algebra.tensor import rotated
+from simkit.rigid.models.brax_pipelines import brax_engine
 from simkit.rigid.models.description import Description, describe, place
-from simkit.rigid.models.engine import Engine, Memory
-from simkit.rigid.models.engines import by_name
-from simkit.rigid.models.measures import measures
-from simkit.rigid.models.source import compiled, read_spec, without_reports
-from simkit.rigid.models.watch import silent, watched
+from simkit.rigid.models.engine import Engine, Memory, silent, watched
+from simkit.rigid.models.mjx import mjx_engine
+from simkit.rigid.models.mujoco_c import mujoco_engine
+from simkit.rigid.models.source import compiled, library, read_spec, without_reports
 from simkit.rigid.quantities import RIGID
 
 DIMENSIONS = {
@@ -32,6 +35,13 @@ DIMENSIONS = {
     "joint_position": ("coordinate",),
     "joint_velocity": ("degree_of_freedom",),
 }
+
+ENGINES = ("mjx", "brax-spring", "brax-generalized", "brax-positional", "mujoco")
+_checked = arguments(
+    engine=word("engine", ENGINES),
+    substeps=whole("time steps per step of the simulation", low=1),
+    solver_iterations=whole("iterations of the constraint solver; 0 for those of the model", low=0),
+)
 
 
 @pytree
@@ -49,6 +59,7 @@ class Articulated:
     excess: jax.Array
 
 
+@_checked
 def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_iterations: int = 0) -> Simulation:
     """Return the simulation of an articulated model.
 
@@ -77,6 +88,7 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
     return _simulation(read_spec(model), engine, substeps, solver_iterations)
 
 
+@_checked
 def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iterations: int = 0) -> Simulation:
     """Return the simulation of an articulated model, from its text or from the brax package, as scenarios may.
 
@@ -101,12 +113,14 @@ def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iter
     position_x=("m", "first body along x"),
 )
 def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> Simulation:
-    check_integer("substeps", substeps, 1)
-    check_integer("solver_iterations", solver_iterations, 0)
     if solver_iterations:
         spec.option.iterations = solver_iterations
     description = describe(compiled(without_reports(spec)))
-    engine = by_name(name, spec, description)
+    if name == "mujoco":
+        engine = mujoco_engine(spec, description)
+    else:
+        refuse_too_many_contacts(name, description.mujoco)
+        engine = mjx_engine(description) if name == "mjx" else brax_engine(name, description)
     actuators = description.mujoco.nu
 
     def controls(params: Params, time: jax.Array) -> jax.Array:
@@ -125,7 +139,11 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         start = jnp.zeros_like(params["time_step"])
         return Articulated(memory=memory, time=start, excess=start)
 
-    on_derivative = _warning(name) if engine.touches else silent
+    warning = (
+        f"derivatives through a contact of engine = '{name}' agree with its own finite differences, not with physics; "
+        "trust them only where nothing touches"
+    )
+    on_derivative = functools.partial(warnings.warn, warning, stacklevel=1) if engine.touches else silent
 
     def step(state: Articulated, params: Params) -> Articulated:
         # Without the barriers, programs that fuse this step with other code would round it differently.
@@ -206,11 +224,6 @@ def _parameters(description: Description) -> dict[str, Parameter]:
     }
 
 
-def _check(engine: Engine, description: Description, params: Params) -> None:
-    _check_quaternions(description, params)
-    engine.check(params)
-
-
 def _quaternions(description: Description) -> list[int]:
     """Return where the quaternions of free and ball joints begin among the coordinates."""
     joints = zip(description.mujoco.jnt_type, description.mujoco.jnt_qposadr, strict=True)
@@ -225,8 +238,8 @@ def _with_unit_quaternions(description: Description, position: jax.Array) -> jax
     return position
 
 
-def _check_quaternions(description: Description, params: Params) -> None:
-    """Refuse a free or ball joint that starts without an orientation."""
+def _check(engine: Engine, description: Description, params: Params) -> None:
+    """Refuse a free or ball joint that starts without an orientation, and values that the engine cannot run with."""
     for begin in _quaternions(description):
         length = float(jnp.linalg.norm(params["initial_position"][begin : begin + 4]))
         if not abs(length - 1) < 1e-3:
@@ -234,14 +247,103 @@ def _check_quaternions(description: Description, params: Params) -> None:
                 f"initial_position[{begin}:{begin + 4}] is a quaternion of length {length:g}; give a unit "
                 "quaternion (w, x, y, z), such as (1, 0, 0, 0)"
             )
+    engine.check(params)
 
 
-def _warning(name: str) -> Any:
-    def warn() -> None:
-        warnings.warn(
-            f"derivatives through a contact of engine = '{name}' agree with its own finite differences, not with "
-            "physics; trust them only where nothing touches",
-            stacklevel=2,
+def measures(engine: Engine, description: Description, params: Params, memory: Memory) -> Arrays:
+    """Return the diagnostics of a model, with the masses of its engine.
+
+    ``energy``: kinetic, of rotors, in the field of gravity, and of springs at joints with one coordinate; ``momentum``
+    and ``angular_momentum`` (lengths; the latter about the origin); ``position_x`` and ``height`` of the frame of the
+    first body; ``contacts``, their number, and ``penetration``, the largest in m.
+
+    Args:
+        engine: engine of the model.
+        description: of the model.
+        params: of the simulation.
+        memory: state of the engine.
+    """
+    links = engine.links(params, memory)
+    mass, moments = engine.masses(params)
+    position, velocity = engine.coordinates(memory)
+    dtype = mass.dtype
+
+    body_frame = quaternion.quaternion(links.orientation)
+    inertia_frame = quaternion.quaternion(jnp.asarray(description.inertia_frame, dtype))
+    omega = vector.vector(links.angular_velocity)
+    spin = rotated(vector.vector(moments), quaternion.multiply(body_frame, inertia_frame)) @ omega
+    center, linear = vector.vector(links.center), vector.vector(links.velocity)
+
+    kinetic = jnp.sum(mass * vector.dot(linear, linear) + vector.dot(spin, omega)) / 2
+    if engine.has_armature:
+        kinetic = kinetic + jnp.sum(jnp.asarray(description.armature, dtype) * velocity**2) / 2
+    stiffness, where, rest = description.springs
+    stretch = position[where.astype(int)] - jnp.asarray(rest, dtype)
+    stored = jnp.sum(jnp.asarray(stiffness, dtype) * stretch**2) / 2
+    potential = stored - jnp.sum(mass * precise_product(links.center, description.gravity_vector(params)))
+
+    contacts, penetration = engine.contacts(params, memory)
+    return {
+        "energy": kinetic + potential,
+        "momentum": vector.norm(vector.total(mass * linear)),
+        "angular_momentum": vector.norm(vector.total(vector.cross(center, mass * linear) + spin)),
+        "position_x": links.position[0, 0],
+        "height": links.position[0, 2],
+        "contacts": contacts,
+        "penetration": penetration,
+    }
+
+
+# Bytes per contact and velocity: up to 4 rows of nv entries in float64.
+BYTES = 4 * 8
+MAX_BYTES = 2**30
+
+
+def refuse_too_many_contacts(name: str, model: Any) -> None:
+    """Refuse a model whose contacts would take more than 1 GiB in an engine on JAX.
+
+    Args:
+        name: of the engine.
+        model: a `mujoco.MjModel`.
+
+    Raises:
+        UserError: with the number of pairs that may touch.
+    """
+    pairs = most_pairs(model)
+    contacts = min(pairs, _numeric(model, "max_contact_points", pairs))
+    if contacts * model.nv * BYTES > MAX_BYTES:
+        raise UserError(
+            f"{name} would allocate contacts for {pairs} pairs of shapes with {model.nv} velocities each, over "
+            "1 GiB; choose engine = 'mujoco', let fewer shapes collide (contype, conaffinity), or give the model "
+            "<custom><numeric name='max_contact_points' data='100'/></custom>"
         )
 
-    return warn
+
+def most_pairs(model: Any) -> int:
+    """Return the largest number of pairs of geoms in contact: at least one moves, and their bits allow contact.
+
+    Args:
+        model: a `mujoco.MjModel`.
+    """
+    moves = model.body_weldid[model.geom_bodyid] != 0
+    kinds, counts = np.unique(
+        np.stack([model.geom_contype, model.geom_conaffinity, moves], axis=1), axis=0, return_counts=True
+    )
+    types, affinities, moving = kinds.T
+    total = int(model.npair)
+    for kind, count in enumerate(counts):
+        others = slice(kind + 1, None)
+        allowed = (types[kind] & affinities[others]) | (types[others] & affinities[kind]) != 0
+        total += int(count * counts[others][allowed & (moving[others] | moving[kind] != 0)].sum())
+        if moving[kind] and types[kind] & affinities[kind]:
+            total += int(count * (count - 1) // 2)
+    return total
+
+
+def _numeric(model: Any, name: str, default: int) -> int:
+    """Return a custom number of the model, or the default if it is missing or negative."""
+    mujoco = library("mujoco")
+    index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, name)
+    if index < 0 or model.numeric_data[model.numeric_adr[index]] < 0:
+        return default
+    return int(model.numeric_data[model.numeric_adr[index]])

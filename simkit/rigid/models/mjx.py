@@ -9,11 +9,10 @@ import jax.numpy as jnp
 from simkit.core.formulation import precise_product
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError
 from simkit.rigid.models.description import Description, subtree_matrix
-from simkit.rigid.models.engine import Engine, Links, like
+from simkit.rigid.models.engine import Engine, Links, like, silent, supporting, watched
 from simkit.rigid.models.source import library, quiet
-from simkit.rigid.models.watch import silent, watched
 
 
 @pytree
@@ -47,16 +46,9 @@ def mjx_engine(description: Description) -> Engine:
     mjx: Any = library("mujoco.mjx")
     option = description.mujoco.opt
     unread = {"noslip_iterations": option.noslip_iterations > 0, "actuatorgroupdisable": option.disableactuator != 0}
-    for part, is_present in unread.items():
-        if is_present:
-            raise UserError(f"mjx ignores {part}, which this model has; choose engine = 'mujoco' or take it out")
-    try:
-        with quiet():
-            system = mjx.put_model(copy.deepcopy(description.mujoco))
-            empty = mjx.make_data(system)
-    except (NotImplementedError, ValueError) as error:
-        reason = one_line(error)
-        raise UserError(f"mjx cannot follow this model: {reason}; choose engine = 'mujoco' or simplify it") from error
+    with quiet(), supporting("mjx", unread):
+        system = mjx.put_model(copy.deepcopy(description.mujoco))
+        empty = mjx.make_data(system)
     iterations = int(description.mujoco.opt.iterations)
     is_constrained = empty._impl.efc_J.shape[0] > 0
     touches = empty._impl.contact.dist.shape[0] > 0

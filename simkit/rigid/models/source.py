@@ -123,11 +123,11 @@ def _parsed(parse: Callable[[str], Any], text: str) -> Any:
 
 def _name_bodies(spec: Any) -> None:
     """Name bodies that have no name, since sensors refer to bodies by name."""
-    taken = {body.name for body in spec.bodies}
+    names = {body.name for body in spec.bodies}
     for index, body in enumerate(spec.bodies):
         if not body.name:
             name = f"body_{index}"
-            body.name = name if name not in taken else f"{name}_without_name"
+            body.name = name if name not in names else f"{name}_without_name"
 
 
 def _existing(text: str) -> Path:
@@ -147,6 +147,6 @@ def _in_package(name: str) -> Path:
         raise UserError(f"model = 'brax:{name}' needs the package brax; install it with: pip install brax")
     folder = Path(package.submodule_search_locations[0]) / "envs" / "assets"
     if not re.fullmatch(r"\w+\.xml", name) or not (folder / name).is_file():
-        known = sorted(path.name for path in folder.glob("*.xml"))
-        raise UserError(f"brax has no model {shown(name)}{nearest(name, known)}")
+        models = sorted(path.name for path in folder.glob("*.xml"))
+        raise UserError(f"brax has no model {shown(name)}{nearest(name, models)}")
     return folder / name

@@ -1,1 +1,1 @@
-"""Ready-made rigid-body systems, one factory per file."""
+"""Ready-made rigid-body systems, a chapter for each kind of contact."""

@@ -221,7 +221,7 @@ def test_unavailable_runtime_is_refused_in_one_line(npm, phrase, tmp_path, carri
 
 def test_environment_variable_names_the_runtime(tmp_path, carried, monkeypatch):
     monkeypatch.setenv(runtime.VARIABLE, str(carried))
-    assert runtime.runtime_files().script == (carried / runtime.SCRIPT).read_bytes()
+    assert runtime.runtime_files()[runtime.SCRIPT] == (carried / runtime.SCRIPT).read_bytes()
 
 
 RANGES = {

@@ -16,7 +16,7 @@ from simkit.rigid.joints.loads import spring
 from simkit.rigid.joints.measures import hinge_angle
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
-from simkit.rigid.systems.four_bar_linkage import four_bar_linkage
+from simkit.rigid.systems.linkages import four_bar_linkage
 from tests.rigid.joints.scenes import AXIS, carriage, key
 from tests.tables import every
 

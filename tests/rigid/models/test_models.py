@@ -15,8 +15,7 @@ from simkit.core.precision import precision
 from simkit.errors import UserError
 from simkit.export import program
 from simkit.rigid import mjcf
-from simkit.rigid.models.contact_pairs import most_pairs
-from simkit.rigid.models.mjcf import from_text
+from simkit.rigid.models.mjcf import from_text, most_pairs
 from simkit.rigid.models.model_text import checked
 from simkit.rigid.models.source import compiled, read_spec
 from simkit.scenario.catalog import read_scenario
@@ -156,7 +155,7 @@ def test_a_model_with_further_state_is_refused():
 
 
 def test_arguments_out_of_range_are_refused_in_one_line():
-    assert "unknown engine 'brax'; " in refusal(mjcf, PENDULUM, engine="brax")
+    assert "engine = 'brax' is unknown; " in refusal(mjcf, PENDULUM, engine="brax")
     assert "substeps = 0 is not an integer of at least 1" in refusal(mjcf, PENDULUM, substeps=0)
     assert "solver_iterations = -1 is not an integer of at least 0" in refusal(mjcf, PENDULUM, solver_iterations=-1)
 

@@ -13,7 +13,6 @@ import pytest
 pytest.importorskip("onnxruntime")
 
 import simkit.export
-from simkit.scenario.overrides import with_values
 from tests.scenarios.small import NAMES, small, small_to_the_end
 
 FORMS = ("step", "trajectory", "gradient")
@@ -66,26 +65,3 @@ def test_step_at_its_own_size_agrees_with_jax(shipped, tmp_path):
 def test_batch_of_any_size_agrees_in_every_runtime(name, form, tmp_path):
     report = simkit.export.program(small(name), tmp_path / "out", to="all", what=form, batch="symbolic")
     assert report.passed, report.misses
-
-
-def test_frames_of_an_exported_segment_are_drawn(tmp_path):
-    """The frames that onnxruntime computes, call after call, are drawn as the run of simkit is."""
-    import subprocess
-    import sys
-
-    import numpy as np
-
-    scenario = small("bouncing_ball")
-    simkit.export.program(scenario, tmp_path / "out", to="onnx", what="segment")
-    calls = scenario.run.steps // scenario.run.every
-    program, frames = tmp_path / "out" / "run_onnx.py", tmp_path / "frames.npz"
-    subprocess.run([sys.executable, program, "--calls", str(calls), "-o", frames], check=True)
-    found = np.load(frames)
-    split = [
-        {name.removeprefix(kind): found[name] for name in found.files if name.startswith(kind)}
-        for kind in ("frame.", "diagnostic.")
-    ]
-    run = simkit.run(with_values(scenario, {}))
-    np.testing.assert_allclose(split[0]["position"], run["position"].values[1:], rtol=1e-10)
-    simkit.animate(tuple(split), view="bodies").save(tmp_path / "ball.gif")
-    assert (tmp_path / "ball.gif").read_bytes()[:4] == b"GIF8"

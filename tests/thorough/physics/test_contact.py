@@ -9,16 +9,16 @@ import pytest
 
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status
-from simkit.rigid import bouncing_ball, newtons_cradle, sliding_block
+from simkit.rigid import newtons_cradle, sliding_block
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import box, repeat, sphere
+from simkit.rigid.bodies.bodies import box, gather, repeat, sphere
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from tests.physics.test_bouncing import closed_form, closed_form_derivatives
+from tests.physics.test_bouncing import THROW, closed_form, closed_form_derivatives
 from tests.physics.test_contact import (
     EVERYTHING,
     GRAVITY,
@@ -68,7 +68,7 @@ def collision():
     return simulate(
         Scene(
             params=params_of(friction=0.3),
-            bodies=lambda p: repeat_two(p),
+            bodies=lambda p: gather([sphere(factor * p["mass"], 0.1, p["friction"]) for factor in (1, 2)]),
             start=lambda p, bodies, key: motion_of(
                 bodies,
                 Vector(jnp.array([0.0, 0.22]), jnp.array([0.0, 0.05]), jnp.zeros(2)),
@@ -77,14 +77,6 @@ def collision():
             ),
             dynamics=Compliant(substeps=16),
         )
-    )
-
-
-def repeat_two(params):
-    from simkit.rigid.bodies.bodies import gather
-
-    return gather(
-        [sphere(params["mass"], 0.1, params["friction"]), sphere(2 * params["mass"], 0.1, params["friction"])]
     )
 
 
@@ -149,23 +141,13 @@ def test_a_box_on_a_box_rests_at_the_depth_of_a_quarter_of_its_weight_per_corner
 
 @pytest.mark.usefixtures("x64")
 def test_throws_with_spin_are_those_of_the_closed_form():
-    throw = {
-        "launch_speed": 4.0,
-        "launch_angle": 60.0,
-        "launch_height": 1.0,
-        "spin": -30.0,
-        "restitution": 0.75,
-        "friction": 0.06,
-        "radius": 0.1,
-        "gravity": 9.81,
-    }
     names = {"launch_height": "z0", "spin": "spin0", "restitution": "restitution", "friction": "friction"}
     names |= {"gravity": "gravity", "radius": "radius0"}
     velocity = {"vx0": 4 * np.cos(np.pi / 3), "vz0": 4 * np.sin(np.pi / 3)}
-    changes = {ours: throw[name] for name, ours in names.items()} | velocity | {"x1": 50.0}
+    changes = {ours: THROW[name] for name, ours in names.items()} | velocity | {"x1": 50.0}
     # Five impacts within the time, before the bounces are short enough to end in rest.
     time = 3.0
-    expected, slopes = np.real(closed_form(time, **throw)), closed_form_derivatives(time, throw)
+    expected, slopes = np.real(closed_form(time, **THROW)), closed_form_derivatives(time, THROW)
     for steps in (300, 1500):
         seen, found = end(time, steps, **changes), derivatives(time, steps, **changes)
         assert seen["contacts"] == 0 and seen["impacts"] >= 4
@@ -174,8 +156,6 @@ def test_throws_with_spin_are_those_of_the_closed_form():
         for name, ours in names.items():
             slope = np.array([found[ours][0], found[ours][2] - (1 if name == "radius" else 0)])
             np.testing.assert_allclose(slope, slopes[name], rtol=1e-10, atol=1e-10, err_msg=name)
-    simulation = bouncing_ball()
-    assert set(throw) <= set(simulation.params)
 
 
 @pytest.mark.usefixtures("x64")
@@ -238,12 +218,6 @@ def test_derivatives_through_impacts_hold_in_float32_to_its_rounding():
     for name in ("x0", "vx0", "vx1", "mass0", "radius1", "restitution", "amplitude"):
         expected = np.imag(driven_collision({**p, name: p[name] + 1e-30j}, 1.0)) / 1e-30
         np.testing.assert_allclose(found[name][[0, 3]], expected, atol=tolerance, rtol=tolerance, err_msg=name)
-
-
-@pytest.fixture
-def precision():
-    """Run the tests of the laws in single precision."""
-    return "float32"
 
 
 def test_derivatives_of_sliding_are_those_of_coulombs_law(x64):

@@ -101,6 +101,8 @@ STRAIGHT = 6 * MASS * DISTANCE / DURATION**2 * np.linspace(1, -1, KNOTS)
 OFF_CUSHION = -12 * MASS * GAP / DURATION**2 * np.abs(np.linspace(1, -1, KNOTS))
 BANK = np.concatenate([STRAIGHT, OFF_CUSHION])
 DIRECT = np.concatenate([STRAIGHT, np.zeros(KNOTS)])
+# Integrals of products of hat functions.
+HATS = DURATION / (KNOTS - 1) / 6 * (np.diag([2, 4, 4, 4, 2]) + np.eye(KNOTS, k=1) + np.eye(KNOTS, k=-1))
 
 
 def least_cost(*displacements):
@@ -131,9 +133,7 @@ def test_the_analytic_plans_end_at_rest_at_the_goal_at_the_least_effort(precisio
 def test_the_plan_off_the_cushion_is_a_minimum(x64):
     """At the least effort its derivative is a combination of those of what is held fixed (Lagrange)."""
     slopes, _ = look(BANK)
-    # Integrals of products of hat functions.
-    hats = DURATION / (KNOTS - 1) / 6 * (np.diag([2, 4, 4, 4, 2]) + np.eye(KNOTS, k=1) + np.eye(KNOTS, k=-1))
-    derivative = 2 * np.concatenate([hats @ STRAIGHT, hats @ OFF_CUSHION])
+    derivative = 2 * np.concatenate([HATS @ STRAIGHT, HATS @ OFF_CUSHION])
     multipliers = np.linalg.lstsq(slopes.T, derivative, rcond=None)[0]
     # Roundings; any other plan misses by as much as it differs.
     np.testing.assert_allclose(slopes.T @ multipliers, derivative, atol=1e-12)
@@ -146,8 +146,7 @@ def test_the_plan_off_the_cushion_is_a_minimum(x64):
 def test_gauss_newton_finds_the_plan_of_least_cost(way, displacements, x64):
     plan = starting_plan() * (1 if way == "bank" else np.repeat([1, 0], KNOTS))
     goal = np.array([DISTANCE, GAP + 0.1, 0, 0])
-    hats = DURATION / (KNOTS - 1) / 6 * (np.diag([2, 4, 4, 4, 2]) + np.eye(KNOTS, k=1) + np.eye(KNOTS, k=-1))
-    effort = np.kron(np.eye(2), hats)
+    effort = np.kron(np.eye(2), HATS)
     for _ in range(12):
         slopes, found = look(plan)
         bent = effort + WEIGHT * slopes.T @ slopes

@@ -47,8 +47,8 @@ def carried(tmp_path_factory):
     except UserError as error:
         pytest.skip(f"there is no onnxruntime-web to put into pages: {error}")
     folder = tmp_path_factory.mktemp("runtime")
-    (folder / runtime.SCRIPT).write_bytes(found.script)
-    (folder / runtime.MACHINE).write_bytes(found.machine)
+    (folder / runtime.SCRIPT).write_bytes(found[runtime.SCRIPT])
+    (folder / runtime.MACHINE).write_bytes(found[runtime.MACHINE])
     return folder
 
 

@@ -21,8 +21,7 @@ from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from simkit.rigid.systems.double_pendulum import double_pendulum
-from simkit.rigid.systems.four_bar_linkage import four_bar_linkage
+from simkit.rigid.systems.linkages import double_pendulum, four_bar_linkage
 from tests.differences import central_difference
 from tests.physics.test_pendulums import check_energy, check_period, energies
 from tests.rigid.joints.scenes import at_rest, key, moment, params_of, pendulum
@@ -183,9 +182,9 @@ def test_double_pendulum_follows_lagranges_equations(x64):
 
 
 def double_bodies(simulation):
-    from simkit.rigid.systems.double_pendulum import _bodies
+    from simkit.rigid.systems.linkages import _pendulum_bodies
 
-    return _bodies(simulation.params)
+    return _pendulum_bodies(simulation.params)
 
 
 def test_derivatives_of_a_small_swing_are_the_analytic_ones(x64):

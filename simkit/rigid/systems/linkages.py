@@ -1,4 +1,4 @@
-"""Four-bar linkage: crank, coupler and rocker in a closed loop of hinges, driven by a motor."""
+"""Rods on hinges in a plane: a double pendulum, and a four-bar linkage driven by a motor."""
 
 import dataclasses
 import math
@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.errors import UserError
-from simkit.rigid.algebra.quaternion import exponential
-from simkit.rigid.algebra.vector import Vector, stacked
+from simkit.rigid.algebra.quaternion import exponential, rotate
+from simkit.rigid.algebra.vector import Vector, cross, stacked
 from simkit.rigid.bodies.bodies import Bodies, capsule, gather, with_inertia
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.joints.joint import Joint, attachment, hinge, joint
@@ -22,7 +22,127 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
-PARAMETERS = {
+# Axis of the hinges; rotation by a positive angle takes +x to +z, and a hanging rod toward +x.
+AXIS = (0.0, -1.0, 0.0)
+
+DOUBLE_PENDULUM = {
+    "upper_length": Parameter(1.0, POSITIVE, "m", "distance of the hinges of the upper rod"),
+    "lower_length": Parameter(1.0, POSITIVE, "m", "distance of the tip of the lower rod from its hinge"),
+    "upper_mass": Parameter(1.0, POSITIVE, "kg", "mass of the upper rod"),
+    "lower_mass": Parameter(1.0, POSITIVE, "kg", "mass of the lower rod"),
+    "radius": Parameter(0.04, POSITIVE, "m", "radius of both rods, which are capsules"),
+    "upper_angle": Parameter(90.0, unit="deg", doc="angle of the upper rod at the start, from straight down toward +x"),
+    "lower_angle": Parameter(90.0, unit="deg", doc="angle of the lower rod at the start, from straight down toward +x"),
+    "upper_rate": Parameter(0.0, unit="rad/s", doc="angular velocity of the upper rod at the start"),
+    "lower_rate": Parameter(0.0, unit="rad/s", doc="angular velocity of the lower rod at the start"),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "target_x": Parameter(-0.5, unit="m", doc="target of the tip along x at the end"),
+    "target_z": Parameter(-1.5, unit="m", doc="target height of the tip at the end; the upper hinge is at 0"),
+    "time_step": Parameter(0.002, POSITIVE, "s", "time step"),
+}
+
+
+@described(
+    RIGID,
+    tip=("m", "position of the tip"),
+    tip_x=("m", "tip along x"),
+    tip_z=("m", "height of the tip"),
+    upper_angle=("rad", "angle of the upper rod from straight down"),
+    lower_angle=("rad", "angle of the lower rod from straight down"),
+    distance_to_target=("m^2", "squared distance of the tip from the target"),
+)
+def double_pendulum(*, order: int = 4, iterations: int = 8) -> Simulation:
+    """Return a planar double pendulum of two rods, which swings in the x-z plane.
+
+    Each rod is a solid capsule; the upper one hangs on a hinge about y at the origin, the lower one on a hinge at the
+    end of the upper one.
+
+    Derivatives grow as small differences do, by a factor e in about a third of a second at high energy: beyond a few
+    seconds they are exact but of no use.
+
+    Args:
+        order: order of the method in time, 2 or 4, see `simkit.rigid.joints.rattle.Jointed`.
+        iterations: of the joints in every step.
+
+    Returns:
+        The simulation; it also diagnoses ``upper_angle`` and ``lower_angle`` (rad, of each rod from straight down,
+        within half a turn), ``tip_x`` and ``tip_z`` (m) and ``distance_to_target`` (m^2, the squared distance).
+    """
+    return simulate(
+        Scene(
+            params=DOUBLE_PENDULUM,
+            bodies=_pendulum_bodies,
+            start=_pendulum_start,
+            dynamics=Jointed(order=order, iterations=iterations),
+            joints=_pendulum_joints,
+            loads=(gravity(),),
+            measures=_pendulum_measures,
+            observe=_pendulum_observe,
+            dimensions={"tip": ("space",), "trace": ("traced_point", "space"), "pivots": ("pivot", "space")},
+        )
+    )
+
+
+def _pendulum_bodies(params: Params) -> Bodies:
+    radius = params["radius"]
+    return gather(
+        [
+            capsule(params["upper_mass"], radius, params["upper_length"]),
+            capsule(params["lower_mass"], radius, params["lower_length"]),
+        ]
+    )
+
+
+def _pendulum_joints(params: Params) -> tuple[Joint, ...]:
+    upper, lower = params["upper_length"] / 2, params["lower_length"] / 2
+    return (
+        hinge(0, anchor=(0, 0, upper), base=(0, 0, 0), axis=AXIS),
+        hinge(1, 0, anchor=(0, 0, lower), base=(0, 0, -upper), axis=AXIS),
+    )
+
+
+def _pendulum_start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
+    zero = jnp.zeros_like(bodies.mass)
+    angle = jnp.deg2rad(jnp.stack([params["upper_angle"], params["lower_angle"]]))
+    spin = Vector(zero, -jnp.stack([params["upper_rate"], params["lower_rate"]]), zero)
+    orientation = exponential(Vector(zero, -angle, zero))
+    down = rotate(orientation, Vector(zero, zero, -bodies.half_lengths.z))
+    position, velocity = _pendulum_chain(down), _pendulum_chain(cross(spin, down))
+    return motion_of(bodies, position, orientation, velocity, spin)
+
+
+def _pendulum_chain(halves: Vector) -> Vector:
+    """Return the vectors to the centers of both rods from the vectors from each hinge to the center of its rod."""
+
+    def add(component: jax.Array) -> jax.Array:
+        return jnp.stack([component[0], 2 * component[0] + component[1]])
+
+    return Vector(add(halves.x), add(halves.y), add(halves.z))
+
+
+def _pendulum_tip(motion: Motion, params: Params) -> Vector:
+    end = attachment(1, anchor=(0, 0, -params["lower_length"] / 2))
+    return anchors(motion, end)[0]
+
+
+def _pendulum_measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
+    tip = _pendulum_tip(motion, params)
+    upper, lower = (hinge_angle(motion, joint("attachment", rod, axis=AXIS)) for rod in (0, 1))
+    return {
+        "upper_angle": upper,
+        "lower_angle": lower,
+        "tip_x": tip.x,
+        "tip_z": tip.z,
+        "distance_to_target": (tip.x - params["target_x"]) ** 2 + (tip.z - params["target_z"]) ** 2,
+    }
+
+
+def _pendulum_observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
+    tip = stacked(_pendulum_tip(motion, params))
+    return {"tip": tip, "trace": tip[None], "pivots": jnp.zeros((1, 3), tip.dtype)}
+
+
+FOUR_BAR_LINKAGE = {
     "ground_length": Parameter(0.4, POSITIVE, "m", "distance of the two fixed pivots"),
     "crank_length": Parameter(0.2, POSITIVE, "m", "distance of the hinges of the crank"),
     "coupler_length": Parameter(
@@ -46,8 +166,6 @@ PARAMETERS = {
     "line_height": Parameter(0.8, unit="m", doc="height of the straight target line of the coupler point"),
     "time_step": Parameter(0.001, POSITIVE, "s", "time step"),
 }
-# Axis of the hinges; rotation by a positive angle takes +x to +z.
-AXIS = (0.0, -1.0, 0.0)
 
 
 @described(
@@ -91,14 +209,14 @@ def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
     """
     simulation = simulate(
         Scene(
-            params=PARAMETERS,
-            bodies=_bodies,
-            start=_start,
+            params=FOUR_BAR_LINKAGE,
+            bodies=_linkage_bodies,
+            start=_linkage_start,
             dynamics=Jointed(order=order, iterations=iterations),
-            joints=_joints,
-            loads=(gravity(), speed_motor(lambda params: _joints(params)[0], "crank_speed", "motor_damping")),
-            measures=_measures,
-            observe=_observe,
+            joints=_linkage_joints,
+            loads=(gravity(), speed_motor(lambda params: _linkage_joints(params)[0], "crank_speed", "motor_damping")),
+            measures=_linkage_measures,
+            observe=_linkage_observe,
             dimensions={
                 "point": ("space",),
                 "trace": ("traced_point", "space"),
@@ -163,7 +281,7 @@ def _check_closed(params: Params) -> None:
         )
 
 
-def _bodies(params: Params) -> Bodies:
+def _linkage_bodies(params: Params) -> Bodies:
     lengths = (params["crank_length"], params["point_distance"], params["rocker_length"])
     rods = [capsule(params["mass_per_length"] * length, params["radius"], length) for length in lengths]
     # A flat flywheel about y, whose moments about x and z are half of that about y.
@@ -173,7 +291,7 @@ def _bodies(params: Params) -> Bodies:
     return gather(rods)
 
 
-def _joints(params: Params) -> tuple[Joint, ...]:
+def _linkage_joints(params: Params) -> tuple[Joint, ...]:
     crank, coupler, rocker = params["crank_length"] / 2, params["point_distance"] / 2, params["rocker_length"] / 2
     end = (0, 0, params["coupler_length"] - coupler)
     return (
@@ -184,8 +302,7 @@ def _joints(params: Params) -> tuple[Joint, ...]:
     )
 
 
-def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
-    del key
+def _linkage_start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
     zero = jnp.zeros_like(bodies.mass)
 
     def pose(crank_angle: jax.Array) -> tuple[Vector, jax.Array]:
@@ -207,16 +324,15 @@ def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
     return motion_of(bodies, position, orientation, velocity, Vector(zero, -rates, zero))
 
 
-def _point(motion: Motion, params: Params) -> Vector:
+def _coupler_point(motion: Motion, params: Params) -> Vector:
     return anchors(motion, attachment(1, anchor=(0, 0, params["point_distance"] / 2)))[0]
 
 
-def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
-    del time
+def _linkage_measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
     crank, rocker = (
         jnp.pi / 2 + hinge_angle(motion, joint("attachment", rod, axis=AXIS), near=-jnp.pi / 2) for rod in (0, 2)
     )
-    point = _point(motion, params)
+    point = _coupler_point(motion, params)
     coupler_angle, _ = position_analysis(params, crank)
     a, c, g = params["crank_length"], params["rocker_length"], params["ground_length"]
     x = a * jnp.cos(crank) + params["point_distance"] * jnp.cos(coupler_angle)
@@ -227,7 +343,7 @@ def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -
     return {
         "crank_angle": crank,
         "rocker_angle": rocker,
-        "crank_rate": hinge_rate(motion, bodies, _joints(params)[0]),
+        "crank_rate": hinge_rate(motion, bodies, _linkage_joints(params)[0]),
         "point_x": point.x,
         "point_z": point.z,
         "curve_error": jnp.maximum(jnp.abs(point.x - x), jnp.abs(point.z - z)),
@@ -236,9 +352,8 @@ def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -
     }
 
 
-def _observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
-    del bodies, time
-    point = stacked(_point(motion, params))
+def _linkage_observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
+    point = stacked(_coupler_point(motion, params))
     zero = jnp.zeros_like(params["ground_length"])
     ground = jnp.stack([jnp.zeros(3, zero.dtype), jnp.stack([params["ground_length"], zero, zero])])
     # Drawn beside the rods: the coupler point, the two pivots, and the fourth bar, the ground, between them.
