@@ -351,11 +351,11 @@ def informative(result: "xarray.Dataset", scenario: "Scenario") -> "dict[str, xa
         result: of the sweep.
         scenario: of the sweep.
     """
-    from simkit.jobs.sweep_results import columns_of, final_numbers, objectives_in
+    from simkit.jobs.sweep_results import columns_of, final_numbers, objective_arrays
 
     swept = columns_of(result)
     final = {n: array.load() for n, array in final_numbers(result).items() if n.removeprefix("diagnosed_") not in swept}
-    objectives = objectives_in(result, scenario)
+    objectives = objective_arrays(result)
     measured = objectives | final
     varying = {name: array for name, array in measured.items() if np.ptp(np.asarray(array, float)) != 0} or measured
     first = [*objectives, *(objective.quantity for objective in scenario.objectives.values())]

@@ -173,6 +173,7 @@ class Job[Result](abc.ABC):
 
     Attributes:
         scenario: scenario with overrides applied.
+        pictures: options of pictures that were given on the command line, which hold when the job is resumed.
         kind: key of `simkit.storage.kinds.KINDS`, stored in manifests.
         noun: name of the kind in messages, such as ``"a sweep"``.
         request_checks: check of each entry of the manifest's ``request``, see `simkit.storage.manifest`.
@@ -199,13 +200,13 @@ class Job[Result](abc.ABC):
     repair: ClassVar[str] = "repair the run"
 
     scenario: Scenario
+    pictures: Mapping[str, Any] = dataclasses.field(default_factory=dict, kw_only=True, compare=False)
 
     @classmethod
     def of(cls, directory: RunDirectory) -> Self:
         """Return the job of a run directory."""
-        request = directory.manifest["request"]
-        fields = {name: request[name] for name in (*cls.request_checks, *cls.request_added_later) if name in request}
-        return cls(directory.scenario(), **fields).checked()
+        request, names = directory.manifest["request"], (*cls.request_checks, *cls.request_added_later, "pictures")
+        return cls(directory.scenario(), **{name: request[name] for name in names if name in request}).checked()
 
     def checked(self) -> Self:
         """Return the job with its fields checked and converted to their types."""
@@ -293,6 +294,7 @@ def begin[Result](
             return job.execute(prepared, None, report, warnings.warn)
         request = {"labels": datasets.labels_of(prepared.simulation), "arrays": describe_frames(prepared.shapes[1])}
         request |= {name: getattr(job, name) for name in (*job.request_checks, *job.request_added_later)}
+        request |= {"pictures": job.pictures} if job.pictures else {}
         with RunDirectory.created(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
             return job.execute(prepared, directory, report, warnings.warn)
 

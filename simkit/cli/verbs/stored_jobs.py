@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from simkit.cli.arguments import (
     FORMATS,
+    PICTURES,
     add_no_render,
     add_picture,
     add_workers,
@@ -24,6 +25,7 @@ from simkit.cli.arguments import (
     check_pictures,
     exclude,
     output_of,
+    pictures_of,
     size_of,
 )
 from simkit.cli.main import DIFFERS, FAILED, FINE, INTERRUPTED, TERMINATED, WRONG_INPUT, Terminated
@@ -83,6 +85,8 @@ class Resume:
             use_every_core(arguments)
         job = with_executor(directory, arguments.workers, arguments.scheduler, arguments.deadline, arguments.executor)
         check_pictures(job, arguments)
+        if not pictures_of(arguments):
+            vars(arguments).update({name: job.pictures.get(name) for name in PICTURES})
         size = size_of(arguments)
         if group:
             exclude(arguments, ["steps"], "continues a run in one process", "leave it out, or --processes")
