@@ -174,12 +174,11 @@ def check_swept(scenario: Scenario, name: str, where: str) -> None:
     Raises:
         UserError: naming it.
     """
-    problem = "is an array; only single numbers are swept"
     if name not in scenario.parameters:
-        problem = f"is not a parameter of {scenario.name}{paths.hint(str(name), scenario.parameters)}"
-    elif not isinstance(scenario.parameters[name].default, tuple):
-        return
-    raise UserError(f"{where} {problem}")
+        hint = paths.hint(str(name), scenario.parameters)
+        raise UserError(f"{where} is not a parameter of {scenario.name}", hint)
+    if isinstance(scenario.parameters[name].default, tuple):
+        raise UserError(f"{where} is an array; only single numbers are swept")
 
 
 def check_axes(simulation: "Simulation", over: Axes) -> None:

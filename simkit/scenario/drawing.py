@@ -195,7 +195,8 @@ def check_view(
     if name not in arrays:
         kind = "a diagnostic of" if declared.source == "diagnosed" else "observed by"
         raise UserError(
-            f"{file}: render.quantity = '{name}' is not {kind} {owner}{nearest(name, list(arrays))}",
+            f"{file}: render.quantity = '{name}' is not {kind} {owner}",
+            nearest(name, list(arrays)),
             key="render.quantity",
             allowed=arrays,
         )

@@ -59,7 +59,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
                     "`with jax.enable_x64(True):` for float64"
                 )
             hint = paths.hint(key, {*SETTINGS, *parameters})
-            raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation{hint}")
+            raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation", hint)
     if "steps" not in settings:
         raise UserError("steps is missing; give steps=1000, and every=10 for a frame every tenth step")
     name = FILE["name"].check(settings.get("name", "simulation"), "name")

@@ -346,7 +346,7 @@ def _changed(arguments: argparse.Namespace, outcome: "Outcome") -> dict[str, Any
     if (name := arguments.quantity) is not None:
         observed, diagnosed = split(outcome.arrays)
         if name not in observed and name not in diagnosed:
-            raise UserError(f"--quantity = '{name}' is not stored in this run{nearest(name, [*observed, *diagnosed])}")
+            raise UserError(f"--quantity = '{name}' is not stored in this run", nearest(name, [*observed, *diagnosed]))
         changed = {"quantity": name} | ({} if name in observed else {"view": "chart"})
     if arguments.limits is not None:
         changed["limits"] = [*checks.interval(arguments.limits, "--limits")]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from simkit.core.parameter import UNBOUNDED
 from simkit.core.paths import below
-from simkit.errors import Mistakes, Remedy, UserError, closest, nearest, one_line
+from simkit.errors import Mistakes, Remedy, UserError, nearest, one_line
 
 type Form = Literal["value", "list", "table", "names", "arrays"]
 
@@ -165,15 +165,16 @@ class Settings(Mapping[str, Any]):
         """Return the path of a key, for messages."""
         return below(self.where, key)
 
-    def refuse(self, key: str, problem: str, remedy: Remedy | None = None) -> UserError:
+    def refuse(self, key: str, problem: str, remedy: Remedy | None = None, hint: str = "") -> UserError:
         """Return an error about a key.
 
         Args:
             key: name of the key.
             problem: the problem and its remedy.
             remedy: the remedy as data, where there is one only.
+            hint: a name that may have been meant.
         """
-        return UserError(f"{self.path(key)} {problem}", key=self.path(key), remedy=remedy)
+        return UserError(f"{self.path(key)} {problem}", hint, key=self.path(key), remedy=remedy)
 
 
 def read(entries: Any, keys: Mapping[str, Setting], where: str = "", rules: tuple[Rule, ...] = ()) -> Settings:
@@ -225,10 +226,9 @@ def unknown_key(key: str, keys: Mapping[str, Setting], where: str) -> UserError:
         keys: declared keys.
         where: path of the table.
     """
-    meant = closest(key, keys)
-    remedy = Remedy("rename", meant) if meant else Remedy("remove")
-    message = f"{below(where, one_line(key, 64))} is not a known key{nearest(key, tuple(keys))}"
-    return UserError(message, key=below(where, key), allowed=keys, remedy=remedy)
+    hint, message = nearest(key, tuple(keys)), f"{below(where, one_line(key, 64))} is not a known key"
+    remedy = Remedy("rename", hint.meant) if hint.meant else Remedy("remove")
+    return UserError(message, hint, key=below(where, key), allowed=keys, remedy=remedy)
 
 
 def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callable[[Factory], Factory]:

@@ -91,7 +91,7 @@ def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float]
         header = comment
     for name in names:
         if name not in header:
-            raise UserError(f"{where} has no column {shown(name)}{nearest(name, header)}")
+            raise UserError(f"{where} has no column {shown(name)}", nearest(name, header))
         if header.count(name) > 1:
             raise UserError(f"{where} has {header.count(name)} columns {shown(name)}; name each apart")
     columns: tuple[list[float], list[float]] = ([], [])

@@ -25,7 +25,7 @@ def by_name(name: str, spec: Any, description: Description) -> Engine:
         UserError: if the name is unknown, or the engine does not support the model.
     """
     if name not in NAMES:
-        raise UserError(f"unknown engine '{name}'{nearest(str(name), NAMES)}")
+        raise UserError(f"unknown engine '{name}'", nearest(str(name), NAMES))
     if name == "mujoco":
         return mujoco_engine(spec, description)
     refuse_too_many_contacts(name, description.mujoco)
