@@ -19,14 +19,13 @@ from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.precision import precision
 from simkit.core.pytrees import size_in_bytes
-from simkit.core.settings import flag
+from simkit.core.settings import flag, unwrapped
 from simkit.core.simulation import Arrays, Simulation
 from simkit.engine import memory
 from simkit.engine.driver import Plan, Program
 from simkit.engine.memory import SHARE, frame_bytes, shapes_of
 from simkit.errors import UserError, argument
 from simkit.jobs.reporting import Report, Warn, progress_of
-from simkit.scenario import checks
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
 from simkit.storage.files import DamagedFileError, check_regular
@@ -82,7 +81,7 @@ def enter(name: str, *arguments: Any, **flags: Any) -> None:
         UserError: if a flag is something else, or the call is made under a transformation of JAX.
     """
     for key, value in flags.items():
-        flag("").check(checks.unwrapped(value), key)
+        flag("").check(unwrapped(value, key), key)
     # A simulation made in Python holds its parameters; a new array is traced under a transformation, too.
     leaves = jax.tree.leaves([getattr(argument, "params", argument) for argument in arguments])
     if any(isinstance(leaf, Tracer) for leaf in (*leaves, jnp.zeros(()))):

@@ -11,6 +11,7 @@ import numpy as np
 
 from simkit.core.parameter import MOST_SHOWN, count
 from simkit.core.precision import precision
+from simkit.core.settings import unwrapped
 from simkit.core.simulation import Simulation
 from simkit.core.status import CAUTIONS, MESSAGES, ONLY_DERIVATIVES, Status, failed
 from simkit.engine.driver import Drive, Plan, Program, Segment, final_status, plan_of, run_all
@@ -333,7 +334,7 @@ class Run(DrivenJob[Outcome]):
         if steps == run.steps:  # extended already, and interrupted
             return self
         directory.check_finished([SUMMARY])
-        checks.integer(checks.unwrapped(steps), "steps", 1)
+        steps = checks.integer(unwrapped(steps, "steps"), "steps", 1)
         if steps <= run.steps or steps % length:
             fitting = max(-(-steps // length), run.steps // length + 1) * length
             raise UserError(

@@ -266,14 +266,3 @@ def kind(value: Any) -> str:
     if isinstance(value, datetime.date | datetime.time):
         return "a date or time"
     return types.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")
-
-
-def unwrapped(value: Any) -> Any:
-    """Return numbers and arrays of NumPy or JAX as plain numbers and lists; any other value unchanged.
-
-    Args:
-        value: of a parameter or setting, from a caller in Python.
-    """
-    if type(value) in (list, tuple):
-        return type(value)(map(unwrapped, value))
-    return value.tolist() if hasattr(value, "tolist") else value

@@ -10,6 +10,7 @@ from typing import Any
 from simkit.core import paths
 from simkit.core.files import read_text
 from simkit.core.parameter import Numbers, Parameter
+from simkit.core.settings import unwrapped
 from simkit.core.settings.kinds import shape_of
 from simkit.errors import Hint, Remedy, UserError, closest, nearest, one_line
 from simkit.scenario import checks
@@ -254,12 +255,12 @@ def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str
         entries = paths.given({name: value}, scenario.declared)
     except UserError as error:
         raise error.within("", f"{label}: ") from None
-    return {path: checks.unwrapped(entry) for path, entry in entries.items()}
+    return {path: unwrapped(entry, path) for path, entry in entries.items()}
 
 
 def _unwrapped(value: Any, label: str) -> Any:
     """Return plain data: lists in place of arrays, the text of the file in place of a path."""
-    value = checks.unwrapped(value)
+    value = unwrapped(value, label)
     return read_text(value, label) if isinstance(value, Path) else value
 
 

@@ -249,7 +249,7 @@ def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callab
                 if key not in arguments:
                     raise unknown_key(key, {name: keys[name] for name in arguments if name in keys}, "")
                 if key in keys and keys[key].form != "arrays":
-                    options[key] = plain(value, key)
+                    options[key] = unwrapped(value, key)
                 elif key == "parameters" and not isinstance(value, Mapping | None):
                     raise UserError(f"{key} = {shown(value)} is no table; write names and values", key=key)
             return factory(*positional, **options)
@@ -291,7 +291,7 @@ def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Fu
             for name, setting in settings.items():
                 is_none = bound.arguments.get(name) is None and setting.default is None and not setting.is_required
                 if name in bound.arguments and not is_none:
-                    bound.arguments[name] = setting.check(plain(bound.arguments[name], name), name)
+                    bound.arguments[name] = setting.check(unwrapped(bound.arguments[name], name), name)
             return function(*bound.args, **bound.kwargs)
 
         checked.settings = settings  # type: ignore[attr-defined]
@@ -300,7 +300,7 @@ def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Fu
     return mark
 
 
-def plain(value: Any, where: str) -> Any:
+def unwrapped(value: Any, where: str) -> Any:
     """Return numbers and arrays of array libraries as those of Python, also in tables and lists; others unchanged.
 
     Args:
@@ -311,9 +311,9 @@ def plain(value: Any, where: str) -> Any:
         UserError: for an array without numbers, such as an argument of a function that is being compiled.
     """
     if isinstance(value, Mapping):
-        return {key: plain(entry, below(where, key)) for key, entry in value.items()}
+        return {key: unwrapped(entry, below(where, key)) for key, entry in value.items()}
     if type(value) in (list, tuple) and not {float, int}.issuperset(map(type, value)):
-        return type(value)(plain(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+        return type(value)(unwrapped(entry, f"{where}[{index}]") for index, entry in enumerate(value))
     if not hasattr(value, "tolist"):
         return value
     try:
