@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -137,13 +138,17 @@ class Launch:
             words.append("--json")
         address = f"127.0.0.1:{_free_port()}"
         with contextlib.ExitStack() as closing:
-            logs = [closing.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
+            folder = Path(tempfile.mkdtemp(prefix="simkit_"))
+            removing = closing.enter_context(contextlib.ExitStack())
+            removing.callback(shutil.rmtree, folder)
+            logs = [closing.enter_context(open(folder / f"process_{index}.log", "w+b")) for index in range(count)]
             processes = [_started(words, count, index, address, logs[index]) for index in range(count)]
             closing.callback(_end, processes)
             code = _wait(processes)
             if code not in (FINE, DIFFERS, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED):
-                reasons = _reasons(processes, logs)
-                print(f"simkit: process 0 {ending(code)}; {reasons}; {_remedy(words)}", file=sys.stderr)
+                removing.pop_all()  # the message names the logs
+                reasons = f"{_reasons(processes, logs)} (logs in {folder})"
+                print(f"simkit: process 0 {ending(code)}, as told above; {reasons}; {_remedy(words)}", file=sys.stderr)
                 return FAILED
             return code
 
