@@ -1,11 +1,13 @@
 """Failed members and runs in all reports: table, messages, exit code, JSON, chart and data set."""
 
 import argparse
+import dataclasses
 import json
 import subprocess
 import sys
 import tempfile
 
+import jax
 import numpy as np
 import xarray
 
@@ -18,7 +20,9 @@ from simkit.jobs.optimizations import Optimization, Optimized
 from simkit.jobs.runs import Outcome
 from simkit.jobs.sweeps import Sweep
 from simkit.jobs.validation import Check
+from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
+from simkit.storage.datasets import labels_of
 from tests.tables import every
 
 
@@ -74,6 +78,15 @@ def test_the_data_set_of_a_run_says_whether_it_failed(code):
     assert bool(dataset.attrs["failed"]) == (code in FAILURES)
     assert dataset.attrs["status"] == code.name.lower()
     assert dataset.attrs["message"].startswith("bouncing_ball ")
+
+
+def test_a_converged_run_tells_which_measure_is_within_which_tolerance():
+    with jax.enable_x64(True):
+        labels = labels_of(build("lennard_jones_crystal"))
+    outcome = outcome_of(Status.CONVERGED)
+    arrays = outcome.arrays | {"diagnosed.max_force": np.array([1.0, 2e-4, 3e-12])}
+    told = dataclasses.replace(outcome, arrays=arrays, labels=labels).message
+    assert told == "bouncing_ball converged; max_force = 3e-12 is within force_tolerance x stiffness x length"
 
 
 def test_an_optimization_that_uses_all_its_iterations_succeeds_with_a_message(tmp_path, capsys):
