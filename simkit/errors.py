@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, ClassVar, Literal
@@ -42,6 +41,22 @@ CODES = {
 }
 
 
+class Hint(str):
+    """Part of a message that suggests a name, with the name as data.
+
+    Attributes:
+        meant: the suggested name; ``None`` if none is close.
+    """
+
+    meant: str | None
+
+    def __new__(cls, text: str, meant: str | None = None) -> "Hint":
+        """Store the text and the name."""
+        hint = super().__new__(cls, text)
+        hint.meant = meant
+        return hint
+
+
 class UserError(Exception):
     """A mistake in what the user gave: one clear line naming what, where, what is allowed and the remedy.
 
@@ -53,6 +68,7 @@ class UserError(Exception):
         key: dotted path of the wrong key; empty if the mistake is about something else.
         allowed: what the key may be: words, or the lowest and highest number; ``None`` if that is not a list.
         remedy: what removes the mistake; ``None`` if there are several ways.
+        meant: the name that may have been meant, which a `Hint` in the message suggests; or ``None``.
         further: mistakes found at the same time; `simkit check` prints all of them.
         partial: what was read with other values in place of the wrong ones, to look for further mistakes; or ``None``.
     """
@@ -61,15 +77,15 @@ class UserError(Exception):
 
     def __init__(
         self,
-        message: str = "",
-        *,
+        *message: str,
         key: str = "",
         allowed: Iterable[Any] | None = None,
         remedy: Remedy | None = None,
         further: "Iterable[UserError]" = (),
     ) -> None:
-        """Store the message, its data, and the further mistakes."""
-        super().__init__(message)
+        """Store the message, which may be in parts, its data, and the further mistakes."""
+        super().__init__("".join(message))
+        self.meant = next((part.meant for part in message if isinstance(part, Hint)), None)
         self.key, self.remedy, self.further = key, remedy, tuple(further)
         self.partial: Any = None
         self.allowed = None if allowed is None else tuple(allowed)
@@ -92,21 +108,16 @@ class UserError(Exception):
     def as_data(self) -> dict[str, Any]:
         """The mistake as data for machines: ``code, key, allowed, did_you_mean, message, remedy``."""
         remedy = self.remedy
-        if remedy and remedy.of_formula and self._suggested() is None:
+        if remedy and remedy.of_formula and self.meant is None:
             remedy = None  # its value only takes the place of a wrong formula
         return {
             "code": self.code,
             "key": self.key,
             "allowed": None if self.allowed is None else list(self.allowed),
-            "did_you_mean": remedy.value if remedy and remedy.action != "remove" else self._suggested(),
+            "did_you_mean": remedy.value if remedy and remedy.action != "remove" else self.meant,
             "message": str(self),
             "remedy": None if remedy is None else {"action": remedy.action, "value": remedy.value},
         }
-
-    def _suggested(self) -> str | None:
-        """Return the name that `nearest` suggests in the message, of a mistake without a remedy."""
-        suggestion = re.search(r"; did you mean '([^']+)'\?", str(self))
-        return suggestion[1] if suggestion else None
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -123,7 +134,8 @@ class UserError(Exception):
         """
         first, *others = (
             UserError(
-                f"{prefix}{one_line(each, limit) if limit else each}",
+                prefix,
+                Hint(one_line(each, limit) if limit else str(each), each.meant),
                 key=table + ("." if table and each.key and not each.key.startswith("[") else "") + each.key,
                 allowed=each.allowed,
                 remedy=each.remedy,
@@ -240,16 +252,18 @@ LONGEST_ERROR = 2000
 COMPARED = 64
 
 
-def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:
+def nearest(name: str, known: "list[str] | tuple[str, ...]") -> Hint:
     """Return the end of an error message: ``"; did you mean 'reynolds'?"``, or the known names if none is close.
+
+    Pass it to `UserError` as a part of its own: text made of it is no `Hint`.
 
     Args:
         name: what the user wrote.
         known: the names that exist.
     """
     if (close := closest(str(name), known)) is not None:
-        return f"; did you mean '{close}'?"
-    return f"; known names: {', '.join(sorted(known))}" if known else "; there are none, so leave it out"
+        return Hint(f"; did you mean '{close}'?", close)
+    return Hint(f"; known names: {', '.join(sorted(known))}" if known else "; there are none, so leave it out")
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -69,10 +69,7 @@ def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Tra
             which no other library has a type; with ``exact``, if the library lacks a type.
     """
     if library not in LIBRARIES:
-        raise UserError(
-            f"library = {library!r:.40} is unknown{nearest(str(library), LIBRARIES)}; "
-            f"choose one of {', '.join(LIBRARIES)}"
-        )
+        raise UserError(f"library = {library!r:.40} is unknown", nearest(str(library), LIBRARIES))
     try:
         target = importlib.import_module(library)
     except ImportError as error:

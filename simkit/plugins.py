@@ -81,7 +81,7 @@ class Registry:
             )
         if not owners:
             self.refuse_replaced(name)
-            raise UserError(f"unknown {self.kind} '{one_line(name, 80)}'{nearest(name, self.names())}")
+            raise UserError(f"unknown {self.kind} '{one_line(name, 80)}'", nearest(name, self.names()))
         target = self.own[name] if name in self.own else entries[0].value
         try:
             part = _load(target) if name in self.own else entries[0].load()

@@ -1,9 +1,12 @@
 """Helpers for error messages."""
 
+import ast
 import time
+from pathlib import Path
 
 import pytest
 
+import simkit
 from simkit.core import settings
 from simkit.errors import Mistakes, Remedy, UserError, about, argument, closest, likeliest, nearest, one_line, spelled
 
@@ -60,6 +63,17 @@ def test_an_error_carries_its_key_what_is_allowed_and_the_remedy():
     first = caught.value.within("config", "mine.toml: [config]: ")
     assert [each.key for each in (first, *first.further)] == ["config.more", *(f"config.{each.key}" for each in others)]
     assert str(first).startswith("mine.toml: [config]: more is not a known key") and first.remedy == unknown.remedy
+
+
+def test_a_suggested_name_is_data_wherever_a_message_suggests_it():
+    """Text made of a `Hint` is none: no f-string may take up what `nearest` returns."""
+    assert UserError("no 'cels'", nearest("cels", ["cells"]), "; or none").meant == "cells"
+    assert UserError("no 'x'", nearest("x", ["cells"])).meant is None
+    assert UserError("no 'cels'", nearest("cels", ["cells"])).within("a", "file: ").as_data["did_you_mean"] == "cells"
+    for path in Path(simkit.__file__).parent.rglob("*.py"):
+        parts = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FormattedValue))
+        calls = (part.func for part in parts if isinstance(part, ast.Call))
+        assert not {"nearest", "hint"} & {getattr(call, "id", getattr(call, "attr", "")) for call in calls}, path
 
 
 def test_mistakes_are_collected_in_order_with_the_key_of_their_block():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("gif", "mp4", "png")
+PICTURES = ("format", "size", "no_render")
 
 
 def add_scenario(
@@ -74,6 +75,11 @@ def add_picture(parser: argparse.ArgumentParser, *, animated: bool = True) -> No
 def add_no_render(parser: argparse.ArgumentParser, meaning: str = "draw nothing") -> None:
     """Add the option that draws nothing."""
     parser.add_argument("--no-render", action="store_true", help=meaning)
+
+
+def pictures_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of pictures that were given, by name."""
+    return {name: value for name in PICTURES if (value := getattr(arguments, name, None))}
 
 
 def size_of(arguments: argparse.Namespace) -> "Size | None":
@@ -151,7 +157,7 @@ def output_of(arguments: argparse.Namespace, name: str) -> Path:
 
 def check_pictures(job: "Job[Any]", arguments: argparse.Namespace) -> None:
     """Refuse options of pictures that the report of a job does not support."""
-    others = [name for name in ("format", "size", "no_render") if name not in _report_of(job).PICTURES]
+    others = [name for name in PICTURES if name not in _report_of(job).PICTURES]
     exclude(arguments, others, f"is not for {job.noun}, whose charts are PNG files")
 
 

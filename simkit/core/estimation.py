@@ -42,7 +42,7 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
         leaves = paths.leaves(params)
         for name, values in controls.items():
             if name not in leaves:
-                raise UserError(f"control '{name}' is not a parameter{paths.hint(name, leaves)}")
+                raise UserError(f"control '{name}' is not a parameter", paths.hint(name, leaves))
             if jnp.shape(values)[1:] != jnp.shape(leaves[name]) or jnp.ndim(values) == 0:
                 raise UserError(
                     f"control '{name}' has shape {jnp.shape(values)}; "

@@ -102,4 +102,4 @@ def frame_text(path: Path | str, frame: Any, where: str) -> str:
     try:
         return binary_text(RUNS.resolve("frame")(path, frame))
     except UserError as error:
-        raise UserError(f"{where}: {error}") from None
+        raise error.within("", f"{where}: ") from None

@@ -269,7 +269,7 @@ def _stored_argument(measure: Measure, stored: jax.Array | None, arrays: Iterabl
 
 def _diagnostic(diagnostics: Arrays, name: str) -> jax.Array:
     if name not in diagnostics:
-        raise UserError(f"'{name}' is not a diagnostic{nearest(name, list(diagnostics))}")
+        raise UserError(f"'{name}' is not a diagnostic", nearest(name, list(diagnostics)))
     return diagnostics[name]
 
 
@@ -279,7 +279,7 @@ def _measured(measure: Measure, frames: Arrays, diagnostics: Arrays, stored: jax
         value = jnp.asarray(measure(frames, diagnostics, **more))
     except KeyError as error:
         name, names = str(error.args[0]), [*frames, *diagnostics]
-        raise UserError(f"the objective function reads '{name}', which is unknown{nearest(name, names)}") from error
+        raise UserError(f"the objective function reads '{name}', which is unknown", nearest(name, names)) from error
     if value.shape or not jnp.issubdtype(value.dtype, jnp.floating):
         raise UserError(f"the objective function returns {value.dtype} of shape {value.shape}; return one real number")
     return value

@@ -98,6 +98,8 @@ def out_of_bounds(bounds: tuple[float, float], value: float) -> str:
         bounds: lowest and highest value allowed.
         value: the value.
     """
+    if value != value:
+        return "is not a number; give one"
     if bounds == POSITIVE:
         return "is not positive; choose a value above 0"
     if bounds == NOT_NEGATIVE:

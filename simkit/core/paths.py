@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from simkit.errors import UserError, closest, nearest
+from simkit.errors import Hint, UserError, nearest
 
 type Tree = Any
 """Nested dictionaries, lists, tuples, named tuples and other pytrees of arrays."""
@@ -82,7 +82,7 @@ def selected(names: str | Sequence[str] | Collection[str], known: Collection[str
             raise UserError(f"{name!r:.80} is not the name of a parameter; give a word")
         if not (below_name := _at(name, known)):
             problem = f"'{name}' is not a parameter of {owner}" if owner else f"unknown parameter '{name}'"
-            raise UserError(f"{problem}{hint(name, known)}")
+            raise UserError(problem, hint(name, known))
         if twice := next((leaf for leaf in below_name if leaf in chosen), None):
             raise UserError(f"parameter '{twice}' is named twice; name each parameter once")
         chosen += below_name
@@ -125,7 +125,7 @@ def is_branch(name: str, known: Collection[str]) -> bool:
     return name not in known and bool(_at(name, known))
 
 
-def hint(name: str, known: Collection[str]) -> str:
+def hint(name: str, known: Collection[str]) -> Hint:
     """Return the end of an error message: the nearest leaf or branch, or the known names, see `simkit.errors.nearest`.
 
     Args:
@@ -133,14 +133,15 @@ def hint(name: str, known: Collection[str]) -> str:
         known: paths of all leaves.
     """
     if (plain := name.removeprefix("params.")) != name and _at(plain, known):
-        return f"; write {plain}"
+        return Hint(f"; write {plain}", plain)
     if below_name := _at(name, known):
-        return f", it is a branch; name {_some(below_name)}"
+        return Hint(f", it is a branch; name {_some(below_name)}")
     parts = [path.split(".") for path in known]
     branches = dict.fromkeys(".".join(steps[:depth]) for steps in parts for depth in range(1, len(steps)))
-    if closest(name, [*known, *branches]) is not None:
-        return nearest(name, [*known, *branches])
-    return nearest("", list(known) if len(known) <= MOST_NAMES else list({steps[0] for steps in parts}))
+    near = nearest(name, [*known, *branches])
+    if near.meant or len(known) <= MOST_NAMES:
+        return near if near.meant else nearest("", list(known))
+    return nearest("", list({steps[0] for steps in parts}))
 
 
 def below(path: str, step: object) -> str:

@@ -21,7 +21,7 @@ def check_bounds(declared: Mapping[str, Parameter], params: Mapping[str, Any]) -
     """Refuse parameters that are out of their declared bounds or NaN.
 
     Args:
-        declared: parameters by path; those without bounds are not checked.
+        declared: parameters by path.
         params: values by path, of any shape.
 
     Raises:
@@ -29,8 +29,6 @@ def check_bounds(declared: Mapping[str, Parameter], params: Mapping[str, Any]) -
     """
     for name, parameter in declared.items():
         low, high = parameter.bounds
-        if np.isinf(low) and np.isinf(high):
-            continue
         values = np.ravel(jax.device_get(params[name]))
         wrong = values[~((values >= low) & (values <= high))]
         if wrong.size:
@@ -75,11 +73,13 @@ class Quantity:
         unit: physical unit; ``"1"`` for a pure number.
         doc: its meaning in a few words.
         caution: what the report of a run says where the last value of a diagnostic is above zero; empty for nothing.
+        limit: what the last value of a diagnostic is within where a run has converged, in words; empty for nothing.
     """
 
     unit: str
     doc: str
     caution: str = ""
+    limit: str = ""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

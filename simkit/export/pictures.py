@@ -353,7 +353,7 @@ def informative(result: "xarray.Dataset", scenario: Scenario) -> "dict[str, xarr
         for n, array in sweep_results.final_numbers(result).items()
         if n.removeprefix("diagnosed_") not in swept
     }
-    objectives = sweep_results.objectives_in(result, scenario)
+    objectives = sweep_results.objective_arrays(result)
     measured = objectives | final
     varying = {name: array for name, array in measured.items() if np.ptp(np.asarray(array, float)) != 0} or measured
     first = [*objectives, *(objective.quantity for objective in scenario.objectives.values())]

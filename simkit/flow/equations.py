@@ -130,9 +130,7 @@ class Equations:
         """Refuse incompatible parts."""
         for name, value, known in (("method", self.method, METHODS), ("scheme", self.scheme, tuple(LAYERS))):
             if value not in known:
-                raise UserError(
-                    f"{name} = {value!r} is unknown{nearest(str(value), list(known))}; choose one of {', '.join(known)}"
-                )
+                raise UserError(f"{name} = {value!r} is unknown", nearest(str(value), list(known)))
         axes = tuple(range(self.domain.grid.dimension))
         if not set(self.implicit) <= set(axes) or len(set(self.implicit)) != len(self.implicit):
             raise UserError(f"implicit = {self.implicit!r}; choose among the axes {axes}, each once")

@@ -92,7 +92,7 @@ class TransportedScalar:
     def __post_init__(self) -> None:
         """Refuse sides that do not fit the domain."""
         if self.scheme not in SCHEMES:
-            raise UserError(f"scheme = '{self.scheme}' is unknown{nearest(self.scheme, list(SCHEMES))}")
+            raise UserError(f"scheme = '{self.scheme}' is unknown", nearest(self.scheme, list(SCHEMES)))
         if [pair is None for pair in self.sides] != [pair is None for pair in self.domain.sides]:
             raise UserError(
                 f"sides = {self.sides!r} of the scalar; give two for each bounded axis, None for the others"

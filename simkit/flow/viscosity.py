@@ -58,7 +58,7 @@ def uniform(viscosity: Viscosity, params: Params, what: str = "this part") -> An
     """
     if isinstance(viscosity, str):
         if viscosity not in params:
-            raise UserError(f"viscosity = '{viscosity}' is no parameter{nearest(viscosity, list(params))}")
+            raise UserError(f"viscosity = '{viscosity}' is no parameter", nearest(viscosity, list(params)))
         return params[viscosity]
     if is_field(viscosity):
         raise UserError(f"{what} needs a uniform viscosity, not a field; give a number, a name or params -> number")

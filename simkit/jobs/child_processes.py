@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 from typing import IO
@@ -37,12 +38,17 @@ def ending(code: int) -> str:
     return f"ended with code {code}"
 
 
+# Beginning of a line that XLA logs, which tells of what followed from the failure rather than of the failure.
+_LOGGED = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d")
+
+
 def last_line(file: IO[bytes]) -> str:
-    """Return the last line of a process's output; empty if there is none.
+    """Return the last line of a process's output that XLA did not log; empty if there is none.
 
     Args:
         file: file to which the output was redirected.
     """
     file.seek(0)
-    lines = file.read().decode(errors="replace").strip().splitlines()
+    lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    lines = [line for line in lines if not _LOGGED.match(line)]
     return one_line(lines[-1]) if lines else ""

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray
 
+from simkit.core.settings import unwrapped
 from simkit.core.simulation import Simulation
 from simkit.engine.driver import Program
 from simkit.engine.memory import shapes_of
@@ -89,7 +90,8 @@ class ConfigSweep(SweepJob):
         return dataclasses.replace(job, over=over)
 
     def _values(self, key: str, values: Any) -> tuple[Any, ...]:
-        label, listed = f"over {one_line(key, 80)}", checks.unwrapped(values)
+        label = f"over {one_line(key, 80)}"
+        listed = unwrapped(values, label)
         if self.scenario.made is not None:
             raise UserError(f"{label}: a simulation made in Python has no configuration; make one of each")
         check_listed(listed, label)

@@ -23,7 +23,7 @@ from simkit.core.simulation import Params, Simulation
 from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
 from simkit.engine.memory import format_bytes, memory_in_bytes
 from simkit.engine.processes import ProcessGroup
-from simkit.errors import UserError, argument, closest, nearest
+from simkit.errors import UserError, argument, nearest
 from simkit.jobs.points import check_counts
 from simkit.scenario.build import build
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
@@ -246,8 +246,8 @@ def objective_name(scenario: Scenario, name: object) -> str:
     if name is None and names:
         problem = f"the objective is missing; give objective= one of {', '.join(names)}"
     elif name is not None and names:
-        hint = "" if closest(name, names) else as_final
-        problem = f"'{name}' is not an objective of {scenario.name}{nearest(name, names)}{hint}"
+        hint = nearest(name, names)
+        raise UserError(f"'{name}' is not an objective of {scenario.name}", hint, "" if hint.meant else as_final)
     else:
         table = f"; add an [objectives.NAME] table to {scenario.file}"
         function = "; give it one with simulation.with_quantities(NAME=function of (state, params))"

@@ -19,14 +19,13 @@ from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.precision import precision
 from simkit.core.pytrees import size_in_bytes
-from simkit.core.settings import flag
+from simkit.core.settings import flag, unwrapped
 from simkit.core.simulation import Arrays, Simulation
 from simkit.engine import memory
 from simkit.engine.driver import Plan, Program
 from simkit.engine.memory import SHARE, frame_bytes, shapes_of
 from simkit.errors import UserError, argument
 from simkit.jobs.reporting import Report, Warn, progress_of
-from simkit.scenario import checks
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
 from simkit.storage.files import DamagedFileError, check_regular
@@ -82,7 +81,7 @@ def enter(name: str, *arguments: Any, **flags: Any) -> None:
         UserError: if a flag is something else, or the call is made under a transformation of JAX.
     """
     for key, value in flags.items():
-        flag("").check(checks.unwrapped(value), key)
+        flag("").check(unwrapped(value, key), key)
     # A simulation made in Python holds its parameters; a new array is traced under a transformation, too.
     leaves = jax.tree.leaves([getattr(argument, "params", argument) for argument in arguments])
     if any(isinstance(leaf, Tracer) for leaf in (*leaves, jnp.zeros(()))):
@@ -173,6 +172,7 @@ class Job[Result](abc.ABC):
 
     Attributes:
         scenario: scenario with overrides applied.
+        pictures: options of pictures that were given on the command line, which hold when the job is resumed.
         kind: key of `simkit.storage.kinds.KINDS`, stored in manifests.
         noun: name of the kind in messages, such as ``"a sweep"``.
         request_checks: check of each entry of the manifest's ``request``, see `simkit.storage.manifest`.
@@ -199,13 +199,13 @@ class Job[Result](abc.ABC):
     repair: ClassVar[str] = "repair the run"
 
     scenario: Scenario
+    pictures: Mapping[str, Any] = dataclasses.field(default_factory=dict, kw_only=True, compare=False)
 
     @classmethod
     def of(cls, directory: RunDirectory) -> Self:
         """Return the job of a run directory."""
-        request = directory.manifest["request"]
-        fields = {name: request[name] for name in (*cls.request_checks, *cls.request_added_later) if name in request}
-        return cls(directory.scenario(), **fields).checked()
+        request, names = directory.manifest["request"], (*cls.request_checks, *cls.request_added_later, "pictures")
+        return cls(directory.scenario(), **{name: request[name] for name in names if name in request}).checked()
 
     def checked(self) -> Self:
         """Return the job with its fields checked and converted to their types."""
@@ -293,6 +293,7 @@ def begin[Result](
             return job.execute(prepared, None, report, warnings.warn)
         request = {"labels": datasets.labels_of(prepared.simulation), "arrays": describe_frames(prepared.shapes[1])}
         request |= {name: getattr(job, name) for name in (*job.request_checks, *job.request_added_later)}
+        request |= {"pictures": job.pictures} if job.pictures else {}
         with RunDirectory.created(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
             return job.execute(prepared, directory, report, warnings.warn)
 

@@ -14,7 +14,7 @@ from simkit.core.optimization import optimization
 from simkit.core.optimizers.methods import LEARNING_RATE, check_options, chosen, learning_rate_of
 from simkit.core.parameter import shown_bound
 from simkit.core.parts import table_of
-from simkit.core.settings import Settings
+from simkit.core.settings import Settings, unwrapped
 from simkit.core.simulation import Simulation
 from simkit.core.status import Status
 from simkit.engine.driver import Plan, Segment
@@ -335,7 +335,7 @@ def starts_of(
     """
     if isinstance(starts, Mapping):
         return Starts(scenario, starts, wrt=tuple(wrt), objective=objective, **fields)
-    count = checks.integer(checks.unwrapped(starts), "starts", 1, MOST_STARTS)
+    count = checks.integer(unwrapped(starts, "starts"), "starts", 1, MOST_STARTS)
     ranges = {name: scenario.parameters[name].bounds for name in selected_parameters(scenario, wrt)}
     if unbounded := next((name for name, ends in ranges.items() if not all(map(math.isfinite, ends))), None):
         raise UserError(
@@ -391,8 +391,9 @@ def planned(
 ) -> Optimization | Starts:
     """Return the job of an optimization, from one start or several; arguments as for `optimize`."""
     names, name = tuple(selected_parameters(scenario, wrt)), objective_name(scenario, objective)
-    rate = learning_rate_of(method, checks.unwrapped(learning_rate))
-    options: Any = {"method": method, "iterations": checks.unwrapped(iterations), "learning_rate": rate, "mode": mode}
+    rate = learning_rate_of(method, unwrapped(learning_rate, "learning_rate"))
+    count = unwrapped(iterations, "iterations")
+    options: Any = {"method": method, "iterations": count, "learning_rate": rate, "mode": mode}
     if starts is None:
         return Optimization(scenario, names, name, **options)
     return starts_of(scenario, names, name, starts, **options)

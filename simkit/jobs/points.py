@@ -1,11 +1,8 @@
 """Members of a sweep: points from grids, lists, samples and tables of parameters, each with several seeds."""
 
-import csv
 import dataclasses
-import io
 import itertools
 import math
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +15,8 @@ from simkit.core import paths
 from simkit.core.dependence import draws
 from simkit.core.files import read_text
 from simkit.core.parameter import POSITIVE
+from simkit.core.settings import unwrapped
+from simkit.core.settings.tables import number_of, rows_of
 from simkit.core.simulation import Simulation
 from simkit.engine.driver import Plan, plan_of
 from simkit.errors import UserError, one_line
@@ -135,7 +134,7 @@ class Members:
         check_swept(self.scenario, name, f"'{name}'")
         label = f"over {name}"
         try:
-            listed = np.asarray(checks.unwrapped(values)).tolist()
+            listed = np.asarray(unwrapped(values, label)).tolist()
         except ValueError:  # rows of different lengths
             listed = None
         check_listed(listed, label, may_repeat=self.zip)
@@ -174,12 +173,11 @@ def check_swept(scenario: Scenario, name: str, where: str) -> None:
     Raises:
         UserError: naming it.
     """
-    problem = "is an array; only single numbers are swept"
     if name not in scenario.parameters:
-        problem = f"is not a parameter of {scenario.name}{paths.hint(str(name), scenario.parameters)}"
-    elif not isinstance(scenario.parameters[name].default, tuple):
-        return
-    raise UserError(f"{where} {problem}")
+        hint = paths.hint(str(name), scenario.parameters)
+        raise UserError(f"{where} is not a parameter of {scenario.name}", hint)
+    if isinstance(scenario.parameters[name].default, tuple):
+        raise UserError(f"{where} is an array; only single numbers are swept")
 
 
 def check_axes(simulation: "Simulation", over: Axes) -> None:
@@ -268,7 +266,7 @@ def sampled(scenario: Scenario, ranges: Ranges, method: str, count: int) -> tupl
         UserError: if a name, an end, the method or the count is wrong.
     """
     checks.choice(method, "sample", METHODS)
-    checks.integer(checks.unwrapped(count), "members", 1, MOST_NUMBERS)
+    count = checks.integer(unwrapped(count, "members"), "members", 1, MOST_NUMBERS)
     if not isinstance(ranges, Mapping) or not ranges:
         raise UserError("a sample needs a range of at least one parameter, {name: (low, high)}")
     ends = {name: _ends(scenario, name, interval) for name, interval in ranges.items()}
@@ -305,7 +303,8 @@ def _scaled(unit: np.ndarray, low: float, high: float, is_log: bool) -> np.ndarr
 def _ends(scenario: Scenario, name: str, interval: Sequence[Any]) -> tuple[float, float, bool]:
     """Return ``(low, high, is_log)`` of the range of a parameter."""
     check_swept(scenario, name, f"'{name}'")
-    label, entries = f"over {name}", checks.unwrapped(interval)
+    label = f"over {name}"
+    entries = unwrapped(interval, label)
     is_log = isinstance(entries, list | tuple) and len(entries) == 3 and entries[2] == "log"
     if not isinstance(entries, list | tuple) or (len(entries) != 2 and not is_log):
         raise UserError(f'{label} is not a range to sample; write (low, high) or (low, high, "log")')
@@ -316,8 +315,6 @@ def _ends(scenario: Scenario, name: str, interval: Sequence[Any]) -> tuple[float
     return low, high, is_log
 
 
-# Excludes other text that Python accepts as a float, such as 1_000 and the digits of other scripts.
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
 _LARGEST = 64 * 2**20
 
 
@@ -326,14 +323,14 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
 
     Args:
         scenario: scenario with the parameters.
-        file: ``.csv``, comma-separated with a header, or ``.parquet`` (if ``pyarrow`` is installed). Every column is
+        file: ``.csv`` with a header (`rows_of`), or ``.parquet`` (if ``pyarrow`` is installed). Every column is
             named after a parameter and holds numbers.
 
     Returns:
         Values by parameter, one per row, and the file's name.
 
     Raises:
-        UserError: naming the file, row and column of the mistake. The header of a CSV file is row 1.
+        UserError: naming the file, row and column of the mistake. A row of a CSV file is named by its line.
     """
     path = Path(file).expanduser() if isinstance(file, str | Path) else Path()
     readers = {".csv": _read_csv, ".parquet": _read_parquet}
@@ -357,23 +354,20 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
             raise UserError(f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give as many")
         for name, cell in zip(header, cells, strict=True):
             where = f"{label}: row {row}, column '{name}'"
-            is_number = isinstance(cell, str) and _NUMBER.fullmatch(cell.strip())
-            columns[name].append(checks.number(float(cell) if is_number else cell, where))
+            number = number_of(cell) if isinstance(cell, str) else None
+            columns[name].append(checks.number(cell if number is None else number, where))
             checks.inside(columns[name][-1], where, scenario.parameters[name].bounds)
     if not rows:
         raise UserError(f"{label} has no rows; name parameters in its first line and give values below them")
     return {name: tuple(column) for name, column in columns.items()}, f"table {label}"
 
 
-type _Table = tuple[list[str], list[tuple[int, Sequence[Any]]]]
+type _Table = tuple[list[str], Sequence[tuple[int, Sequence[Any]]]]
 """Names of the columns, and the rows with their numbers."""
 
 
 def _read_csv(path: Path) -> _Table:
-    text = read_text(path, "table", _LARGEST, "for a table")
-    reader = csv.reader(io.StringIO(text), strict=True)
-    rows: list[tuple[int, Sequence[Any]]] = [(reader.line_num, cells) for cells in reader if cells]
-    return [name.strip() for name in rows[0][1]] if rows else [], rows[1:]
+    return rows_of(read_text(path, "table", _LARGEST, "for a table"), f"table {path.name}")
 
 
 def _read_parquet(path: Path) -> _Table:

@@ -11,6 +11,7 @@ import numpy as np
 
 from simkit.core.parameter import MOST_SHOWN, count
 from simkit.core.precision import precision
+from simkit.core.settings import unwrapped
 from simkit.core.simulation import Simulation
 from simkit.core.status import CAUTIONS, MESSAGES, ONLY_DERIVATIVES, Status, failed
 from simkit.engine.driver import Drive, Plan, Program, Segment, final_status, plan_of, run_all
@@ -103,9 +104,17 @@ class Outcome:
             remedy = f"; finish it with: {resuming(self.directory, self.scenario.simulation)}" if self.directory else ""
             return f"{self.scenario.name} is not finished (stored up to {self._step(-1)}){remedy}"
         if not self.failed:
-            return "; ".join([f"{self.scenario.name} {MESSAGES[status]}", *self.cautions])
+            limits = self._limits if status is Status.CONVERGED else []
+            return "; ".join([f"{self.scenario.name} {MESSAGES[status]}", *limits, *self.cautions])
         when = self._when() if status is Status.NON_FINITE else f"after {self._step(-1)}"
         return f"{self.scenario.name} {MESSAGES[status]} ({when}, with {describe(self.scenario)})"
+
+    @property
+    def _limits(self) -> list[str]:
+        """Which diagnostics are within which limits, by which the run has converged."""
+        quantities, last = self.labels.get("quantities", {}), self.diagnostics
+        told = {name: each["limit"] for name, each in quantities.items() if each.get("limit") and name in last}
+        return [f"{name} = {last[name]:.3g} is within {limit}" for name, limit in told.items()]
 
     @property
     def cautions(self) -> list[str]:
@@ -333,7 +342,7 @@ class Run(DrivenJob[Outcome]):
         if steps == run.steps:  # extended already, and interrupted
             return self
         directory.check_finished([SUMMARY])
-        checks.integer(checks.unwrapped(steps), "steps", 1)
+        steps = checks.integer(unwrapped(steps, "steps"), "steps", 1)
         if steps <= run.steps or steps % length:
             fitting = max(-(-steps // length), run.steps // length + 1) * length
             raise UserError(

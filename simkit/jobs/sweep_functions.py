@@ -13,6 +13,7 @@ import pandas
 import xarray
 
 from simkit.core.precision import precision
+from simkit.core.settings import unwrapped
 from simkit.core.simulation import Simulation
 from simkit.engine.memory import memory_in_bytes
 from simkit.errors import UserError, argument, one_line
@@ -25,7 +26,6 @@ from simkit.jobs.points import POINT, sampled, tabulated
 from simkit.jobs.reporting import Report, Warn
 from simkit.jobs.sweep_datasets import ChunkReader, member_axis
 from simkit.jobs.sweeps import Sweep, SweepJob
-from simkit.scenario import checks
 from simkit.scenario.made_in_python import Source, load
 from simkit.scenario.overrides import place_of
 from simkit.scenario.scenario import Scenario
@@ -108,8 +108,8 @@ def sweep(
         final_frames=final_frames,
         memory=memory,
         executor=executor_of(workers, scheduler, deadline, executor),
-        seeds=checks.unwrapped(seeds),
-        chunk=checks.unwrapped(chunk),
+        seeds=unwrapped(seeds, "seeds"),
+        chunk=unwrapped(chunk, "chunk"),
     )
     return run_to_dataset(job, partial(begin, job, output, overwrite))
 

@@ -10,7 +10,8 @@ import numpy as np
 import xarray
 
 from simkit.core.status import FAILURES, MESSAGES, Status, failed
-from simkit.jobs.points import POINT, named
+from simkit.errors import argument
+from simkit.jobs.points import POINT, Members, named
 from simkit.jobs.runs import NOT_FINITE
 from simkit.scenario.scenario import Scenario
 from simkit.storage.datasets import from_netcdf_types, to_netcdf_types
@@ -31,10 +32,21 @@ BLOCK = 2**14
 
 
 def objectives_in(result: "xarray.Dataset", scenario: Scenario) -> dict[str, "xarray.DataArray"]:
-    """Return the objectives stored by a sweep, by their names in its data set."""
-    names = ((f"{PREFIX}{name}", name) for name in scenario.objectives)
-    stored = (prefixed if prefixed in result else name for prefixed, name in names)
-    return {name: result[name] for name in stored if name in result and result[name].dims == result["status"].dims}
+    """Return the objectives that a sweep has, by name: those computed, and last values of diagnostics."""
+    measured = {name.removeprefix("diagnosed_"): array for name, array in final_numbers(result).items()}
+    measured = {name: measured.get(each.quantity) for name, each in scenario.objectives.items()}
+    measured |= dict.fromkeys(str(result.attrs.get(OMITTED_OBJECTIVES, "")).split(", "))
+    measured |= {array.attrs[OBJECTIVE]: array for array in objective_arrays(result).values()}
+    return {name: array for name, array in measured.items() if array is not None}
+
+
+def left_out(result: "xarray.Dataset", job: Members) -> dict[str, str]:
+    """Return why objectives were not computed, by name."""
+    without = "" if job.final_frames else f" without {argument('final_frames', 'False')}"
+    reason = (
+        f"it needs frames that this sweep does not store; use [quantities] that reduce arrays, or final(...){without}"
+    )
+    return dict.fromkeys(filter(None, str(result.attrs.get(OMITTED_OBJECTIVES, "")).split(", ")), reason)
 
 
 def final_numbers(result: "xarray.Dataset") -> "dict[str, xarray.DataArray]":

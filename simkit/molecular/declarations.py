@@ -7,13 +7,16 @@ from simkit.core.simulation import Quantity
 TOLERANCE = number("largest residual force; 1e-10 suits float64, 1e-5 float32", bounds=(POSITIVE[0], 0.999))
 
 
-def particle_quantities(length: str = "length", energy: str = "energy", dimension: str = "d") -> dict[str, Quantity]:
+def particle_quantities(
+    length: str = "length", energy: str = "energy", dimension: str = "d", force: str = "stiffness x length"
+) -> dict[str, Quantity]:
     """Return the declarations of observed arrays and diagnostics, by name.
 
     Args:
         length: unit of length.
         energy: unit of energy.
         dimension: of space, as written in the exponents of units.
+        force: of which ``force_tolerance`` is a multiple, in words.
     """
     pressure = f"{energy}/{length}^{dimension}"
     table = {
@@ -42,4 +45,8 @@ def particle_quantities(length: str = "length", energy: str = "energy", dimensio
         "load": ("1", "virial of each particle over the mean"),
         "overlap_energy": (energy, "overlap energy of each particle"),
     }
-    return {name: Quantity(unit, doc) for name, (unit, doc) in table.items()}
+    limits = {
+        "max_force": f"force_tolerance x {force}",
+        "max_stress_error": f"force_tolerance x {force} / length^({dimension} - 1)",
+    }
+    return {name: Quantity(unit, doc, limit=limits.get(name, "")) for name, (unit, doc) in table.items()}

@@ -86,7 +86,7 @@ def render(
         UserError: if the format, size or frame is not possible, or the frames lack what the view needs.
     """
     if format not in FORMATS:
-        raise UserError(f"unknown format '{format}'{nearest(format, FORMATS)}")
+        raise UserError(f"unknown format '{format}'", nearest(format, FORMATS))
     painter = new_painter(frames, diagnostics, coordinates, title, settings, check_size(size), units)
     count = len(painter)
     if format == "png":

@@ -187,7 +187,7 @@ class LinePainter:
                 "add a number with simulation.with_quantities(NAME=function of (state, params))"
             )
         if settings.quantity not in diagnostics:
-            raise UserError(f"no diagnostic is '{settings.quantity}'{nearest(settings.quantity, list(diagnostics))}")
+            raise UserError(f"no diagnostic is '{settings.quantity}'", nearest(settings.quantity, list(diagnostics)))
         values = np.asarray(diagnostics[settings.quantity], float)
         if values.ndim != 1:
             raise UserError(f"'{settings.quantity}' has {values.ndim - 1} axes per frame; this view draws numbers")

@@ -107,7 +107,7 @@ def check_colormap(name: str, where: str) -> str:
     """
     if name not in matplotlib.colormaps:
         hint = nearest(name, ("inferno", "viridis", "magma", "cividis", "plasma"))
-        raise UserError(f"{where} = '{name}' is unknown{hint}")
+        raise UserError(f"{where} = '{name}' is unknown", hint)
     return name
 
 

@@ -99,7 +99,7 @@ def read_sides(coordinates: Mapping[str, np.ndarray]) -> Sides:
         raise UserError(f"coordinate 'sides' has {len(kinds)} entries; give the left, right, lower and upper side")
     for kind in kinds:
         if kind not in KINDS:
-            raise UserError(f"side '{kind}' is unknown{nearest(kind, list(KINDS))}")
+            raise UserError(f"side '{kind}' is unknown", nearest(kind, list(KINDS)))
     return Sides(*kinds)
 
 

@@ -16,7 +16,7 @@ def observed(frames: Mapping[str, np.ndarray], name: str, axes: int) -> np.ndarr
         UserError: if it is missing, has another number of axes, or holds no frame.
     """
     if name not in frames:
-        raise UserError(f"the frames hold no '{name}'{nearest(name, list(frames))}")
+        raise UserError(f"the frames hold no '{name}'", nearest(name, list(frames)))
     array = np.asarray(frames[name])
     if array.ndim != axes:
         raise UserError(f"'{name}' has {array.ndim - 1} axes per frame; this view draws {axes - 1}")

@@ -60,9 +60,8 @@ def parameter_of_load(name: str, params: Params, reader: str = "a load") -> jax.
         UserError: if the scene has no such parameter, or it is an array.
     """
     if name not in params:
-        raise UserError(
-            f"{reader} reads the parameter '{name}', which the scene does not have{nearest(name, list(params))}"
-        )
+        problem = f"{reader} reads the parameter '{name}', which the scene does not have"
+        raise UserError(problem, nearest(name, list(params)))
     value = params[name]
     if jnp.ndim(value):
         raise UserError(
@@ -243,7 +242,7 @@ def _method_of(dynamics: Any, methods: Sequence[Dynamics]) -> Dynamics:
     name = dynamics.__name__ if isinstance(dynamics, type) else dynamics
     if isinstance(name, str):
         if name not in by_name:
-            raise UserError(f"dynamics = {name!r:.60} is no method of time stepping{nearest(name, list(by_name))}")
+            raise UserError(f"dynamics = {name!r:.60} is no method of time stepping", nearest(name, list(by_name)))
         return by_name[name]
     if isinstance(dynamics, type) or not hasattr(dynamics, "supports"):
         raise UserError(

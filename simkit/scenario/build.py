@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
 from simkit.core.expressions.syntax import parse
-from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, about, closest, nearest, one_line
+from simkit.errors import LONGEST_ERROR, Hint, Mistakes, Remedy, UserError, about, closest, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.drawing import UNKNOWN, check_view
@@ -52,7 +52,7 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
 def _raise_first(where: str, problems: Iterable[str]) -> None:
     """Raise the problems that are not empty as one error."""
     mistakes = Mistakes()
-    mistakes.found = [UserError(f"{where}: {problem}") for problem in problems if problem]
+    mistakes.found = [UserError(f"{where}: ", problem) for problem in problems if problem]
     mistakes.raise_if_any()
 
 
@@ -139,7 +139,8 @@ def _wrong_dimensions(simulation: "Simulation", observed: Mapping[str, Any]) -> 
     lengths: dict[str, int] = {}
     for name, axes in simulation.dimensions.items():
         if name not in observed:
-            yield f"dimensions names '{name}', which is not observed{nearest(name, list(observed))}"
+            hint = nearest(name, list(observed))
+            yield Hint(f"dimensions names '{name}', which is not observed{hint}", hint.meant)
             continue
         shape = observed[name].shape
         if isinstance(axes, str) or len(axes) != len(shape):
@@ -168,7 +169,8 @@ def _wrong_quantities(simulation: "Simulation", names: set[str]) -> Iterator[str
         # Factories may declare quantities of other configurations; a misspelled name is close to an undeclared array.
         meant = None if name in names else closest(name, sorted(names - set(simulation.quantities)))
         if meant is not None:
-            yield f"quantities names '{name}', which is neither observed nor diagnosed; did you mean '{meant}'?"
+            problem = f"quantities names '{name}', which is neither observed nor diagnosed; did you mean '{meant}'?"
+            yield Hint(problem, meant)
 
 
 def check_validations(scenario: Scenario) -> None:
@@ -202,7 +204,7 @@ def check_validation(scenario: Scenario, index: int) -> None:
     with about(f"validation[{index}].derivative"):
         if name not in changed.parameters:
             hint = nearest(name, list(changed.parameters))
-            checks.refuse(name, f"{where}.derivative", f"is not a parameter of {scenario.simulation}{hint}")
+            checks.refuse(name, f"{where}.derivative", f"is not a parameter of {scenario.simulation}", hint)
         if isinstance(changed.parameters[name].default, tuple):
             checks.refuse(name, f"{where}.derivative", "is an array; name a parameter that is a single number")
 

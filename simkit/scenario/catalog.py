@@ -96,11 +96,10 @@ def _scenario(entries: Mapping[str, Any], source: Path, text: str) -> Scenario:
     ]
     for index, each in enumerate(validations):
         if each.objective is not None and each.objective not in objectives:
-            key, meant = f"validation[{index}].objective", closest(each.objective, objectives)
-            hint = nearest(each.objective, list(objectives))
-            remedy = Remedy("replace", meant) if meant else None
-            message = f"{key} = {show(each.objective)} is not defined in this file{hint}"
-            mistakes.found.append(UserError(message, key=key, allowed=objectives, remedy=remedy))
+            key, hint = f"validation[{index}].objective", nearest(each.objective, list(objectives))
+            remedy = Remedy("replace", hint.meant) if hint.meant else None
+            message = f"{key} = {show(each.objective)} is not defined in this file"
+            mistakes.found.append(UserError(message, hint, key=key, allowed=objectives, remedy=remedy))
     values = fields_of(Scenario, entries) | {"objectives": objectives, "validations": tuple(validations)}
     values["title"] = values["title"] or values["name"].replace("_", " ").capitalize()
     scenario = Scenario(**values, source=source, text=text)

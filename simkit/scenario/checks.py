@@ -13,7 +13,7 @@ from simkit.core.parameter import UNBOUNDED, Numbers, out_of_bounds
 from simkit.core.settings import Setting, flag, line, several, whole, word
 from simkit.core.settings.kinds import MAX_DEPTH, exact
 from simkit.core.settings.setting import shown as show
-from simkit.errors import Remedy, UserError, one_line
+from simkit.errors import UserError, one_line
 from simkit.plugins import Registry
 
 MAX_KEY_DEPTH = 32
@@ -185,11 +185,9 @@ def anything(doc: str) -> Setting:
     return Setting("a value", doc, plain, is_required=True)
 
 
-def refuse(
-    value: Any, where: str, problem: str, allowed: Iterable[Any] | None = None, remedy: Remedy | None = None
-) -> Never:
+def refuse(value: Any, where: str, problem: str, hint: str = "", *, allowed: Iterable[Any] | None = None) -> Never:
     """Raise the error ``where = value problem``, with the words or the range that the value may have."""
-    raise UserError(f"{where} = {show(value)} {problem}", allowed=allowed, remedy=remedy)
+    raise UserError(f"{where} = {show(value)} {problem}", hint, allowed=allowed)
 
 
 def path(value: str, where: str) -> str:
@@ -229,7 +227,7 @@ def inside(value: Numbers, where: str, bounds: tuple[float, float]) -> Numbers:
     if isinstance(value, tuple):
         return tuple(inside(entry, f"{where}[{index}]", bounds) for index, entry in enumerate(value))
     if not bounds[0] <= value <= bounds[1]:
-        refuse(value, where, out_of_bounds(bounds, value), bounds)
+        refuse(value, where, out_of_bounds(bounds, value), allowed=bounds)
     return value
 
 
@@ -268,14 +266,3 @@ def kind(value: Any) -> str:
     if isinstance(value, datetime.date | datetime.time):
         return "a date or time"
     return types.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")
-
-
-def unwrapped(value: Any) -> Any:
-    """Return numbers and arrays of NumPy or JAX as plain numbers and lists; any other value unchanged.
-
-    Args:
-        value: of a parameter or setting, from a caller in Python.
-    """
-    if type(value) in (list, tuple):
-        return type(value)(map(unwrapped, value))
-    return value.tolist() if hasattr(value, "tolist") else value

@@ -6,11 +6,10 @@ from typing import Any, Literal
 
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import Choice, Declaration, PartTable, declaration_of
-from simkit.core.settings import Rule, Setting, Settings, interval, line, number, table
+from simkit.core.settings import Rule, Setting, Settings, interval, line, number, table, unwrapped
 from simkit.core.settings.setting import shown
 from simkit.errors import UserError, nearest
 from simkit.plugins import Registry
-from simkit.scenario import checks
 from simkit.scenario.checks import LONGEST_LABEL
 from simkit.scenario.registry import VIEWS
 from simkit.scenario.sections import RenderSettings
@@ -124,7 +123,7 @@ def render_settings(entries: Mapping[str, Any], where: str = "render") -> Render
         error = UserError(f"{where} = {shown(entries)} is no table; write keys and values", key=where)
         error.partial = UNKNOWN
         raise error
-    entries = {key: checks.unwrapped(value) for key, value in entries.items()}
+    entries = {key: unwrapped(value, key) for key, value in entries.items()}
     # `simkit list` reads files before it needs to know which packages are installed.
     is_shipped = entries.get("view") in tuple(VIEWS.own)
     try:
@@ -195,7 +194,8 @@ def check_view(
     if name not in arrays:
         kind = "a diagnostic of" if declared.source == "diagnosed" else "observed by"
         raise UserError(
-            f"{file}: render.quantity = '{name}' is not {kind} {owner}{nearest(name, list(arrays))}",
+            f"{file}: render.quantity = '{name}' is not {kind} {owner}",
+            nearest(name, list(arrays)),
             key="render.quantity",
             allowed=arrays,
         )

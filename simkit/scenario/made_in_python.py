@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from simkit.core import paths
 from simkit.core.parameter import Parameter
 from simkit.core.precision import precision
+from simkit.core.settings import unwrapped
 from simkit.errors import UserError
-from simkit.scenario import checks
 from simkit.scenario.build import check_record
 from simkit.scenario.catalog import FILE, find_scenario, parse_scenario
 from simkit.scenario.checks import to_toml
@@ -47,7 +47,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
     """
     import numpy as np
 
-    settings = {key: checks.unwrapped(value) for key, value in values.items() if key in SETTINGS}
+    settings = {key: unwrapped(value, key) for key, value in values.items() if key in SETTINGS}
     parameter_values = {key: value for key, value in values.items() if key not in SETTINGS}
     parameters = paths.leaves(simulation.params)
     for key in parameter_values:
@@ -59,7 +59,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
                     "`with jax.enable_x64(True):` for float64"
                 )
             hint = paths.hint(key, {*SETTINGS, *parameters})
-            raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation{hint}")
+            raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation", hint)
     if "steps" not in settings:
         raise UserError("steps is missing; give steps=1000, and every=10 for a frame every tenth step")
     name = FILE["name"].check(settings.get("name", "simulation"), "name")

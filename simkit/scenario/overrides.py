@@ -10,8 +10,9 @@ from typing import Any
 from simkit.core import paths
 from simkit.core.files import read_text
 from simkit.core.parameter import Numbers, Parameter
+from simkit.core.settings import unwrapped
 from simkit.core.settings.kinds import shape_of
-from simkit.errors import Remedy, UserError, closest, nearest, one_line
+from simkit.errors import Hint, Remedy, UserError, closest, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import FILE
 from simkit.scenario.checks import parse_value
@@ -200,9 +201,10 @@ def _begun(scenario: Scenario, name: str, path: str, value: Any, label: str) -> 
     arguments = [*defaults, *(needed_arguments(factory) if factory else ())]
     if factory and not takes_any(factory) and name not in arguments:
         meant = closest(name, arguments)
-        hint = f"; did you mean 'config.{meant}.{one_line(path, 40)}'?" if meant else nearest(name, arguments)
-        hint = _elsewhere(scenario, name) or hint
-        raise UserError(f"{label}: '{one_line(name, 40)}' is not an argument of {scenario.simulation}{hint}")
+        other = f"config.{meant}.{one_line(path, 40)}"
+        hint = Hint(f"; did you mean '{other}'?", other) if meant else nearest(name, arguments)
+        problem = f"{label}: '{one_line(name, 40)}' is not an argument of {scenario.simulation}"
+        raise UserError(problem, _elsewhere(scenario, name) or hint)
     declared = getattr(factory, "settings", {}).get(name)
     form = declared.form if declared else "value"
     default = {"list": (), "table": {}, "names": {}}.get(form, checks.plain(defaults.get(name) or {}, label))
@@ -230,7 +232,9 @@ def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
     step, dot, rest = path.partition(".")
     shown = f"'{one_line(step, 40)}'"
     if isinstance(setting, dict):
-        problem = f"there is no {shown}{nearest(step, tuple(setting))}" if dot and step not in setting else ""
+        if dot and step not in setting:
+            raise UserError(f"{label}: there is no {shown}", nearest(step, tuple(setting)))
+        problem = ""
     elif isinstance(setting, tuple):
         is_index = step.isdecimal() and len(step) <= MOST_DIGITS and int(step) < len(setting)
         problem = "" if is_index else f"{shown} is none of its {len(setting)} entries; count from 0"
@@ -250,13 +254,13 @@ def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str
     try:
         entries = paths.given({name: value}, scenario.declared)
     except UserError as error:
-        raise UserError(f"{label}: {error}") from None
-    return {path: checks.unwrapped(entry) for path, entry in entries.items()}
+        raise error.within("", f"{label}: ") from None
+    return {path: unwrapped(entry, path) for path, entry in entries.items()}
 
 
 def _unwrapped(value: Any, label: str) -> Any:
     """Return plain data: lists in place of arrays, the text of the file in place of a path."""
-    value = checks.unwrapped(value)
+    value = unwrapped(value, label)
     return read_text(value, label) if isinstance(value, Path) else value
 
 
@@ -273,8 +277,7 @@ def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Nu
         UserError: if there is no such parameter, the shape differs or an entry is out of bounds.
     """
     if name not in scenario.declared:
-        hint = paths.hint(name, scenario.declared)
-        raise UserError(f"{where} is not a parameter of {scenario.simulation}{hint}")
+        raise UserError(f"{where} is not a parameter of {scenario.simulation}", paths.hint(name, scenario.declared))
     parameter, settings = scenario.declared[name], scenario.parameter_settings.get(name, ParameterSettings())
     bounds = settings.bounds or parameter.bounds
     array, shape = checks.numbers(value, where), shape_of(parameter.default)
@@ -303,7 +306,7 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
         meant = closest(rest if prefix == "run" else key, known)
         remedy = Remedy("rename", meant) if meant and not places else None
         hint = "" if places else _hint(scenario, key, known)
-        raise UserError(f"{label} {problem}{hint}", key=key, allowed=known, remedy=remedy)
+        raise UserError(f"{label} {problem}", hint, key=key, allowed=known, remedy=remedy)
     return places[0], key
 
 
@@ -314,17 +317,17 @@ def _hint(scenario: Scenario, key: str, known: list[str]) -> str:
         return nearest(rest, tuple(RUN_KEYS))
     if dot and (elsewhere := _elsewhere(scenario, prefix)):
         return elsewhere
-    if inner := [f"'config.{path}'" for path in paths.leaves(scenario.config) if path.endswith(f".{key}")]:
-        return f"; did you mean {' or '.join(inner[:4])}?"
+    if inner := [f"config.{path}" for path in paths.leaves(scenario.config) if path.endswith(f".{key}")]:
+        return Hint(f"; did you mean {' or '.join(map(repr, inner[:4]))}?", inner[0])
     if replacement := REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(key):
         return f"; use {replacement}"
     if closest(key, known):
         return nearest(key, known)
     factory = _factory(scenario)
     if argument := closest(prefix, arguments_of(factory) if factory else ()):
-        return f"; did you mean 'config.{argument}{dot}{rest}'?"
+        return Hint(f"; did you mean 'config.{argument}{dot}{rest}'?", f"config.{argument}{dot}{rest}")
     other = f"an argument of {scenario.simulation} that {scenario.file} does not mention"
-    return f"{nearest(key, known)}; {other} is written config.{one_line(key, 80)}"
+    return nearest(key, known) + f"; {other} is written config.{one_line(key, 80)}"
 
 
 MAX_COUNT = 100_000
@@ -393,7 +396,7 @@ def _swept(scenario: Scenario, name: str, label: str) -> Parameter:
         problem = paths.hint(name, scenario.parameters)
     if problem:
         missing = "" if name in scenario.parameters else f"is not a parameter of {scenario.name}"
-        raise UserError(f"{label} {missing}{problem}", key=name)
+        raise UserError(f"{label} {missing}", problem, key=name)
     return scenario.parameters[name]
 
 

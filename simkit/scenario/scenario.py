@@ -15,7 +15,7 @@ from simkit.core.parameter import Numbers, Parameter, count, shown_bounds
 from simkit.core.precision import precision
 from simkit.core.settings import declared, line, named, several
 from simkit.core.settings.kinds import shape_of
-from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, closest, nearest, one_line
+from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.checks import DOTTED, IDENTIFIED, IDENTIFIER, LONGEST_LABEL, NAME, NO_DOTS, PATH, anything
 from simkit.scenario.drawing import RENDER
@@ -175,7 +175,7 @@ def make(scenario: Scenario) -> "Simulation":
     try:
         factory = SIMULATIONS.resolve(scenario.simulation)
     except UserError as error:
-        raise UserError(f"{scenario.file}: simulation: {error}", key="simulation") from error
+        raise error.within("simulation", f"{scenario.file}: simulation: ") from error
     key = _key_of(scenario, factory)
     return _call(scenario, factory) if key is None else made_before().found(key, lambda: _call(scenario, factory))
 
@@ -298,9 +298,9 @@ def refuse_unknown(scenario: Scenario, label: str, problem: str, names: Iterable
             if name not in known:
                 what = f"{scenario.file}: {label.format(one_line(name, 80))}"
                 replaced = REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(name)
-                hint, meant = f"; use {replaced}" if replaced else nearest(name, known), closest(name, known)
-                remedy = Remedy("replace" if is_value else "rename", meant) if meant else Remedy("remove")
-                raise UserError(f"{what} is {problem.format(scenario.simulation)}{hint}", allowed=known, remedy=remedy)
+                hint, what = nearest(name, known), f"{what} is {problem.format(scenario.simulation)}"
+                remedy = Remedy("replace" if is_value else "rename", hint.meant) if hint.meant else Remedy("remove")
+                raise UserError(what, f"; use {replaced}" if replaced else hint, allowed=known, remedy=remedy)
     mistakes.raise_if_any()
 
 

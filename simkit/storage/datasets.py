@@ -141,13 +141,17 @@ def _short(value: Any) -> Any:
     return f"text of {len(value.encode())} bytes" if isinstance(value, str) and "\n" in value else value
 
 
+# Further words of quantities, which reports of runs tell.
+_TOLD = ("caution", "limit")
+
+
 def labels_of(simulation: "Simulation") -> dict[str, Any]:
     """Return the dimensions and coordinates of a simulation as plain data, for a manifest."""
     return {
         "dimensions": {name: list(names) for name, names in simulation.dimensions.items()},
         "coordinates": {name: np.asarray(values).tolist() for name, values in simulation.coordinates.items()},
         "quantities": {
-            name: {"unit": q.unit, "doc": q.doc} | ({"caution": q.caution} if q.caution else {})
+            name: {"unit": q.unit, "doc": q.doc, **{key: text for key in _TOLD if (text := getattr(q, key))}}
             for name, q in simulation.quantities.items()
         },
     }

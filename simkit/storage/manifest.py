@@ -193,6 +193,7 @@ _LABELS = table(
     }
 )
 _PARAMETER = table({"bounds": value_check("two numbers or null", _is_bounds), "unit": WORD, "doc": WORD})
+_PICTURES = each(value_check("a word or true", lambda value: value is True or isinstance(value, str)))
 _ARRAYS = each(value_check("a type and a shape", _is_description))
 _MANIFEST = table(
     {
@@ -221,8 +222,10 @@ def check_schema(manifest: Mapping[str, Any]) -> None:
         described.check(manifest["parameters"], "manifest.json.parameters")
     kind, request = kind_of(manifest["kind"]), manifest["request"]
     required = {"labels": _LABELS, "arrays": _ARRAYS, **kind.request_checks}
-    added_later = {name: check for name, check in kind.request_added_later.items() if name in request}
-    table(required | added_later).check(request, "manifest.json.request")
+    added_later = {"pictures": _PICTURES, **kind.request_added_later}
+    table(required | {name: check for name, check in added_later.items() if name in request}).check(
+        request, "manifest.json.request"
+    )
 
 
 FORMAT = 2

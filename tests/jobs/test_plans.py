@@ -9,6 +9,7 @@ from scipy.stats import qmc
 import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
+from simkit.jobs.points import tabulated
 from simkit.jobs.sweep_functions import planned
 from simkit.jobs.sweep_results import FEWEST, first_order_indices
 from tests.tables import every
@@ -98,14 +99,28 @@ def test_invalid_points_give_one_line(asked, message):
         ("seed\n1\n", "column 'seed' is not a parameter"),
         ("frequency\n", "has no rows"),
         ("", "has no rows"),
-        ("frequency;time_step\n1;2\n", "column 'frequency;time_step' is not a parameter"),
-        ('frequency\n"1.0\n', "members.csv cannot be read"),
+        ("frequency;time_step\n1;2;3\n", "row 2 has 3 cells, and the header 2"),
+        ('frequency\n"1.0\n', "members.csv, line 2 opens a quotation mark; close it"),
+        ("frequency\n\u0661\n", "row 2, column 'frequency'"),
     ],
 )
 def test_errors_of_tables_name_row_and_column(text, message, tmp_path):
     with pytest.raises(UserError, match=message) as caught:
         simkit.sweep(toy(), table=written(tmp_path, text))
     assert "\n" not in str(caught.value) and "members.csv" in str(caught.value)
+
+
+@every(
+    "text",
+    [
+        "# frequency; time_step\n1; 0.01\n2.5; 0.02",
+        "\ufefffrequency\ttime_step\n1\t.01\n\n2.5\t2e-2",
+        '"frequency" time_step\n1 0.01\n2.5  0.02\n',
+    ],
+)
+def test_tables_of_other_programs_are_read(text, tmp_path):
+    points, words = tabulated(toy(), written(tmp_path, text))
+    assert points == {"frequency": (1.0, 2.5), "time_step": (0.01, 0.02)} and words == "table members.csv"
 
 
 def test_overriding_a_column_of_a_table_is_refused(tmp_path):

@@ -63,6 +63,7 @@ WRONG = [
     (compliant_bounce, {"balls": 101}, "balls = 101 is not an integer of 1 to 100"),
     (steered_puck, {"knots": 1}, "knots = 1 is not an integer of 2 to 1000"),
     (system_identification, {"true_restitution": 1.5}, "true_restitution = 1.5 is above its upper bound 1"),
+    (system_identification, {"true_mass": 0}, "true_mass = 0 is below its lower bound 0.001"),
     (box_stack, {"boxs": 3}, "boxs is not a known key; did you mean 'boxes'?"),
     (mjcf, {"model": "brax:ant.xml", "substeps": 0.5}, "substeps = 0.5 is not an integer of at least 1"),
 ]
@@ -119,6 +120,14 @@ def test_a_parameter_out_of_its_range_is_named_with_its_value(make):
             simulation.check_values(simulation.params | {name: jnp.asarray(value)}, jax.random.key(0))
     with pytest.raises(UserError, match=r"^time_step = 0 is not positive; choose a value above 0$"):
         simulation.check_values(simulation.params | {"time_step": jnp.asarray(0.0)}, jax.random.key(0))
+
+
+@every("make", OUT_OF_RANGE)
+def test_a_parameter_that_is_no_number_is_refused_also_without_bounds(make):
+    simulation = make()
+    for name, value in simulation.params.items():
+        with pytest.raises(UserError, match=rf"^{name} = nan is not a number; give one"):
+            simulation.check_values(simulation.params | {name: jnp.full_like(value, jnp.nan)}, jax.random.key(0))
 
 
 def test_bounds_are_checked_before_the_check_of_the_simulation():

@@ -100,7 +100,7 @@ def finish(
     from simkit.storage.run_directory import RunDirectory
 
     if "preferred_chunks" in result["status"].encoding:  # the result stays in chunks
-        return _finish_large(result, RunDirectory.open(folder), arguments, job.scenario)
+        return _finish_large(result, RunDirectory.open(folder), arguments, job)
     from simkit.core.status import failed
     from simkit.export.pictures import informative
     from simkit.jobs.sweep_results import (
@@ -108,13 +108,13 @@ def finish(
         columns_of,
         failures,
         final_numbers,
+        left_out,
         objectives_in,
         undefined_objectives,
     )
 
     columns, final, varying = columns_of(result), final_numbers(result), informative(result, job.scenario)
     axes, scenario = result["status"].dims, job.scenario
-    objectives = objectives_in(result, scenario)
     bad = failed(result["status"].values)
     is_fine = result["status"].copy(data=~bad)  # numbers of failed members mean nothing
     chart = _chart(result, scenario, folder, arguments)
@@ -124,7 +124,10 @@ def finish(
             "members": int(result["status"].size),
             "axes": {str(axis): result[axis].values for axis in axes},
             "points": {name: values for name, values in columns.items() if name not in axes},
-            "objectives": {name: array.where(is_fine).values for name, array in objectives.items()},
+            "objectives": {
+                name: array.where(is_fine).values for name, array in objectives_in(result, scenario).items()
+            },
+            "objectives_left_out": left_out(result, job),
             "final": {name: array.where(is_fine).values for name, array in final.items()},
             "status": result["status"].values,
             "failed": failures(result),
@@ -138,7 +141,8 @@ def finish(
         print(f"\nresult:    {folder / RESULT}   (read it with simkit.open_run('{folder}'))")
         if chart:
             print(f"chart:     {chart}")
-        _print_omitted(result, "not shown: ")
+        for name, reason in left_out(result, job).items():
+            print(f"not shown: {name}: {reason}")
         if apart := result.attrs.get("apart"):
             differ, them = ("differ", "them") if ", " in apart else ("differs", "it")
             first = f"simkit.open_run('{folder / 'config_0000'}')"
@@ -150,38 +154,30 @@ def finish(
 
 
 def _finish_large(
-    result: "xarray.Dataset", directory: "RunDirectory", arguments: argparse.Namespace, scenario: "Scenario"
+    result: "xarray.Dataset", directory: "RunDirectory", arguments: argparse.Namespace, job: "SweepJob"
 ) -> int:
     """Report a sweep too large for a table or for memory, by its totals."""
-    from simkit.jobs.sweep_results import failures, read_summary, undefined_objectives
+    from simkit.jobs.sweep_results import failures, left_out, read_summary, undefined_objectives
 
     summary, folder = read_summary(directory), directory.path
-    totals = {key: summary[key] for key in ("statuses", "quantiles")}
-    chart = _chart(result, scenario, folder, arguments)
+    totals, missing = {key: summary[key] for key in ("statuses", "quantiles")}, left_out(result, job)
+    chart = _chart(result, job.scenario, folder, arguments)
     if arguments.json:
-        counts = {"scenario": scenario.name, "members": summary["members"], "failures": summary["failures"]}
-        print_json({**counts, **totals, "failed": summary["failed"], "directory": folder, "chart": chart})
+        counts = {"scenario": job.scenario.name, "members": summary["members"], "failures": summary["failures"]}
+        rest = {"failed": summary["failed"], "directory": folder, "chart": chart}
+        print_json({**counts, **totals, "objectives_left_out": missing, **rest})
     else:
         print(f"members:    {summary['members']}")
         print_totals(totals)
         print(f"result:     {folder}   (in chunks; read what you need with simkit.open_run('{folder}'))")
         if chart:
             print(f"chart:      {chart}")
-        _print_omitted(result, "not shown:  ")
+        for name, reason in missing.items():
+            print(f"not shown:  {name}: {reason}")
     undefined = undefined_objectives(result)
     for line in (*failures(result, SHOWN), *undefined):
         print(f"simkit: {line}", file=sys.stderr)
     return FAILED if summary["failures"] or undefined else FINE
-
-
-def _print_omitted(result: "xarray.Dataset", label: str) -> None:
-    """Print the objectives that were not computed, and what would be."""
-    from simkit.jobs.sweep_results import OMITTED_OBJECTIVES
-
-    if left := result.attrs.get(OMITTED_OBJECTIVES):
-        need = "they need" if ", " in left else "it needs"
-        print(f"{label}{left}: {need} frames that a sweep does not store; use [quantities] that reduce arrays,")
-        print(f"{' ' * len(label)}or final(...)")
 
 
 def _chart(result: "xarray.Dataset", scenario: "Scenario", folder: Path, arguments: argparse.Namespace) -> Path | None:

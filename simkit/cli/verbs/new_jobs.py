@@ -20,6 +20,7 @@ from simkit.cli.arguments import (
     exclude,
     names_of,
     output_of,
+    pictures_of,
     scenario_of,
     size_of,
 )
@@ -52,7 +53,7 @@ class Run:
         from simkit.jobs.job import begin
         from simkit.jobs.runs import Run
 
-        job = Run(scenario_of(arguments), group)
+        job = Run(scenario_of(arguments), group, pictures=pictures_of(arguments))
         size, checks = size_of(arguments), {}
         if size:
             from simkit.export.pictures import check_window
@@ -149,6 +150,7 @@ class Sweep:
             executor=executor,
             overrides=parse_settings(arguments.set),
         )
+        job = dataclasses.replace(job, pictures=pictures_of(arguments))
         if arguments.dry_run:
             from simkit.cli.reports import sweep
 
@@ -279,6 +281,7 @@ class Optimize:
             starts=arguments.starts,
         ).checked()
         check_pictures(job, arguments)
+        job = dataclasses.replace(job, pictures=pictures_of(arguments))
         size, output = size_of(arguments), output_of(arguments, scenario.name)
         use_compilation_cache()
         return carry_out(job, output, arguments, size, partial(begin, job, output, arguments.overwrite))

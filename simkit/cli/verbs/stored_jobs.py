@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from simkit.cli.arguments import (
     FORMATS,
+    PICTURES,
     add_no_render,
     add_picture,
     add_workers,
@@ -24,6 +26,7 @@ from simkit.cli.arguments import (
     check_pictures,
     exclude,
     output_of,
+    pictures_of,
     size_of,
 )
 from simkit.cli.main import DIFFERS, FAILED, FINE, INTERRUPTED, TERMINATED, WRONG_INPUT, Terminated
@@ -83,6 +86,8 @@ class Resume:
             use_every_core(arguments)
         job = with_executor(directory, arguments.workers, arguments.scheduler, arguments.deadline, arguments.executor)
         check_pictures(job, arguments)
+        if not pictures_of(arguments):
+            vars(arguments).update({name: job.pictures.get(name) for name in PICTURES})
         size = size_of(arguments)
         if group:
             exclude(arguments, ["steps"], "continues a run in one process", "leave it out, or --processes")
@@ -133,13 +138,17 @@ class Launch:
             words.append("--json")
         address = f"127.0.0.1:{_free_port()}"
         with contextlib.ExitStack() as closing:
-            logs = [closing.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
+            folder = Path(tempfile.mkdtemp(prefix="simkit_"))
+            removing = closing.enter_context(contextlib.ExitStack())
+            removing.callback(shutil.rmtree, folder)
+            logs = [closing.enter_context(open(folder / f"process_{index}.log", "w+b")) for index in range(count)]
             processes = [_started(words, count, index, address, logs[index]) for index in range(count)]
             closing.callback(_end, processes)
             code = _wait(processes)
             if code not in (FINE, DIFFERS, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED):
-                reasons = _reasons(processes, logs)
-                print(f"simkit: process 0 {ending(code)}; {reasons}; {_remedy(words)}", file=sys.stderr)
+                removing.pop_all()  # the message names the logs
+                reasons = f"{_reasons(processes, logs)} (logs in {folder})"
+                print(f"simkit: process 0 {ending(code)}, as told above; {reasons}; {_remedy(words)}", file=sys.stderr)
                 return FAILED
             return code
 
@@ -342,7 +351,7 @@ def _changed(arguments: argparse.Namespace, outcome: "Outcome") -> dict[str, Any
     if (name := arguments.quantity) is not None:
         observed, diagnosed = split(outcome.arrays)
         if name not in observed and name not in diagnosed:
-            raise UserError(f"--quantity = '{name}' is not stored in this run{nearest(name, [*observed, *diagnosed])}")
+            raise UserError(f"--quantity = '{name}' is not stored in this run", nearest(name, [*observed, *diagnosed]))
         changed = {"quantity": name} | ({} if name in observed else {"view": "chart"})
     if arguments.limits is not None:
         changed["limits"] = [*checks.interval(arguments.limits, "--limits")]

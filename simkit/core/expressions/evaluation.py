@@ -416,7 +416,7 @@ class Expression:
         }
         for name in self.syntax.names:
             if name not in named:
-                raise UserError(f"{self.where}: '{name}' is not known here{nearest(name, sorted(named))}")
+                raise UserError(f"{self.where}: '{name}' is not known here", nearest(name, sorted(named)))
         return evaluate(self.syntax, named, self.where)
 
 

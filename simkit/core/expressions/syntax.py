@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection
 from typing import NoReturn
 
-from simkit.errors import Remedy, UserError, closest, nearest, one_line
+from simkit.errors import Hint, Remedy, UserError, nearest, one_line
 
 # Names of functions elsewhere, and here.
 OTHER_NAMES = {"ln": "log", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2"}
@@ -179,7 +179,7 @@ def parse(
     if len(text) > MAX_LENGTH:
         raise UserError(f"{where}: an expression of {len(text)} characters; write at most {MAX_LENGTH}")
     if bad := next((column for column, letter in enumerate(text, 1) if not letter.isprintable()), 0):
-        raise refusal(text, where, f"column {bad}: a character that cannot be printed; remove it")
+        raise refusal(where, f"column {bad}: a character that cannot be printed; remove it")
     if not text.strip():
         raise UserError(f"{where}: an empty expression; write a number or a formula")
     try:
@@ -189,7 +189,7 @@ def parse(
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         column = (getattr(error, "offset", None) or 1) + len(text) - len(text.lstrip())
         reason = one_line(getattr(error, "msg", "") or "it is nested too deeply")
-        raise refusal(text, where, f"{_marked(text, column)}: not an expression ({reason}); repair it") from None
+        raise refusal(where, f"{_marked(text, column)}: not an expression ({reason}); repair it") from None
     return _Checker(text, where, known, of_frames).checked(tree, is_condition)
 
 
@@ -209,14 +209,14 @@ def entries_of(node: ast.Subscript) -> tuple[int, ...]:
     return tuple(numbers) if are_whole and len(numbers) == len(parts) else ()  # type: ignore[arg-type]
 
 
-def refuse(text: str, where: str, node: ast.expr, message: str) -> NoReturn:
-    """Refuse a part of an expression, with its column marked.
+def refuse(text: str, where: str, node: ast.expr, *message: str) -> NoReturn:
+    """Refuse a part of an expression, with its column marked; the message may be in parts, as for `UserError`.
 
     Raises:
         UserError: always.
     """
     column, part = _place(text, node)
-    raise refusal(text, where, f"{_marked(text, column)}: '{part}' {message}")
+    raise refusal(where, f"{_marked(text, column)}: '{part}' ", *message)
 
 
 def _place(text: str, node: ast.expr) -> tuple[int, str]:
@@ -228,18 +228,17 @@ def _place(text: str, node: ast.expr) -> tuple[int, str]:
     return column, one_line(ast.get_source_segment(code, node) or "", 40)
 
 
-def refusal(text: str, where: str, problem: str, repaired: str = STAND_IN, unknown: str = "") -> UserError:
+def refusal(where: str, *problem: str, repaired: str = STAND_IN, unknown: str = "") -> UserError:
     """Return the refusal of an expression.
 
     Args:
-        text: of the expression.
         where: file and key.
-        problem: message, with the marked column.
+        problem: message, with the marked column, in parts.
         repaired: expression that is right in this place.
         unknown: the unknown name in it, if that is the mistake.
     """
     remedy = Remedy("replace", repaired, of_formula=True, unknown=unknown)
-    return UserError(f"{where}: {problem}", key=where.rpartition(": ")[2], remedy=remedy)
+    return UserError(f"{where}: ", *problem, key=where.rpartition(": ")[2], remedy=remedy)
 
 
 class _Checker:
@@ -253,8 +252,8 @@ class _Checker:
         (self.condition if is_condition else self.number)(tree, 0)
         return Syntax(self.text, tree, tuple(self.names), self.over_frames)
 
-    def refuse(self, node: ast.expr, message: str) -> NoReturn:
-        refuse(self.text, self.where, node, message)
+    def refuse(self, node: ast.expr, *message: str) -> NoReturn:
+        refuse(self.text, self.where, node, *message)
 
     def is_condition(self, node: ast.expr, depth: int) -> bool:
         """Check a node and those below it; return whether it is a condition instead of a number."""
@@ -308,12 +307,11 @@ class _Checker:
                 self.refuse(node, _NOT_ARITHMETIC)
         return False
 
-    def refuse_unknown(self, node: ast.expr, name: str, hint: str) -> NoReturn:
+    def refuse_unknown(self, node: ast.expr, name: str, hint: Hint) -> NoReturn:
         column, part = _place(self.text, node)
-        meant = closest(name, sorted(self.known or ())) or STAND_IN
-        repaired = f"{self.text[: column - 1]}{meant}{self.text[column - 1 + len(name) :]}"
-        problem = f"{_marked(self.text, column)}: '{part}' is not known here{hint}"
-        raise refusal(self.text, self.where, problem, repaired, name)
+        repaired = f"{self.text[: column - 1]}{hint.meant or STAND_IN}{self.text[column - 1 + len(name) :]}"
+        problem = f"{_marked(self.text, column)}: '{part}' is not known here"
+        raise refusal(self.where, problem, hint, repaired=repaired, unknown=name)
 
     def number(self, node: ast.expr, depth: int) -> None:
         if self.is_condition(node, depth + 1):
@@ -329,16 +327,15 @@ class _Checker:
         if self.known is not None and name not in self.known:
             if name in FUNCTIONS:
                 self.refuse(node, f"is a function; write {name}(...)")
-            hint = "; did you mean 'time'?" if name == "t" and "time" in self.known else None
-            hint = hint if self.known else "; write a plain number, without names"
-            self.refuse_unknown(node, name, hint or nearest(name, sorted(self.known)))
+            hint = nearest("time" if name == "t" and "time" in self.known else name, sorted(self.known))
+            self.refuse_unknown(node, name, hint if self.known else Hint("; write a plain number, without names"))
         self.names[name] = None
 
     def call(self, node: ast.Call, name: str, depth: int) -> None:
         if name not in FUNCTIONS:
             known = sorted(one for one, what in FUNCTIONS.items() if self.of_frames or not what.over_frames)
-            hint = f"; did you mean '{OTHER_NAMES[name]}'?" if name in OTHER_NAMES else nearest(name, known)
-            self.refuse(node, f"calls '{name}', which is no function{hint}")
+            hint = nearest(OTHER_NAMES.get(name, name), known)
+            self.refuse(node, f"calls '{name}', which is no function", hint)
         function = FUNCTIONS[name]
         self.over_frames |= function.over_frames
         count = len(node.args)
@@ -356,14 +353,14 @@ class _Checker:
     def keyword(self, node: ast.Call, function: Function, keyword: ast.keyword, depth: int) -> None:
         if keyword.arg is None or (keyword.arg not in function.keywords and not function.by_axis):
             hint = nearest(keyword.arg or "", function.keywords) if function.keywords else ""
-            self.refuse(node, f"has no option '{keyword.arg}'{hint}; write {function.usage}")
+            self.refuse(node, f"has no option '{keyword.arg}'", hint, f"; write {function.usage}")
         if sum(other.arg == keyword.arg for other in node.keywords) > 1:
             self.refuse(node, f"has the option '{keyword.arg}' twice; write it once")
         if function.by_axis:
             # The coordinates of the points are a value of the expression, by the name of their axis.
             if self.known is not None and keyword.arg not in self.known:
                 hint = nearest(keyword.arg, sorted(self.known))
-                self.refuse(node, f"names '{keyword.arg}', which is no axis with coordinates here{hint}")
+                self.refuse(node, f"names '{keyword.arg}', which is no axis with coordinates here", hint)
             self.names[keyword.arg] = None
         if keyword.arg == "axis":
             if not (isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)):

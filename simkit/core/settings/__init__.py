@@ -32,6 +32,7 @@ from simkit.core.settings.setting import (
     needs,
     read,
     schema_of,
+    unwrapped,
 )
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "table",
     "tabulated",
     "text",
+    "unwrapped",
     "whole",
     "word",
 ]

@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack, get_args, get_origin, get_type_hints
 
 from simkit.core.parameter import UNBOUNDED
 from simkit.core.paths import below
-from simkit.errors import Mistakes, Remedy, UserError, closest, nearest, one_line
+from simkit.errors import Mistakes, Remedy, UserError, nearest, one_line
 
 type Form = Literal["value", "list", "table", "names", "arrays"]
 
@@ -165,15 +165,16 @@ class Settings(Mapping[str, Any]):
         """Return the path of a key, for messages."""
         return below(self.where, key)
 
-    def refuse(self, key: str, problem: str, remedy: Remedy | None = None) -> UserError:
+    def refuse(self, key: str, problem: str, remedy: Remedy | None = None, hint: str = "") -> UserError:
         """Return an error about a key.
 
         Args:
             key: name of the key.
             problem: the problem and its remedy.
             remedy: the remedy as data, where there is one only.
+            hint: a name that may have been meant.
         """
-        return UserError(f"{self.path(key)} {problem}", key=self.path(key), remedy=remedy)
+        return UserError(f"{self.path(key)} {problem}", hint, key=self.path(key), remedy=remedy)
 
 
 def read(entries: Any, keys: Mapping[str, Setting], where: str = "", rules: tuple[Rule, ...] = ()) -> Settings:
@@ -225,10 +226,9 @@ def unknown_key(key: str, keys: Mapping[str, Setting], where: str) -> UserError:
         keys: declared keys.
         where: path of the table.
     """
-    meant = closest(key, keys)
-    remedy = Remedy("rename", meant) if meant else Remedy("remove")
-    message = f"{below(where, one_line(key, 64))} is not a known key{nearest(key, tuple(keys))}"
-    return UserError(message, key=below(where, key), allowed=keys, remedy=remedy)
+    hint, message = nearest(key, tuple(keys)), f"{below(where, one_line(key, 64))} is not a known key"
+    remedy = Remedy("rename", hint.meant) if hint.meant else Remedy("remove")
+    return UserError(message, hint, key=below(where, key), allowed=keys, remedy=remedy)
 
 
 def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callable[[Factory], Factory]:
@@ -249,7 +249,7 @@ def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callab
                 if key not in arguments:
                     raise unknown_key(key, {name: keys[name] for name in arguments if name in keys}, "")
                 if key in keys and keys[key].form != "arrays":
-                    options[key] = plain(value, key)
+                    options[key] = unwrapped(value, key)
                 elif key == "parameters" and not isinstance(value, Mapping | None):
                     raise UserError(f"{key} = {shown(value)} is no table; write names and values", key=key)
             return factory(*positional, **options)
@@ -297,7 +297,7 @@ def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Fu
             for name, setting in settings.items():
                 is_none = bound.arguments.get(name) is None and setting.default is None and not setting.is_required
                 if name in bound.arguments and not is_none:
-                    bound.arguments[name] = setting.check(plain(bound.arguments[name], name), name)
+                    bound.arguments[name] = setting.check(unwrapped(bound.arguments[name], name), name)
             return function(*bound.args, **bound.kwargs)
 
         checked.settings = settings  # type: ignore[attr-defined]
@@ -306,7 +306,7 @@ def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Fu
     return mark
 
 
-def plain(value: Any, where: str) -> Any:
+def unwrapped(value: Any, where: str) -> Any:
     """Return numbers and arrays of array libraries as those of Python, also in tables and lists; others unchanged.
 
     Args:
@@ -317,9 +317,9 @@ def plain(value: Any, where: str) -> Any:
         UserError: for an array without numbers, such as an argument of a function that is being compiled.
     """
     if isinstance(value, Mapping):
-        return {key: plain(entry, below(where, key)) for key, entry in value.items()}
+        return {key: unwrapped(entry, below(where, key)) for key, entry in value.items()}
     if type(value) in (list, tuple) and not {float, int}.issuperset(map(type, value)):
-        return type(value)(plain(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+        return type(value)(unwrapped(entry, f"{where}[{index}]") for index, entry in enumerate(value))
     if not hasattr(value, "tolist"):
         return value
     try:

@@ -65,10 +65,7 @@ def table_of(settings: Mapping[str, Any], where: str) -> Table:
 
 
 def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float], list[float], list[str]]:
-    """Return the numbers of two columns of a text, and the line of each row in words.
-
-    Columns are separated by commas, semicolons, tabs or spaces. The first line, or the comment (``#``) before the first
-    row, may name them; otherwise their names are 1, 2, ...
+    """Return the numbers of two columns of a text as for `rows_of`, and the line of each row in words.
 
     Args:
         text: content of the file.
@@ -78,20 +75,10 @@ def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float]
     Raises:
         UserError: that names the line and the column.
     """
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    first = next((index for index, (_, line) in enumerate(lines) if not line.startswith("#")), None)
-    if first is None:
-        raise UserError(f"{where} has no rows; give columns of numbers")
-    mark = next((each for each in ";,\t" if each in lines[first][1]), " ")
-    rows = [(number, _cells(line, mark)) for number, line in lines[first:] if not line.startswith("#")]
-    header = [str(index + 1) for index in range(len(rows[0][1]))]
-    if any(_number(cell) is None for cell in rows[0][1]):
-        header = rows.pop(0)[1]
-    elif first and len(comment := _cells(lines[first - 1][1].lstrip("# "), mark)) == len(header):
-        header = comment
+    header, rows = rows_of(text, where)
     for name in names:
         if name not in header:
-            raise UserError(f"{where} has no column {shown(name)}{nearest(name, header)}")
+            raise UserError(f"{where} has no column {shown(name)}", nearest(name, header))
         if header.count(name) > 1:
             raise UserError(f"{where} has {header.count(name)} columns {shown(name)}; name each apart")
     columns: tuple[list[float], list[float]] = ([], [])
@@ -99,7 +86,7 @@ def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float]
         for name, column in zip(names, columns, strict=True):
             place = header.index(name)
             cell = cells[place] if place < len(cells) else ""
-            value = _number(cell)
+            value = number_of(cell)
             if value is None or not math.isfinite(value):
                 problem = f"{shown(cell)} is not a finite number; repair or remove the row"
                 raise UserError(f"{where}, line {number}, column {shown(name)}: {problem}")
@@ -107,15 +94,48 @@ def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float]
     return *columns, [f"line {number}" for number, _ in rows]
 
 
+def rows_of(text: str, where: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the names of the columns of a text, and its rows: the number of the line, and the cells.
+
+    Columns are separated by commas, semicolons, tabs or spaces. The first line, or the comment (``#``) before the first
+    row, may name them; otherwise their names are 1, 2, ...
+
+    Args:
+        text: content of the file.
+        where: the file, for messages.
+
+    Raises:
+        UserError: if there are no lines, or a quotation mark is not closed.
+    """
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    first = next((index for index, (_, line) in enumerate(lines) if not line.startswith("#")), None)
+    if first is None:
+        raise UserError(f"{where} has no rows; give columns of numbers")
+    mark = next((each for each in ";,\t" if each in lines[first][1]), " ")
+    rows = []
+    for number, line in lines[first:]:
+        try:
+            rows += [] if line.startswith("#") else [(number, _cells(line, mark))]
+        except csv.Error:
+            raise UserError(f"{where}, line {number} opens a quotation mark; close it, or leave it out") from None
+    header = [str(index + 1) for index in range(len(rows[0][1]))]
+    if any(number_of(cell) is None for cell in rows[0][1]):
+        header = rows.pop(0)[1]
+    elif first and len(comment := _cells(lines[first - 1][1].lstrip("# "), mark)) == len(header):
+        header = comment
+    return header, rows
+
+
 def _cells(line: str, mark: str) -> list[str]:
     """Return the cells of a line; a space stands for any number of them."""
     line = re.sub(r"\s+", " ", line) if mark == " " else line
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])]
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=mark, skipinitialspace=True, strict=True), [])]
 
 
-def _number(cell: str) -> float | None:
-    try:
-        # Python would read 1_0 as ten.
-        return None if "_" in cell else float(cell)
-    except ValueError:
-        return None
+# Excludes other text that Python accepts as a float, such as 1_000 and the digits of other scripts.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
+
+
+def number_of(cell: str) -> float | None:
+    """Return the number in a cell; ``None`` for other text."""
+    return float(cell) if _NUMBER.fullmatch(cell.strip()) else None

@@ -137,7 +137,7 @@ def reflectors(a: Any) -> Any:
         end = jnp.where(is_done, head, jnp.where(head < 0, norm, -norm))
         tau = jnp.where(is_done, 0, (end - head) / jnp.where(is_done, 1, end))
         vector = jnp.where(place == k, 1, tail / jnp.where(is_done, 1, head - end)[..., None])
-        below = _reflected(a, vector, tau)
+        below = _reflected(a, vector, tau, k)
         stored = jnp.where(place < k, column, jnp.where(place == k, end[..., None], vector))
         later = jnp.arange(columns) > k
         a = jnp.where(later, below, jnp.where(jnp.arange(columns) == k, stored[..., None], a))
@@ -147,9 +147,12 @@ def reflectors(a: Any) -> Any:
     return a, jnp.moveaxis(tau, 0, -1)
 
 
-def _reflected(a: Any, vector: Any, tau: Any) -> Any:
-    """Return ``(1 - tau v v^T) a``."""
-    return a - tau[..., None, None] * vector[..., None] * jnp.einsum("...i,...ij->...j", vector, a)[..., None, :]
+def _reflected(a: Any, vector: Any, tau: Any, k: Any) -> Any:
+    """Return ``(1 - tau v v^T) a`` from row and column k on; elsewhere it is ``a``, also beside NaN, as in LAPACK."""
+    rows, columns = (jnp.arange(size) >= k for size in a.shape[-2:])
+    product = jnp.einsum("...i,...ij->...j", vector, jnp.where(rows[:, None], a, 0))
+    is_changed = rows[:, None] & columns & (tau != 0)[..., None, None]
+    return jnp.where(is_changed, a - tau[..., None, None] * vector[..., None] * product[..., None, :], a)
 
 
 @formula("householder_product", elementwise=False)
@@ -160,7 +163,7 @@ def householder_product(a: Any, tau: Any) -> Any:
     def iteration(q: Any, k: Any) -> Any:
         column = jnp.take(a, k, axis=-1)
         vector = jnp.where(place == k, 1, jnp.where(place > k, column, 0))
-        return _reflected(q, vector, jnp.take(tau, k, axis=-1)), None
+        return _reflected(q, vector, jnp.take(tau, k, axis=-1), k), None
 
     eye = jnp.broadcast_to(jnp.eye(*a.shape[-2:], dtype=a.dtype), a.shape)
     return jax.lax.scan(iteration, eye, jnp.arange(tau.shape[-1]), reverse=True)[0]
@@ -263,7 +266,7 @@ def svd(a: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
     order = jnp.argsort(-(rotated * rotated).sum(-2), axis=-1)[..., None, :]
     rotated, v = (jnp.take_along_axis(each, order, axis=-1) for each in (rotated, v))
     left, upper = lax.linalg.qr(rotated)
-    signed = jnp.where(jnp.isnan(v[..., 0]), jnp.nan, jnp.einsum("...ii->...i", upper))
+    signed = jnp.where(jnp.isnan(v).any(-1), jnp.nan, jnp.einsum("...ii->...i", upper))
     values = jnp.abs(signed) * scale[..., 0]
     if not compute_uv:
         return [values]

@@ -126,10 +126,7 @@ def domain(
             "bounded one"
         )
     if wall_slope not in WALL_SLOPES:
-        raise UserError(
-            f"wall_slope = {wall_slope!r} is unknown{nearest(str(wall_slope), list(WALL_SLOPES))}; "
-            f"choose one of {', '.join(WALL_SLOPES)}"
-        )
+        raise UserError(f"wall_slope = {wall_slope!r} is unknown", nearest(str(wall_slope), list(WALL_SLOPES)))
     pairs = tuple(None if pair is None else known_sides(pair, i, "", SIDES, Side) for i, pair in enumerate(sides))
     built = Domain(Grid(tuple(axes)), pairs, wall_slope)
     _check_passage(built)
@@ -176,9 +173,9 @@ def known_sides[T](pair: tuple[str | T, str | T], axis: int, of: str, known: Reg
         wrong = [side for side in made if not isinstance(side, kind)]
         if not wrong:
             return made  # type: ignore[return-value]
-        problem = f"side '{wrong[0]}'{where} is unknown{nearest(str(wrong[0]), names)}"
-        if isinstance(wrong[0], type):
-            problem = f"side '{wrong[0].kind}'{where} holds data; in place of its name give {wrong[0].__name__}(...)"
+        if not isinstance(wrong[0], type):
+            raise UserError(f"side '{wrong[0]}'{where} is unknown", nearest(str(wrong[0]), names))
+        problem = f"side '{wrong[0].kind}'{where} holds data; in place of its name give {wrong[0].__name__}(...)"
     raise UserError(problem)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity, as_arrays, over, raised, times
-from simkit.errors import UserError, closest
+from simkit.errors import UserError, nearest
 from simkit.flow.boundary.side_data import on_side
 from simkit.flow.description.formulas import AXES
 from simkit.flow.description.obstacles import ObstacleFormulas
@@ -55,6 +55,7 @@ def check_observed(names: Sequence[str], fields: Collection[str], others: Collec
     for index, name in enumerate(names):
         if name in fields:
             continue
+        hint: str = f"; choose from {', '.join(sorted(fields))}"
         plane = name.removesuffix("_mid") in ("vorticity", STREAM_FUNCTION)
         if dimension == 3 and plane:
             why = "is of plane flows, and this one is in space"
@@ -65,10 +66,9 @@ def check_observed(names: Sequence[str], fields: Collection[str], others: Collec
         elif name in others:
             why = "is stored without being named here"
         else:
-            near = closest(name, fields)
-            why = f"is not a field of this flow{'' if near is None else f'; did you mean {near!r}?'}"
-        shown = f"{name[:64]!r} {why}{'' if why.endswith('?') else ';'}"
-        raise UserError(f"observed[{index}] = {shown} choose from {', '.join(sorted(fields))}")
+            why = "is not a field of this flow"
+            hint = nearest(name, sorted(fields))
+        raise UserError(f"observed[{index}] = {name[:64]!r} {why}", hint)
 
 
 def walls_of(flow: "ComposedFlow") -> Iterator[tuple[int, int, str]]:

@@ -56,7 +56,7 @@ def shape_of(settings: Settings, names: Names) -> tuple[Shaped, tuple[Formula, .
         try:
             return function(**options, **jax.tree.unflatten(structure, leaves))
         except UserError as error:
-            raise UserError(f"{settings.where}: {error}", key=settings.where) from None
+            raise error.within(settings.where, f"{settings.where}: ") from None
 
     return shape, numbers
 

@@ -127,4 +127,4 @@ def carried_scalar(name: str, formulas: ScalarFormulas, places: Places, names: t
             scheme=formulas.settings["scheme"],
         )
     except UserError as error:
-        raise UserError(f"scalars.{name}: {error}") from None
+        raise error.within("", f"scalars.{name}: ") from None

@@ -245,4 +245,4 @@ def _made(settings: Settings, key: str, make: Callable[..., Axis], *arguments: A
     try:
         return make(*arguments)
     except UserError as error:
-        raise UserError(f"{settings.path(key)}: {error}") from None
+        raise error.within("", f"{settings.path(key)}: ") from None

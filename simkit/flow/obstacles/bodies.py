@@ -297,7 +297,7 @@ class Bodies(Obstacle):
             except UserError as error:
                 if not time:
                     raise
-                raise UserError(f"at time {time:g}: {error}") from None
+                raise error.within("", f"at time {time:g}: ") from None
 
     def check_places(self, params: Params, time: float) -> None:
         """Refuse bodies that do not fit at a time."""

@@ -45,4 +45,4 @@ def bodies_in(
         return ImmersedBoundary(domain, bodies, viscosity)
     if method == FORCED:
         return DirectForcing(domain, bodies)
-    raise UserError(f"method '{method}' is unknown{nearest(method, list(METHODS))}")
+    raise UserError(f"method '{method}' is unknown", nearest(method, list(METHODS)))

@@ -8,9 +8,9 @@ import os
 from typing import Any
 
 from simkit.core.parts import Choice, PartTable, table_of
+from simkit.core.settings import unwrapped
 from simkit.jobs.executors.executor import Executor
 from simkit.plugins import Registry
-from simkit.scenario import checks
 
 EXECUTORS = Registry(
     "executor",
@@ -36,7 +36,7 @@ def executor_of(workers: Any = None, scheduler: Any = None, deadline: Any = None
         UserError: if the arguments exclude each other, or the scheduler does not answer.
     """
     options = {"workers": workers, "scheduler": scheduler, "deadline": deadline}
-    given = {key: checks.unwrapped(value) for key, value in options.items() if value is not None}
+    given = {key: unwrapped(value, key) for key, value in options.items() if value is not None}
     if isinstance(given.get("scheduler"), os.PathLike):
         given["scheduler"] = os.fspath(given["scheduler"])
     table = given | (table_of(str(executor), "executor") if executor is not None else {})

@@ -95,7 +95,7 @@ class Names:
             if text[split] == "_" and first in self.species and second in self.species:
                 return self.species.index(first), self.species.index(second)
         pair_names = [f"{a}_{b}" for index, a in enumerate(self.species) for b in self.species[index:]]
-        raise UserError(f"{where}: {text[:64]!r} is no pair of species{nearest(text, pair_names)}")
+        raise UserError(f"{where}: {text[:64]!r} is no pair of species", nearest(text, pair_names))
 
     def chosen(self, species: tuple[str, ...] | None, where: str) -> np.ndarray:
         """Return the mask of the named species, (S,) booleans; all by default.
@@ -105,7 +105,7 @@ class Names:
         """
         for name in species or ():
             if name not in self.species:
-                raise UserError(f"{where}: {name[:64]!r} is no species{nearest(name, self.species)}")
+                raise UserError(f"{where}: {name[:64]!r} is no species", nearest(name, self.species))
         return np.array([species is None or name in species for name in self.species])
 
     def table_values(self, params: Params) -> dict[str, jax.Array]:
@@ -161,7 +161,7 @@ def refuse_idle(settings: Settings, arguments: Collection[str]) -> None:
     for name in settings["values"]:
         if name not in arguments:
             where, known = settings.path("values"), tuple(name for name in arguments if name != "r")
-            raise UserError(f"{where}.{name} is not taken by the energy{nearest(name, known)}")
+            raise UserError(f"{where}.{name} is not taken by the energy", nearest(name, known))
 
 
 class Numbers:

@@ -15,7 +15,7 @@ from simkit.core.expressions.syntax import parse
 from simkit.core.formulation import precise_product
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError, closest, nearest
+from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
 from simkit.molecular.description.formulas import Names, Numbers
 from simkit.molecular.description.settings import NumberOfEach
@@ -135,12 +135,9 @@ def refuse_idle_values(table: Mapping[str, Settings], settings: Settings) -> Non
         for name in species["values"]:
             if used.isdisjoint((name, f"{name}_i", f"{name}_j")):
                 others = [other for other in value_names(table) if other != name]
-                hint = (
-                    f"; did you mean '{suggestion}'?"
-                    if (suggestion := closest(name, others))
-                    else "; use it or leave it out"
-                )
-                raise UserError(f"{species.path('values')}.{name} is not taken by any energy{hint}")
+                hint = nearest(name, others)
+                hint = hint if hint.meant else "; use it or leave it out"
+                raise UserError(f"{species.path('values')}.{name} is not taken by any energy", hint)
 
 
 def _species_by_count(table: Mapping[str, Settings], places: int | None, arrangement: int | None) -> np.ndarray:
@@ -165,8 +162,9 @@ def _species_by_symbol(table: Mapping[str, Settings], symbols: tuple[str, ...]) 
     if missing:
         added = " and ".join(f"[config.particles.{symbol}]" for symbol in missing)
         raise UserError(
-            f"start.structure: atom {symbols.index(missing[0])} (the first is 0) is {missing[0]}, no species"
-            f"{nearest(missing[0], names)}; change the atom, or add {added}"
+            f"start.structure: atom {symbols.index(missing[0])} (the first is 0) is {missing[0]}, no species",
+            nearest(missing[0], names),
+            f"; change the atom, or add {added}",
         )
     for name, each in table.items():
         atoms = symbols.count(name)

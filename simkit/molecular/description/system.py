@@ -178,7 +178,8 @@ def averaged_over_run(simulation: Simulation, settings: Settings, room: SystemCe
     names = settings["of"]
     for index, name in enumerate(names):
         if name not in diagnostics:
-            raise settings.refuse("of", f"[{index}] = '{name[:64]}' is no diagnostic{nearest(name, diagnostics)}")
+            hint = nearest(name, diagnostics)
+            raise settings.refuse("of", f"[{index}] = '{name[:64]}' is no diagnostic", hint=hint)
     shells = settings[RADIAL]
     if shells is not None and not room.is_closed:
         raise settings.refuse(RADIAL, "needs a cell that repeats along all axes; leave it out")

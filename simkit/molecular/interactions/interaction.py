@@ -210,15 +210,15 @@ def taken(energy: Callable[[Params], jax.Array], params: Params, names: Sequence
         UserError: if one is not among the params, or has no effect on the energy.
     """
     missing = [name for name in names if name not in params]
-    problem = f"'{missing[0]}' is not among the params{nearest(missing[0], list(params))}" if missing else ""
-    if not problem:
-        chosen = {name: params[name] for name in names}
-        shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), chosen)
-        idle = without_effect(energy, shapes)
-        if not idle:
-            return chosen
+    if missing:
+        hint = nearest(missing[0], list(params))
+        raise UserError(f"{where}: parameter '{missing[0]}' is not among the params", hint)
+    chosen = {name: params[name] for name in names}
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), chosen)
+    if idle := without_effect(energy, shapes):
         problem = f"'{idle[0]}' has no effect on the energy, whose function may not take it; remove it from parameters"
-    raise UserError(f"{where}: parameter {problem}")
+        raise UserError(f"{where}: parameter {problem}")
+    return chosen
 
 
 def strain_derivative(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simkit.errors import UserError, nearest
+from simkit.errors import Hint, UserError, nearest
 from simkit.molecular.structures.structures import (
     FROZEN,
     MAX_ATOMS,
@@ -84,7 +84,7 @@ def parse_extended_xyz(text: str, where: str = "structure") -> list[Structure]:
             plain, length = _checked(lines, start)
         except ValueError as mistake:
             line, problem = mistake.args
-            raise UserError(f"{where}: line {line + 1}: {problem}") from None
+            raise UserError(f"{where}: line {line + 1}: ", problem) from None
         checked.append((start, plain))
         start += length
     if start < len(lines):
@@ -230,8 +230,9 @@ def _problem_of_row(row: list[str], words: int, columns: list[Column]) -> str:
             number = atomic_numbers.get(entry, -1) if name == "species" else int(entry)
             if not 0 <= number < len(chemical_symbols):
                 hint = nearest(entry, list(atomic_numbers))
-                hint = hint if "did you mean" in hint else "; write one such as Si or 14, or X for any"
-                return f"{shown(entry)} is not a chemical {'symbol' if name == 'species' else 'element'}{hint}"
+                hint = hint if hint.meant else Hint("; write one such as Si or 14, or X for any")
+                what = "symbol" if name == "species" else "element"
+                return Hint(f"{shown(entry)} is not a chemical {what}{hint}", hint.meant)
             elements.add(number)
     return "species and Z are different elements; correct one of them" if len(elements) > 1 else ""
 

@@ -54,7 +54,7 @@ PARAMETERS = POTENTIAL | {
 
 
 @described(
-    particle_quantities("bond", dimension="2"),
+    particle_quantities("bond", dimension="2", force="energy / bond"),
     honeycomb_order=("1", "order of the bonds, 1 for three at equal angles (diagnosed, the mean)"),
     neighbors=("1", "neighbors of each particle (diagnosed, the mean)"),
     deviation=("1", "root mean square displacement from the honeycomb"),

@@ -236,7 +236,7 @@ PARAMETERS = {
 }
 
 
-@described(particle_quantities())
+@described(particle_quantities(force="the force of the pressure"))
 @arguments(
     dimension=whole("2 for disks, 3 for spheres", low=2, high=3),
     exponent=EXPONENT,

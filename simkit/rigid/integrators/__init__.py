@@ -30,8 +30,5 @@ def integrator_named(name: str) -> Integrator:
         UserError: if there is no integrator of that name.
     """
     if not isinstance(name, str) or name not in INTEGRATORS:
-        raise UserError(
-            f"integrator = {name!r} is unknown{nearest(str(name), list(INTEGRATORS))}; "
-            f"choose one of {', '.join(INTEGRATORS)}"
-        )
+        raise UserError(f"integrator = {name!r} is unknown", nearest(str(name), list(INTEGRATORS)))
     return INTEGRATORS[name]

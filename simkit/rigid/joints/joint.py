@@ -80,9 +80,7 @@ def joint(
     """
     name = f"{kind} joint of body {first} with {'the world' if second is None else f'body {second}'}"
     if kind not in HOLDS:
-        raise UserError(
-            f"joint of kind {kind!r} is unknown{nearest(str(kind), list(HOLDS))}; choose one of {', '.join(HOLDS)}"
-        )
+        raise UserError(f"joint of kind {kind!r} is unknown", nearest(str(kind), list(HOLDS)))
     if first == second:
         raise UserError(f"{name} connects a body with itself; name two bodies, or None for the world")
     along = _vector(axis)

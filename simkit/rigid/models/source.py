@@ -148,5 +148,5 @@ def _in_package(name: str) -> Path:
     folder = Path(package.submodule_search_locations[0]) / "envs" / "assets"
     if not re.fullmatch(r"\w+\.xml", name) or not (folder / name).is_file():
         models = sorted(path.name for path in folder.glob("*.xml"))
-        raise UserError(f"brax has no model {shown(name)}{nearest(name, models)}")
+        raise UserError(f"brax has no model {shown(name)}", nearest(name, models))
     return folder / name

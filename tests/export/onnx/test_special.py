@@ -10,7 +10,7 @@ from jax.scipy import special
 pytest.importorskip("onnxruntime")
 
 import simkit
-from tests.export.onnx.agreement import check
+from tests.export.onnx.agreement import check, check_all
 
 
 def slope(function):
@@ -52,6 +52,19 @@ def test_decomposition_of_numbers_that_are_not_finite_is_nan_for_that_member_alo
     values = simkit.onnxjit(lambda m: [jnp.linalg.eigvalsh(m), jnp.linalg.svd(m, compute_uv=False)])(broken)
     for each in values:
         assert np.isfinite(each[0]).all() and np.isnan(each[1]).all()
+
+
+def test_nan_spreads_in_qr_as_in_jax():
+    m = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    broken = [np.where(np.arange(12).reshape(4, 3) == at, np.nan, form) for at in range(12) for form in (m, np.triu(m))]
+    check(jnp.linalg.qr, m, also=[(each.astype(np.float32),) for each in broken], rtol=1e-5, atol=1e-6)
+
+
+def test_a_matrix_without_elements_has_the_decompositions_of_jax():
+    def run(m):
+        return [jnp.linalg.svd(m), jnp.linalg.svd(m, full_matrices=False), jnp.linalg.qr(m)]
+
+    check_all({str(shape): (run, (jnp.zeros(shape),)) for shape in ((0, 0), (0, 3), (3, 0), (2, 0, 3))}, rtol=0)
 
 
 def test_short_floats_are_arguments_and_results():

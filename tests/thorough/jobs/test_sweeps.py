@@ -19,7 +19,7 @@ from simkit.jobs import chunk_size
 from simkit.jobs.job import begin
 from simkit.jobs.stored_jobs import progress_of
 from simkit.jobs.sweep_functions import planned
-from simkit.jobs.sweep_results import objectives_in
+from simkit.jobs.sweep_results import objective_arrays
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.made_in_python import load
@@ -78,7 +78,7 @@ def test_sweep_equals_a_loop_over_runs(name):
     scenario = small(name)
     swept = simkit.sweep(scenario, over, seeds=2)
     # A single run has no objectives; those of members are compared in another test.
-    swept = swept.drop_vars(objectives_in(swept, scenario))
+    swept = swept.drop_vars(objective_arrays(swept))
     for i, j, seed in [(0, 0, 0), (1, 2, 1), (2, 1, 0)]:
         chosen = {first: values[i], second: others[j], "seed": scenario.run.seed + seed}
         single = simkit.run(scenario, **chosen)
