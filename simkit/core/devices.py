@@ -1,8 +1,8 @@
 """Devices that compute: the kind that a caller chooses, and the CPU for a system too small for another."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from importlib import metadata
 from typing import Any
@@ -49,7 +49,7 @@ def computing_on(kind: str) -> Iterator[None]:
                 f"{name} = {kind}: JAX finds none, only {jax.default_backend()}; leave it out, or {remedy}",
                 key="device",
             )
-        elif kind != platform():
+        elif jax.config.jax_default_device is None or kind != platform():
             # By name: a device would be a single core, see `simkit.jobs.chunks.cores_for_chunks`.
             stack.enter_context(jax.default_device(kind))
         yield
@@ -81,15 +81,23 @@ def settle(name: str, held: Callable[[], float]) -> None:
         )
 
 
-def computing_as(began: Sequence[str]) -> Any:
-    """Return the context manager `computing_on` for the kind of device on which a job began, where it is present.
+def computing_as(began: str) -> AbstractContextManager[None]:
+    """Return the context manager `computing_on` for the kind of device of a job, where it is present.
 
     Args:
-        began: ``simkit.storage.manifest.devices`` at its start.
+        began: its kind, or its first device as in `simkit.storage.manifest.devices`; empty for that of this process.
     """
-    kind = began[0].partition(":")[0] if began else ""
+    kind = began.partition(":")[0]
     kind = {"cuda": "gpu", "rocm": "gpu"}.get(kind, kind)
     return computing_on(kind) if kind in KINDS and is_present(kind) else nullcontext()
+
+
+def choice() -> str:
+    """Return the kind of device that the caller or `settle` has chosen; empty where JAX's default computes."""
+    import jax
+
+    chosen = jax.config.jax_default_device
+    return chosen if isinstance(chosen, str) else ""
 
 
 def platform() -> str:

@@ -314,7 +314,7 @@ def proceed[Result](
         warn: called with one line about damaged files, or software that has changed since the job began.
         report: called with the progress.
     """
-    with computing_as(directory.manifest["devices"]):
+    with computing_as(directory.device):
         directory.warn_of_changes(warn)
         if all(check_regular(directory.path / name) for name in job.results):
             # An intact result needs neither the lock nor write permission.

@@ -251,7 +251,7 @@ def merged(
     if folder.resolve() in [directory.path.resolve() for directory in opened]:
         raise UserError(f"{folder} is one of the sweeps that are merged; choose another with {argument('output')}")
     whole, numbers = joined(opened, sweeps)
-    with computing_as(opened[0].manifest["devices"]), precision(whole.scenario.run.precision):
+    with computing_as(opened[0].device), precision(whole.scenario.run.precision):
         for directory in opened:
             directory.warn_of_changes(warn)
         prepared = prepared_of(whole, new=False)

@@ -255,6 +255,7 @@ def manifest_of(kind: str, scenario: Scenario, request: Mapping[str, Any]) -> di
         "request": dict(request),
         "versions": versions(),
         "devices": devices(),
+        "device": core_devices.choice(),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
     }
     return manifest | {"checksum": checksum(manifest, scenario.text)}

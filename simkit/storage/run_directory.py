@@ -231,6 +231,11 @@ class RunDirectory:
         return self.manifest["kind"]
 
     @property
+    def device(self) -> str:
+        """The first device on which the job began, as in `simkit.storage.manifest.devices`."""
+        return next(iter(self.manifest["devices"]), "")
+
+    @property
     def identity(self) -> str:
         """Identity of the run, stored in the seals of its files; equal for equal manifests."""
         return identity_of(self.manifest)

@@ -17,11 +17,13 @@ from simkit.core.devices import KINDS, computing_as, computing_on, platform, plu
 from simkit.core.formulation import by_device, default_device
 from simkit.engine.memory import available_bytes
 from simkit.errors import UserError
-from simkit.jobs.chunks import cores_for_chunks, devices_of_members
+from simkit.jobs.chunks import Chunks, cores_for_chunks, devices_of_members
+from simkit.jobs.executors import worker
 from simkit.jobs.job import Job, Prepared
 from simkit.jobs.optimizations import planned as planned_optimization
 from simkit.jobs.runs import Run
 from simkit.jobs.sweep_functions import planned
+from simkit.storage.run_directory import RunDirectory
 from tests.tables import every, lacking, misses, refusal
 from tests.toys import toy
 
@@ -148,12 +150,32 @@ def test_a_small_system_is_computed_on_the_cpu_of_a_machine_with_a_gpu(gpu, call
 
 def test_a_run_is_resumed_on_the_kind_of_device_on_which_it_began(gpu, tmp_path):
     simkit.run(toy(), output=tmp_path / "run", device="cpu")
-    stored = json.loads((tmp_path / "run" / "manifest.json").read_text())["devices"]
-    assert len(stored) == 1 and stored[0].startswith("cpu:0 ")
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert len(manifest["devices"]) == 1 and manifest["devices"][0].startswith("cpu:0 ")
+    assert manifest["device"] == "cpu"
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of another kind of device
         simkit.resume(tmp_path / "run")
-    kinds = {"cpu:0 AMD EPYC": "cpu", "gpu:0 NVIDIA L4": "gpu", "cuda:0 NVIDIA L4": "gpu", "tpu:0 TPU v5e": "gpu"}
+    kinds = {
+        "cpu": "cpu",
+        "": "gpu",
+        "cpu:0 AMD EPYC": "cpu",
+        "gpu:0 NVIDIA L4": "gpu",
+        "cuda:0 NVIDIA L4": "gpu",
+        "tpu:0 TPU v5e": "gpu",
+    }
     for began, kind in kinds.items():
-        with computing_as([began]):
+        with computing_as(began):
             assert platform() == kind, began
+
+
+def test_a_worker_computes_on_the_device_that_was_chosen_for_its_sweep_and_else_on_its_own(tmp_path, monkeypatch):
+    swept = {"cpu": tmp_path / "chosen", "auto": tmp_path / "not chosen"}
+    for device, folder in swept.items():
+        simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, output=folder, device=device)
+    seen = []
+    monkeypatch.setattr(Chunks, "compute", lambda *arguments, **options: seen.append(platform()))
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    for folder in swept.values():
+        worker.compute(folder, RunDirectory.open(folder).identity, 0, 1, print, print)
+    assert seen == ["cpu", "gpu"]

@@ -102,7 +102,7 @@ class Resume:
             size = None
         work = partial(proceed, job, directory, warnings.warn)
         work = together(group, resuming(directory.path), work) if group else work
-        with computing_as(directory.manifest["devices"]):
+        with computing_as(directory.device):
             return carry_out(job, directory.path, arguments, size, work)
 
 

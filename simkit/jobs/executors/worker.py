@@ -82,8 +82,9 @@ def compute(
     """
     with _ONE_AT_A_TIME:
         chunks = chunks_of(folder, identity)
-        began = chunks.run_directory.manifest["devices"]
-        with computing_as(began), precision(chunks.sweep.scenario.run.precision):
+        # Where nothing was chosen, a worker of a cluster computes on what JAX finds there.
+        device = chunks.run_directory.manifest.get("device", "")
+        with computing_as(device), precision(chunks.sweep.scenario.run.precision):
             chunks.compute(index, report, warn, parts=parts, keeps_segments=keeps_segments)
 
 
