@@ -75,8 +75,8 @@ def settle(name: str, held: Callable[[], float]) -> None:
     stack.enter_context(jax.default_device("cpu" if is_small else other))
     if is_small:
         warnings.warn(
-            f"{name} computes on the CPU: its states of {size / 1000:.3g} kB advance there by a step in less time than "
-            f"the {other} takes to launch one; {argument('device', f'"{other}"')} computes there",
+            f"{name} computes on the CPU: a step of its {size / 1000:.3g} kB takes less time there than its launches "
+            f"on the {other}; {argument('device', f'"{other}"')} computes there",
             stacklevel=2,
         )
 
