@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.cli.main import resumable
 from simkit.cli.progress import Progress
+from simkit.core.devices import KINDS, computing_on
 from simkit.errors import UserError
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import apply_overrides
@@ -15,6 +16,7 @@ from simkit.scenario.sections import RUN_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractContextManager
 
     from simkit.jobs.job import Job
     from simkit.jobs.reporting import Report
@@ -42,6 +44,16 @@ def add_scenario(
     )
     parser.add_argument("--seed", type=int, help="seed of the random key (default: the scenario's)")
     parser.add_argument("--precision", help="float32 or float64 (default: the scenario's)")
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add the kind of device that computes."""
+    parser.add_argument("--device", metavar="|".join(KINDS), help="what computes (default: auto, docs/accelerators.md)")
+
+
+def on_device(arguments: argparse.Namespace) -> "AbstractContextManager[None]":
+    """Return the context manager in which the chosen kind of device computes, of a verb with `add_device`."""
+    return computing_on(getattr(arguments, "device", None) or KINDS[0])
 
 
 def add_output(parser: argparse.ArgumentParser, ending: str = "") -> None:
@@ -180,7 +192,7 @@ def carry_out(
     Returns:
         The exit code.
     """
-    with resumable(folder):
+    with resumable(folder), on_device(arguments):
         with Progress(job.scenario.name, **job.progress, phase="ran") as progress:
             result = work(progress.update)
         return _report_of(job).finish(result, job, folder, arguments, size)

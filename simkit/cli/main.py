@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.cli.output import as_line, option, print_json
-from simkit.cli.progress import SPENT, spent_in_words
+from simkit.cli.progress import DEVICES, SPENT, spent_in_words
 from simkit.errors import UserError, check_characters, spelled
 from simkit.plugins import Registry
 
@@ -207,6 +207,7 @@ def _guarded(words: list[str], stops: Stops) -> int:
     """Run a command and return its exit code, also for errors and signals."""
     json_wanted = "--json" in words
     SPENT.clear()
+    DEVICES.clear()
     try:
         code = _dispatch(words)
         sys.stdout.flush()

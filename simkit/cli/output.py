@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from simkit.cli.progress import SPENT
+from simkit.cli.progress import DEVICES, SPENT
 from simkit.core.parameter import MOST_SHOWN, count
 from simkit.errors import LONGEST_ERROR, one_line
 
@@ -46,7 +46,7 @@ NARROWEST = 12
 def print_json(value: Any) -> None:
     """Print a value as JSON; NaN and infinity, which JSON lacks, become null."""
     if SPENT and "error" not in value:
-        value |= {"seconds": {phase: round(seconds, 3) for phase, seconds in SPENT.items()}}
+        value |= {"seconds": {phase: round(seconds, 3) for phase, seconds in SPENT.items()}, "devices": DEVICES}
     print(json.dumps(_plain(value), indent=2, allow_nan=False))
 
 

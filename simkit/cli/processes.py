@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.cli.arguments import exclude
 from simkit.cli.main import FAILED, FINE
 from simkit.errors import UserError
 
@@ -74,6 +75,7 @@ def group_of(arguments: argparse.Namespace) -> "ProcessGroup | None":
                 f"--{name.replace('_', '-')} is missing; several processes need all of "
                 "--processes N --process-id I --coordinator HOST:PORT"
             )
+    exclude(arguments, ["device"], "is for one process", "leave it out, or set JAX_PLATFORMS for all of them")
     if os.environ.pop(PARENT, None):
         threading.Thread(target=_stop_with_parent, daemon=True).start()
     # Read when JAX is imported; without it the compiler warns of each FFT that it does not partition.

@@ -16,11 +16,16 @@ PLAIN_INTERVAL, LONG_WAIT = 5.0, 10.0
 TICK = 1.0
 SPENT: dict[str, float] = {}
 """Seconds of this command by phase, ``compiled``, ``ran`` and ``drew``; empty for one that has computed nothing."""
+DEVICES: list[str] = []
+"""`simkit.storage.manifest.devices` on which this command ran."""
 
 
 def spent_in_words() -> str:
-    """Return the seconds of this command by phase, such as ``"compiled 41 s, ran 3 s, drew 9 s"``."""
-    return ", ".join(f"{phase} {_seconds(seconds)}" for phase, seconds in SPENT.items())
+    """Return the seconds of this command by phase, such as ``"compiled 41 s, ran 3 s on gpu NVIDIA L4, drew 9 s"``."""
+    from simkit.storage.manifest import without_numbers
+
+    places = {"ran": f" on {', '.join(without_numbers(DEVICES))}"} if DEVICES else {}
+    return ", ".join(f"{phase} {_seconds(seconds)}{places.get(phase, '')}" for phase, seconds in SPENT.items())
 
 
 def _seconds(seconds: float) -> str:
@@ -140,9 +145,12 @@ class Progress:
         now = time.monotonic()
         seconds = now - self._began
         if self._phase == "ran":
+            from simkit.storage.manifest import devices
+
             compiling = compilations()[self._compiled :]
             ready = self._first or min((first for first, _ in compiling), default=self._began)
             compiled = covered([(self._began, ready), *compiling], now)
+            DEVICES[:] = devices()
             SPENT["compiled"], seconds = SPENT.get("compiled", 0.0) + compiled, seconds - compiled
         SPENT[self._phase] = SPENT.get(self._phase, 0.0) + seconds
 

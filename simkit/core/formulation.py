@@ -17,6 +17,8 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
+from simkit.core.devices import platform
+
 type Device = Literal["cpu", "accelerator"]
 
 _FORCED: ContextVar[Device | None] = ContextVar("simkit_formulation", default=None)
@@ -25,7 +27,7 @@ _IS_ACTIVE = ContextVar("simkit_whole_arrays", default=False)
 
 def default_device() -> Device:
     """Return the kind of device on which programs of this process run unless they are lowered for another."""
-    return _FORCED.get() or ("cpu" if jax.default_backend() == "cpu" else "accelerator")
+    return _FORCED.get() or ("cpu" if platform() == "cpu" else "accelerator")
 
 
 def by_device[T](*arguments: Any, cpu: Callable[..., T], accelerator: Callable[..., T]) -> T:

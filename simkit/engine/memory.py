@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 
+from simkit.core.devices import devices
 from simkit.core.pytrees import size_in_bytes
 from simkit.core.simulation import Arrays, Simulation
 from simkit.errors import UserError
@@ -49,8 +50,8 @@ def frame_bytes(frame: Arrays) -> tuple[int, int]:
 
 
 def available_bytes() -> int:
-    """Return the bytes free for arrays: on the first device if it reports them, else on this machine."""
-    statistics = jax.local_devices()[0].memory_stats()
+    """Return the bytes free for arrays: on the first device that computes if it reports them, else on this machine."""
+    statistics = devices(local=True)[0].memory_stats()
     if statistics and "bytes_limit" in statistics:
         return statistics["bytes_limit"] - statistics.get("bytes_in_use", 0)
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
+from simkit.core.devices import devices, platform
 from simkit.core.ensemble import ensemble
-from simkit.core.formulation import default_device
 from simkit.core.simulation import Params, Simulation
 from simkit.core.status import Status, stops
 from simkit.engine.driver import Drive, Plan, Program, Segment, final_status, run_all
@@ -46,22 +46,21 @@ def devices_of_members() -> list[Any]:
     The cores of a CPU compute different chunks, see `simkit.jobs.executors.in_this_process`: a chunk then has the same
     bytes on any number of cores.
     """
-    devices = jax.local_devices()
-    return devices if len(devices) > 1 and default_device() != "cpu" else []
+    found = devices(local=True)
+    return found if len(found) > 1 and platform() != "cpu" else []
 
 
 def cores_for_chunks() -> list[Any]:
-    """Return the devices that JAX makes of a CPU; none on other devices, or if the user has chosen a device."""
-    chosen = default_device() != "cpu" or jax.config.jax_default_device is not None
-    return [] if chosen else jax.local_devices()
+    """Return the devices that JAX makes of a CPU; none on other devices, or if the user has set a device in JAX."""
+    return devices(local=True) if platform() == "cpu" and jax.config.jax_default_device in (None, "cpu") else []
 
 
 def member_sharding(members: int) -> "jax.sharding.Sharding | None":
     """Return the sharding of members over the local devices; ``None`` for one device or an uneven division."""
-    devices = devices_of_members()
-    if not devices or members % len(devices):
+    found = devices_of_members()
+    if not found or members % len(found):
         return None
-    mesh = jax.sharding.Mesh(np.asarray(devices), ("member",))
+    mesh = jax.sharding.Mesh(np.asarray(found), ("member",))
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
 
 

@@ -107,6 +107,11 @@ class ConfigSweep(SweepJob):
         """Return the program of a chunk of the first configuration."""
         return self.parts[0].program(simulation)
 
+    def bytes_at_once(self, prepared: Prepared) -> float:
+        """Return the bytes of the states of a chunk of the largest configuration."""
+        made = [(part, part.simulation(new=False)) for part in self.parts]
+        return max(part.bytes_at_once(Prepared(each, prepared.program)) for part, each in made)
+
     def fitted(self, prepared: Prepared, output: Path | None) -> "ConfigSweep":
         """Build every configuration and check that its results fit; chunk sizes are chosen when each sweep begins."""
         self.check_folder(output)

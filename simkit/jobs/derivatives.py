@@ -14,14 +14,16 @@ import numpy as np
 from simkit.core import budget, gradient, paths
 from simkit.core.budget import Fitted
 from simkit.core.dependence import draws, in_steps_only
+from simkit.core.devices import settle
 from simkit.core.expressions.measures import measure_of
 from simkit.core.expressions.syntax import parse
 from simkit.core.gradient import GradientCheck
 from simkit.core.objective import Measure, Objective, Reduce
 from simkit.core.precision import precision
+from simkit.core.pytrees import size_in_bytes
 from simkit.core.simulation import Params, Simulation
 from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
-from simkit.engine.memory import format_bytes, memory_in_bytes
+from simkit.engine.memory import format_bytes, memory_in_bytes, shapes_of
 from simkit.engine.processes import ProcessGroup
 from simkit.errors import UserError, argument, nearest
 from simkit.jobs.points import check_counts
@@ -94,7 +96,7 @@ def differentiate(
     compiling: Any = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
     if seeds is not None:
         check_counts(scenario, seeds, least=2)
-    with prepared(scenario, objective) as (function, params, key), within_memory(scenario, limit):
+    with prepared(scenario, objective, seeds=seeds or 1) as (function, params, key), within_memory(scenario, limit):
         if seeds is not None:
             if not draws(function.simulation):
                 raise UserError(f"{scenario.name} does not depend on the seed; leave {argument('seeds')} out")
@@ -204,11 +206,12 @@ def compare(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode:
 
 @contextmanager
 def prepared(
-    scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any] = {}
+    scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any] = {}, seeds: int = 1
 ) -> "Iterator[tuple[Objective, Params, jax.Array]]":
     """Yield an objective of a scenario, its parameters and its random key, in the scenario's precision."""
     with precision(scenario.run.precision):
         simulation = build(scenario).with_params(changed)
+        settle(scenario.name, lambda: seeds * size_in_bytes(shapes_of(simulation)[0]))
         function = objective_of(scenario, simulation, objective)
         yield function, simulation.params, jax.random.key(scenario.run.seed)
 

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from simkit.core import second
+from simkit.core.devices import computing_on
 from simkit.core.gradient import Difference
 from simkit.core.objective import Measure
 from simkit.core.status import caution_of
@@ -70,6 +71,7 @@ def hessian(
     *,
     objective: "str | Measure | None" = None,
     mode: Mode = "shortest",
+    device: str = "auto",
     **values: Any,
 ) -> "xarray.DataArray":
     """Return the second derivatives of an objective.
@@ -79,6 +81,7 @@ def hessian(
         wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
         objective: as for `simkit.value_and_grad`.
         mode: see `simkit.core.second.hessian`.
+        device: as for `simkit.run`.
         **values: parameters, config or run settings.
 
     Returns:
@@ -91,7 +94,8 @@ def hessian(
     import xarray
 
     enter("hessian", scenario, values)
-    result = curvature(load(scenario, values), wrt, objective, mode)
+    with computing_on(device):
+        result = curvature(load(scenario, values), wrt, objective, mode)
     if result.note:
         warnings.warn(result.note, stacklevel=2)
     labels = {"row": result.entries, "column": result.entries}
@@ -149,6 +153,7 @@ def value_and_grad(
     seeds: int | None = None,
     output: Path | str | None = None,
     overwrite: bool = False,
+    device: str = "auto",
     **values: Any,
 ) -> tuple[float, dict[str, np.ndarray]]:
     """Return an objective's value and its derivatives.
@@ -168,6 +173,7 @@ def value_and_grad(
         output: run directory, for a derivative of many steps: the states between about 20 pieces of the run are stored
             in it, and `simkit.resume` finishes the derivative after an interruption. ``None`` keeps all in memory.
         overwrite: replace an existing run directory.
+        device: as for `simkit.run`.
         **values: parameters, config or run settings.
 
     Returns:
@@ -178,16 +184,17 @@ def value_and_grad(
         UserError: if an argument is wrong.
     """
     enter("value_and_grad", scenario, values, overwrite=overwrite)
-    loaded = load(scenario, values)
     if output is not None and seeds is not None:
         raise UserError(
             f"{argument('output')} stores the derivative of one run, not of a mean; leave it out, or leave "
             f"{argument('seeds')} out"
         )
-    if output is None:
-        result = differentiate(loaded, wrt, objective, mode, memory, seeds)
-    else:
-        result = begin(gradient_job(loaded, wrt, objective, mode, memory), output, overwrite)
+    with computing_on(device):
+        loaded = load(scenario, values)
+        if output is None:
+            result = differentiate(loaded, wrt, objective, mode, memory, seeds)
+        else:
+            result = begin(gradient_job(loaded, wrt, objective, mode, memory), output, overwrite)
     note = result.note
     if not note and not result.is_finite:
         note = f"{loaded.name}: the objective or a derivative is not finite: {NOT_FINITE}"

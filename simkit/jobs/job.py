@@ -17,6 +17,7 @@ from jax.core import Tracer
 
 from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
+from simkit.core.devices import computing_as, settle
 from simkit.core.precision import precision
 from simkit.core.pytrees import size_in_bytes
 from simkit.core.settings import flag, unwrapped
@@ -229,6 +230,10 @@ class Job[Result](abc.ABC):
     def program(self, simulation: "Simulation") -> "Program":
         """Return the program of the simulation; each of its functions is compiled when it is first called."""
 
+    def bytes_at_once(self, prepared: Prepared) -> float:
+        """Return the bytes of the states that advance together, by which `simkit.core.devices.settle` chooses."""
+        return size_in_bytes(prepared.shapes[0])
+
     def fitted(self, prepared: Prepared, output: Path | None) -> Self:
         """Return the job with a size that fits in memory and on the disk of ``output``, or refuse it."""
         return self
@@ -287,6 +292,7 @@ def begin[Result](
         check_output(folder, overwrite=overwrite)
     with precision(job.scenario.run.precision):
         prepared = prepared_of(job, new=True)
+        settle(job.scenario.name, lambda: job.bytes_at_once(prepared))
         examine(prepared)
         job = job.fitted(prepared, folder)
         if folder is None:
@@ -301,7 +307,7 @@ def begin[Result](
 def proceed[Result](
     job: Job[Result], directory: RunDirectory, warn: Warn = warnings.warn, report: Report = lambda fraction, words: None
 ) -> Result:
-    """Resume an interrupted job.
+    """Resume an interrupted job, on the kind of device on which it began where that is present.
 
     Args:
         job: job of the directory.
@@ -309,16 +315,17 @@ def proceed[Result](
         warn: called with one line about damaged files, or software that has changed since the job began.
         report: called with the progress.
     """
-    directory.warn_of_changes(warn)
-    if all(check_regular(directory.path / name) for name in job.results):
-        # An intact result needs neither the lock nor write permission.
-        try:
-            job.check_finished(directory)
-            return job.read(directory)
-        except DamagedFileError:
-            pass
-    with precision(job.scenario.run.precision), directory.locked():
-        return job.execute(prepared_of(job, new=False), directory, report, warn)
+    with computing_as(directory.device):
+        directory.warn_of_changes(warn)
+        if all(check_regular(directory.path / name) for name in job.results):
+            # An intact result needs neither the lock nor write permission.
+            try:
+                job.check_finished(directory)
+                return job.read(directory)
+            except DamagedFileError:
+                pass
+        with precision(job.scenario.run.precision), directory.locked():
+            return job.execute(prepared_of(job, new=False), directory, report, warn)
 
 
 def prepared_of(job: Job[Any], *, new: bool) -> Prepared:

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import jax
 import numpy as np
 
+from simkit.core.devices import computing_on
 from simkit.core.optimization import optimization
 from simkit.core.optimizers.methods import LEARNING_RATE, check_options, chosen, learning_rate_of
 from simkit.core.parameter import shown_bound
 from simkit.core.parts import table_of
+from simkit.core.pytrees import size_in_bytes
 from simkit.core.settings import Settings, unwrapped
 from simkit.core.simulation import Simulation
 from simkit.core.status import Status
 from simkit.engine.driver import Plan, Segment
+from simkit.engine.memory import shapes_of
 from simkit.errors import UserError
 from simkit.jobs.derivatives import (
     Mode,
@@ -237,6 +240,10 @@ class Optimization(DrivenJob[Optimized]):
             mode=self.mode,
         )
 
+    def bytes_at_once(self, prepared: Prepared) -> float:
+        """Return the bytes of the state of the optimized run."""
+        return size_in_bytes(shapes_of(build(self.scenario))[0])
+
     def words(self, segment: "Segment") -> str:
         """Return the loss in words."""
         return f"loss {float(segment.arrays['diagnosed.loss'][-1]):.6g}"
@@ -300,6 +307,10 @@ class Starts(Sweep):
         checked = super().checked()
         assert isinstance(checked, Starts)  # a copy of this job
         return dataclasses.replace(checked, wrt=wrt)
+
+    def bytes_at_once(self, prepared: Prepared) -> float:
+        """Return the bytes of the states of the runs optimized together."""
+        return min(self.members, self.chunk or self.members) * self.optimization.bytes_at_once(prepared)
 
     def simulation(self, *, new: bool) -> "Simulation":
         """Return the optimization from one start as a simulation."""
@@ -411,6 +422,7 @@ def optimize(
     starts: int | Mapping[str, Any] | None = None,
     output: Path | str | None = None,
     overwrite: bool = False,
+    device: str = "auto",
     **values: Any,
 ) -> "xarray.Dataset":
     """Minimize an objective (or maximize it, if that is its goal) over parameters within their bounds.
@@ -430,6 +442,7 @@ def optimize(
             of which every combination is a start; the result then has the axes of `simkit.sweep`.
         output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
         overwrite: replace an existing run directory.
+        device: as for `simkit.run`.
         **values: other parameters, config or run settings.
 
     Returns:
@@ -442,5 +455,6 @@ def optimize(
     """
     enter("optimize", scenario, values, overwrite=overwrite)
     options: dict[str, Any] = {"method": method, "iterations": iterations, "learning_rate": learning_rate, "mode": mode}
-    job: Any = planned(load(scenario, values), wrt, objective, starts=starts, **options)
-    return run_to_dataset(job, partial(begin, job, output, overwrite))
+    with computing_on(device):
+        job: Any = planned(load(scenario, values), wrt, objective, starts=starts, **options)
+        return run_to_dataset(job, partial(begin, job, output, overwrite))

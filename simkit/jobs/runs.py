@@ -1,6 +1,7 @@
 """Runs of one simulation: their outcome, in memory and in a run directory, and `simkit.run`."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import jax
 import numpy as np
 
+from simkit.core.devices import computing_on
 from simkit.core.parameter import MOST_SHOWN, count
 from simkit.core.precision import precision
 from simkit.core.settings import unwrapped
@@ -286,7 +288,12 @@ class DrivenJob[Result: Outcome](Job[Result]):
 
 
 def run(
-    scenario: Source, *, output: Path | str | None = None, overwrite: bool = False, **values: Any
+    scenario: Source,
+    *,
+    output: Path | str | None = None,
+    overwrite: bool = False,
+    device: str = "auto",
+    **values: Any,
 ) -> "xarray.Dataset":
     """Run a scenario and return its frames and diagnostics as one labeled data set.
 
@@ -294,6 +301,7 @@ def run(
         scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
         output: run directory to write, resumable after a crash; ``None`` keeps the result in memory only.
         overwrite: replace an existing run directory.
+        device: ``"cpu"``, ``"gpu"`` or ``"tpu"``; ``"auto"`` takes JAX's default, but the CPU for a small system.
         **values: parameters (``reynolds=800``), config or run settings (``steps=2000``, ``seed=1``).
 
     Raises:
@@ -301,8 +309,9 @@ def run(
         RunFailedError: if the run turns non-finite. A run that does not converge returns with a warning.
     """
     enter("run", scenario, values, overwrite=overwrite)
-    job = Run(load(scenario, values))
-    return run_to_dataset(job, partial(begin, job, output, overwrite))
+    with computing_on(device):
+        job = Run(load(scenario, values))
+        return run_to_dataset(job, partial(begin, job, output, overwrite))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -374,6 +383,10 @@ class Run(DrivenJob[Outcome]):
     def program(self, simulation: "Simulation") -> "Program":
         """Return the program of the simulation, sharded over the processes of a group if there is one."""
         return self.group.program(simulation, self.plan) if self.group else super().program(simulation)
+
+    def bytes_at_once(self, prepared: Prepared) -> float:
+        """Return the bytes of the state, endless for a group of processes, which compute on JAX's default devices."""
+        return math.inf if self.group else super().bytes_at_once(prepared)
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "Run":
         """Return the job itself, if its frames fit."""

@@ -12,6 +12,7 @@ import numpy as np
 import pandas
 import xarray
 
+from simkit.core.devices import computing_as, computing_on
 from simkit.core.precision import precision
 from simkit.core.settings import unwrapped
 from simkit.core.simulation import Simulation
@@ -56,6 +57,7 @@ def sweep(
     scheduler: str | None = None,
     deadline: float | None = None,
     executor: str | None = None,
+    device: str = "auto",
     **values: Any,
 ) -> "xarray.Dataset":
     """Run a scenario over parameters, configurations and seeds and return one labeled data set.
@@ -82,6 +84,7 @@ def sweep(
             ``output`` must then be a folder that all its workers see.
         deadline: seconds without progress after which a chunk is given to another worker; ``None`` is 900.
         executor: name of an executor of another package, with its options after a colon: ``"cluster:queue=short"``.
+        device: as for `simkit.run`.
         **values: other parameters, config or run settings.
 
     Returns:
@@ -97,21 +100,22 @@ def sweep(
         RunFailedError: if every member turns non-finite; otherwise a warning names the failed members.
     """
     enter("sweep", scenario, over, values, overwrite=overwrite, zip=zip, final_frames=final_frames)
-    job = planned(
-        load(scenario, values),
-        over,
-        overrides=values,
-        zip=zip,
-        sample=sample,
-        members=members,
-        table=table,
-        final_frames=final_frames,
-        memory=memory,
-        executor=executor_of(workers, scheduler, deadline, executor),
-        seeds=unwrapped(seeds, "seeds"),
-        chunk=unwrapped(chunk, "chunk"),
-    )
-    return run_to_dataset(job, partial(begin, job, output, overwrite))
+    with computing_on(device):
+        job = planned(
+            load(scenario, values),
+            over,
+            overrides=values,
+            zip=zip,
+            sample=sample,
+            members=members,
+            table=table,
+            final_frames=final_frames,
+            memory=memory,
+            executor=executor_of(workers, scheduler, deadline, executor),
+            seeds=unwrapped(seeds, "seeds"),
+            chunk=unwrapped(chunk, "chunk"),
+        )
+        return run_to_dataset(job, partial(begin, job, output, overwrite))
 
 
 def planned(
@@ -247,9 +251,9 @@ def merged(
     if folder.resolve() in [directory.path.resolve() for directory in opened]:
         raise UserError(f"{folder} is one of the sweeps that are merged; choose another with {argument('output')}")
     whole, numbers = joined(opened, sweeps)
-    for directory in opened:
-        directory.warn_of_changes(warn)
-    with precision(whole.scenario.run.precision):
+    with computing_as(opened[0].device), precision(whole.scenario.run.precision):
+        for directory in opened:
+            directory.warn_of_changes(warn)
         prepared = prepared_of(whole, new=False)
         job = _chunked(whole, prepared)
         check_disk(Sizes(job, prepared).files, folder, "merge fewer sweeps")

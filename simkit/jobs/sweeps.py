@@ -4,6 +4,7 @@ import abc
 import contextlib
 import dataclasses
 import time
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ import jax
 import numpy as np
 import xarray
 
+from simkit.core.devices import settle
 from simkit.core.precision import precision
 from simkit.core.simulation import Simulation
 from simkit.core.status import MESSAGES, Status
@@ -109,6 +111,10 @@ class SweepJob(Members, Job["xarray.Dataset"]):
         job = cls.of(directory)
         directory.check_finished(job.results)
         return sweep_results.read_result(directory) if job.in_one_file else job.opened(directory)
+
+    def bytes_at_once(self, prepared: Prepared) -> float:
+        """Return the bytes of the states of a chunk, of all members unless its size is given."""
+        return min(self.members, self.chunk or self.members) * super().bytes_at_once(prepared)
 
     @staticmethod
     def dataset(result: "xarray.Dataset") -> "xarray.Dataset":
@@ -318,6 +324,7 @@ def forecast(job: SweepJob, output: Path | None = None, *, timed: bool = False) 
         for part in parts:
             simulation = part.simulation(new=True)
             prepared = Prepared(simulation, part.program(simulation))
+            settle(job.scenario.name, partial(job.bytes_at_once, prepared))
             sweep = part.fitted(prepared, output, compiled=timed)
             sizes, chunk = Sizes(sweep, prepared), sweep.chunk or sweep.members
             results = sizes.results if sweep.in_one_file else sizes.results * chunk // sweep.members

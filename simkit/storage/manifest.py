@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import os
 import platform
 import re
 import subprocess
@@ -13,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.core import devices as core_devices
 from simkit.core.parameter import UNBOUNDED, Parameter
 from simkit.core.settings import Setting, named, read
 from simkit.errors import UserError, argument
@@ -90,11 +92,10 @@ def versions() -> dict[str, str]:
 
 
 def devices() -> list[str]:
-    """Return the devices JAX computes on, with their models; ``"cpu:0 ..."`` stands for all cores of a CPU."""
-    import jax
-
-    is_cpu = jax.default_backend() == "cpu"
-    words = [f"{d.platform}:{d.id} {_processor() if is_cpu else d.device_kind}".strip() for d in jax.devices()]
+    """Return the devices on which programs run, with their models; ``"cpu:0 ..."`` stands for all cores of a CPU."""
+    is_cpu = core_devices.platform() == "cpu"
+    found = core_devices.devices()
+    words = [f"{d.platform}:{d.id} {_processor() if is_cpu else d.device_kind}".strip() for d in found]
     return words[:1] if is_cpu else words
 
 
@@ -106,6 +107,11 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def without_numbers(devices: Sequence[str]) -> list[str]:
+    """Return the different ones of `devices`, without their numbers."""
+    return sorted({re.sub(r":\d+", "", word, count=1) for word in devices})
+
+
 def other_devices(began: Sequence[str], now: Sequence[str]) -> str:
     """Return on what a job began and continues, if these are of other kinds, in words; empty if they are alike.
 
@@ -113,7 +119,7 @@ def other_devices(began: Sequence[str], now: Sequence[str]) -> str:
         began: `devices` at its start; earlier versions stored no models, which are then not compared.
         now: `devices` of this process.
     """
-    before, after = ({re.sub(r":\d+", "", word, count=1) for word in words} for words in (began, now))
+    before, after = (set(without_numbers(words)) for words in (began, now))
     if all(" " not in word for word in before):
         after = {word.partition(" ")[0] for word in after}
     return "" if before == after else f"{', '.join(sorted(before))} -> {', '.join(sorted(after))}"
@@ -252,6 +258,8 @@ def manifest_of(kind: str, scenario: Scenario, request: Mapping[str, Any]) -> di
         "request": dict(request),
         "versions": versions(),
         "devices": devices(),
+        "device": core_devices.choice(),
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
     }
     return manifest | {"checksum": checksum(manifest, scenario.text)}
 

@@ -231,6 +231,11 @@ class RunDirectory:
         return self.manifest["kind"]
 
     @property
+    def device(self) -> str:
+        """The first device on which the job began, as in `simkit.storage.manifest.devices`."""
+        return next(iter(self.manifest["devices"]), "")
+
+    @property
     def identity(self) -> str:
         """Identity of the run, stored in the seals of its files; equal for equal manifests."""
         return identity_of(self.manifest)
@@ -301,11 +306,14 @@ class RunDirectory:
             raise UserError(f"{self.path} {lack}; finish it with: {self.resuming}")
 
     def warn_of_changes(self, warn: Callable[[str], None]) -> None:
-        """Warn in one line of packages whose version, and of devices whose kind has changed since the run began."""
+        """Warn in one line of packages, devices and flags of the compiler that have changed since the run began."""
         now, began = versions(), self.manifest.get("versions", {})
         changed = [f"{name} {began[name]} -> {now[name]}" for name in now if began.get(name, now[name]) != now[name]]
         if on := other_devices(self.manifest["devices"], devices()):
             changed.append(on)
+        flags = os.environ.get("XLA_FLAGS", "")
+        if (before := self.manifest.get("xla_flags", flags)) != flags:  # absent in earlier versions
+            changed.append(f"XLA_FLAGS {before!r} -> {flags!r}")
         if changed:
             words = "the software or the machine has changed since this run began, so its bytes may differ"
             warn(f"{words}: {', '.join(changed)}")

@@ -78,6 +78,32 @@ MISTAKES = {
     "export format": (["export", "channel_flow", "--to", "onyx"], ["onyx", "stablehlo"]),
     "negative seed": (["run", "channel_flow", "--seed", "-1"], ["simkit: --seed = -1", "0 to 4294967295"]),
     "unknown precision": (["run", "channel_flow", "--precision", "float16"], ["simkit: --precision", "float64"]),
+    "no such device for a run": (["run", "channel_flow", "--device", "gpu"], ["--device = gpu", "only cpu", "install"]),
+    "no such device for a sweep": (
+        ["sweep", "bouncing_ball", "--seeds", "2", "--device", "tpu"],
+        ["--device = tpu", "pip install 'jax[tpu]'"],
+    ),
+    "no such device for a forecast": (
+        ["sweep", "bouncing_ball", "--seeds", "2", "--device", "gpu", "--dry-run"],
+        ["--device = gpu"],
+    ),
+    "no such device for a derivative": (
+        ["grad", "bouncing_ball", "--wrt", "gravity", "--device", "gpu"],
+        ["--device = gpu"],
+    ),
+    "no such device for second derivatives": (
+        ["grad", "bouncing_ball", "--wrt", "gravity", "--second", "--device", "gpu"],
+        ["--device = gpu"],
+    ),
+    "no such device for an optimization": (
+        ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--device", "gpu"],
+        ["--device = gpu"],
+    ),
+    "unknown device": (["run", "channel_flow", "--device", "cuda"], ["'cuda' is unknown", "auto, cpu, gpu, tpu"]),
+    "a device of several processes": (
+        ["run", "channel_flow", "--processes", "2", "--process-id", "0", "--coordinator", "x:1", "--device", "gpu"],
+        ["--device is for one process", "JAX_PLATFORMS"],
+    ),
     "a list without its end": (
         ["sweep", "channel_flow", "--over", "config.cells=[16,24"],
         ["config.cells=[16,24 is not a value"],

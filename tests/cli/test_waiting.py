@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 import time
@@ -69,9 +70,12 @@ def test_the_end_of_a_run_tells_the_seconds_of_compiling_running_and_drawing(tmp
     took, line = time.monotonic() - began, capsys.readouterr().err.splitlines()[-1]
     seconds = {part.split()[0]: float(part.split()[1]) for part in line.split(", ")}
     assert [*seconds] == ["compiled", "ran", "drew"] and 0 < sum(seconds.values()) < took + 0.2
+    assert re.search(r"ran \S+ s on cpu \S.*, drew", line)
     assert main([*words, "--overwrite", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["seconds"]
+    report = json.loads(capsys.readouterr().out)
+    told = report["seconds"]
     assert [*told] == ["compiled", "ran", "drew"] and min(told.values()) > 0
+    assert report["devices"] == json.loads((tmp_path / "run" / "manifest.json").read_text())["devices"]
 
 
 def test_a_derivative_tells_the_seconds_of_compiling_and_running(capsys):

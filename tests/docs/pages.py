@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 # Pages whose code runs in a few seconds; tests/thorough/docs runs that of the others.
-QUICK = ("api", "checked_numbers", "rigid_joints", "simulations", "speed")
+QUICK = ("accelerators", "api", "checked_numbers", "rigid_joints", "simulations", "speed")
 
 # A page shows numbers to a few digits. Rounding differs between machines by about 1e-7 in single precision, which
 # cancellation may magnify; numbers smaller than TINY on both sides are residuals of rounding.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.cli.arguments import (
+    add_device,
     add_mode,
     add_no_render,
     add_output,
@@ -19,6 +20,7 @@ from simkit.cli.arguments import (
     check_pictures,
     exclude,
     names_of,
+    on_device,
     output_of,
     pictures_of,
     scenario_of,
@@ -41,6 +43,7 @@ class Run:
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
         add_scenario(parser)
+        add_device(parser)
         add_output(parser)
         add_picture(parser)
         add_processes(parser)
@@ -77,6 +80,7 @@ class Sweep:
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
         add_scenario(parser)
+        add_device(parser)
         add_output(parser, "_sweep")
         parser.add_argument(
             "--over",
@@ -154,7 +158,8 @@ class Sweep:
         if arguments.dry_run:
             from simkit.cli.reports import sweep
 
-            return sweep.main(job, output, arguments)
+            with on_device(arguments):
+                return sweep.main(job, output, arguments)
         return carry_out(job, output, arguments, None, partial(begin, job, output, arguments.overwrite))
 
 
@@ -165,6 +170,7 @@ class Grad:
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
         add_scenario(parser)
+        add_device(parser)
         add_wrt(parser)
         add_mode(parser)
         parser.add_argument(
@@ -223,23 +229,28 @@ class Grad:
         exclude(arguments, ["overwrite"], "needs --output", "give the folder to replace, or leave it out")
         if arguments.memory:
             exclude(arguments, ["second", "check"], "has no memory limit", "leave it or --memory out")
-        if arguments.second:
-            return report_second(scenario, wrt, objective, arguments)
-        if not arguments.check:
-            mode, memory, seeds = arguments.mode, arguments.memory, arguments.seeds
-            work = partial(differentiate, scenario, wrt, objective, mode, memory, seeds, group)
-            if group and not group.is_first:
+        mode, memory, seeds = arguments.mode, arguments.memory, arguments.seeds
+        work = partial(differentiate, scenario, wrt, objective, mode, memory, seeds, group)
+        if group:
+            if not group.is_first:
                 return follow(work, group)
             with Progress(scenario.name, doing="differentiating", phase="ran"):
-                derivative = (together(group, "run the command again", work) if group else work)()
+                derivative = together(group, "run the command again", work)()
             return report(derivative, scenario, objective, wrt, json=arguments.json)
-        if arguments.precision is None:
-            scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
-        with Progress(scenario.name, doing="differentiating, and comparing with central differences", phase="ran"):
-            checked = compare(scenario, wrt, objective, arguments.mode)
-        note = note_of(scenario, objective, checked.status, checked.derivative)
-        derivative = Derivative(checked.value, checked.derivative, checked.status, note)
-        return report(derivative, scenario, objective, wrt, json=arguments.json, checked=checked)
+        with on_device(arguments):
+            if arguments.second:
+                return report_second(scenario, wrt, objective, arguments)
+            if not arguments.check:
+                with Progress(scenario.name, doing="differentiating", phase="ran"):
+                    derivative = work()
+                return report(derivative, scenario, objective, wrt, json=arguments.json)
+            if arguments.precision is None:
+                scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
+            with Progress(scenario.name, doing="differentiating, and comparing with central differences", phase="ran"):
+                checked = compare(scenario, wrt, objective, arguments.mode)
+            note = note_of(scenario, objective, checked.status, checked.derivative)
+            derivative = Derivative(checked.value, checked.derivative, checked.status, note)
+            return report(derivative, scenario, objective, wrt, json=arguments.json, checked=checked)
 
 
 class Optimize:
@@ -249,6 +260,7 @@ class Optimize:
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
         add_scenario(parser)
+        add_device(parser)
         add_wrt(parser)
         add_output(parser, "_optimize")
         add_picture(parser, animated=False)

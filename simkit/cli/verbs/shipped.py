@@ -130,6 +130,7 @@ class Doctor:
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Check the installation and the machine; exit code 3 if a required package is missing or broken."""
+        from simkit.core.devices import plugins
         from simkit.engine.memory import available_bytes, format_bytes
         from simkit.storage.manifest import devices, imports, versions
 
@@ -160,6 +161,7 @@ class Doctor:
             "import_seconds": {name: round(each.seconds, 2) for name, each in imported.items()},
             "python": sys.executable,
             "devices": devices() if works else ["none, since JAX cannot be imported"],
+            "accelerator plugins": ", ".join(plugins()) or "none; pip install 'simkit-physics[cuda]' for NVIDIA GPUs",
             "free memory": format_bytes(available_bytes()),
             "precision": "float32 by default, float64 with --precision float64",
             "compilation cache": f"{directory} ({entries} programs)" if directory else "off",

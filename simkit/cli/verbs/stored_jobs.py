@@ -44,6 +44,7 @@ from simkit.cli.progress import Progress, clock
 from simkit.cli.reports.sweep import print_totals
 from simkit.cli.verbs import new_jobs
 from simkit.core.compilation import use_compilation_cache
+from simkit.core.devices import computing_as
 from simkit.errors import UserError, nearest
 from simkit.jobs.child_processes import ending, last_line
 from simkit.scenario import checks
@@ -106,7 +107,8 @@ class Resume:
             size = None
         work = partial(proceed, job, directory, warnings.warn)
         work = together(group, resuming(directory.path), work) if group else work
-        return carry_out(job, directory.path, arguments, size, work)
+        with computing_as(directory.device):
+            return carry_out(job, directory.path, arguments, size, work)
 
 
 LAUNCHED = ("run", "resume", "grad")

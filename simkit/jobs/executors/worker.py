@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.core.compilation import use_compilation_cache
+from simkit.core.devices import computing_as
 from simkit.core.precision import precision
 from simkit.errors import UserError
 from simkit.jobs.chunks import Chunks
@@ -81,7 +82,9 @@ def compute(
     """
     with _ONE_AT_A_TIME:
         chunks = chunks_of(folder, identity)
-        with precision(chunks.sweep.scenario.run.precision):
+        # Where nothing was chosen, a worker of a cluster computes on what JAX finds there.
+        device = chunks.run_directory.manifest.get("device", "")
+        with computing_as(device), precision(chunks.sweep.scenario.run.precision):
             chunks.compute(index, report, warn, parts=parts, keeps_segments=keeps_segments)
 
 
