@@ -183,7 +183,8 @@ QUICK_CASES = ("wall-normal", "duct", "periodic", "explicit")
 
 @functools.cache
 def friction_solver(name, method):
-    return jax.jit(diffusion_solver(CASES[name], method))
+    solve = diffusion_solver([CASES[name]], method)
+    return jax.jit(lambda source, coefficient: solve([source], coefficient, [None])[0])
 
 
 def matrix_of(axis):
