@@ -77,7 +77,8 @@ def checkpointed_scan[Carry, Y](
 
 
 def _stores_all(length: int, width: int, size: int) -> bool:
-    return length <= width or length * size <= SMALL_BYTES
+    # With one more turn than the width, nested loops would store as many states and compile the body once more.
+    return length <= width + 1 or length * size <= SMALL_BYTES
 
 
 def _split(length: int, width: int) -> tuple[int, int]:

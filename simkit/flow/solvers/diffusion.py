@@ -16,7 +16,6 @@ from simkit.flow.solvers.modes import BatchedModes, OpenEnds, Periodic, SecondDi
 from simkit.flow.solvers.pressure import Method, fastest_solver
 from simkit.flow.solvers.tridiagonal import eliminate_traced, substitute
 
-
 type Matrices = Sequence[SecondDifference | OpenEnds | None]
 type Solver = Callable[..., list[jax.Array]]
 

@@ -73,11 +73,6 @@ class Eigenvectors:
     synthesis: tuple[np.ndarray, ...]
 
 
-def is_worth_folding(length: int) -> bool:
-    """Return whether two products of half the length, with sums and differences of mirror images, are faster."""
-    return length > LONGEST_UNFOLDED or not prefers_whole_arrays()
-
-
 def eigenvectors(matrix: np.ndarray, fold: bool = True) -> Eigenvectors:
     """Return the eigenvectors of minus a second difference, computed in float64.
 
@@ -129,18 +124,15 @@ class Transform:
 
     Args:
         matrices: the second difference along each axis; None for an axis that is left out.
-        first: the axis left out that comes first in the amplitudes, if any.
-        fold: whether to use mirror symmetry.
+        first: the axis left out that comes first in the amplitudes.
     """
 
-    def __init__(self, matrices: Sequence[SecondDifference | None], first: int | None = None, fold: bool = True):
-        bases = [
-            eigenvectors(m, fold and is_worth_folding(len(m))) if isinstance(m, np.ndarray) else m for m in matrices
-        ]
+    def __init__(self, matrices: Sequence[SecondDifference | None], first: int):
+        bases = [eigenvectors(m) if isinstance(m, np.ndarray) else m for m in matrices]
         self._bounded = {axis: basis for axis, basis in enumerate(bases) if isinstance(basis, Eigenvectors)}
         periodic = {axis: basis for axis, basis in enumerate(bases) if isinstance(basis, Periodic)}
         omitted = [axis for axis, basis in enumerate(bases) if basis is None and axis != first]
-        self._order = [*([] if first is None else [first]), *omitted, *self._bounded, *periodic]
+        self._order = [first, *omitted, *self._bounded, *periodic]
         self._lengths = tuple(basis.cells for basis in periodic.values())
         self._last = tuple(range(-len(periodic), 0))
         self.constant = math.prod(self._lengths) * math.prod(_of_ones(basis) for basis in self._bounded.values())
@@ -197,7 +189,8 @@ class BatchedModes:
         bases = {}
         for axis in bounded:
             along = [row[axis] for row in matrices]
-            halves = fold and all(is_worth_folding(len(m)) and is_mirrored(m) for m in along)
+            is_worthwhile = len(along[0]) > LONGEST_UNFOLDED or not prefers_whole_arrays()
+            halves = fold and is_worthwhile and all(map(is_mirrored, along))
             self._folded += [axis] if halves else []
             bases[axis] = [_parts_of(eigenvectors(m, halves)) for m in along]
         self._order = [*bounded, *(axis for axis, kind in kinds if kind is None), *periodic]

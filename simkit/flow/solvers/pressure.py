@@ -179,9 +179,7 @@ def _symmetric(
     return lambda source: jax.lax.custom_linear_solve(laplacian, source, lambda _, b: solve(b), transpose)
 
 
-def fastest_solver(
-    make: Callable[[Method], Callable[..., Any]], method: Method | None
-) -> Callable[..., Any]:
+def fastest_solver(make: Callable[[Method], Callable[..., Any]], method: Method | None) -> Callable[..., Any]:
     """Return a solver that takes the faster method: elimination by XLA on a CPU, and modes elsewhere.
 
     An accelerator would run the two recurrences as hundreds of small kernels in sequence. Milliseconds per solve in
