@@ -225,6 +225,30 @@ def _by_device_primitive() -> Primitive:
         results = primitive.bind(*arguments, cpu=program, accelerator=jax.vmap(accelerator, tuple(axes)))
         return results, [0] * len(results)
 
+    def transpose(cotangents: Any, *arguments: Any, cpu: Any, accelerator: Callable[..., Any]) -> Any:
+        linear = [n for n, argument in enumerate(arguments) if ad.is_undefined_primal(argument)]
+        constants = [None if n in linear else argument for n, argument in enumerate(arguments)]
+        shapes = [jax.ShapeDtypeStruct(arguments[n].aval.shape, arguments[n].aval.dtype) for n in linear]
+
+        def transposed(function: Callable[..., Any]) -> Callable[..., Any]:
+            def pulled(cotangents: Any, constants: Any) -> Any:
+                def of_linear(*values: jax.Array) -> Any:
+                    replaced = dict(zip(linear, values, strict=True))
+                    return function(*(replaced.get(n, constant) for n, constant in enumerate(constants)))
+
+                return jax.linear_transpose(of_linear, *shapes)(cotangents)
+
+            return pulled
+
+        pulls = by_device(
+            [ad.instantiate_zeros(cotangent) for cotangent in cotangents],
+            constants,
+            cpu=transposed(jaxpr_as_fun(cpu)),
+            accelerator=transposed(accelerator),
+        )
+        results = dict(zip(linear, pulls, strict=True))
+        return [results.get(n) for n in range(len(arguments))]
+
     def lower_for_cpu(*arguments: Any, cpu: Any, accelerator: Any) -> Any:
         return jaxpr_as_fun(cpu)(*arguments)
 
@@ -236,6 +260,7 @@ def _by_device_primitive() -> Primitive:
     primitive.def_impl(evaluate)
     primitive.def_abstract_eval(lambda *arguments, cpu, accelerator: cpu.out_avals)
     ad.primitive_jvps[primitive] = differentiate
+    ad.primitive_transposes[primitive] = transpose
     batching.primitive_batchers[primitive] = batch
     mlir.register_lowering(primitive, mlir.lower_fun(lower_for_accelerator, multiple_results=True))
     mlir.register_lowering(primitive, mlir.lower_fun(lower_for_cpu, multiple_results=True), platform="cpu")

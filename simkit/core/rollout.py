@@ -22,6 +22,8 @@ type Memory = Literal["balanced", "smallest"] | int
 STORED = "stored"
 # Four children per level keep the deepest recursion short (log4 of the steps) and hold few states at each level.
 SMALLEST_WIDTH = 4
+# Number of steps of which nested loops store hardly fewer states, while they compile the step twice.
+SHORT_LOOP = 8
 # Bytes of states up to which a loop stores all of them: a level of rematerialization compiles the step once more (a
 # third of the program) and runs it once more. The size is that of one member; `jax.vmap` around a derivative multiplies
 # it by the number of members.
@@ -115,7 +117,8 @@ def width_for(steps: int, memory: Literal["balanced", "smallest"]) -> int:
 
     Args:
         steps: total number of steps.
-        memory: ``"balanced"`` stores about the square root of ``steps``, ``"smallest"`` a constant number.
+        memory: ``"balanced"`` stores about the square root of ``steps``, or all of up to `SHORT_LOOP`; ``"smallest"`` a
+            constant number.
 
     Raises:
         ValueError: if ``memory`` is neither.
@@ -124,6 +127,8 @@ def width_for(steps: int, memory: Literal["balanced", "smallest"]) -> int:
         return SMALLEST_WIDTH
     if memory != "balanced":
         raise ValueError(f"memory = {memory!r} is unknown; choose 'balanced', 'smallest' or a number of bytes")
+    if steps <= SHORT_LOOP:
+        return max(steps, 2)
     # A divisor near the square root leaves no remainder, which would be compiled separately.
     root = max(math.isqrt(max(steps - 1, 0)) + 1, 2)
     return next((width for width in range(root, 2 * root + 1) if steps % width == 0), root)

@@ -224,7 +224,7 @@ class TransportedScalar:
             fluxes = (self._diffusing(scalar, values, diffusivity, axis) for axis in axes)
             spread = total(difference_at_centers(flux, axis, grid) for axis, flux in zip(axes, fluxes, strict=True))
             shares = {i: self._shares(i, values, diffusivity) for i in axes if self.known[i] is not None}
-            return solver(change - part * spread, share * part * diffusivity, shares)
+            return solver([change - part * spread], share * part * diffusivity, [shares])[0]
 
         return solve
 

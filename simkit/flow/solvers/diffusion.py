@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,50 +12,64 @@ from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.boundary.ghost_layers import Share
 from simkit.flow.operators.diffusion import second_difference, second_difference_at_centers
-from simkit.flow.solvers.modes import OpenEnds, Periodic, SecondDifference, Transform, symmetric_weights
+from simkit.flow.solvers.modes import BatchedModes, OpenEnds, Periodic, SecondDifference, Transform, symmetric_weights
 from simkit.flow.solvers.pressure import Method, fastest_solver
 from simkit.flow.solvers.tridiagonal import eliminate_traced, substitute
 
+type Matrices = Sequence[SecondDifference | OpenEnds | None]
+type Solver = Callable[..., list[jax.Array]]
 
-def diffusion_solver(
-    matrices: Sequence[SecondDifference | OpenEnds | None], method: Method | None = None
-) -> Callable[..., jax.Array]:
-    """Return the direct solver of the implicit viscous term, ``solve(source, coefficient, shares) -> change``.
+
+def diffusion_solver(matrices: Sequence[Matrices], method: Method | None = None) -> Solver:
+    """Return the direct solver of the implicit viscous term of some arrays, ``solve(sources, coefficient, shares)``.
 
         change - coefficient (L_1 + L_2 + ...) change = source
 
     with the second difference ``L_i`` along axis i. ``coefficient`` (viscosity times time, unit h^2, not negative) is a
     traced value. A single bounded axis costs two passes over the array, each a transpose and a recurrence.
-    ``shares`` are those of the two sides of the axis with `OpenEnds`; unused if there is none.
+    ``shares`` are for each array those of the two sides of the axis with `OpenEnds`; unused if there is none. The
+    result is the list of changes.
 
     Args:
-        matrices: the second difference along each axis: `Periodic`; for a bounded axis an ``(n, n)`` tridiagonal matrix
-            with positive off-diagonal entries, or for one axis `OpenEnds`, which is solved by elimination with either
-            method; None for an axis along which there is none.
-        method: as for `pressure_solver`.
+        matrices: of each array, the second difference along each axis: `Periodic`; for a bounded axis an ``(n, n)``
+            tridiagonal matrix with positive off-diagonal entries, or for one axis `OpenEnds`, which is solved by
+            elimination with either method; None for an axis along which there is none.
+        method: as for `pressure_solver`; ``"modes"`` solves for all arrays at once.
     """
+
+    def solver(chosen: Method) -> Solver:
+        closed = [[m for m in row if not isinstance(m, OpenEnds)] for row in matrices]
+        is_bounded = any(isinstance(m, np.ndarray) for row in closed for m in row)
+        if sum(map(len, closed)) == sum(map(len, matrices)) and (chosen == "modes" or not is_bounded):
+            return _by_modes(BatchedModes(closed))
+        solvers = [_eliminating(row) for row in matrices]
+
+        def solve(sources: Sequence[jax.Array], coefficient: jax.Array, shares: Sequence[Any]) -> list[jax.Array]:
+            each = zip(solvers, sources, shares, strict=True)
+            return [by_elimination(source, coefficient, share) for by_elimination, source, share in each]
+
+        return solve
+
+    return fastest_solver(solver, method)
+
+
+def _by_modes(modes: BatchedModes) -> Solver:
+    def solve(sources: Sequence[jax.Array], coefficient: jax.Array, shares: object) -> list[jax.Array]:
+        return modes.filtered(sources, lambda eigenvalues: 1 / (1 + coefficient * eigenvalues))
+
+    return solve
+
+
+def _eliminating(matrices: Matrices) -> Callable[..., jax.Array]:
+    """Return the solver for one array, by elimination along an axis of open ends, or else the longest bounded one."""
     known = [None if isinstance(matrix, OpenEnds) else matrix for matrix in matrices]
     for i, ends in enumerate(matrices):
         if isinstance(ends, OpenEnds):
             return _by_elimination_between(Transform(known, first=i), ends)
     bounded = {i: matrix for i, matrix in enumerate(known) if isinstance(matrix, np.ndarray)}
-
-    def solver(chosen: Method) -> Callable[..., jax.Array]:
-        if chosen == "modes" or not bounded:
-            return _by_modes(Transform(known))
-        along = max(bounded, key=lambda i: len(bounded[i]))
-        others = [None if i == along else matrix for i, matrix in enumerate(known)]
-        return _by_elimination(Transform(others, first=along), bounded[along])
-
-    return fastest_solver(solver, method)
-
-
-def _by_modes(transform: Transform) -> Callable[[jax.Array, jax.Array], jax.Array]:
-    def solve(source: jax.Array, coefficient: jax.Array, shares: object = None) -> jax.Array:
-        eigenvalues = jnp.asarray(transform.eigenvalues, source.dtype)
-        return transform.from_modes(transform.to_modes(source) * (1 / (1 + coefficient * eigenvalues)))
-
-    return solve
+    along = max(bounded, key=lambda i: len(bounded[i]))
+    others = [None if i == along else matrix for i, matrix in enumerate(known)]
+    return _by_elimination(Transform(others, first=along), bounded[along])
 
 
 def _by_elimination(transform: Transform, matrix: np.ndarray) -> Callable[[jax.Array, jax.Array], jax.Array]:
@@ -64,7 +79,7 @@ def _by_elimination(transform: Transform, matrix: np.ndarray) -> Callable[[jax.A
     column = [-1] + [1] * (transform.eigenvalues.ndim - 1)
     loss = weights.reshape(column) * (transform.eigenvalues - matrix.sum(axis=1).reshape(column))
 
-    def solve(source: jax.Array, coefficient: jax.Array, shares: object = None) -> jax.Array:
+    def solve(source: jax.Array, coefficient: jax.Array, shares: object) -> jax.Array:
         w, a, s = (jnp.asarray(constant, source.dtype) for constant in (weights, coupling, loss))
         fraction, inverse = eliminate_traced(w.reshape(column) + coefficient * s, coefficient * a)
         return transform.from_modes(substitute(transform.to_modes(source), w, fraction, inverse))
@@ -100,12 +115,12 @@ type Shares = Mapping[int, tuple[Share, Share]]
 type Known = tuple[float | None, float | None] | None
 
 
-def solver_between_sides(domain: Domain, axes: tuple[int, ...]) -> Callable[[jax.Array, jax.Array, Shares], jax.Array]:
-    """Return the direct solver ``solve(source, coefficient, shares) -> change`` of `diffusion_solver` in a domain.
+def solver_between_sides(domain: Domain, axes: tuple[int, ...]) -> Callable[..., list[jax.Array]]:
+    """Return the direct solver ``solve(sources, coefficient, shares) -> changes`` of `diffusion_solver` in a domain.
 
-    ``shares`` are those of `simkit.flow.boundary.ghost_layers.side_shares` for every bounded implicit axis, except the
-    own axis of a velocity component. Numbers enter tables that are computed once; traced shares are allowed on one
-    axis.
+    ``shares`` are for each source those of `simkit.flow.boundary.ghost_layers.side_shares` for every bounded implicit
+    axis, except the own axis of a velocity component. Numbers enter tables that are computed once; traced shares are
+    allowed on one axis.
 
     Args:
         domain: the domain.
@@ -116,18 +131,25 @@ def solver_between_sides(domain: Domain, axes: tuple[int, ...]) -> Callable[[jax
     """
 
     @functools.cache
-    def tables(known: tuple[Known, ...]) -> Callable[..., jax.Array]:
-        return diffusion_solver([_matrix(domain, i, pair) if i in axes else None for i, pair in enumerate(known)])
+    def tables(known: tuple[tuple[Known, ...], ...]) -> Callable[..., list[jax.Array]]:
+        return diffusion_solver(
+            [[_matrix(domain, i, pair) if i in axes else None for i, pair in enumerate(pairs)] for pairs in known]
+        )
 
-    def solve(source: jax.Array, coefficient: jax.Array, shares: Shares) -> jax.Array:
-        known = tuple(_known(domain, i, shares[i]) if i in shares else None for i in range(domain.grid.dimension))
-        traced = [i for i, pair in enumerate(known) if pair is not None and None in pair]
-        if len(traced) > 1:
-            raise UserError(
-                f"sides of the axes {' and '.join('xyz'[i] for i in traced)} depend on parameters, and implicit "
-                "friction and diffusion support one such axis; leave the others out of implicit, or give numbers"
-            )
-        return tables(known)(source, coefficient, shares[traced[0]] if traced else None)
+    def solve(sources: Sequence[jax.Array], coefficient: jax.Array, shares: Sequence[Shares]) -> list[jax.Array]:
+        known = tuple(
+            tuple(_known(domain, i, each[i]) if i in each else None for i in range(domain.grid.dimension))
+            for each in shares
+        )
+        traced = [[i for i, pair in enumerate(pairs) if pair is not None and None in pair] for pairs in known]
+        for several in traced:
+            if len(several) > 1:
+                raise UserError(
+                    f"sides of the axes {' and '.join('xyz'[i] for i in several)} depend on parameters, and implicit "
+                    "friction and diffusion support one such axis; leave the others out of implicit, or give numbers"
+                )
+        ends = [each[several[0]] if several else None for each, several in zip(shares, traced, strict=True)]
+        return tables(known)(sources, coefficient, ends)
 
     return solve
 

@@ -2,13 +2,15 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.formulation import by_device, computed_once, prefers_whole_arrays
+from simkit.flow.operators.differences import joined
 
 # Length up to which one product with all eigenvectors is faster, in runtimes that run each operation separately.
 LONGEST_UNFOLDED = 128
@@ -71,11 +73,6 @@ class Eigenvectors:
     synthesis: tuple[np.ndarray, ...]
 
 
-def is_worth_folding(length: int) -> bool:
-    """Return whether two products of half the length, with sums and differences of mirror images, are faster."""
-    return length > LONGEST_UNFOLDED or not prefers_whole_arrays()
-
-
 def eigenvectors(matrix: np.ndarray, fold: bool = True) -> Eigenvectors:
     """Return the eigenvectors of minus a second difference, computed in float64.
 
@@ -90,8 +87,7 @@ def eigenvectors(matrix: np.ndarray, fold: bool = True) -> Eigenvectors:
     scale = np.sqrt(symmetric_weights(matrix))
     symmetric = -scale[:, None] * matrix / scale
     symmetric = (symmetric + symmetric.T) / 2
-    mirrored = np.abs(matrix - matrix[::-1, ::-1]).max() <= 1e-12 * np.abs(matrix).max()
-    if not (fold and mirrored):
+    if not (fold and is_mirrored(matrix)):
         eigenvalues, vectors = np.linalg.eigh(symmetric)
         return Eigenvectors(eigenvalues, (vectors.T * scale,), (vectors / scale[:, None],))
     parts = []
@@ -103,6 +99,11 @@ def eigenvectors(matrix: np.ndarray, fold: bool = True) -> Eigenvectors:
         parts.append((eigenvalues, half.T * scale[:count], half / scale[:count, None]))
     values, analysis, synthesis = zip(*parts, strict=True)
     return Eigenvectors(np.concatenate(values), analysis, synthesis)
+
+
+def is_mirrored(matrix: np.ndarray) -> bool:
+    """Return whether a matrix is mirror-symmetric up to rounding."""
+    return bool(np.abs(matrix - matrix[::-1, ::-1]).max() <= 1e-12 * np.abs(matrix).max())
 
 
 def symmetric_weights(matrix: np.ndarray) -> np.ndarray:
@@ -123,18 +124,15 @@ class Transform:
 
     Args:
         matrices: the second difference along each axis; None for an axis that is left out.
-        first: the axis left out that comes first in the amplitudes, if any.
-        fold: whether to use mirror symmetry.
+        first: the axis left out that comes first in the amplitudes.
     """
 
-    def __init__(self, matrices: Sequence[SecondDifference | None], first: int | None = None, fold: bool = True):
-        bases = [
-            eigenvectors(m, fold and is_worth_folding(len(m))) if isinstance(m, np.ndarray) else m for m in matrices
-        ]
+    def __init__(self, matrices: Sequence[SecondDifference | None], first: int):
+        bases = [eigenvectors(m) if isinstance(m, np.ndarray) else m for m in matrices]
         self._bounded = {axis: basis for axis, basis in enumerate(bases) if isinstance(basis, Eigenvectors)}
         periodic = {axis: basis for axis, basis in enumerate(bases) if isinstance(basis, Periodic)}
         omitted = [axis for axis, basis in enumerate(bases) if basis is None and axis != first]
-        self._order = [*([] if first is None else [first]), *omitted, *self._bounded, *periodic]
+        self._order = [first, *omitted, *self._bounded, *periodic]
         self._lengths = tuple(basis.cells for basis in periodic.values())
         self._last = tuple(range(-len(periodic), 0))
         self.constant = math.prod(self._lengths) * math.prod(_of_ones(basis) for basis in self._bounded.values())
@@ -166,6 +164,132 @@ class Transform:
             f = _synthesize(f, axes.index(axis), basis, last)
             _move(axes, axis, last)
         return transpose(f, [axes.index(axis) for axis in range(f.ndim)])
+
+
+class BatchedModes:
+    """The modes of several arrays as one batch: one product per bounded axis and one Fourier transform for all of them.
+
+    An accelerator pays for each operation, not for its size. Along an axis on which all matrices are mirror-symmetric,
+    an array is an even and an odd part of half its length. The parts of all arrays, padded with zeros to one shape, are
+    the batch. Eigenvalues are summed where they are used, rather than stored as a table of the size of the grid.
+
+    Args:
+        matrices: of each array, the second difference along each axis; None for an axis that is left out, for all.
+        is_singular: whether a constant is a mode of eigenvalue zero, along every axis.
+        fold: whether to use mirror symmetry.
+    """
+
+    def __init__(
+        self, matrices: Sequence[Sequence[SecondDifference | None]], *, is_singular: bool = False, fold: bool = True
+    ):
+        kinds = list(enumerate(matrices[0]))
+        bounded = [axis for axis, kind in kinds if isinstance(kind, np.ndarray)]
+        periodic = {axis: kind for axis, kind in kinds if isinstance(kind, Periodic)}
+        self._folded, self._tables = [], {}
+        bases = {}
+        for axis in bounded:
+            along = [row[axis] for row in matrices]
+            is_worthwhile = len(along[0]) > LONGEST_UNFOLDED or not prefers_whole_arrays()
+            halves = fold and is_worthwhile and all(map(is_mirrored, along))
+            self._folded += [axis] if halves else []
+            bases[axis] = [_parts_of(eigenvectors(m, halves)) for m in along]
+        self._order = [*bounded, *(axis for axis, kind in kinds if kind is None), *periodic]
+        self._lengths = tuple(kind.cells for kind in periodic.values())
+        self._last = tuple(range(-len(periodic), 0))
+        # The part of each entry of the batch along each bounded axis.
+        rows = [parts for i in range(len(matrices)) for parts in product(*(bases[axis][i] for axis in bounded))]
+        values = dict.fromkeys(self._order, np.zeros((1, 1)))
+        for position, axis in enumerate(bounded):
+            values[axis], *self._tables[axis] = _padded([row[position] for row in rows])
+            if is_singular:
+                values[axis][0, 0] = 0
+        for axis, kind in periodic.items():
+            # Amplitudes of real values come in complex conjugate pairs.
+            count = kind.cells // 2 + 1 if axis == self._order[-1] else kind.cells
+            values[axis] = kind.eigenvalues[None, :count]
+        self._values = [values[axis] for axis in self._order]
+
+    def filtered(self, arrays: Sequence[jax.Array], response: Callable[[jax.Array], jax.Array]) -> list[jax.Array]:
+        """Return the arrays whose amplitudes are those of the given ones times ``response(eigenvalues)``."""
+        parts = [part for f in arrays for part in self._halves(f)]
+        lengths = np.max([part.shape for part in parts], axis=0)
+        batch = jnp.stack([_extended(part, lengths) for part in parts])
+        axes = list(range(len(lengths)))
+        for axis in reversed(self._tables):
+            batch = _products(self._tables[axis][0], batch, axes, axis)
+        batch = jnp.transpose(batch, [0, *(1 + axes.index(axis) for axis in self._order)])
+        amplitudes = jnp.fft.rfftn(batch, axes=self._last) if self._last else batch
+        eigenvalues = jnp.zeros((), batch.dtype)
+        for axis, along in enumerate(self._values):
+            shape = [len(along), *(-1 if i == axis else 1 for i in range(len(self._order)))]
+            eigenvalues = eigenvalues + jnp.asarray(along, batch.dtype).reshape(shape)
+        amplitudes = amplitudes * response(eigenvalues)
+        batch = jnp.fft.irfftn(amplitudes, s=self._lengths, axes=self._last) if self._last else amplitudes
+        axes = list(self._order)
+        for axis in self._tables:
+            batch = _products(self._tables[axis][1], batch, axes, axis)
+        batch = jnp.transpose(batch, [0, *(1 + axes.index(axis) for axis in range(len(axes)))])
+        count = len(parts) // len(arrays)
+        return [self._whole(list(batch[i * count : (i + 1) * count]), f.shape) for i, f in enumerate(arrays)]
+
+    def _halves(self, f: jax.Array) -> list[jax.Array]:
+        """Return the sums and the differences of the values and their mirror images, up to the middle of each axis."""
+        parts = [f]
+        for axis in self._folded:
+            half = -(-f.shape[axis] // 2)
+            pairs = [[_part(g, axis, 0, half) for g in (part, jnp.flip(part, axis))] for part in parts]
+            parts = [part for near, far in pairs for part in (near + far, near - far)]
+        return parts
+
+    def _whole(self, parts: list[jax.Array], shape: tuple[int, ...]) -> jax.Array:
+        """Return the values of an array of some shape from its even and odd parts along each axis, the last in turn."""
+        parts = [_cut(part, [-(-n // 2) if i in self._folded else n for i, n in enumerate(shape)]) for part in parts]
+        for axis in reversed(self._folded):
+            rest = shape[axis] // 2
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [
+                joined([even + odd, jnp.flip(_part(even - odd, axis, 0, rest), axis)], axis) for even, odd in pairs
+            ]
+        return parts[0]
+
+
+type Part = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _parts_of(basis: Eigenvectors) -> list[Part]:
+    """Return the eigenvalues, the analysis and the synthesis of each part; the middle of an odd length counts once."""
+    starts = np.cumsum([len(analysis) for analysis in basis.analysis])[:-1]
+    analyses = [analysis.copy() for analysis in basis.analysis]
+    if len(analyses) == 2 and len(basis.eigenvalues) % 2:
+        analyses[0][:, -1] /= 2
+    return list(zip(np.split(basis.eigenvalues, starts), analyses, basis.synthesis, strict=True))
+
+
+def _padded(parts: list[Part]) -> Part:
+    """Return the eigenvalues and the matrices of some parts as arrays with one row for each, padded with zeros."""
+    count = max(len(values) for values, _, _ in parts)
+
+    def stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
+        return np.stack([np.pad(a, [(0, count - n) for n in a.shape]) for a in arrays])
+
+    values, analysis, synthesis = map(stacked, zip(*parts, strict=True))
+    return values, analysis, synthesis
+
+
+def _products(matrices: np.ndarray, batch: jax.Array, axes: list[int], axis: int) -> jax.Array:
+    """Return the products of a batch of matrices with one of the axes, which then comes first."""
+    constant = jnp.asarray(matrices, batch.dtype)
+    numbers = (((2,), (1 + axes.index(axis),)), ((0,), (0,)))
+    _move(axes, axis, last=False)
+    return jax.lax.dot_general(constant, batch, numbers, precision=jax.lax.Precision.HIGHEST)
+
+
+def _extended(f: jax.Array, lengths: Sequence[int]) -> jax.Array:
+    return jnp.pad(f, [(0, length - n) for length, n in zip(lengths, f.shape, strict=True)])
+
+
+def _cut(f: jax.Array, lengths: Sequence[int]) -> jax.Array:
+    return jax.lax.slice(f, [0] * f.ndim, lengths)
 
 
 def _of_ones(basis: Eigenvectors) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from simkit.core.formulation import by_device, computed_once
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.operators.differences import divergence, gradient, joined
-from simkit.flow.solvers.modes import Periodic, SecondDifference, Transform, transpose, widened
+from simkit.flow.solvers.modes import BatchedModes, Periodic, SecondDifference, Transform, transpose, widened
 from simkit.flow.solvers.tridiagonal import eliminate, matrix_of_slopes, substitute
 
 
@@ -153,7 +153,7 @@ def _solver(grid: Grid, method: Method, open_sides: OpenSides) -> Callable[[jax.
     ends = [((i, 0) in open_sides, (i, 1) in open_sides) for i in range(grid.dimension)]
     matrices = [second_difference(axis, pair) for axis, pair in zip(grid.axes, ends, strict=True)]
     if method == "modes" or not bounded:
-        return _by_modes(Transform(matrices), bool(open_sides))
+        return _by_modes(BatchedModes([matrices], is_singular=not open_sides))
     if has_halves(grid) and not open_sides:
         return solver_of_halves(grid, matrices)
     along = max(bounded, key=lambda i: grid.cells[i])
@@ -179,9 +179,7 @@ def _symmetric(
     return lambda source: jax.lax.custom_linear_solve(laplacian, source, lambda _, b: solve(b), transpose)
 
 
-def fastest_solver(
-    make: Callable[[Method], Callable[..., jax.Array]], method: Method | None
-) -> Callable[..., jax.Array]:
+def fastest_solver(make: Callable[[Method], Callable[..., Any]], method: Method | None) -> Callable[..., Any]:
     """Return a solver that takes the faster method: elimination by XLA on a CPU, and modes elsewhere.
 
     An accelerator would run the two recurrences as hundreds of small kernels in sequence. Milliseconds per solve in
@@ -208,17 +206,13 @@ def fastest_solver(
     return lambda *arguments: by_device(*arguments, cpu=solvers["elimination"], accelerator=solvers["modes"])
 
 
-def _by_modes(transform: Transform, is_definite: bool) -> Callable[[jax.Array], jax.Array]:
-    eigenvalues = transform.eigenvalues.copy()
-    if not is_definite:
-        # The first mode is the constant, which source and pressure do not contain.
-        eigenvalues.flat[0] = np.inf
-    inverse = -1 / eigenvalues
+def _by_modes(modes: BatchedModes) -> Callable[[jax.Array], jax.Array]:
+    def inverse(eigenvalues: jax.Array) -> jax.Array:
+        # A constant, of eigenvalue zero, is contained in neither source nor pressure.
+        is_zero = eigenvalues == 0
+        return jnp.where(is_zero, 0, -1 / jnp.where(is_zero, 1, eigenvalues))
 
-    def solve(source: jax.Array) -> jax.Array:
-        return transform.from_modes(transform.to_modes(source) * jnp.asarray(inverse, source.dtype))
-
-    return solve
+    return lambda source: modes.filtered([source], inverse)[0]
 
 
 def _by_elimination(transform: Transform, axis: Axis) -> Callable[[jax.Array], jax.Array]:

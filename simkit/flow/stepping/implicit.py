@@ -121,23 +121,22 @@ def implicit_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
         source = jax.tree.map(lambda c, f, slope: c + part * (f - slope), change, friction, slopes)
         coefficient = share * part * equations.implicit_part(params) if axes else jnp.zeros_like(part)
         drag = decays(equations, params, time, part)
-        solved = []
+        inner, shares = [], []
         for i, f in enumerate(source):
             across = (j for j in axes if j != i and domain.sides[j] is not None)
-            shares = {j: side_shares(i, j, boundary, domain) for j in across}
-            inner = moving(f, i, domain)
+            shares.append({j: side_shares(i, j, boundary, domain) for j in across})
+            inner.append(moving(f, i, domain))
             if drag:
                 # Before friction, which would spread what a dense medium takes into the fluid beside it.
                 slip = moving(velocity[i], i, domain) - drag[i].velocity
-                inner = drag[i].share * (inner - drag[i].amount * slip)
-            inner = solver(inner, coefficient, shares) if axes else inner
-            if domain.sides[i] is not None:
-                ends = [
-                    [] if is_open else [end(new[i], i, side) - end(velocity[i], i, side)]
-                    for side, is_open in enumerate(domain.is_open(i))
-                ]
-                inner = joined([*ends[0], inner, *ends[1]], i)
-            solved.append(inner)
+                inner[i] = drag[i].share * (inner[i] - drag[i].amount * slip)
+        solved = solver(inner, coefficient, shares) if axes else inner
+        for i in domain.bounded():
+            ends = [
+                [] if is_open else [end(new[i], i, side) - end(velocity[i], i, side)]
+                for side, is_open in enumerate(domain.is_open(i))
+            ]
+            solved[i] = joined([*ends[0], solved[i], *ends[1]], i)
 
         def correction(increment: jax.Array) -> jax.Array:
             total = jnp.zeros_like(increment)

@@ -16,8 +16,8 @@ CONTROL_FLOW = {
     },
     "lennard_jones_crystal": {REBUILD: 1, "branches of the minimizer": 2},
     "turbulent_channel": {
-        "stages of Runge-Kutta: unrolled they compile three times as long": 2,
-        "steps between two samples": 3,
+        "stages of Runge-Kutta: unrolled they compile three times as long": 1,
+        "steps between two samples: a segment, as the steps of a run are": 1,
     },
     "cylinder_in_channel": {
         "nearest points of the outline, by bisection": 2,

@@ -6,7 +6,9 @@ import pytest
 
 from simkit.flow.diagnosis.measures import kinetic_energy
 from tests.flow.flows import DOMAINS, solenoidal_noise, uniform_channel
-from tests.flow.test_stepper import CHANNEL, eddies, flow
+from tests.flow.test_stepper import CHANNEL, KINDS, eddies, flow
+from tests.flow.test_stepper import test_a_step_and_its_derivatives_agree_in_both_formulations as quick
+from tests.tables import misses
 
 
 # The pressure belongs to the middle of the last stage: half a step before the end, or a sixth.
@@ -50,3 +52,7 @@ def test_impulsively_started_wall_leaves_no_oscillation(x64):
         # alone would overshoot: viscosity * time_step/dy^2 = 10, where the kink of the start flips its sign each step.
         assert jnp.all(jnp.diff(profile) > 0)
         assert profile[-1] < 1
+
+
+def test_steps_of_all_kinds_and_their_derivatives_agree_in_both_formulations(x64):
+    assert not misses(KINDS, quick.check)
