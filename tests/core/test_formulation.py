@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.formulation import by_device, computed_once_on_cpu, formulated_for, in_blocks, whole_arrays
+from simkit.core.formulation import by_device, computed_once_on_cpu, formulated_for, in_blocks
 from simkit.scenario.catalog import find_scenario
 from tests.programs import imprecise, operations
 from tests.scenarios.small import small
@@ -90,10 +90,10 @@ def test_members_are_computed_in_blocks_on_a_cpu_and_at_once_elsewhere():
     assert "while" in lowered(cubes, x, platform="cpu") and "while" not in lowered(cubes, x)
 
 
-def test_programs_of_whole_arrays_have_the_formulation_for_accelerators():
+def test_programs_for_interpreters_have_the_formulation_for_accelerators():
     program = jax.jit(lambda x: added(x)[0])
     before = program(NUMBERS)
-    with whole_arrays():
+    with formulated_for("interpreter"):
         np.testing.assert_allclose(program(NUMBERS), NUMBERS + np.cos(1), rtol=1e-6)
     np.testing.assert_array_equal(program(NUMBERS), before)
 

@@ -12,7 +12,7 @@ import pytest
 from simkit.core.averages import averaged
 from simkit.core.compilation import compiled, use_compilation_cache
 from simkit.core.ensemble import ensemble
-from simkit.core.formulation import prefers_whole_arrays, whole_arrays
+from simkit.core.formulation import formulated_for, prefers_whole_arrays
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Simulation
@@ -258,13 +258,13 @@ def test_constants_of_a_simulation_are_freed_with_it():
 def test_a_function_is_traced_once_for_each():
     @jax.jit
     def inner(x):
-        return x + 1 if prefers_whole_arrays() else x - 1
+        return x + 1 if prefers_formulated_for("interpreter") else x - 1
 
     def outer(x):
         return inner(x) * 2
 
     x = jnp.float32(3)
     assert jax.jit(outer)(x) == 4
-    with whole_arrays():
+    with formulated_for("interpreter"):
         assert jax.jit(outer)(x) == 8
     assert jax.jit(outer)(x) == 4

@@ -27,6 +27,19 @@ def rounds(count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(first).reshape(-1, half), np.array(second).reshape(-1, half)
 
 
+def places(count: int) -> np.ndarray:
+    """Return where the values of each body are among those of all pairs, (rounds, bodies).
+
+    Args:
+        count: number of bodies.
+
+    Returns:
+        Indices into the flattened (rounds, 2 * pairs per round): those of the first bodies of a round, then the second.
+    """
+    order = np.concatenate(rounds(count), axis=1)
+    return np.argsort(order, axis=1) + order.shape[1] * np.arange(len(order))[:, None]
+
+
 def split_pairs(values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the values of the first and of the second bodies of the pairs of a round.
 

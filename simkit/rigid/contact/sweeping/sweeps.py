@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import by_device, computed_once, is_for_accelerators
 from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector, cross, each
-from simkit.rigid.collision.rounds import join_pairs, next_round, split_pairs
+from simkit.rigid.collision.rounds import join_pairs, next_round, places, split_pairs
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
 from simkit.rigid.contact.sweeping.touching import Rest, Touch
 
@@ -112,11 +112,20 @@ def _of_pairs(touch: Touch, impulse: Vector, count: int) -> tuple[Vector, Vector
     # (rounds, 6, pairs per round, ...)
     first, second = computed_once([jnp.stack(jax.tree.leaves(side), axis=1) for side in sides])
 
-    def one_round(total: jax.Array, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-        return jax.vmap(next_round)(total + jax.vmap(join_pairs)(*pair)), None
+    def round_by_round(first: jax.Array, second: jax.Array) -> jax.Array:
+        def one_round(total: jax.Array, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+            return jax.vmap(next_round)(total + jax.vmap(join_pairs)(*pair)), None
 
-    start = jnp.concatenate([jnp.zeros_like(first[0]), jnp.zeros_like(second[0])], axis=1)
-    total = jax.lax.scan(one_round, start, (first, second))[0]
+        start = jnp.concatenate([jnp.zeros_like(first[0]), jnp.zeros_like(second[0])], axis=1)
+        return jax.lax.scan(one_round, start, (first, second))[0]
+
+    def at_once(first: jax.Array, second: jax.Array) -> jax.Array:
+        # (6, rounds * bodies, ...), of which every entry is read once.
+        values = jnp.concatenate([first, second], axis=2).swapaxes(0, 1)
+        values = values.reshape(values.shape[0], -1, *values.shape[3:])
+        return jnp.sum(values.at[:, places(count)].get(mode="promise_in_bounds", unique_indices=True), axis=1)
+
+    total = by_device(first, second, cpu=round_by_round, accelerator=at_once)
     return jax.tree.unflatten(jax.tree.structure(sides[0]), list(total[:, :count]))
 
 
@@ -133,7 +142,7 @@ def slot_by_slot(respond: Respond) -> Visit:
             impulse, carried = computed_once(respond(computed_once(relative(sides, touch)), carried, touch))
             return computed_once(pushed(sides, mobilities, touch, impulse)), carried
 
-        return jax.lax.scan(one_slot, sides, (touch, carried))
+        return jax.lax.scan(one_slot, sides, (touch, carried), unroll=is_for_accelerators())
 
     return visit
 
