@@ -258,7 +258,7 @@ def test_constants_of_a_simulation_are_freed_with_it():
 def test_a_function_is_traced_once_for_each():
     @jax.jit
     def inner(x):
-        return x + 1 if prefers_formulated_for("interpreter") else x - 1
+        return x + 1 if prefers_whole_arrays() else x - 1
 
     def outer(x):
         return inner(x) * 2

@@ -7,11 +7,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.formulation import by_device, computed_once, is_for_accelerators
 from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector, cross, each
-from simkit.rigid.collision.rounds import join_pairs, next_round, places, split_pairs
+from simkit.rigid.collision.rounds import join_pairs, next_round, rounds, split_pairs, sums_of_bodies
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
 from simkit.rigid.contact.sweeping.touching import Rest, Touch
 
@@ -120,10 +121,9 @@ def _of_pairs(touch: Touch, impulse: Vector, count: int) -> tuple[Vector, Vector
         return jax.lax.scan(one_round, start, (first, second))[0]
 
     def at_once(first: jax.Array, second: jax.Array) -> jax.Array:
-        # (6, rounds * bodies, ...), of which every entry is read once.
-        values = jnp.concatenate([first, second], axis=2).swapaxes(0, 1)
-        values = values.reshape(values.shape[0], -1, *values.shape[3:])
-        return jnp.sum(values.at[:, places(count)].get(mode="promise_in_bounds", unique_indices=True), axis=1)
+        values = jnp.concatenate([first, second], axis=2).swapaxes(1, 2)
+        values = values.reshape(-1, *values.shape[2:])
+        return sums_of_bodies(values, np.concatenate(rounds(count), axis=1).ravel(), count).swapaxes(0, 1)
 
     total = by_device(first, second, cpu=round_by_round, accelerator=at_once)
     return jax.tree.unflatten(jax.tree.structure(sides[0]), list(total[:, :count]))
