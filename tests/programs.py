@@ -86,6 +86,10 @@ def operations(scenario: Scenario, platform: str = "cuda") -> collections.Counte
     with precision(scenario.run.precision):
         simulation = build(scenario)
         state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-        program = jax.jit(simulation.step).trace(state, simulation.params)
-        text = program.lower(lowering_platforms=(platform,)).as_text()
+        return operations_of(simulation.step, state, simulation.params, platform=platform)
+
+
+def operations_of(function: Callable[..., Any], *arguments: Any, platform: str = "cuda") -> collections.Counter[str]:
+    """Return how often each operation occurs in a function, lowered for a platform."""
+    text = jax.jit(function).trace(*arguments).lower(lowering_platforms=(platform,)).as_text()
     return collections.Counter(re.findall(r"stablehlo\.(\w+)", text))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from simkit.core.formulation import by_device, computed_once_on_cpu, formulated_for, in_blocks
+from simkit.molecular.neighbors import neighbor_list
 from simkit.scenario.catalog import find_scenario
-from tests.programs import imprecise, operations
+from tests.programs import imprecise, operations, operations_of
 from tests.scenarios.small import small
 from tests.tables import misses
 
@@ -124,3 +125,14 @@ def control_flow_misses(table, most):
 
 def test_steps_on_an_accelerator_have_no_other_loops_and_conditions():
     assert not control_flow_misses(CONTROL_FLOW, MOST_OPERATIONS)
+
+
+def test_a_neighbor_list_is_built_on_an_accelerator_without_loops_and_conditions():
+    def build(position):
+        return neighbor_list.build(position, jnp.full(3, 34.0), 2.8, 100)
+
+    # Above 256,000 particles candidates are tested in three parts.
+    for particles, most in ((32_000, 800), (1_000_000, 1000)):
+        counts = operations_of(build, jax.ShapeDtypeStruct((particles, 3), jnp.float32))
+        assert not any(counts[kind] for kind in ("while", "case", "if"))
+        assert counts["sort"] == 1 and sum(counts.values()) <= most, (particles, counts)
