@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.formulation import formulated_for
 from simkit.core.precision import precision
 from simkit.core.simulation import Simulation
 from simkit.core.tracing import Traced
@@ -55,9 +56,29 @@ def imprecise(scenario: Scenario, *, bare: bool = True) -> list[str]:
                 chosen = equation.params["precision"] or (None,)
                 highest = all(one == jax.lax.Precision.HIGHEST for one in jax.tree.leaves(chosen)) and any(chosen)
                 if jnp.issubdtype(equation.outvars[0].aval.dtype, jnp.inexact) and not highest:
-                    places = re.findall(r"\S*/(simkit/\S+?\.py)\W+(\d+)", str(equation.source_info.traceback))
-                    lines.append(f"{name}: {':'.join(places[0]) if places else 'another library'}")
+                    lines.append(f"{name}: {_line(equation)}")
     return lines
+
+
+def repeated_additions(scenario: Scenario) -> list[str]:
+    """Return the function and the source line of each float addition at indices that may repeat, on an accelerator.
+
+    Such additions have no definite order there. Functions are those of the record, without their derivatives.
+    """
+    lines = []
+    with precision(scenario.run.precision), formulated_for("accelerator"):
+        for name, function, arguments in functions_of(build(scenario), bare=True):
+            for equation in equations(jax.make_jaxpr(function)(*arguments)):
+                is_addition = equation.primitive.name in ("scatter-add", "scatter-sub", "scatter-mul")
+                is_float = jnp.issubdtype(equation.outvars[0].aval.dtype, jnp.inexact) if is_addition else False
+                if is_float and not equation.params["unique_indices"]:
+                    lines.append(f"{name}: {_line(equation)}")
+    return lines
+
+
+def _line(equation: Any) -> str:
+    places = re.findall(r"\S*/(simkit/\S+?\.py)\W+(\d+)", str(equation.source_info.traceback))
+    return ":".join(places[0]) if places else "another library"
 
 
 def operations(scenario: Scenario, platform: str = "cuda") -> collections.Counter[str]:
@@ -65,6 +86,10 @@ def operations(scenario: Scenario, platform: str = "cuda") -> collections.Counte
     with precision(scenario.run.precision):
         simulation = build(scenario)
         state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-        program = jax.jit(simulation.step).trace(state, simulation.params)
-        text = program.lower(lowering_platforms=(platform,)).as_text()
+        return operations_of(simulation.step, state, simulation.params, platform=platform)
+
+
+def operations_of(function: Callable[..., Any], *arguments: Any, platform: str = "cuda") -> collections.Counter[str]:
+    """Return how often each operation occurs in a function, lowered for a platform."""
+    text = jax.jit(function).trace(*arguments).lower(lowering_platforms=(platform,)).as_text()
     return collections.Counter(re.findall(r"stablehlo\.(\w+)", text))

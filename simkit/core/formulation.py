@@ -19,23 +19,23 @@ from jax.interpreters import ad, batching, mlir
 
 from simkit.core.devices import platform
 
-type Device = Literal["cpu", "accelerator"]
+# An interpreter is a runtime that executes one operation after the other, as onnxruntime does.
+type Target = Literal["cpu", "accelerator", "interpreter"]
 
-_FORCED: ContextVar[Device | None] = ContextVar("simkit_formulation", default=None)
-_IS_ACTIVE = ContextVar("simkit_whole_arrays", default=False)
+_TARGET: ContextVar[Target | None] = ContextVar("simkit_formulation", default=None)
 
 
-def default_device() -> Device:
+def default_device() -> Target:
     """Return the kind of device on which programs of this process run unless they are lowered for another."""
-    return _FORCED.get() or ("cpu" if platform() == "cpu" else "accelerator")
+    return _TARGET.get() or ("cpu" if platform() == "cpu" else "accelerator")
 
 
 def by_device[T](*arguments: Any, cpu: Callable[..., T], accelerator: Callable[..., T]) -> T:
     """Return the result of one of two formulations, chosen when the program is lowered for a device.
 
     Only the formulation for a CPU is traced with the program; the other is traced if the program is lowered for an
-    accelerator. A derivative is that of the formulation for `default_device`. Programs of `whole_arrays` contain the
-    formulation for accelerators.
+    accelerator. A derivative is that of the formulation for `default_device`. Programs for interpreters contain the
+    formulation for accelerators. Whatever that calls is formulated for accelerators too: see `is_for_accelerators`.
 
     Args:
         *arguments: pytrees of arrays and of anything else; the formulations must use no other traced values.
@@ -48,14 +48,17 @@ def by_device[T](*arguments: Any, cpu: Callable[..., T], accelerator: Callable[.
     Example:
         ``by_device(x, cpu=sum_in_blocks, accelerator=jnp.sum)``
     """
-    forced = "accelerator" if prefers_whole_arrays() else _FORCED.get()
+    target = _TARGET.get()
     leaves, structure = jax.tree.flatten(arguments)
     where = [n for n, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
     arrays = [leaves[n] for n in where]
-    if forced is None and not any(isinstance(array, Tracer) for array in arrays):
-        forced = default_device()
-    if forced is not None:
-        return (cpu if forced == "cpu" else accelerator)(*arguments)
+    if target is None and not any(isinstance(array, Tracer) for array in arrays):
+        target = default_device()
+    if target == "cpu":
+        return cpu(*arguments)
+    if target is not None:
+        with formulated_for(target):
+            return accelerator(*arguments)
     for n in where:
         leaves[n] = None
 
@@ -70,7 +73,7 @@ def by_device[T](*arguments: Any, cpu: Callable[..., T], accelerator: Callable[.
 
     def deferred(*arrays: jax.Array) -> list[jax.Array]:
         # Lowering may take place outside the contexts in which the program was traced.
-        with jax.enable_x64(is_double), jax.default_matmul_precision(precision):
+        with jax.enable_x64(is_double), jax.default_matmul_precision(precision), formulated_for("accelerator"):
             return jax.tree.leaves(with_arrays(accelerator, arrays))
 
     results = _BY_DEVICE.bind(*arrays, cpu=program, accelerator=deferred)
@@ -98,7 +101,7 @@ def computed_once_on_cpu[T](tree: T) -> T:
     Args:
         tree: pytree of arrays.
     """
-    if prefers_whole_arrays() or _FORCED.get() == "accelerator":
+    if _TARGET.get() in ("accelerator", "interpreter"):
         return tree
     leaves, structure = jax.tree.flatten(tree)
     return jax.tree.unflatten(structure, _ONCE_ON_CPU.bind(*leaves)) if leaves else tree
@@ -115,42 +118,38 @@ def precise_product(*factors: jax.Array) -> jax.Array:
     return functools.reduce(functools.partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST), factors)
 
 
-def prefers_whole_arrays() -> bool:
-    """Return whether few operations on whole arrays are faster than loops over their rows.
+def is_for_accelerators() -> bool:
+    """Return whether the formulation for accelerators is being traced: `by_device` has chosen it further out.
 
-    True in programs traced inside `whole_arrays`: their runtime dispatches every operation of every loop iteration
-    separately, while XLA fuses them. Used at trace time to choose between methods that differ in round-off only.
+    There loops of few turns are unrolled, and little work is done always rather than under a condition.
     """
-    return _IS_ACTIVE.get()
+    return _TARGET.get() == "accelerator"
+
+
+def prefers_whole_arrays() -> bool:
+    """Return whether a program for an interpreter is being traced, which runs every operation of every turn separately.
+
+    There few operations on whole arrays are faster than loops over their rows, while XLA fuses these. Used at trace
+    time to choose between methods that differ in round-off only.
+    """
+    return _TARGET.get() == "interpreter"
 
 
 @contextmanager
-def whole_arrays() -> Iterator[None]:
-    """Trace programs inside the block for a runtime that executes one operation after the other.
+def formulated_for(target: Target) -> Iterator[None]:
+    """Trace programs inside the block with the formulation for one target, whatever they are lowered for.
 
     JAX caches traced programs; the metadata set here keep these apart from those traced outside.
-    """
-    token = _IS_ACTIVE.set(True)
-    try:
-        with set_xla_metadata(simkit_whole_arrays="1"):
-            yield
-    finally:
-        _IS_ACTIVE.reset(token)
-
-
-@contextmanager
-def formulated_for(device: Device) -> Iterator[None]:
-    """Trace programs inside the block with the formulation for one kind of device, whatever they are lowered for.
 
     Args:
-        device: the kind of device.
+        target: the kind of device or runtime.
     """
-    token = _FORCED.set(device)
+    token = _TARGET.set(target)
     try:
-        with set_xla_metadata(simkit_formulation=device):
+        with set_xla_metadata(simkit_formulation=target):
             yield
     finally:
-        _FORCED.reset(token)
+        _TARGET.reset(token)
 
 
 # Members per block: scenes of a few dozen contacts each then stay in a core's cache.

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.formulation import by_device, computed_once_on_cpu, formulated_for, in_blocks, whole_arrays
+from simkit.core.formulation import by_device, computed_once_on_cpu, formulated_for, in_blocks
+from simkit.molecular.neighbors import neighbor_list
 from simkit.scenario.catalog import find_scenario
-from tests.programs import imprecise, operations
+from tests.programs import imprecise, operations, operations_of
 from tests.scenarios.small import small
 from tests.tables import misses
 
@@ -92,10 +93,10 @@ def test_members_are_computed_in_blocks_on_a_cpu_and_at_once_elsewhere():
     assert "while" in lowered(cubes, x, platform="cpu") and "while" not in lowered(cubes, x)
 
 
-def test_programs_of_whole_arrays_have_the_formulation_for_accelerators():
+def test_programs_for_interpreters_have_the_formulation_for_accelerators():
     program = jax.jit(lambda x: added(x)[0])
     before = program(NUMBERS)
-    with whole_arrays():
+    with formulated_for("interpreter"):
         np.testing.assert_allclose(program(NUMBERS), NUMBERS + np.cos(1), rtol=1e-6)
     np.testing.assert_array_equal(program(NUMBERS), before)
 
@@ -115,13 +116,13 @@ MOST_OPERATIONS = {"channel_flow": 800, "soft_sphere_packing": 1700}
 
 
 @functools.cache
-def operations_of(name):
+def counts_of(name):
     return operations(find_scenario(name))
 
 
 def control_flow_misses(table, most):
     def check(name):
-        counts = operations_of(name)
+        counts = counts_of(name)
         count, allowed = sum(counts[kind] for kind in ("while", "case", "if")), sum(table[name].values())
         total = sum(counts.values())
         return None if count == allowed and total <= most[name] else f"{count} of {allowed}, {total} operations"
@@ -139,7 +140,7 @@ MOST_LARGE_OPERATIONS = {"dot_general": 4, "fft": 4, "concatenate": 4}
 
 
 def test_a_flow_on_an_accelerator_has_few_products_and_transforms_and_no_copied_halos():
-    counts = operations_of("channel_flow")
+    counts = counts_of("channel_flow")
     assert not misses(
         {kind: (counts[kind], most) for kind, most in MOST_LARGE_OPERATIONS.items()}, lambda count, most: count <= most
     )
@@ -154,3 +155,14 @@ def test_transposes_are_those_of_the_formulation():
     np.testing.assert_array_equal(jax.jit(transposed)(NUMBERS), 2 * NUMBERS**2)
     with formulated_for("accelerator"):
         np.testing.assert_array_equal(jax.jit(transposed)(NUMBERS), 3 * NUMBERS**2)
+
+
+def test_a_neighbor_list_is_built_on_an_accelerator_without_loops_and_conditions():
+    def build(position):
+        return neighbor_list.build(position, jnp.full(3, 34.0), 2.8, 100)
+
+    # Above 256,000 particles candidates are tested in three parts.
+    for particles, most in ((32_000, 800), (1_000_000, 1000)):
+        counts = operations_of(build, jax.ShapeDtypeStruct((particles, 3), jnp.float32))
+        assert not any(counts[kind] for kind in ("while", "case", "if"))
+        assert counts["sort"] == 1 and sum(counts.values()) <= most, (particles, counts)

@@ -12,7 +12,7 @@ import pytest
 from simkit.core.averages import averaged
 from simkit.core.compilation import compiled, use_compilation_cache
 from simkit.core.ensemble import ensemble
-from simkit.core.formulation import prefers_whole_arrays, whole_arrays
+from simkit.core.formulation import formulated_for, prefers_whole_arrays
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Simulation
@@ -265,6 +265,6 @@ def test_a_function_is_traced_once_for_each():
 
     x = jnp.float32(3)
     assert jax.jit(outer)(x) == 4
-    with whole_arrays():
+    with formulated_for("interpreter"):
         assert jax.jit(outer)(x) == 8
     assert jax.jit(outer)(x) == 4

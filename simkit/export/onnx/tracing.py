@@ -14,7 +14,7 @@ from jax._src.interpreters import partial_eval as private_partial_eval
 from jax.core import Tracer
 from jax.interpreters import partial_eval
 
-from simkit.core.formulation import whole_arrays
+from simkit.core.formulation import formulated_for
 from simkit.errors import UserError
 
 
@@ -128,7 +128,7 @@ def trace(function: Callable[..., Any], *arguments: Any) -> tuple[Program, Any]:
     Raises:
         UserError: if the function uses an array of a surrounding transformation of JAX.
     """
-    with whole_arrays():
+    with formulated_for("interpreter"):
         closed, result = jax.make_jaxpr(function, return_shape=True)(*arguments)
     program = _without_dead_code(_lowered(closed))
     refuse_tracers([value for _, value in program.constants], "the function uses an array from outside of it, which")

@@ -8,12 +8,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.formulation import by_device, prefers_whole_arrays
 from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.neighbors.pairs import Pairs, all_pairs, listed_pairs
+from simkit.molecular.spaces import Cell, Components
+
+# Comparisons of pairs with shells that an accelerator makes at once.
+MOST_COMPARISONS = 1 << 24
+# Blocks of comparisons without a loop.
+MOST_UNROLLED = 4
 
 
 @arguments(bins=whole("number of shells", low=1))
@@ -24,7 +31,7 @@ def radial_distribution(position: jax.Array, cell: jax.Array, *, reach: jax.Arra
 
     with n_k the number of ordered pairs whose distance by the nearest image is in shell k, and v_k the volume of that
     shell. An ideal gas has g = 1 - 1/N at every distance. It is a histogram, so its derivatives are zero. Pairs are
-    counted N at a time, to limit memory.
+    counted N at a time on a CPU, up to 16 million divided by the number of shells elsewhere, to limit memory.
 
     Args:
         position: length, (N, d); may lie outside the cell.
@@ -47,24 +54,10 @@ def radial_distribution(position: jax.Array, cell: jax.Array, *, reach: jax.Arra
     count, dimension = position.shape
     space = spaces.of_cell(cell, dimension)
     columns = tuple(position[:, axis] for axis in range(dimension))
-    # Concatenated with itself, so that the partners at an index offset k are one slice.
-    doubled = tuple(jnp.concatenate([x, x]) for x in columns)
-
-    def add(numbers: jax.Array, offset: jax.Array) -> tuple[jax.Array, None]:
-        others = tuple(jax.lax.dynamic_slice_in_dim(x, offset, count) for x in doubled)
-        apart = space.separation(tuple(x - y for x, y in zip(columns, others, strict=True)))
-        distance = jnp.sqrt(sum(d * d for d in apart))
-        shell = jnp.where(distance < reach, (distance * (bins / reach)).astype(jnp.int32), bins)
-        # Pairs beyond the last shell and NaN positions are dropped.
-        return numbers.at[shell].add(1, mode="drop"), None
-
-    # Index offsets 1 ... (N - 1) / 2 give every pair once; for even N the offset N / 2 gives each of its pairs twice.
-    numbers = jnp.zeros(bins, jnp.int32)
-    numbers, _ = jax.lax.scan(add, numbers, jnp.arange(1, (count - 1) // 2 + 1, dtype=jnp.int32))
-    ordered = 2 * numbers
-    if count % 2 == 0:
-        ordered = ordered + add(jnp.zeros(bins, jnp.int32), jnp.int32(count // 2))[0]
-
+    # An interpreter would write the comparisons to memory.
+    at_once = _by_offsets if prefers_whole_arrays() else _by_blocks
+    by_offsets, by_blocks = (functools.partial(method, bins=bins) for method in (_by_offsets, at_once))
+    ordered = by_device(columns, cell, reach, cpu=by_offsets, accelerator=by_blocks)
     edges = reach * jnp.arange(bins + 1, dtype=position.dtype) / bins
     unit_ball = math.pi if dimension == 2 else 4 / 3 * math.pi
     volumes = unit_ball * (edges[1:] ** dimension - edges[:-1] ** dimension)
@@ -72,6 +65,53 @@ def radial_distribution(position: jax.Array, cell: jax.Array, *, reach: jax.Arra
     # A reach of exactly half the width may exceed it by round-off.
     slack = 1 + 8 * jnp.finfo(position.dtype).eps
     return jnp.where(2 * edges[1:] <= slack * space.widths.min(), distribution, jnp.nan)
+
+
+def _by_offsets(columns: Components, cell: Cell, reach: jax.Array, bins: int) -> jax.Array:
+    """Return the number of ordered pairs in each shell, int32, (bins,)."""
+    count = len(columns[0])
+    # Concatenated with itself, so that the partners at an index offset k are one slice.
+    doubled = tuple(jnp.concatenate([x, x]) for x in columns)
+
+    def add(numbers: jax.Array, offset: jax.Array) -> tuple[jax.Array, None]:
+        others = tuple(jax.lax.dynamic_slice_in_dim(x, offset, count) for x in doubled)
+        # Pairs beyond the last shell and NaN positions are dropped.
+        return numbers.at[_shells(columns, others, cell, reach, bins)].add(1, mode="drop"), None
+
+    # Index offsets 1 ... (N - 1) / 2 give every pair once; for even N the offset N / 2 gives each of its pairs twice.
+    numbers = jnp.zeros(bins, jnp.int32)
+    numbers, _ = jax.lax.scan(add, numbers, jnp.arange(1, (count - 1) // 2 + 1, dtype=jnp.int32))
+    ordered = 2 * numbers
+    if count % 2 == 0:
+        ordered = ordered + add(jnp.zeros(bins, jnp.int32), jnp.int32(count // 2))[0]
+    return ordered
+
+
+def _by_blocks(columns: Components, cell: Cell, reach: jax.Array, bins: int) -> jax.Array:
+    """Return the result of `_by_offsets`: many offsets at once, and sums in place of additions to a few numbers."""
+    count = len(columns[0])
+    block = max(1, min(MOST_COMPARISONS // (count * bins), count // 2))
+    offsets = np.arange(1, count // 2 + 1, dtype=np.int32)
+    offsets = np.append(offsets, np.zeros(-len(offsets) % block, np.int32)).reshape(-1, block)
+    weights = np.where(offsets == 0, 0, np.where(2 * offsets == count, 1, 2)).astype(np.int32)
+    slots, numbers = jnp.arange(count, dtype=jnp.int32), jnp.arange(bins, dtype=jnp.int32)
+
+    def add(ordered: jax.Array, part: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        offset, weight = (values[:, None] for values in part)
+        others = tuple(x.at[(slots + offset) % count].get(mode="promise_in_bounds") for x in columns)
+        shell = _shells(columns, others, cell, reach, bins)
+        return ordered + jnp.sum(weight * (shell == numbers[:, None, None]), axis=(1, 2), dtype=jnp.int32), None
+
+    parts = jnp.asarray(offsets), jnp.asarray(weights)
+    return jax.lax.scan(add, jnp.zeros(bins, jnp.int32), parts, unroll=len(offsets) <= MOST_UNROLLED)[0]
+
+
+def _shells(columns: Components, others: Components, cell: Cell, reach: jax.Array, bins: int) -> jax.Array:
+    """Return the shell of each pair, int32; ``bins`` beyond the last."""
+    space = spaces.of_cell(cell, len(columns))
+    apart = space.separation(tuple(x - y for x, y in zip(columns, others, strict=True)))
+    distance = jnp.sqrt(sum(d * d for d in apart))
+    return jnp.where(distance < reach, (distance * (bins / reach)).astype(jnp.int32), bins)
 
 
 def shell_centers(reach: float, bins: int) -> np.ndarray:

@@ -119,7 +119,7 @@ def to_slots(neighbors: NeighborList, array: jax.Array) -> jax.Array:
         neighbors: the list.
         array: (N, ...).
     """
-    return array.at[neighbors.order].get(mode="promise_in_bounds")
+    return array.at[neighbors.order].get(mode="promise_in_bounds", unique_indices=True)
 
 
 def to_particles(neighbors: NeighborList, array: jax.Array) -> jax.Array:
@@ -129,7 +129,7 @@ def to_particles(neighbors: NeighborList, array: jax.Array) -> jax.Array:
         neighbors: the list.
         array: (N, ...).
     """
-    return array.at[neighbors.slot].get(mode="promise_in_bounds")
+    return array.at[neighbors.slot].get(mode="promise_in_bounds", unique_indices=True)
 
 
 def _stale(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax.Array, _: jax.Array) -> jax.Array:

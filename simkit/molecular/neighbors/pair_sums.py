@@ -200,7 +200,7 @@ def _adding(
     """Return ``(totals, columns of the list (M, N)) -> totals``, which adds the columns at once or one by one."""
     size, dimension = position.shape
     space = spaces.of_cell(cell, dimension)
-    columns = tuple(position[:, axis].at[neighbors.order].get(mode="promise_in_bounds") for axis in range(dimension))
+    columns = tuple(neighbor_list.to_slots(neighbors, position[:, axis]) for axis in range(dimension))
     slots = jnp.arange(size, dtype=neighbors.index.dtype)
     pair_parameters = _look_up(sums, neighbors)
     limit = sums.cutoff * sums.cutoff

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once, is_for_accelerators
 from simkit.rigid.algebra.quaternion import axes_of
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm
 from simkit.rigid.bodies.bodies import Bodies
@@ -67,7 +67,7 @@ def passing(
         return _farther(one[0] - other[0], sides, one[3] + other[3], candidates)
 
     flat = candidates.ravel()
-    if flat.size <= BATCH:
+    if flat.size <= BATCH or is_for_accelerators():
         # XLA compiles the steps of a small scene to one function, twice as fast, if they have no batches.
         return test(jnp.arange(flat.size), flat).reshape(candidates.shape)
 

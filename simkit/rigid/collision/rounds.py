@@ -27,6 +27,22 @@ def rounds(count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(first).reshape(-1, half), np.array(second).reshape(-1, half)
 
 
+def sums_of_bodies(values: jax.Array, body: np.ndarray, count: int) -> jax.Array:
+    """Return the sum of the values that belong to each body, (bodies, ...), by reading each value once.
+
+    Additions at indices that repeat have no definite order on accelerators.
+
+    Args:
+        values: (m, ...).
+        body: index of the body of each value, (m,); values at the index ``count`` are left out.
+        count: number of bodies.
+    """
+    parts = [np.flatnonzero(body == index) for index in range(count)]
+    most = max(map(len, parts))
+    places = np.stack([np.append(part, np.full(most - len(part), len(body))) for part in parts])
+    return jnp.sum(values.at[places].get(mode="fill", fill_value=0, unique_indices=True), axis=1)
+
+
 def split_pairs(values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the values of the first and of the second bodies of the pairs of a round.
 

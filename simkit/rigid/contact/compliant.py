@@ -1,6 +1,7 @@
 """Compliant contact: a repulsive Hunt-Crossley force that grows with the overlap of the surfaces."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import Points
-from simkit.rigid.collision.rounds import rounds
+from simkit.rigid.collision.rounds import rounds, sums_of_bodies
 from simkit.rigid.collision.slots import FAR
 from simkit.rigid.contact.sides import have_sides, kinds_of, pushes
 from simkit.rigid.integrators import integrator_named
@@ -157,12 +158,13 @@ class Compliant:
             a, b = _rows(all_bodies, first), _rows(all_bodies, second)
             rough, velocity = jnp.maximum(a.friction, b.friction), a.at(points) - b.at(points)
             push = self._push(points, velocity, rough, setting.params, strength)
-            for side, index, force in ((a, first, push), (b, second, -push)):
-                received = _received(points, force, side)
-                # With an odd number of bodies one body per round has no partner (index n); its addition is dropped.
-                wrench = each(
-                    lambda onto, values, index=index: onto.at[index].add(values, mode="drop"), wrench, received
-                )
+            received = each(
+                lambda *sides: jnp.concatenate(sides), _received(points, push, a), _received(points, -push, b)
+            )
+            # With an odd number of bodies one body per round has no partner (index n), which is left out.
+            wrench = wrench + each(
+                functools.partial(sums_of_bodies, body=np.append(first, second), count=kinds), received
+            )
         return wrench
 
     def check(self, motion: Motion, setting: Setting) -> None:

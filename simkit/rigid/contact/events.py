@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import by_device, computed_once
 from simkit.core.implicit import root_change
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import recomputed, stored
@@ -182,7 +182,7 @@ class Events:
         support = jnp.where(stand.held, standing.support, -1)
 
         path = computed_once(path_under(setting.load, motion, balls, stand, now, time_step))
-        arrivals, exact, rates = times(path, balls, planes, support, stand, left)
+        arrivals, exact, rates = by_device(*(path, balls, planes, support, stand, left), cpu=times, accelerator=times)
         index, earliest = jnp.argmin(arrivals, axis=0).astype(jnp.int32), jnp.min(arrivals, axis=0)
         occurs = earliest <= left
         applies = occurs & ~last

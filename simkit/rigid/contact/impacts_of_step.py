@@ -6,7 +6,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once, is_for_accelerators
 from simkit.rigid.algebra.vector import Vector, dot, each
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.passing import passing
@@ -156,5 +156,8 @@ def _without_passing(pairs: Touch, passing_by: jax.Array, change: Velocities, co
         one, other = of_pairs(jax.lax.stop_gradient(turned), count)
         return apart(pairs, passing_by & (one + other == 0)[:, 0]).gap
 
-    gap = jax.lax.cond(jnp.any(passing_by), where_passing, lambda: pairs.gap)
+    if is_for_accelerators():
+        gap = where_passing()
+    else:
+        gap = jax.lax.cond(jnp.any(passing_by), where_passing, lambda: pairs.gap)
     return dataclasses.replace(pairs, gap=gap)

@@ -3,11 +3,12 @@
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import by_device, computed_once, is_for_accelerators
 from simkit.core.pytrees import pytree
 from simkit.core.status import Status
 from simkit.rigid.algebra.quaternion import turn
@@ -24,7 +25,7 @@ from simkit.rigid.contact.sweeping.sweeps import Sides, Touches, applied, relati
 from simkit.rigid.contact.sweeping.touching import Push, Rest, Touch, rest_of, resting
 from simkit.rigid.integrators.splitting import kick, move_freely
 from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, SHAPES
-from simkit.rigid.scene import Setting
+from simkit.rigid.scene import Planes, Setting
 
 # A stack that the sweeps do not hold has a mean residual above the loads' change of velocity in a step: over these
 # steps it was 1.7 or more for cubes under 30 to 10,000 times their mass, which sank, and 0.1 for one under 10 times.
@@ -156,9 +157,13 @@ class Impulses:
         near = nearby(bodies, motion.position, kicked.velocity, time_step)
         start = Velocities(linear=motion.velocity, angular=mobility.angular @ motion.angular_momentum)
         shift = (time_step / (2 * bodies.mass)) * memory.lasting.force
-        resolved = self._resolve_contacts(
-            start, shift, before, motion, setting, mobility, near, memory.pushes, loaded, time_step
-        )
+
+        def resolve(bodies: Bodies, planes: Planes, *arguments: Any) -> _Resolved:
+            return self._resolve_contacts(dataclasses.replace(setting, bodies=bodies, planes=planes), *arguments)
+
+        # One formulation around all contacts; what they call asks `is_for_accelerators`.
+        contacts = start, shift, before, motion, mobility, near, memory.pushes, loaded, time_step
+        resolved = by_device(bodies, planes, *contacts, cpu=resolve, accelerator=resolve)
         before, struck, after, pushes = computed_once((before, resolved.struck, resolved.after, resolved.pushes))
         pressed = computed_once(_wrench((after - struck) / time_step, bodies, motion))
         lasting = load + Wrench(
@@ -213,11 +218,11 @@ class Impulses:
 
     def _resolve_contacts(
         self,
+        setting: Setting,
         start: Velocities,
         shift: Vector,
         before: Velocities,
         motion: Motion,
-        setting: Setting,
         mobility: Mobility,
         near: jax.Array,
         last: Touches,
@@ -257,6 +262,8 @@ class Impulses:
 
         if last.pairs is None:
             return resolved(None, None)
+        if is_for_accelerators():
+            return with_pairs(last.pairs)
         # One condition around everything: the results of conditions are copied, and contacts are the largest arrays of
         # a step. The contacts of planes are compiled twice for it.
         return jax.lax.cond(jnp.any(near), with_pairs, planes_only, last.pairs)

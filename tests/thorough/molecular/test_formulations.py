@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.core.formulation import formulated_for
+from simkit.molecular.analysis.order import radial_distribution
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.neighbors import neighbor_list, pair_sums
 from simkit.molecular.potentials import lennard_jones
@@ -15,7 +16,7 @@ PARAMS = {"epsilon": 1.0, "sigma": 1.0}
 
 
 def computed(members=0):
-    """Return the list of a liquid or of some members, its energy, force and stress, and the slope of the energy."""
+    """Return list, energy, force, stress and g(r) of a liquid or of some members, and the slope of the energy."""
     surface = pair_interaction(lennard_jones(), cutoff=2.3, skin=0.1, capacity=90, method="neighbor_list")
     position = jnp.asarray(np.random.default_rng(0).uniform(0, SIDE, (PARTICLES, 3)), float)
     params = {name: jnp.asarray(value, float) for name, value in PARAMS.items()}
@@ -25,7 +26,9 @@ def computed(members=0):
         neighbors = surface.prepare(position, cell, params)
         arguments = position, cell, params, neighbors
         slope = jax.grad(surface.energy)(*arguments)
-        return neighbors, surface.energy(*arguments), surface.force(*arguments), surface.stress(*arguments), slope
+        shells = radial_distribution(position, cell, reach=SIDE / 2, bins=30)
+        sums = surface.energy(*arguments), surface.force(*arguments), surface.stress(*arguments)
+        return neighbors, *sums, shells, slope
 
     if members:
         return jax.jit(jax.vmap(everything))(position + 0.01 * jnp.arange(members)[:, None, None])

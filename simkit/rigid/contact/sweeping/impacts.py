@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import computed_once, is_for_accelerators
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, shortened
 from simkit.rigid.contact.sweeping.sweeps import Mobilities, Sides, all_pushed, over_slots, pushed, relative
@@ -56,6 +56,8 @@ def strike(sides: Sides, mobilities: Mobilities, touch: Touch, carried: Any, tim
             return _single(sides, mobilities, touch, velocity, jnp.where(met, speed, 0))
         return _together(sides, mobilities, touch, _first_to_meet(speed, met, touch.gap, time_step), speed)
 
+    if is_for_accelerators():
+        return struck(sides), carried
     return jax.lax.cond(jnp.any(met), struck, lambda same: same, sides), carried
 
 
@@ -152,7 +154,7 @@ def _plastic(delassus: jax.Array, speed: jax.Array, meets: jax.Array) -> tuple[j
     by = over_slots(delassus * guess[:, None])
     factor = _ratio(over_slots(guess * guess), over_slots(guess * by))
     start = computed_once((factor * guess, speed + factor * by))
-    along, after = jax.lax.scan(one_sweep, start, None, length=SWEEPS)[0]
+    along, after = jax.lax.scan(one_sweep, start, None, length=SWEEPS, unroll=is_for_accelerators())[0]
     return computed_once((along, -over_slots(along * speed), over_slots(along * (after - speed))))
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from simkit.core.formulation import computed_once
+from simkit.core.formulation import by_device, computed_once, is_for_accelerators
 from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector, cross, each
-from simkit.rigid.collision.rounds import join_pairs, next_round, split_pairs
+from simkit.rigid.collision.rounds import join_pairs, next_round, rounds, split_pairs, sums_of_bodies
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
 from simkit.rigid.contact.sweeping.touching import Rest, Touch
 
@@ -112,11 +113,19 @@ def _of_pairs(touch: Touch, impulse: Vector, count: int) -> tuple[Vector, Vector
     # (rounds, 6, pairs per round, ...)
     first, second = computed_once([jnp.stack(jax.tree.leaves(side), axis=1) for side in sides])
 
-    def one_round(total: jax.Array, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-        return jax.vmap(next_round)(total + jax.vmap(join_pairs)(*pair)), None
+    def round_by_round(first: jax.Array, second: jax.Array) -> jax.Array:
+        def one_round(total: jax.Array, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+            return jax.vmap(next_round)(total + jax.vmap(join_pairs)(*pair)), None
 
-    start = jnp.concatenate([jnp.zeros_like(first[0]), jnp.zeros_like(second[0])], axis=1)
-    total = jax.lax.scan(one_round, start, (first, second))[0]
+        start = jnp.concatenate([jnp.zeros_like(first[0]), jnp.zeros_like(second[0])], axis=1)
+        return jax.lax.scan(one_round, start, (first, second))[0]
+
+    def at_once(first: jax.Array, second: jax.Array) -> jax.Array:
+        values = jnp.concatenate([first, second], axis=2).swapaxes(1, 2)
+        values = values.reshape(-1, *values.shape[2:])
+        return sums_of_bodies(values, np.concatenate(rounds(count), axis=1).ravel(), count).swapaxes(0, 1)
+
+    total = by_device(first, second, cpu=round_by_round, accelerator=at_once)
     return jax.tree.unflatten(jax.tree.structure(sides[0]), list(total[:, :count]))
 
 
@@ -133,7 +142,7 @@ def slot_by_slot(respond: Respond) -> Visit:
             impulse, carried = computed_once(respond(computed_once(relative(sides, touch)), carried, touch))
             return computed_once(pushed(sides, mobilities, touch, impulse)), carried
 
-        return jax.lax.scan(one_slot, sides, (touch, carried))
+        return jax.lax.scan(one_slot, sides, (touch, carried), unroll=is_for_accelerators())
 
     return visit
 

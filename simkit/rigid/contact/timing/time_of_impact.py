@@ -5,6 +5,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.core.formulation import is_for_accelerators
 from simkit.rigid.algebra.quadratic import first_root
 
 # One iteration suffices where the gap is quadratic in time; otherwise each about doubles the correct digits.
@@ -55,6 +56,8 @@ def first_closing(
 
     # Each iteration computes the step to the next time; the last one computes the rate at the time reached.
     zero = jnp.zeros_like(bend)
-    time, step, _, rate = jax.lax.fori_loop(0, ITERATIONS + 1, advance, (zero, zero, zero, zero))
+    time, step, _, rate = jax.lax.fori_loop(
+        0, ITERATIONS + 1, advance, (zero, zero, zero, zero), unroll=is_for_accelerators()
+    )
     time = jnp.where(time <= horizon, time, jnp.inf)
     return time, step <= jnp.sqrt(jnp.finfo(step.dtype).eps) * horizon, rate
