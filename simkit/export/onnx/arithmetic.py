@@ -130,15 +130,14 @@ def divide(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
         return graph.elementwise(kind, x, y, **attributes)
     # Processors may trap on 0, and on -1, by which -2^(bits - 1) overflows. The divisor in their place does not depend
     # on the dividend, so that all results by the same divisor share its nodes.
-    zero = bad = graph.elementwise("Equal", y, 0)
-    if y.dtype.kind == "i":
-        minus = graph.elementwise("Equal", y, -1)
-        bad = graph.elementwise("Or", zero, minus)
+    zero = graph.elementwise("Equal", y, 0)
+    minus = graph.elementwise("Equal", y, -1) if y.dtype.kind == "i" else None
+    bad = zero if minus is None else graph.elementwise("Or", zero, minus)
     safe = graph.elementwise("Where", bad, 1, y)
     result = graph.elementwise(kind, x, safe, **attributes)
     if kind == "Mod":  # the remainder by 1 is that by -1
         return graph.elementwise("Where", zero, x, result)
-    if y.dtype.kind == "i":
+    if minus is not None:
         result = graph.elementwise("Where", minus, graph.elementwise("Neg", x), result)
     return graph.elementwise("Where", zero, graph.constant(np.array(-1).astype(x.dtype)), result)
 
