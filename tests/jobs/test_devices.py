@@ -179,3 +179,18 @@ def test_a_worker_computes_on_the_device_that_was_chosen_for_its_sweep_and_else_
     for folder in swept.values():
         worker.compute(folder, RunDirectory.open(folder).identity, 0, 1, print, print)
     assert seen == ["cpu", "gpu"]
+
+
+def test_worker_processes_of_a_sweep_on_the_cpu_see_no_other_device(tmp_path, monkeypatch):
+    environments = []
+
+    def started(*arguments, env, **options):
+        environments.append(env.get("JAX_PLATFORMS"))
+        raise OSError
+
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    monkeypatch.setattr("simkit.jobs.executors.local_workers.subprocess.Popen", started)
+    for device in ("cpu", "auto"):
+        with pytest.raises(OSError):
+            simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, output=tmp_path / device, device=device, workers=1)
+    assert environments == ["cpu", None]
