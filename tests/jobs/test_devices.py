@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import simkit
+from simkit.cli.main import main
 from simkit.core import devices
 from simkit.core.devices import KINDS, computing_as, computing_on, platform, plugins, settle
 from simkit.core.formulation import by_device, default_device
@@ -25,7 +26,7 @@ from simkit.jobs.runs import Run
 from simkit.jobs.sweep_functions import planned
 from simkit.storage.run_directory import RunDirectory
 from tests.tables import every, lacking, misses, refusal
-from tests.toys import toy
+from tests.toys import PENDULUMS, toy
 
 LARGE = devices.LAUNCHES * devices.RATE
 
@@ -179,3 +180,41 @@ def test_a_worker_computes_on_the_device_that_was_chosen_for_its_sweep_and_else_
     for folder in swept.values():
         worker.compute(folder, RunDirectory.open(folder).identity, 0, 1, print, print)
     assert seen == ["cpu", "gpu"]
+
+
+def test_worker_processes_of_a_sweep_on_the_cpu_see_no_other_device(tmp_path, monkeypatch):
+    environments = []
+
+    def started(*arguments, env, **options):
+        environments.append(env.get("JAX_PLATFORMS"))
+        raise OSError
+
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    monkeypatch.setattr("simkit.jobs.executors.local_workers.subprocess.Popen", started)
+    for device in ("cpu", "auto"):
+        with pytest.raises(OSError):
+            simkit.sweep(toy(), {"frequency": [1.0, 2.0]}, output=tmp_path / device, device=device, workers=1)
+    assert environments == ["cpu", None]
+
+
+def test_commands_tell_the_choice_in_one_line_and_name_the_device_in_their_report(gpu, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toy.toml").write_text(PENDULUMS)
+    commands = {
+        "run": ["run", "toy.toml", "-o", "run", "--no-render"],
+        "sweep": ["sweep", "toy.toml", "--seeds", "2", "-o", "sweep", "--no-render"],
+        "grad": ["grad", "toy.toml", "--wrt", "frequency"],
+        "optimize": ["optimize", "toy.toml", "--wrt", "frequency", "--iterations", "1", "-o", "best", "--no-render"],
+    }
+
+    def check(*words):
+        code = main([*words, "--json"])
+        ran = capsys.readouterr()
+        told = [line for line in ran.err.splitlines() if "computes on the CPU" in line]
+        assert code == 0 and len(told) == 1 and told[0].endswith("; --device gpu computes there"), ran.err
+        return json.loads(ran.out)["devices"][0].startswith("cpu:0 ")
+
+    assert not misses({name: tuple(words) for name, words in commands.items()}, check)
+    assert main(["resume", "run", "--no-render", "--json"]) == 0
+    ran = capsys.readouterr()
+    assert "changed" not in ran.err and json.loads(ran.out)["devices"][0].startswith("cpu:0 ")

@@ -144,6 +144,8 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             start_new_session=True,
+            # Each process would reserve memory of a GPU on which it computes nothing.
+            env=os.environ | ({"JAX_PLATFORMS": "cpu"} if directory.manifest.get("device") == "cpu" else {}),
         )
         assert self._process.stdout is not None
         self.output = self._process.stdout
