@@ -77,7 +77,7 @@ def fitted(
     Raises:
         NoRoomError: if no nesting fits.
     """
-    members, state = math.prod(jnp.shape(key)), state_bytes(objective, params, key)
+    members, state = math.prod(jnp.shape(key)), state_bytes(objective, key)
     holds_states = not objective.converges and not is_forward(objective, wrt, mode, params, key)
     states, tried, least = memory, set(), None
     for _ in range(ATTEMPTS):

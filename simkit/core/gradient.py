@@ -1,6 +1,7 @@
 """Derivatives of objectives in reverse and forward mode, and their check by central differences."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -281,7 +282,7 @@ def jitted(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: P
     """
 
     def made() -> Any:
-        small = _states_are_small(objective, params, key)
+        small = _states_are_small(objective, key)
         options = {"xla_backend_optimization_level": 0} if small and default_device() == "cpu" else None
         forward_numbers = FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS
         derive = with_status_and_derivative(alone.with_status, wrt, mode, forward_numbers)
@@ -313,7 +314,7 @@ def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, param
     """
     leaves = paths.leaves(params)
     numbers = sum(jnp.size(leaves[name]) for name in differentiable(wrt, leaves))
-    small = _states_are_small(objective, params, key)
+    small = _states_are_small(objective, key)
     return _is_forward(mode, numbers, FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS)
 
 
@@ -321,16 +322,13 @@ def _is_forward(mode: Mode, numbers: int, forward_numbers: int) -> bool:
     return mode == "forward" or (mode == "shortest" and numbers <= forward_numbers)
 
 
-def _states_are_small(objective: Objective, params: Params, key: jax.Array) -> bool:
-    if objective.converges:
-        return False
-    return objective.steps * state_bytes(objective, params, key) <= SMALL_BYTES
+def _states_are_small(objective: Objective, key: jax.Array) -> bool:
+    return not objective.converges and objective.steps * state_bytes(objective, key) <= SMALL_BYTES
 
 
-def state_bytes(objective: Objective, params: Params, key: jax.Array) -> int:
+def state_bytes(objective: Objective, key: jax.Array) -> int:
     """Return the size in bytes of the states of all members; arguments as for `jitted`."""
-    init = objective.simulation.init
-    return size_in_bytes(jax.eval_shape(jax.vmap(init, in_axes=(None, 0)) if jnp.ndim(key) else init, params, key))
+    return math.prod(jnp.shape(key)) * size_in_bytes(objective.simulation.shapes.state)
 
 
 def derivative_with_growth[Derive: Callable](

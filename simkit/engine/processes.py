@@ -202,8 +202,7 @@ class ProcessGroup:
             UserError: if the simulation has growing buffers, or cannot be divided.
         """
         self.check_buffers(simulation)
-        template = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-        layout = self.layout(template)
+        layout = self.layout(simulation.shapes.state)
         return Program.of(simulation, plan, (layout, self._whole))
 
     @staticmethod

@@ -344,9 +344,9 @@ def test_fields_have_the_requested_axes():
     [
         ("x + 1", ("time",), "force: column 1 of '>>>x + 1': 'x' is not known here"),
         ("renolds", (), "did you mean 'reynolds'?"),
-        ("table", (), "the parameter 'table' is a list, and a formula takes single numbers"),
-        ("wave", (), "force: 'wave' depends on 'time', which is not known here; known: parameters only"),
-        ("final(speed)", (), "reduces frames, and a formula has the present one only"),
+        ("table", (), "'table' is a list, and a formula takes single numbers"),
+        ("wave", (), "'wave' depends on 'time', which is not known here; known: parameters only"),
+        ("final(speed)", (), "reduces frames, and here is the present one only"),
     ],
 )
 def test_unknown_local_names_are_refused(text, names, message):
@@ -374,7 +374,7 @@ def test_a_parameter_with_the_name_of_a_coordinate_is_refused():
 
 def test_a_field_is_refused_where_one_number_is_needed():
     field = made().formula(FormulaText("x", "radius"), ("x",))
-    with pytest.raises(UserError, match="radius: must be one number, and is one for each x"):
+    with pytest.raises(UserError, match="radius: has one number for each x; it must be one number"):
         field.number(PARAMS, x=Named(jnp.ones(3), ("x",)))
 
 

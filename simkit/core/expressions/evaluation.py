@@ -421,7 +421,12 @@ class Expression:
 
 
 def expression(
-    text: str, where: str = "expression", known: Collection[str] | None = None, *, is_condition: bool = False
+    text: str,
+    where: str = "expression",
+    known: Collection[str] | None = None,
+    *,
+    is_condition: bool = False,
+    of_frames: bool = True,
 ) -> Expression:
     """Return the expression written in a text.
 
@@ -431,11 +436,12 @@ def expression(
         where: file and key, for messages.
         known: names that it may contain; ``None`` checks them only when it is evaluated.
         is_condition: whether it is a condition, true or false, instead of a number.
+        of_frames: whether it may reduce the frames of a run.
 
     Raises:
         UserError: that marks the column of a mistake.
     """
-    return Expression(parse(text, where, known, is_condition=is_condition), where)
+    return Expression(parse(text, where, known, is_condition=is_condition, of_frames=of_frames), where)
 
 
 def constant(text: str, where: str) -> float:

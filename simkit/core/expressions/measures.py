@@ -45,15 +45,13 @@ class Moment:
     def __init__(self, simulation: Simulation) -> None:
         """Trace the quantities of the simulation; nothing is computed."""
         self._functions = {"observed": simulation.observe, "diagnosed": simulation.diagnose}
-        state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-        self._shapes = {
-            kind: jax.eval_shape(function, state, simulation.params) for kind, function in self._functions.items()
-        }
+        shapes = simulation.shapes
+        self._shapes = {"observed": shapes.observed, "diagnosed": shapes.diagnosed}
         names = axes_with_widths(simulation)
         self._axes = {
             name: axes_of(name, array.ndim, names.get(name, ())) for name, array in self._shapes["observed"].items()
         }
-        self.shapes = state, jax.eval_shape(lambda params: params, simulation.params)
+        self.shapes = shapes.state, jax.eval_shape(lambda params: params, simulation.params)
         self.quantities = tuple(name for arrays in self._shapes.values() for name in arrays)
         self.parameters = [name for name, value in paths.leaves(simulation.params).items() if jnp.ndim(value) == 0]
         self.coordinates = coordinates_of(simulation, {axis for axes in self._axes.values() for axis in axes})
@@ -182,16 +180,10 @@ def with_expressions(
 
 
 def _checked(name: str, quantity: ExpressedQuantity, moment: Moment, before: Mapping[str, Expression]) -> Expression:
-    if name in moment.quantities or name in moment.coordinates:
-        raise UserError(f"{quantity.where}: '{name}' is already a quantity or coordinate; choose another name")
-    if name in TAKEN:
-        raise UserError(f"{quantity.where}: '{name}' is a name used by data sets; choose another name")
-    formula = expression(quantity.text, quantity.where, moment.known | set(before))
-    if formula.syntax.over_frames:
-        raise UserError(
-            f"{quantity.where}: '{quantity.text}' reduces frames, and a quantity has one; make it an objective"
-        )
-    return formula
+    if name in {*moment.quantities, *moment.coordinates, *TAKEN}:
+        what = "a name used by data sets" if name in TAKEN else "already a quantity or coordinate"
+        raise UserError(f"{quantity.where}: '{name}' is {what}; choose another name")
+    return expression(quantity.text, quantity.where, moment.known | set(before), of_frames=False)
 
 
 def _axes_of(name: str, moment: Moment, expressions: Mapping[str, Expression]) -> tuple[str, ...]:
@@ -246,9 +238,7 @@ def stopped_when(simulation: Simulation, text: str, where: str) -> Simulation:
     if simulation.converges:
         raise UserError(f"{where}: the simulation runs until it converges, and needs no condition; leave it out")
     moment, own = Moment(simulation), status_of(simulation)
-    condition = expression(text, where, moment.known, is_condition=True)
-    if condition.syntax.over_frames:
-        raise UserError(f"{where}: '{text}' reduces frames, and a stop condition has the present one only")
+    condition = expression(text, where, moment.known, is_condition=True, of_frames=False)
 
     def status(state: State, params: Params) -> jax.Array:
         code = own(state, params)
@@ -494,13 +484,14 @@ def measure_of(
         UserError: if the text is not an expression of these, or its value is not one number; or if it reduces frames of
             a simulation that converges, which has its last frame only.
     """
-    observed, diagnosed = _shapes(simulation)
+    _, observed, diagnosed = simulation.shapes
     axes = axes_with_widths(simulation)
     lines = coordinates_of(simulation, {axis for of in axes.values() for axis in of})
     made = measure(text, where, axes, {*observed, *diagnosed}, lines, definitions)
     if simulation.converges and simulation.equilibrium is not None:
         _refuse_series(made.formula.syntax, where)
-    jax.eval_shape(made, observed, diagnosed)
+    two_frames = jax.tree.map(lambda array: jax.ShapeDtypeStruct((2, *array.shape), array.dtype), (observed, diagnosed))
+    jax.eval_shape(made, *two_frames)
     return made
 
 
@@ -508,14 +499,3 @@ def _refuse_series(syntax: Syntax, where: str) -> None:
     for node in ast.walk(syntax.tree):
         if isinstance(node, ast.Call) and (name := dotted(node.func)) != "final" and FUNCTIONS[name].over_frames:
             refuse(syntax.text, where, node, "has no meaning for a simulation that runs until it converges; use final")
-
-
-def _shapes(simulation: Simulation) -> tuple[Arrays, Arrays]:
-    """Return the shapes of two frames of a simulation, without computing them."""
-    state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-
-    def frames(state: object) -> tuple[Arrays, Arrays]:
-        one = simulation.observe(state, simulation.params), simulation.diagnose(state, simulation.params)
-        return jax.tree.map(lambda array: jnp.stack([array, array]), one)
-
-    return jax.eval_shape(frames, state)

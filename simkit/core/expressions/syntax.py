@@ -151,7 +151,7 @@ def parse(
         where: file and key, for messages.
         known: names that it may contain; ``None`` allows any.
         is_condition: whether it is a condition, true or false, instead of a number.
-        of_frames: whether functions that reduce frames are suggested in place of unknown ones.
+        of_frames: whether it may reduce the frames of a run.
 
     Raises:
         UserError: that marks the column, if it is not an expression, too long, too deep, or has an unknown name.
@@ -318,6 +318,8 @@ class _Checker:
             self.refuse(node, f"calls '{name}', which is no function{hint}")
         function = FUNCTIONS[name]
         self.over_frames |= function.over_frames
+        if function.over_frames and not self.of_frames:
+            self.refuse(node, "reduces frames, and here is the present one only; make it an objective")
         count = len(node.args)
         lacks_axis = (function.by_axis or function.needs_axis) and not node.keywords
         problem = f"needs {'a coordinate' if function.by_axis else 'an axis'}" if lacks_axis else ""

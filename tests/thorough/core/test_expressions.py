@@ -304,7 +304,7 @@ def test_reductions_of_frames_are_refused_for_simulations_that_converge(text):
     ("text", "message"),
     [
         ("u + w", "column 5 of 'u + >>>w': 'w' is not known here"),
-        ("time_mean(u)", "reduces frames, and a quantity has one; make it an objective"),
+        ("time_mean(u)", "reduces frames, and here is the present one only; make it an objective"),
         ('mean(u, axis="z")', "reduces along 'z'; the array has x, y"),
         ("profile + side_velocity + u[-1]", "'u[-1]' is no entry of an array"),
         ("u[8, 0]", "is beyond the 8 entries along 'x'; write a number up to 7"),
