@@ -8,8 +8,7 @@ from matplotlib.colors import to_rgba
 
 from simkit.errors import UserError
 from simkit.render.color import color_scale
-from simkit.render.figure import Size, Window
-from simkit.render.page import Sheet, read_sides
+from simkit.render.page import Sheet, Size, Window, read_sides
 from simkit.render.selection import field_values, observed
 from simkit.render.style import WALL, stamps, with_unit
 from simkit.render.views import Clip

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from simkit.errors import UserError
-from simkit.render.figure import DEFAULT_PIXELS
+from simkit.render.page import DEFAULT_PIXELS
 from simkit.render.selection import choose_frames
 from simkit.storage.files import check_regular, hidden, lock, open_regular
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simkit.render import sweep_charts
+from simkit.render import chart as sweep_charts
 from simkit.scenario.scenario import RenderSettings
 
 

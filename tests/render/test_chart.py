@@ -98,7 +98,7 @@ def test_any_numbers_are_drawn(values, settings):
 
 
 def test_quantities_that_are_not_one_number_per_frame_are_refused(settings, tmp_path):
-    with pytest.raises(UserError, match="no diagnostic is 'enrgy'; did you mean 'energy'"):
+    with pytest.raises(UserError, match="the frames hold no 'enrgy'; did you mean 'energy'"):
         new_painter(*run_of([1, 2]), "Title", settings("chart", "enrgy"), (320, 180))
     with pytest.raises(UserError, match="'energy' has 1 axes per frame"):
         new_painter({}, {"energy": np.zeros((2, 3))}, {}, "Title", settings("chart", "energy"), (320, 180))
@@ -110,12 +110,12 @@ def test_quantities_that_are_not_one_number_per_frame_are_refused(settings, tmp_
 
 def test_the_axis_of_time_has_its_unit(settings):
     painter = new_painter(*run_of([1, 2]), "Title", settings("chart", "energy", "energy", "J"), units={"time": "s"})
-    assert (painter._axes.get_xlabel(), painter._axes.get_ylabel()) == ("time (s)", "energy (J)")
+    assert (painter.axes.get_xlabel(), painter.axes.get_ylabel()) == ("time (s)", "energy (J)")
 
 
 @every("values", [1e5 + np.sin(np.arange(9.0)), 1e-7 * np.arange(9.0) - 1])
 def test_long_labels_and_numbers_stay_on_the_page(values, settings):
     label = "mean kinetic energy of the particles in the upper half of the channel"
     painter = new_painter(*run_of(values), "Title", settings("chart", "energy", label), (640, 360))
-    box, page = painter._axes.yaxis.get_tightbbox(), painter._figure.bbox
+    box, page = painter.axes.yaxis.get_tightbbox(), painter.figure.bbox
     assert box.x0 >= 0 and box.y0 >= 0 and box.y1 <= page.height

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
-from simkit.render.figure import DEFAULT_PIXELS
+from simkit.render.page import DEFAULT_PIXELS
 from simkit.render.style import COLD, HOT, PAPER, WALL
 from simkit.render.views import new_painter
 from tests.tables import every

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from simkit.render.bodies.ground import Ground, Plane, stripes
-from simkit.render.bodies.light import Casters, lamp, shadow_of
+from simkit.render.bodies.light import Casters, Ground, Plane, lamp, shadow_of, stripes
 from simkit.render.bodies.motion import rotation
 from simkit.render.bodies.raster import Line, draw_lines, edges, shaded, visible
 from simkit.render.bodies.solids import depths, surface

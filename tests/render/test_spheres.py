@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.render.spheres import SpherePainter, _pairs
+from simkit.render.particles import SpherePainter, _pairs
 from simkit.render.views import new_painter
 
 SIZE = (200, 160)
@@ -27,7 +27,7 @@ def paint(frames, settings, count=2, **options):
 
 def test_a_nearer_sphere_hides_a_farther_one(settings, window_of):
     from simkit.render.bodies.camera import axes
-    from simkit.render.spheres import _DIRECTION
+    from simkit.render.particles import _DIRECTION
 
     _, _, forward = axes(*_DIRECTION)
     for order in ((0, 1), (1, 0)):

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.render import sweep_charts
-from simkit.render.chart import is_geometric
-from simkit.render.sweep_charts import SweepData, sweep_chart
+from simkit.render import chart as sweep_charts
+from simkit.render.chart import SweepData, is_geometric, sweep_chart
 
 
 def words_of(axes):

@@ -7,13 +7,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.transforms import IdentityTransform
 
 from simkit.render.bodies.camera import Camera, direction_of, fitted, seen_window, turned
-from simkit.render.bodies.ground import Ground, Plane, linear, nice_length
-from simkit.render.bodies.light import lamp, shadow_of
+from simkit.render.bodies.light import Ground, Plane, lamp, linear, nice_length, shadow_of
 from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies
 from simkit.render.bodies.raster import Line, draw_lines, edges, packed, shaded, visible
 from simkit.render.bodies.solids import BALL, BOX, Solid, rod, solid
-from simkit.render.figure import Size, scale_of
-from simkit.render.page import Sheet
+from simkit.render.page import Sheet, Size, scale_of
 from simkit.render.style import ACCENT, MUTED, house_style, stamps
 from simkit.render.views import Clip
 from simkit.scenario.scenario import RenderSettings

@@ -8,8 +8,7 @@ from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
 from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies, seam
-from simkit.render.figure import Size, Window
-from simkit.render.page import Sheet
+from simkit.render.page import Sheet, Size, Window
 from simkit.render.particles import Disks
 from simkit.render.style import ACCENT, FAINT, INK, LUMINANCE, MUTED, PAPER, WALL, house_style, stamps
 from simkit.render.views import Clip
