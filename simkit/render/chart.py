@@ -28,7 +28,6 @@ from simkit.render.style import (
     fit,
     house_style,
     plain,
-    stamps,
     with_unit,
 )
 from simkit.render.video import write_png
@@ -206,9 +205,7 @@ class LinePainter(Page):
         self._x = np.asarray(diagnostics.get(clock, np.arange(len(values))), float)
         width, height = size = _page(size) if isinstance(size, int) else size
         with house_style():
-            super().__init__(
-                size, scale_of(size), clip.title, stamps(diagnostics, len(values), clip.units.get("time", ""))
-            )
+            super().__init__(clip, size, scale_of(size))
             left, bottom, right, top = _AXES
             self.axes.set_position((left, bottom, right - left, top - bottom))
             self.axes.grid(True)

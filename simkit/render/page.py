@@ -29,9 +29,11 @@ from simkit.render.style import (
     fit,
     house_style,
     shown_unit,
+    stamps,
     with_unit,
 )
-from simkit.render.views import DEFAULT_PIXELS, Size
+from simkit.render.views import DEFAULT_PIXELS, Clip, Size
+from simkit.scenario.scenario import RenderSettings
 
 # Limits of width and height of a page of free aspect ratio, in pixels of the design.
 _NARROWEST, _WIDEST, _MOST_FOR_HEADER = 420, 960, 620
@@ -321,15 +323,14 @@ class ColorBar:
     Args:
         figure: figure of the bar.
         scale: color scale.
-        label: name of the quantity.
-        unit: unit of the quantity.
+        settings: label and unit of the quantity.
         below: whether the bar is below the window.
 
     Attributes:
         axes: Matplotlib axes of the bar.
     """
 
-    def __init__(self, figure: Figure, scale: ColorScale, label: str, unit: str, below: bool) -> None:
+    def __init__(self, figure: Figure, scale: ColorScale, settings: RenderSettings, below: bool) -> None:
         self.axes = figure.add_axes((0, 0, 1, 1))
         self.below = below
         self._axis = self.axes.xaxis if below else self.axes.yaxis
@@ -341,7 +342,7 @@ class ColorBar:
             self.axes.tick_params(length=0)
         bar.minorticks_off()
         bar.outline.set_visible(False)
-        self._label = label, unit
+        self._label = settings.label, settings.unit
         bar.set_label("", labelpad=2 if below else 5)
 
     def place(self, window: Box, wall: int, reach: int, size: tuple[int, int], unit: float) -> None:
@@ -393,10 +394,10 @@ class Page:
     """A page with a title at its upper left and a time stamp at its upper right, drawn once but for what moves.
 
     Args:
+        clip: the run; its title is shortened where it does not fit.
         size: width and height of the picture in pixels.
         unit: pixels per pixel of the design.
-        title: the title, shortened where it does not fit.
-        stamps: time stamps, one per frame.
+        time_unit: unit of time, where the run has none.
 
     Attributes:
         size: width and height of the picture in pixels.
@@ -407,14 +408,15 @@ class Page:
 
     box: Box
 
-    def __init__(self, size: tuple[int, int], unit: float, title: str, stamps: Sequence[str]) -> None:
-        self.size, self._unit, self._stamps = size, unit, list(stamps)
+    def __init__(self, clip: Clip, size: tuple[int, int], unit: float, time_unit: str = "") -> None:
+        self.size, self._unit = size, unit
+        self._stamps = stamps(clip.diagnostics, len(clip), clip.units.get("time", time_unit))
         self.figure = new_figure(size, unit)
         self.axes: Axes = self.figure.add_axes((0, 0, 1, 1))
         style = {"transform": IdentityTransform(), "va": "baseline"}
         self.stamp = self.figure.text(0, 0, max(self._stamps, key=len), color=MUTED, size=10, **style)
         self.stamp.set_animated(True)
-        self._heading = self.figure.text(0, 0, drawable(title), color=INK, size=12, weight="bold", **style)
+        self._heading = self.figure.text(0, 0, drawable(clip.title), color=INK, size=12, weight="bold", **style)
 
     def picture(self, index: int, artists: Iterable[Artist] = (), pixels: np.ndarray | None = None) -> np.ndarray:
         """Return frame ``index`` as an array (height, width, 3) of uint8.
@@ -461,12 +463,12 @@ class Sheet(Page):
     """A page showing a window of the plane at equal scale in x and y.
 
     Args:
+        clip: the run.
         size: width and height of the picture in pixels; or their product, for a page of the window's aspect ratio.
-        title: title at the upper left, shortened where it does not fit.
-        stamps: time stamps at the upper right, one per frame.
         window: part of the plane to show.
+        scale: color scale of the color bar; ``None`` for no bar.
+        time_unit: unit of time, where the run has none.
         axis_labels: names of the two axes; ``None`` draws neither labels nor ticks.
-        bar: color scale, label and unit of the color bar, or ``None``.
         stretch: whether to widen the window to fill the page instead of centering it.
         sides: kinds of the sides of the window.
         motion: tangential velocity (4,) of the sides.
@@ -479,12 +481,12 @@ class Sheet(Page):
 
     def __init__(
         self,
+        clip: Clip,
         size: Size,
-        title: str,
-        stamps: Sequence[str],
         window: Window,
+        scale: ColorScale | None,
+        time_unit: str = "",
         axis_labels: tuple[str, str] | None = None,
-        bar: tuple[ColorScale, str, str] | None = None,
         stretch: bool = False,
         sides: Sides | None = None,
         motion: np.ndarray | None = None,
@@ -492,7 +494,7 @@ class Sheet(Page):
     ) -> None:
         self._free = size if isinstance(size, int) else None
         with house_style():
-            super().__init__((640, 360) if isinstance(size, int) else size, scale_of(size), title, stamps)
+            super().__init__(clip, (640, 360) if isinstance(size, int) else size, scale_of(size), time_unit)
         sides = sides or Sides()
         self._band = max(1, self._pixels(_BAND)) if any(sides.have_bands()) else 0
         self._bands = [self._band * drawn for drawn in sides.have_bands()]
@@ -500,9 +502,8 @@ class Sheet(Page):
             self.axes.set_autoscale_on(False)
             below = not stretch and self._larger_with_bar_below(window)
             # A single color, as of particles of one species, needs no bar.
-            if bar and bar[0].levels is not None and len(bar[0].levels) == 1:
-                bar = None
-            self.bar = ColorBar(self.figure, *bar, below=below) if bar else None
+            has_bar = scale is not None and (scale.levels is None or len(scale.levels) > 1)
+            self.bar = ColorBar(self.figure, scale, clip.settings, below) if scale and has_bar else None
             self._label_axes(axis_labels)
             for axis, pairs in zip((self.axes.xaxis, self.axes.yaxis), ticks, strict=True):
                 if pairs is not None:

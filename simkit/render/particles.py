@@ -16,7 +16,7 @@ from simkit.render.bodies.solids import BALL, Solid, rod
 from simkit.render.color import ColorScale, color_scale
 from simkit.render.page import Sheet, Size, Window, scale_of
 from simkit.render.selection import DrawnCell, all_values, drawn_cell, less_whole_vectors, observed
-from simkit.render.style import INK, WALL, stamps
+from simkit.render.style import INK, WALL
 from simkit.render.views import Clip
 
 
@@ -93,13 +93,7 @@ class ParticlePainter(_Particles):
 
     def __init__(self, clip: Clip, size: Size) -> None:
         super().__init__(clip)
-        self.sheet = Sheet(
-            size,
-            clip.title,
-            stamps(clip.diagnostics, len(self), clip.units.get("time", "")),
-            _window(clip.runs, clip.coordinates.get("periodic")),
-            bar=(self._scale, clip.settings.label, clip.settings.unit),
-        )
+        self.sheet = Sheet(clip, size, _window(clip.runs, clip.coordinates.get("periodic")), self._scale)
         self._disks = Disks(self.sheet, edge=0.5)
         self._inside = Polygon(np.zeros((4, 2)), transform=self.sheet.axes.transData)
         self._borders = LineCollection(
@@ -231,14 +225,7 @@ class SpherePainter(_Particles):
             np.concatenate(parts)
             for parts in zip(*(_extent(run, clip.coordinates.get("periodic")) for run in clip.runs), strict=True)
         )
-        self.sheet = Sheet(
-            size,
-            clip.title,
-            stamps(clip.diagnostics, len(self), clip.units.get("time", "")),
-            seen_window(points, radii, *_DIRECTION),
-            bar=(self._scale, clip.settings.label, clip.settings.unit),
-            stretch=True,
-        )
+        self.sheet = Sheet(clip, size, seen_window(points, radii, *_DIRECTION), self._scale, stretch=True)
         box = self.sheet.box
         self._camera = fitted(points, radii, *_DIRECTION, (box.width, box.height))
         self._light = lamp(_DIRECTION[0])
