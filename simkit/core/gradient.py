@@ -210,8 +210,7 @@ def with_status_and_derivative(
     check_mode(mode)
 
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Arrays]:
-        leaves = paths.leaves(params)
-        chosen = {name: leaves[name] for name in differentiable(wrt, leaves)}
+        chosen = chosen_of(params, wrt)
 
         def function(chosen: Arrays) -> tuple[jax.Array, jax.Array]:
             return objective(paths.replaced(params, chosen), key)
@@ -312,8 +311,7 @@ def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, param
     Raises:
         UserError: if a name is not a parameter.
     """
-    leaves = paths.leaves(params)
-    numbers = sum(jnp.size(leaves[name]) for name in differentiable(wrt, leaves))
+    numbers = sum(map(jnp.size, chosen_of(params, wrt).values()))
     small = _states_are_small(objective, key)
     return _is_forward(mode, numbers, FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS)
 
@@ -441,6 +439,16 @@ def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
     """Return ``max |a - b| / max(|a|, |b|)``, zero if both vanish."""
     scale = max(np.max(np.abs(a)), np.max(np.abs(b)))
     return float(np.max(np.abs(a - b)) / scale) if scale else 0.0
+
+
+def chosen_of(params: Params, wrt: str | Sequence[str]) -> Arrays:
+    """Return the parameters named in ``wrt``, ``{path: array}``.
+
+    Raises:
+        UserError: if there is none, or one is not of real numbers.
+    """
+    leaves = paths.leaves(params)
+    return {name: leaves[name] for name in differentiable(wrt, leaves)}
 
 
 def differentiable(wrt: str | Sequence[str], known: Mapping[str, jax.Array]) -> list[str]:

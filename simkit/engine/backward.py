@@ -15,6 +15,7 @@ from simkit.core import paths
 from simkit.core.budget import NoRoomError
 from simkit.core.compilation import needed_bytes
 from simkit.core.dependence import used_leaves
+from simkit.core.gradient import chosen_of
 from simkit.core.objective import Objective
 from simkit.core.pytrees import pytree, size_in_bytes
 from simkit.core.rollout import Frames, frames, initial, width_of
@@ -107,7 +108,7 @@ class Pieces:
             end, arrays = self.piece(with_floats(state, floats), paths.replaced(params, chosen))
             return floats_of(end), {name: arrays[name] for name in of_frames}
 
-        _, pull = jax.vjp(run, floats_of(state), self.chosen(params))
+        _, pull = jax.vjp(run, floats_of(state), chosen_of(params, self.wrt))
         return pull((cotangent, of_frames))
 
     def back_to_parameters(
@@ -119,12 +120,7 @@ class Pieces:
             state, arrays = self.first(paths.replaced(params, chosen), key)
             return floats_of(state), {name: arrays[name] for name in of_frames}
 
-        return jax.vjp(run, self.chosen(params))[1]((cotangent, of_frames))[0]
-
-    def chosen(self, params: Params) -> Arrays:
-        """Return the parameters to differentiate by, ``{path: array}``."""
-        leaves = paths.leaves(params)
-        return {name: leaves[name] for name in self.wrt}
+        return jax.vjp(run, chosen_of(params, self.wrt))[1]((cotangent, of_frames))[0]
 
     def _arrays(self, frames: Frames) -> Arrays:
         return {name: array for name, array in frames.named.items() if name in self.names} | {STATUS: frames.status}
@@ -275,7 +271,7 @@ class Backward:
 
     def _begin(self, params: Params, key: jax.Array) -> tuple[Carry, Arrays]:
         state, arrays = self.programs.first(params, key)
-        cotangent, derivative = jax.tree.map(jnp.zeros_like, (floats_of(state), self.pieces.chosen(params)))
+        cotangent, derivative = jax.tree.map(jnp.zeros_like, (floats_of(state), chosen_of(params, self.pieces.wrt)))
         return Carry(state=state, cotangent=cotangent, derivative=derivative), arrays | arrays_of_state(state)
 
     def _segment(self, index: int, carry: Carry, arrays: Mapping[str, Any]) -> Segment:

@@ -2,8 +2,8 @@
 
 # Views that `[render]` may name, each in one line; `simkit` adds them to the registry of scenario files.
 VIEWS = {
-    "field": "simkit.render.views:field",
-    "particles": "simkit.render.views:particles",
-    "bodies": "simkit.render.views:bodies",
-    "chart": "simkit.render.views:chart",
+    "field": "simkit.render.declarations:field",
+    "particles": "simkit.render.declarations:particles",
+    "bodies": "simkit.render.declarations:bodies",
+    "chart": "simkit.render.declarations:chart",
 }

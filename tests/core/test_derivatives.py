@@ -15,7 +15,7 @@ from simkit.core.implicit import root_change
 from simkit.core.objective import Objective
 from simkit.core.pytrees import size_in_bytes
 from simkit.core.rollout import SMALL_BYTES, nesting_of, nesting_within, trajectory
-from simkit.core.second import entries, hessian, hessian_vector_product
+from simkit.core.second import entries, hessian
 from simkit.core.status import Status
 from simkit.core.tracing import traced_once
 from simkit.errors import UserError
@@ -44,11 +44,6 @@ def test_the_shortest_mode_is_forward_for_few_numbers(numbers, expected):
 
     assert programs("shortest") == programs(expected)
     assert programs("forward") != programs("reverse")
-
-
-def test_a_converging_objective_has_only_a_final_value():
-    with pytest.raises(ValueError, match="reduce"):
-        Objective(descent(), "length", 10, reduce="mean")
 
 
 @every(("steps", "numbers", "expected"), [(10, 16, "forward"), (10, 17, "reverse"), (10**6, 4, "reverse")])
@@ -173,19 +168,6 @@ def test_rows_of_array_entries_are_named_by_their_index(x64):
     for a, b, value in (("a", "b[0, 1]", 2.0), ("b[1, 0]", "deep.c[1]", 3.0)):
         expected[names.index(a), names.index(b)] = expected[names.index(b), names.index(a)] = value
     np.testing.assert_array_equal(matrix, expected)
-
-
-@pytest.mark.parametrize(
-    ("vector", "message"),
-    [
-        ({"frequency": 1.0}, "the vector is of frequency; give an array for frequency, time_step"),
-        ({"frequency": [1.0], "time_step": 1.0}, r"'frequency' has shape \(1,\); expected \(\)"),
-    ],
-)
-def test_vectors_of_other_names_or_shapes_are_refused(vector, message):
-    objective = Objective(oscillator(), "energy", 3)
-    with pytest.raises(UserError, match=message):
-        hessian_vector_product(objective, ["frequency", "time_step"])(objective.simulation.params, KEY, vector)
 
 
 BUDGET_KEY = 7

@@ -9,11 +9,19 @@ from simkit.errors import UserError
 from simkit.export.page.drawing import drawing_of
 from simkit.render.color import color_scale
 from simkit.render.field import cell_edges, resample, samples
-from simkit.render.style import MISSING, WALL
+from simkit.render.style import LUMINANCE, MISSING, WALL
 from simkit.render.views import Clip, new_painter
 from tests.tables import every
 
-LUMINANCE = np.array([0.299, 0.587, 0.114])
+
+def in_window(**ends):
+    return {"options": {"window": ends}}
+
+
+def cells(values):
+    """Return a run of one frame of a square field, one value for each of its unit cells."""
+    centers = np.arange(np.shape(values)[-1]) + 0.5
+    return {"u": np.asarray(values)}, {"time": np.zeros(1)}, {"x": centers, "y": centers}
 
 
 def test_a_circle_is_round_and_of_true_size(settings, window_of):
@@ -32,10 +40,7 @@ def test_a_circle_is_round_and_of_true_size(settings, window_of):
 
 def test_y_points_up(settings, window_of):
     rows = np.broadcast_to(np.arange(8.0), (1, 8, 8))
-    centers = np.arange(8) + 0.5
-    painter = new_painter(
-        {"u": rows}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "rows", settings("field", "u")
-    )
+    painter = new_painter(*cells(rows), "rows", settings("field", "u"))
     brightness = (window_of(painter, painter.image(0)) @ LUMINANCE).mean(axis=1)
     assert brightness[0] > brightness[-1]
 
@@ -43,10 +48,7 @@ def test_y_points_up(settings, window_of):
 def test_cells_that_are_not_finite_are_gray_and_do_not_set_the_limits(settings, window_of, rgb):
     values = np.linspace(0, 1, 64).reshape(1, 8, 8).copy()
     values[0, 2, 2], values[0, 5, 5] = np.nan, np.inf
-    centers = np.arange(8) + 0.5
-    painter = new_painter(
-        {"u": values}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "holes", settings("field", "u")
-    )
+    painter = new_painter(*cells(values), "holes", settings("field", "u"))
     shown = window_of(painter, painter.image(0))
     cell = len(shown) / 8
     for i, j in ((2, 2), (5, 5)):
@@ -107,11 +109,8 @@ def test_the_color_bar_has_label_and_unit(field_run, settings):
 
 
 def test_round_off_around_a_constant_is_not_colored(settings, window_of):
-    centers = np.arange(8) + 0.5
     noise = 1 + 1e-8 * np.random.default_rng(0).normal(size=(1, 8, 8))
-    painter = new_painter(
-        {"u": noise}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "constant", settings("field", "u")
-    )
+    painter = new_painter(*cells(noise), "constant", settings("field", "u"))
     shown = window_of(painter, painter.image(0)).reshape(-1, 3)
     # The constant lies between two of the 256 colors.
     assert len(np.unique(shown, axis=0)) <= 2
@@ -139,18 +138,23 @@ def test_no_cell_is_skipped_where_cells_are_smaller_than_pixels():
     assert pixels[0].sum() == pytest.approx(0.25, rel=1e-6)
 
 
-def test_missing_arrays_are_named(field_run, settings):
-    frames, diagnostics, coordinates = field_run(2)
-    with pytest.raises(UserError, match=r"no 'speeed'.*did you mean 'speed'"):
-        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speeed"))
-    with pytest.raises(UserError, match="coordinate 'y'"):
-        new_painter(frames, diagnostics, {"x": coordinates["x"]}, "channel", settings("field", "speed"))
-    with pytest.raises(UserError, match="colormap = 'infernno' is unknown; did you mean 'inferno'"):
-        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speed", colormap="infernno"))
-    with pytest.raises(UserError, match="limits"):
-        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speed", limits=(2.0, 1.0)))
-    with pytest.raises(UserError, match="unknown view 'fields'; did you mean 'field'"):
-        new_painter(frames, diagnostics, coordinates, "channel", settings("fields", "speed"))
+@every(
+    ("coordinates", "shown", "message"),
+    [
+        ("xy", {"quantity": "speeed"}, r"no 'speeed'.*did you mean 'speed'"),
+        ("x", {}, "coordinate 'y'"),
+        ("xy", {"options": {"colormap": "infernno"}}, "colormap = 'infernno' is unknown; did you mean 'inferno'"),
+        ("xy", {"limits": (2.0, 1.0)}, "limits"),
+        ("xy", {"view": "fields"}, "unknown view 'fields'; did you mean 'field'"),
+        ("xy", in_window(x=(-1.0, 2.0)), r"render.window.x = \[-1, 2\] is not within the field; choose from 0 to 4"),
+        ("xy", in_window(y=(0.0, 1.5)), r"render.window.y = \[0, 1.5\] is not within the field; choose from -1 to 1"),
+    ],
+)
+def test_what_a_field_lacks_is_named(coordinates, shown, message, field_run, settings):
+    frames, diagnostics, centers = field_run(2)
+    chosen = dataclasses.replace(settings("field", "speed"), **shown)
+    with pytest.raises(UserError, match=message):
+        new_painter(frames, diagnostics, {axis: centers[axis] for axis in coordinates}, "channel", chosen)
 
 
 @every("size", [(640, 361), (64, 700), (700, 64)])
@@ -164,9 +168,7 @@ def test_every_size_is_met_exactly(field_run, settings, size):
 def test_a_window_shows_its_part_of_the_field(field_run, settings, window_of):
     frames, diagnostics, coordinates = field_run(1)
     walls = coordinates | {"walls": np.array(True)}
-    part = dataclasses.replace(
-        settings("field", "speed", limits=(0.0, 1.2)), options={"window": {"x": (1.0, 2.0), "y": (0.0, 1.0)}}
-    )
+    part = dataclasses.replace(settings("field", "speed", limits=(0.0, 1.2)), **in_window(x=(1.0, 2.0), y=(0.0, 1.0)))
     painter = new_painter(frames, diagnostics, walls, "part", part)
     assert tuple(painter.sheet.window) == (1, 2, 0, 1)
     # The same cells alone; only those at the ends of the window have other neighbors.
@@ -182,25 +184,6 @@ def test_a_window_shows_its_part_of_the_field(field_run, settings, window_of):
     )
     # The upper wall is in the window, and the lower one is not.
     assert painter.sheet.box == other.sheet.box
-
-
-@every(
-    ("window", "words"),
-    [
-        ({"x": (-1.0, 2.0)}, r"render.window.x = \[-1, 2\] is not within the field; choose from 0 to 4"),
-        ({"y": (0.0, 1.5)}, r"render.window.y = \[0, 1.5\] is not within the field; choose from -1 to 1"),
-    ],
-)
-def test_a_window_beyond_the_field_is_refused(window, words, field_run, settings):
-    frames, diagnostics, coordinates = field_run(1)
-    with pytest.raises(UserError, match=words):
-        new_painter(
-            frames,
-            diagnostics,
-            coordinates,
-            "",
-            dataclasses.replace(settings("field", "speed"), options={"window": window}),
-        )
 
 
 def scale(values, colormap=None, limits=None, signed=True):

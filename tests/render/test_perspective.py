@@ -15,7 +15,7 @@ from simkit.render.views import new_painter
 from tests.render.scenes import STILL, run
 from tests.tables import every
 
-SMALL = (160, 120)
+SMALL, WIDE = (160, 120), (200, 150)
 
 
 @pytest.fixture
@@ -217,3 +217,52 @@ def test_compared_pictures_have_one_camera_and_one_floor(heap, perspective):
 def test_squares_of_the_floor_are_captioned_with_their_length(heap, perspective):
     painter = new_painter(*heap(), "t", perspective(), SMALL)
     assert "squares of 0.5 m" in [text.get_text() for text in painter.sheet.figure.texts]
+
+
+def test_a_disk_that_spins_about_its_axis_shows_it(perspective):
+    angle = np.array([0.0, 0.4])
+    turns = np.stack([np.cos(angle), 0 * angle, 0 * angle, np.sin(angle)], axis=-1)[:, None]
+    frames = run(np.tile([0.0, 0.0, 2.0], (2, 1, 1)), turns, [[0.5, 0.5, 0.1]], disk=[1.0])
+    chosen = perspective(azimuth=-90.0, elevation=50.0)
+    painter = new_painter(*frames, "t", chosen, WIDE)
+    assert (painter.image(0) != painter.image(1)).sum() > 200
+    frames[0]["disk"][:] = 0
+    box = new_painter(*frames, "t", chosen, WIDE)
+    assert (box.image(0) != painter.image(0)).any()
+
+
+def red(image):
+    """Return which pixels are the color of a path, at least half of them."""
+    red, green, blue = np.moveaxis(image.astype(int), -1, 0)
+    return red - np.maximum(green, blue) > 30
+
+
+def test_the_path_of_a_traced_point_is_drawn_instead_of_those_of_the_centers(perspective):
+    turn = np.linspace(0, np.pi, 20)
+    point = np.stack([np.cos(turn), 0 * turn, 2 + np.sin(turn)], axis=-1)
+    frames, diagnostics, coordinates = run(0.3 * point[:, None] + [0, 0, 1.4], radius=0.05)
+    frames["trace"] = point[:, None]
+    level = perspective(azimuth=-90.0, elevation=0.0)
+    painter = new_painter(frames, diagnostics, coordinates, "t", level, WIDE)
+    assert red(painter.image(19)).sum() > 20 and not red(painter.image(0)).any()
+    assert len(painter._paths(19)) == 1
+    del frames["trace"]
+    assert not red(new_painter(frames, diagnostics, coordinates, "t", level, WIDE).image(19)).any()
+
+
+def test_pivots_are_drawn_larger_than_the_rods_they_hold(perspective):
+    frames = run([[0, 0, 1.0]], half_lengths=[[0, 0, 0.5]], radius=0.05, pivots=[[0.0, 0, 1.5]])
+    painter = new_painter(*frames, "t", perspective(), WIDE)
+    rod, pin = painter._solids(0)
+    assert pin.radius > rod.radius and pin.center.tolist() == [0, 0, 1.5]
+    lost = run([[0, 0, 1.0]], half_lengths=[[0, 0, 0.5]], radius=0.05, pivots=[[np.nan, 0, 1.5]])
+    assert len(new_painter(*lost, "t", perspective(), WIDE)._solids(0)) == 1
+
+
+def test_a_plate_drawn_by_its_orientation_has_two_faces(perspective):
+    over = np.array([[[1.0, 0, 0, 0]], [[0, 1.0, 0, 0]]])
+    frames = run(np.tile([0.0, 0.0, 2.0], (2, 1, 1)), over, [[1.0, 0.7, 0.1]])
+    for quantity, differ in (("orientation", True), ("position", False)):
+        painter = new_painter(*frames, "t", perspective(quantity, azimuth=-90.0, elevation=80.0), WIDE)
+        first, second = (painter.image(k)[90, 100].astype(int) for k in range(2))
+        assert (np.abs(first - second).max() > 40) == differ

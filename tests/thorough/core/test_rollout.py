@@ -16,7 +16,8 @@ from simkit.core.precision import in_precision_of
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
 from simkit.engine.driver import Plan
-from tests.core.test_rollout import EVERY, KEY, SKIP, STEPS, STOP_KEY, VALUES, mean_oscillator, temporary_bytes
+from tests.core.test_derivatives import compiled_size
+from tests.core.test_rollout import EVERY, KEY, SKIP, STEPS, STOP_KEY, VALUES, mean_oscillator
 from tests.core.toys import oscillator
 from tests.driving import drive
 from tests.molecular.packings import packing
@@ -25,8 +26,8 @@ from tests.tables import every
 
 def test_smallest_reverse_mode_memory_grows_like_the_logarithm_of_the_steps():
     # log(10000) / log(100) = 2, plus the rounding of the number of levels.
-    assert temporary_bytes(10_000, "smallest") <= 3 * temporary_bytes(100, "smallest")
-    assert temporary_bytes(10_000, "smallest") <= temporary_bytes(10_000, "balanced")
+    assert compiled_size(10_000, "smallest") <= 3 * compiled_size(100, "smallest")
+    assert compiled_size(10_000, "smallest") <= compiled_size(10_000, "balanced")
 
 
 @pytest.mark.parametrize("memory", ["balanced", "smallest"])
@@ -75,7 +76,7 @@ def test_trajectory_equals_a_host_loop_over_segments_bit_for_bit(steps, memory, 
 
 def test_reverse_mode_memory_grows_like_the_square_root_of_the_steps():
     # sqrt(10000 / 100) = 10; 12 allows for memory that does not depend on the number of steps.
-    assert temporary_bytes(10_000, "balanced") <= 12 * temporary_bytes(100, "balanced")
+    assert compiled_size(10_000, "balanced") <= 12 * compiled_size(100, "balanced")
 
 
 def test_a_stalled_relaxation_ends_at_the_same_iteration_in_every_driver():
