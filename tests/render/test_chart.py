@@ -9,45 +9,30 @@ from PIL import Image
 
 from simkit.errors import UserError
 from simkit.render import chart
-from simkit.render import chart as sweep_charts
 from simkit.render.animate import render
 from simkit.render.chart import SweepData, is_geometric, sweep_chart
 from simkit.render.views import new_painter
 from tests.tables import every
 
 
-@pytest.fixture
-def panels(monkeypatch):
-    """Collect the axes of the chart that is drawn."""
-    drawn = []
-    write = chart.write
-
-    def keep(path, figure):
-        drawn.extend(figure.axes)
-        return write(path, figure)
-
-    monkeypatch.setattr(chart, "write", keep)
-    return drawn
-
-
-def test_a_loss_over_decades_gets_a_logarithmic_axis(panels, tmp_path):
+def test_a_loss_over_decades_gets_a_logarithmic_axis(figures, tmp_path):
     iterations = np.arange(50)
     series = {"loss": np.exp(-iterations / 3.0), "speed": 1.0 + iterations}
     chart.history_chart(tmp_path / "a.png", "iteration", iterations, series)
-    assert [axes.get_yscale() for axes in panels] == ["log", "linear"]
-    assert [axes.get_xlabel() for axes in panels] == ["iteration", "iteration"]
+    assert [axes.get_yscale() for axes in figures[0].axes] == ["log", "linear"]
+    assert [axes.get_xlabel() for axes in figures[0].axes] == ["iteration", "iteration"]
 
 
-def test_round_off_around_a_constant_is_drawn_flat(panels, tmp_path):
+def test_round_off_around_a_constant_is_drawn_flat(figures, tmp_path):
     energy = 5 + 1e-9 * np.random.default_rng(0).normal(size=20)
     chart.history_chart(tmp_path / "a.png", "t", np.arange(20), {"energy": energy})
-    low, high = panels[0].get_ylim()
+    low, high = figures[0].axes[0].get_ylim()
     assert high - low > 0.1
 
 
-def test_a_quantity_without_finite_values_says_so(panels, tmp_path):
+def test_a_quantity_without_finite_values_says_so(figures, tmp_path):
     chart.history_chart(tmp_path / "a.png", "t", np.arange(3), {"energy": np.full(3, np.nan)})
-    assert [text.get_text() for text in panels[0].texts] == ["no finite values"]
+    assert [text.get_text() for text in figures[0].axes[0].texts] == ["no finite values"]
 
 
 def test_wrong_shapes_are_named(tmp_path):
@@ -273,7 +258,7 @@ def check_long_names(count, parameters, drawn):
 
 
 def test_quantities_beyond_the_largest_number_of_panels_are_counted(drawn, monkeypatch):
-    monkeypatch.setattr(sweep_charts, "MOST_PANELS", 2)
+    monkeypatch.setattr(chart, "MOST_PANELS", 2)
     panels = drawn({"a": np.arange(3.0)}, dict.fromkeys("bcd", np.ones((3, 1))))
     assert len(panels) == 2 and words_of(panels[0]) == "2 of 3 quantities"
 
