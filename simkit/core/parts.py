@@ -326,19 +326,14 @@ class Choice:
         return {key: dataclasses.replace(setting, inner=lambda: values, describe=describe, form="table")}
 
 
-def per_axis(entry: Setting, doc: str, *, is_required: bool = True) -> Setting:
+def per_axis(entry: Setting, doc: str) -> Setting:
     """Return a setting that is a list with an entry for each axis: as many as the space of its table has.
 
     Args:
         entry: setting of an entry.
         doc: its meaning.
-        is_required: whether it must be given.
     """
-
-    def of_axes(*counts: int) -> Setting:
-        return dataclasses.replace(several(entry, doc, counts, None), is_required=is_required)
-
-    return dataclasses.replace(of_axes(*AXES), of_axes=of_axes)
+    return dataclasses.replace(several(entry, doc, AXES), of_axes=lambda count: several(entry, doc, (count,)))
 
 
 def _merged(by_part: Mapping[str, Mapping[str, Setting]]) -> dict[str, Setting]:

@@ -288,9 +288,8 @@ def comparison(
     title: str,
     captions: tuple[str, str],
     size: Size = DEFAULT_PIXELS,
-    frame: int = -1,
 ) -> Path:
-    """Draw one frame of each of two runs under its caption, with the same colors and window for both.
+    """Draw the last frame of each of two runs under its caption, with the same colors and window for both.
 
     Args:
         path: PNG file to write.
@@ -301,19 +300,16 @@ def comparison(
         captions: caption of each picture.
         size: width and height of each picture in pixels, or their product; wide pictures are stacked, others are placed
             side by side.
-        frame: index of the frame; negative ones count from the end of each run.
 
     Raises:
-        UserError: if a run has no such frame or lacks what the view needs.
+        UserError: if a run lacks what the view needs.
     """
     pictures = []
     for run, other in ((before, after), (after, before)):
         if pictures:
             size = pictures[0].shape[1::-1]
         painter = new_painter(**run, title=title, settings=settings, size=size, alongside=[other["frames"]])
-        if not -len(painter) <= frame < len(painter):
-            raise UserError(f"frame {frame} is out of range; the run has frames 0 to {len(painter) - 1}")
-        pictures.append(image_of(painter, frame % len(painter)))
+        pictures.append(image_of(painter, len(painter) - 1))
     height, width = pictures[0].shape[:2]
     scale = scale_of((width, height))
     panels = [

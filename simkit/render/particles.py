@@ -15,7 +15,7 @@ from simkit.render.bodies.raster import Line, draw_lines, packed, shaded, visibl
 from simkit.render.bodies.solids import BALL, Solid, rod
 from simkit.render.color import ColorScale, color_scale
 from simkit.render.page import Sheet, Size, Window, scale_of
-from simkit.render.selection import DrawnCell, all_values, drawn_cell, less_whole_vectors, observed
+from simkit.render.selection import DrawnCell, drawn_cell, less_whole_vectors, observed
 from simkit.render.style import INK, WALL
 from simkit.render.views import Clip
 
@@ -284,7 +284,8 @@ def particle_colors(clip: Clip) -> ColorScale:
         clip: the run.
     """
     name, settings = clip.settings.quantity, clip.settings
-    values, names = all_values(clip.runs, name, axes=2), [str(n) for n in clip.coordinates.get(f"{name}_names", ())]
+    values = np.concatenate([observed(frames, name, axes=2).ravel() for frames in clip.runs])
+    names = [str(word) for word in clip.coordinates.get(f"{name}_names", ())]
     return color_scale(
         values, settings.options.get("colormap"), settings.limits, default="viridis", whole=True, names=names
     )

@@ -65,20 +65,6 @@ class Named:
     axes: tuple[str, ...] = ()
 
 
-def evaluate(syntax: Syntax, values: Mapping[str, Named], where: str) -> Named:
-    """Return the value of an expression; arrays are aligned by the names of their axes and broadcast along the others.
-
-    Args:
-        syntax: result of `simkit.core.expressions.syntax.parse`.
-        values: values of all its names.
-        where: file and key, for messages.
-
-    Raises:
-        UserError: that marks the column, if axes do not fit, or numbers in the text divide by zero.
-    """
-    return _Evaluation(syntax, values, where).value(syntax.tree)
-
-
 class _Evaluation:
     def __init__(self, syntax: Syntax, values: Mapping[str, Named], where: str) -> None:
         self.syntax, self.values, self.where = syntax, values, where
@@ -403,13 +389,13 @@ class Expression:
     where: str
 
     def __call__(self, values: Mapping[str, Named | jax.Array | float]) -> Named:
-        """Return its value.
+        """Return its value; arrays are aligned by the names of their axes and broadcast along the others.
 
         Args:
             values: values of all its names; plain arrays are scalars without axes.
 
         Raises:
-            UserError: if axes do not fit.
+            UserError: that marks the column, if axes do not fit, or numbers in the text divide by zero.
         """
         named = {
             name: value if isinstance(value, Named) else Named(jnp.asarray(value)) for name, value in values.items()
@@ -417,7 +403,15 @@ class Expression:
         for name in self.syntax.names:
             if name not in named:
                 raise UserError(f"{self.where}: '{name}' is not known here{nearest(name, sorted(named))}")
-        return evaluate(self.syntax, named, self.where)
+        return _Evaluation(self.syntax, named, self.where).value(self.syntax.tree)
+
+    def of(self, tree: ast.expr, **changed: Any) -> "Expression":
+        """Return the expression with another tree, and other attributes of its syntax."""
+        return dataclasses.replace(self, syntax=dataclasses.replace(self.syntax, tree=tree, **changed))
+
+    def refuse(self, node: ast.expr, message: str) -> NoReturn:
+        """Refuse a part of it, with its column marked."""
+        refuse(self.syntax.text, self.where, node, message)
 
 
 def expression(

@@ -5,7 +5,6 @@ import copy
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +18,9 @@ from simkit.core.expressions.evaluation import (
     Named,
     SpatialAxis,
     axes_of,
-    evaluate,
     expression,
 )
-from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, Syntax, dotted, parse, refuse
+from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, dotted, parse
 from simkit.core.simulation import TAKEN, Arrays, Params, Quantity, Simulation, State
 from simkit.core.status import Status, status_of, stops
 from simkit.errors import Mistakes, UserError
@@ -273,16 +271,13 @@ def residuals_of(formula: Expression) -> Callable[[Mapping[str, Named]], jax.Arr
     squares: list[ast.expr] = []
     outer = _Decomposition(formula, squares).linear(formula.syntax.tree)
 
-    def part(tree: ast.expr) -> Expression:
-        return dataclasses.replace(formula, syntax=dataclasses.replace(formula.syntax, tree=tree))
-
     def residuals(values: Mapping[str, Named]) -> jax.Array:
-        root_values = [evaluate(part(root).syntax, values, formula.where) for root in squares]
+        root_values = [formula.of(root)(values) for root in squares]
         roots = [jnp.asarray(root.array) for root in root_values]
 
         def total(squared: list[jax.Array]) -> jax.Array:
             more = {_name(i): Named(s, root.axes) for i, (s, root) in enumerate(zip(squared, root_values, strict=True))}
-            return jnp.asarray(evaluate(part(outer).syntax, {**values, **more}, formula.where).array)
+            return jnp.asarray(formula.of(outer)({**values, **more}).array)
 
         value, transpose = jax.vjp(total, [root**2 for root in roots])
         (weights,) = transpose(jnp.ones_like(value))
@@ -325,8 +320,8 @@ class _Decomposition:
             case ast.Call(func=ast.Name(id=name), args=[argument]) if name in _LINEAR:
                 return ast.copy_location(ast.Call(node.func, [self.linear(argument, at)], node.keywords), node)
             case ast.Call(func=ast.Name(id=name)) if name in _ROOTS:
-                self.refuse(node, "is the root of a sum of squares; square it: append **2")
-        self.refuse(node, f"is not a sum of squares; {_ALLOWED}")
+                self.formula.refuse(node, "is the root of a sum of squares; square it: append **2")
+        self.formula.refuse(node, f"is not a sum of squares; {_ALLOWED}")
 
     def square(self, node: ast.expr, base: ast.expr, power: int, at: ast.expr | None) -> ast.expr:
         match base:
@@ -347,11 +342,7 @@ class _Decomposition:
             return False
         if any(isinstance(part, ast.Call | ast.Attribute | ast.Subscript) for part in ast.walk(node)):
             return False
-        value = evaluate(dataclasses.replace(self.formula.syntax, tree=node), {}, self.formula.where).array
-        return float(value) > 0
-
-    def refuse(self, node: ast.expr, message: str) -> NoReturn:
-        refuse(self.formula.syntax.text, self.formula.where, node, message)
+        return float(self.formula.of(node, names=())({}).array) > 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -440,8 +431,7 @@ def _complete(text: str, where: str, known: Collection[str], definitions: Mappin
         tree = _Inserted({name: part.syntax.tree for name, part in parts.items()}).visit(formula.syntax.tree)
         names = [name for name in formula.syntax.names if name not in used]
         names += [name for part in parts.values() for name in part.syntax.names]
-        syntax = dataclasses.replace(formula.syntax, tree=tree, names=tuple(dict.fromkeys(names)), over_frames=True)
-        return dataclasses.replace(formula, syntax=syntax)
+        return formula.of(tree, names=tuple(dict.fromkeys(names)), over_frames=True)
     return formula if formula.syntax.over_frames else _of_last_frame(formula)
 
 
@@ -464,9 +454,8 @@ class _Inserted(ast.NodeTransformer):
 def _of_last_frame(formula: Expression) -> Expression:
     syntax, tree = formula.syntax, formula.syntax.tree
     if not syntax.names:
-        refuse(syntax.text, formula.where, tree, "is a constant; use an observed array or a diagnostic")
-    final = ast.Call(func=ast.Name("final"), args=[tree], keywords=[])
-    return dataclasses.replace(formula, syntax=dataclasses.replace(syntax, tree=ast.copy_location(final, tree)))
+        formula.refuse(tree, "is a constant; use an observed array or a diagnostic")
+    return formula.of(ast.copy_location(ast.Call(func=ast.Name("final"), args=[tree], keywords=[]), tree))
 
 
 def measure_of(
@@ -489,13 +478,10 @@ def measure_of(
     lines = coordinates_of(simulation, {axis for of in axes.values() for axis in of})
     made = measure(text, where, axes, {*observed, *diagnosed}, lines, definitions)
     if simulation.converges and simulation.equilibrium is not None:
-        _refuse_series(made.formula.syntax, where)
+        for node in ast.walk(made.formula.syntax.tree):
+            if isinstance(node, ast.Call) and (name := dotted(node.func)) != "final" and FUNCTIONS[name].over_frames:
+                remedy = "has no meaning for a simulation that runs until it converges; use final"
+                made.formula.refuse(node, remedy)
     two_frames = jax.tree.map(lambda array: jax.ShapeDtypeStruct((2, *array.shape), array.dtype), (observed, diagnosed))
     jax.eval_shape(made, *two_frames)
     return made
-
-
-def _refuse_series(syntax: Syntax, where: str) -> None:
-    for node in ast.walk(syntax.tree):
-        if isinstance(node, ast.Call) and (name := dotted(node.func)) != "final" and FUNCTIONS[name].over_frames:
-            refuse(syntax.text, where, node, "has no meaning for a simulation that runs until it converges; use final")

@@ -108,7 +108,6 @@ def line(
     *,
     pattern: str = "",
     form: str = "",
-    example: Any = None,
 ) -> Setting:
     """Return a setting that is text on one line, such as a title or a name.
 
@@ -118,7 +117,6 @@ def line(
         longest: largest number of characters.
         pattern: regular expression of the whole text; empty for any text that can be printed.
         form: the pattern in words.
-        example: value in place of a missing or wrong one, to look for further mistakes.
     """
 
     def check(value: Any, where: str) -> str:
@@ -135,8 +133,7 @@ def line(
             raise UserError(f"{where} = {shown(value)} {problem}")
         return value
 
-    setting = _setting("text on one line", doc, check, default, {"type": "string", "maxLength": longest})
-    return dataclasses.replace(setting, example=example)
+    return _setting("text on one line", doc, check, default, {"type": "string", "maxLength": longest})
 
 
 def numbers(doc: str, default: Any = _REQUIRED) -> Setting:
@@ -271,13 +268,12 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
     return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.inner, "list")
 
 
-def row(doc: str, *entries: Setting, default: Any = _REQUIRED) -> Setting:
+def row(doc: str, *entries: Setting) -> Setting:
     """Return a setting that is a list with one entry of each of several kinds, kept as a tuple.
 
     Args:
         doc: its meaning.
         *entries: setting of each entry.
-        default: default as written in a file.
     """
 
     def check(value: Any, where: str) -> tuple:
@@ -288,7 +284,7 @@ def row(doc: str, *entries: Setting, default: Any = _REQUIRED) -> Setting:
     def schema() -> dict[str, Any]:
         return {"type": "array", "prefixItems": [of.schema for of in entries], "minItems": len(entries), "items": False}
 
-    return _setting(f"a list of {', '.join(of.kind for of in entries)}", doc, check, default, schema, dict, "list")
+    return _setting(f"a list of {', '.join(of.kind for of in entries)}", doc, check, _REQUIRED, schema, dict, "list")
 
 
 def table(doc: str, keys: Mapping[str, Setting], default: Any = None, rules: tuple[Rule, ...] = ()) -> Setting:
