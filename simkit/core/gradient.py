@@ -64,7 +64,7 @@ def differences(
 
     Reference: Richardson, Phil. Trans. R. Soc. A 210, 307 (1911), doi:10.1098/rsta.1911.0009.
     """
-    found: dict[str, Difference] = {}
+    quotients: dict[str, Difference] = {}
     leaves = paths.leaves(params)
     chosen = {name: leaves[name] for name in paths.selected(wrt, leaves)}
     compiled = jax.jit(lambda chosen: function(paths.replaced(params, chosen)))
@@ -82,8 +82,8 @@ def differences(
             value[index], error[index] = _of_one(
                 along, float(exact[index]), exact.dtype, _scale(exact, low, high), low, high
             )
-        found[name] = Difference(value, error)
-    return found
+        quotients[name] = Difference(value, error)
+    return quotients
 
 
 def _scale(array: np.ndarray, low: float, high: float) -> float:
@@ -352,8 +352,8 @@ def derivative_with_growth[Derive: Callable](
     derive = compiling(objective, wrt, mode, params, key)
     results = derive(params, key)
     if (overflowed := np.asarray(results[1]) == Status.BUFFER_OVERFLOW).any():
-        for one in key[overflowed] if jnp.ndim(key) else [key]:
-            objective = objective.with_room(params, one)
+        for member_key in key[overflowed] if jnp.ndim(key) else [key]:
+            objective = objective.with_room(params, member_key)
         derive = compiling(objective, wrt, mode, params, key)
         results = derive(params, key)
     return derive, objective, *results

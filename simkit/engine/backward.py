@@ -218,8 +218,8 @@ class Backward:
 
     def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Backward, Segment] | None":
         """Return the last stored segment from which the work can resume, or ``None``."""
-        found = store.restore(jax.eval_shape(self._begin, self.params, self.key)[0], warn)
-        return found and (self, self._segment(*found))
+        stored = store.restore(jax.eval_shape(self._begin, self.params, self.key)[0], warn)
+        return stored and (self, self._segment(*stored))
 
     def begin(self) -> "tuple[Backward, Segment]":
         """Return the initial state and its frame."""
@@ -254,11 +254,13 @@ class Backward:
             return needed_bytes(program.lower(*shapes).compile())
 
         def first(count: int, arrays: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: jax.ShapeDtypeStruct((count, *one.shape[1:]), one.dtype) for name, one in arrays.items()}
+            return {
+                name: jax.ShapeDtypeStruct((count, *array.shape[1:]), array.dtype) for name, array in arrays.items()
+            }
 
         pieces = self.pieces
         frame = {name: pieces.frame[name] for name in pieces.names} | {STATUS: jax.ShapeDtypeStruct((), jnp.int32)}
-        stacked = {name: jax.ShapeDtypeStruct((1, *one.shape), one.dtype) for name, one in frame.items()}
+        stacked = {name: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype) for name, leaf in frame.items()}
         frames = first(pieces.number * pieces.count + 1, stacked)
         of_frames = jax.eval_shape(self.programs.value_and_cotangents, frames)[1]
         cotangent = jax.eval_shape(floats_of, self._template)
@@ -289,18 +291,18 @@ class Backward:
 
     def _state(self, index: int) -> State:
         """Return the stored state at the end of a piece."""
-        found = self._stored(index)
-        named = {name: array for name, array in found.items() if name in self._state_layout}
+        stored = self._stored(index)
+        named = {name: array for name, array in stored.items() if name in self._state_layout}
         return state_of_arrays(named, self._template, self.store.path_of(index))
 
     def _stored(self, index: int) -> dict[str, np.ndarray]:
         frames = 1 if index == 0 else self.pieces.count
         frame = {name: self.pieces.frame[name] for name in self.pieces.names}
-        layout = {name: (str(one.dtype), (frames, *one.shape)) for name, one in frame.items()}
+        layout = {name: (str(leaf.dtype), (frames, *leaf.shape)) for name, leaf in frame.items()}
         layout |= {STATUS: ("int32", (frames,))} | self._state_layout
-        found = self.store.read_segment(self.store.path_of(index))
-        Layout(layout).check(self.store.path_of(index), found)
-        return found
+        stored = self.store.read_segment(self.store.path_of(index))
+        Layout(layout).check(self.store.path_of(index), stored)
+        return stored
 
     @functools.cached_property
     def _template(self) -> State:

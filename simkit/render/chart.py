@@ -499,7 +499,7 @@ def _over_many(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlim(-0.1, len(names) + 0.25)
-    notes = ["S: share of the variance, first order"] * any(bool(found) for found in data.indices.values())
+    notes = ["S: share of the variance, first order"] * any(bool(shares) for shares in data.indices.values())
     notes += ["broken: failed"] * bool(data.failed.all(axis=1).any())
     note(figure, notes + [f"{len(chosen)} of {count} points"] * (len(chosen) < count) + _left_out(data))
     return figure

@@ -194,14 +194,14 @@ class _Evaluation:
         if chosen is not None and chosen not in axes:
             self.refuse(node, f"needs the axis '{chosen}'; the array has {', '.join(axes)}")
 
-        def found(f: jax.Array) -> jax.Array:
+        def point(f: jax.Array) -> jax.Array:
             value, coordinates = lowest_point(f, lines)
             return value if chosen is None else coordinates[axes.index(chosen)]
 
         array = _arrays(jnp.asarray(part.array), 0.0)[0]
         if FRAME not in part.axes:
-            return Named(found(array))
-        return Named(jax.vmap(found, part.axes.index(FRAME))(array), (FRAME,))
+            return Named(point(array))
+        return Named(jax.vmap(point, part.axes.index(FRAME))(array), (FRAME,))
 
     def at(self, node: ast.expr, part: Named, axis: str, option: ast.expr, weights: Callable[..., jax.Array]) -> Named:
         """Return the interpolated value at a coordinate along an axis."""
@@ -213,15 +213,15 @@ class _Evaluation:
             self.refuse(option, f"has one number for each {axis}; give one coordinate")
         is_known = _known(coordinate.array) and not isinstance(points.array, Tracer)
         if is_known:
-            known = np.asarray(points.array)
-            if not functions.is_within(known, np.asarray(coordinate.array)):
+            line = np.asarray(points.array)
+            if not functions.is_within(line, np.asarray(coordinate.array)):
                 self.refuse(
-                    option, f"is beyond the values along {axis}, from {known[0]:g} to {known[-1]:g}; write one of these"
+                    option, f"is beyond the values along {axis}, from {line[0]:g} to {line[-1]:g}; write one of these"
                 )
         # Weights at a known coordinate are computed here and become constants of the compiled program.
         with jax.ensure_compile_time_eval() if is_known else contextlib.nullcontext():
-            found = weights(*(jnp.asarray(array) for array in _arrays(points.array, coordinate.array)))
-        product = self.combined(node, jnp.multiply, part, Named(found, (axis, *coordinate.axes)))
+            shares = weights(*(jnp.asarray(array) for array in _arrays(points.array, coordinate.array)))
+        product = self.combined(node, jnp.multiply, part, Named(shares, (axis, *coordinate.axes)))
         return Named(jnp.sum(product.array, product.axes.index(axis)), tuple(a for a in product.axes if a != axis))
 
     def at_time(self, node: ast.Call, part: Named) -> Named:
@@ -231,8 +231,8 @@ class _Evaluation:
 
     def integral(self, node: ast.expr, part: Named, limits: Mapping[str | None, ast.expr]) -> Named:
         series, kept = self.series(node, part)
-        given = {str(key): self.moment(limit) for key, limit in limits.items()}
-        return Named(functions.integral(series, self.times(node, "is an integral over time"), **given), kept)
+        ends = {str(key): self.moment(limit) for key, limit in limits.items()}
+        return Named(functions.integral(series, self.times(node, "is an integral over time"), **ends), kept)
 
     def over_frames(self, node: ast.expr, name: str, part: Named, after: ast.expr | None) -> Named:
         series, kept = self.series(node, part)
@@ -249,9 +249,9 @@ class _Evaluation:
 
     def moment(self, node: ast.expr) -> Any:
         """Return a value that is one number."""
-        if (found := self.value(node)).axes:
+        if (value := self.value(node)).axes:
             self.refuse(node, "is not one number; reduce it to one, such as by mean(...)")
-        return found.array
+        return value.array
 
     def series(self, node: ast.expr, part: Named) -> tuple[jax.Array, tuple[str, ...]]:
         """Return a value with its frames first, and the names of its other axes."""

@@ -35,6 +35,7 @@ class Moment:
 
     Attributes:
         quantities: names of observed arrays and diagnostics.
+        axes: names of the axes of observed arrays, by name of the array.
         coordinates: coordinates along the axes of observed arrays, by name of the axis.
         parameters: paths of the scalar parameters.
         shapes: shapes of the state and of the parameters.
@@ -46,22 +47,26 @@ class Moment:
         shapes = simulation.shapes
         self._shapes = {"observed": shapes.observed, "diagnosed": shapes.diagnosed}
         names = axes_with_widths(simulation)
-        self._axes = {
+        self.axes = {
             name: axes_of(name, array.ndim, names.get(name, ())) for name, array in self._shapes["observed"].items()
         }
         self.shapes = shapes.state, jax.eval_shape(lambda params: params, simulation.params)
         self.quantities = tuple(name for arrays in self._shapes.values() for name in arrays)
         self.parameters = [name for name, value in paths.leaves(simulation.params).items() if jnp.ndim(value) == 0]
-        self.coordinates = coordinates_of(simulation, {axis for axes in self._axes.values() for axis in axes})
+        self.coordinates = coordinates_of(simulation, {axis for axes in self.axes.values() for axis in axes})
 
     @property
     def known(self) -> set[str]:
         """All names that an expression may contain."""
-        own = (*self.parameters, *(PARAMETER + name for name in self.parameters))
-        return {*self.quantities, *own, *self.coordinates}
+        parameters = (*self.parameters, *(PARAMETER + name for name in self.parameters))
+        return {*self.quantities, *parameters, *self.coordinates}
 
     def values(
-        self, state: State, params: Params, names: Collection[str], known: Mapping[str, Arrays] = MappingProxyType({})
+        self,
+        state: State,
+        params: Params,
+        names: Collection[str],
+        frame: Mapping[str, Arrays] = MappingProxyType({}),
     ) -> dict[str, Named]:
         """Return the values of names at a state, calling ``observe`` and ``diagnose`` only if needed.
 
@@ -69,7 +74,7 @@ class Moment:
             state: state of the simulation.
             params: parameters of the simulation.
             names: names to evaluate.
-            known: results of ``observe`` and ``diagnose`` at the state, as ``"observed"`` and ``"diagnosed"``.
+            frame: results of ``observe`` and ``diagnose`` at the state, as ``"observed"`` and ``"diagnosed"``.
         """
         values: dict[str, Named] = dict(self.coordinates)
         numbers = paths.leaves(params)
@@ -77,8 +82,8 @@ class Moment:
             values[name] = values[PARAMETER + name] = Named(numbers[name])
         for kind, function in self._functions.items():
             if any(name in self._shapes[kind] for name in names):
-                arrays = known[kind] if kind in known else function(state, params)
-                axes = self._axes if kind == "observed" else {}
+                arrays = frame[kind] if kind in frame else function(state, params)
+                axes = self.axes if kind == "observed" else {}
                 values |= {name: Named(array, axes.get(name, ())) for name, array in arrays.items()}
         return {name: values[name] for name in names if name in values}
 
@@ -149,20 +154,20 @@ def with_expressions(
     kept = mistakes or Mistakes()
     expressions: dict[str, Expression] = {}
     axes: dict[str, tuple[str, ...]] = {}
-    for number, (name, one) in enumerate(quantities.items()):
+    for number, (name, definition) in enumerate(quantities.items()):
         with kept.kept(f"quantities.{name}"):
             wrong = set(list(quantities)[:number]) - set(expressions)
-            if not wrong.isdisjoint(parse(one.text, one.where).names):
+            if not wrong.isdisjoint(parse(definition.text, definition.where).names):
                 continue  # It cannot be checked; the wrong one is refused.
-            found = _checked(name, one, moment, expressions)
-            axes[name] = _axes_of(name, moment, expressions | {name: found})
-            expressions[name] = found
+            formula = _checked(name, definition, moment, expressions)
+            axes[name] = _axes_of(name, moment, expressions | {name: formula})
+            expressions[name] = formula
     if mistakes is None:
         kept.raise_if_any()
 
-    def joined(kind: str, own: Callable[..., Arrays], names: list[str]) -> Callable[[State, Params], Arrays]:
+    def joined(kind: str, arrays_of: Callable[..., Arrays], names: list[str]) -> Callable[[State, Params], Arrays]:
         def function(state: State, params: Params) -> Arrays:
-            arrays = own(state, params)
+            arrays = arrays_of(state, params)
             values = _values(names, moment, expressions, state, params, {kind: arrays})
             return arrays | {name: jnp.asarray(values[name].array, jnp.result_type(float)) for name in names}
 
@@ -203,7 +208,7 @@ def _values(
     expressions: Mapping[str, Expression],
     state: State,
     params: Params,
-    known: Mapping[str, Arrays] = MappingProxyType({}),
+    frame: Mapping[str, Arrays] = MappingProxyType({}),
 ) -> dict[str, Named]:
     """Return expressed quantities and all values that they depend on, each evaluated once."""
     needed, pending = dict.fromkeys(names), list(names)
@@ -211,7 +216,7 @@ def _values(
         if (name := pending.pop()) in expressions:
             pending += [each for each in expressions[name].syntax.names if each not in needed]
             needed |= dict.fromkeys(expressions[name].syntax.names)
-    values = moment.values(state, params, [name for name in needed if name not in expressions], known)
+    values = moment.values(state, params, [name for name in needed if name not in expressions], frame)
     for name, formula in expressions.items():
         if name in needed:
             values[name] = formula({each: values[each] for each in formula.syntax.names})
@@ -235,11 +240,11 @@ def stopped_when(simulation: Simulation, text: str, where: str) -> Simulation:
     """
     if simulation.converges:
         raise UserError(f"{where}: the simulation runs until it converges, and needs no condition; leave it out")
-    moment, own = Moment(simulation), status_of(simulation)
+    moment, status_alone = Moment(simulation), status_of(simulation)
     condition = expression(text, where, moment.known, is_condition=True, of_frames=False)
 
     def status(state: State, params: Params) -> jax.Array:
-        code = own(state, params)
+        code = status_alone(state, params)
         holds = condition(moment.values(state, params, condition.syntax.names))
         if holds.axes:
             raise UserError(f"{where}: '{text}' is one for each {' and '.join(holds.axes)}; reduce it by max or min")
@@ -473,15 +478,13 @@ def measure_of(
         UserError: if the text is not an expression of these, or its value is not one number; or if it reduces frames of
             a simulation that converges, which has its last frame only.
     """
-    _, observed, diagnosed = simulation.shapes
-    axes = axes_with_widths(simulation)
-    lines = coordinates_of(simulation, {axis for of in axes.values() for axis in of})
-    made = measure(text, where, axes, {*observed, *diagnosed}, lines, definitions)
+    moment = Moment(simulation)
+    made = measure(text, where, moment.axes, moment.quantities, moment.coordinates, definitions)
     if simulation.converges and simulation.equilibrium is not None:
         for node in ast.walk(made.formula.syntax.tree):
             if isinstance(node, ast.Call) and (name := dotted(node.func)) != "final" and FUNCTIONS[name].over_frames:
                 remedy = "has no meaning for a simulation that runs until it converges; use final"
                 made.formula.refuse(node, remedy)
-    two_frames = jax.tree.map(lambda array: jax.ShapeDtypeStruct((2, *array.shape), array.dtype), (observed, diagnosed))
+    two_frames = jax.tree.map(lambda array: jax.ShapeDtypeStruct((2, *array.shape), array.dtype), simulation.shapes[1:])
     jax.eval_shape(made, *two_frames)
     return made

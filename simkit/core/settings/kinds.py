@@ -296,12 +296,12 @@ def table(doc: str, keys: Mapping[str, Setting], default: Any = None, rules: tup
     return _setting("a table", doc, check, default, lambda: schema_of(keys, rules), lambda: keys, "table")
 
 
-def named(doc: str, one: Setting, pattern: str = r"[^\W\d]\w{0,63}") -> Setting:
+def named(doc: str, of: Setting, pattern: str = r"[^\W\d]\w{0,63}") -> Setting:
     """Return a setting that is a table whose keys are names chosen by the user, kept as a dictionary.
 
     Args:
         doc: its meaning.
-        one: setting of each value.
+        of: setting of each value.
         pattern: regular expression of the names.
     """
 
@@ -315,14 +315,14 @@ def named(doc: str, one: Setting, pattern: str = r"[^\W\d]\w{0,63}") -> Setting:
                 problem = "is not a name; use up to 64 letters, digits and _, starting with a letter"
                 mistakes.found.append(UserError(f"{where}: {one_line(name, 40)!r} {problem}", key=path))
                 continue
-            checked[str(name)] = mistakes.result(path, partial(one.check, entry, path), one.instead)
+            checked[str(name)] = mistakes.result(path, partial(of.check, entry, path), of.instead)
         mistakes.raise_if_any(checked)
         return checked
 
     def schema() -> dict[str, Any]:
-        return {"type": "object", "additionalProperties": one.schema}
+        return {"type": "object", "additionalProperties": of.schema}
 
-    return _setting(f"a table, by name, of: {one.kind}", doc, check, {}, schema, one.inner, "names")
+    return _setting(f"a table, by name, of: {of.kind}", doc, check, {}, schema, of.inner, "names")
 
 
 def either(doc: str, *kinds: Setting, default: Any = _REQUIRED) -> Setting:
