@@ -1,7 +1,6 @@
 """Optimizers and their coordinates."""
 
 import builtins
-import dataclasses
 import math
 
 import jax
@@ -16,7 +15,7 @@ from simkit.core.optimizers.levenberg_marquardt import SumOfSquares
 from simkit.core.rollout import segment
 from simkit.core.status import Status
 from simkit.errors import UserError
-from tests.core.toys import oscillator
+from tests.core.toys import oscillator, stepping_together
 from tests.tables import every
 
 BOUNDS = {"x": (-2.0, 6.0), "y": (-10.0, 10.0)}
@@ -117,11 +116,7 @@ def test_cma_es_without_its_package_is_refused_in_one_line(monkeypatch):
 
 
 def test_a_batch_of_runs_takes_the_step_of_members(x64):
-    plain, batches = oscillator(), []
-
-    def together(states, params):
-        batches.append({leaf.shape[0] for leaf in jax.tree.leaves((states, params))})
-        return jax.vmap(plain.step)(states, params)
+    batches = []
 
     def positions(simulation):
         run = segment(simulation, 40)
@@ -132,8 +127,8 @@ def test_a_batch_of_runs_takes_the_step_of_members(x64):
 
         return jax.jit(jax.vmap(one))(jnp.asarray([1.0, 1.5, 2.0]))
 
-    found = positions(batched_by_members(dataclasses.replace(plain, step_members=together)))
+    found = positions(batched_by_members(stepping_together(batches)))
     # Every array has a member axis, the parameters too that all members share.
     assert batches and all(sizes == {3} for sizes in batches)
-    for name, values in positions(plain).items():
+    for name, values in positions(oscillator()).items():
         np.testing.assert_allclose(found[name], values, rtol=1e-12)

@@ -1,5 +1,7 @@
 """Small simulations with known answers, for testing the transformations alone."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 
@@ -42,6 +44,17 @@ def oscillator(size: int = 1) -> Simulation:
         params={"frequency": jnp.asarray(1.3, dtype=float), "time_step": jnp.asarray(0.01, dtype=float)},
         dimensions={"position": ("oscillator",)},
     )
+
+
+def stepping_together(batches: list) -> Simulation:
+    """Oscillator with a step of many members, which appends the lengths of the arrays that it gets."""
+    alone = oscillator()
+
+    def step_members(states, params):
+        batches.append({leaf.shape[0] for leaf in jax.tree.leaves((states, params))})
+        return jax.vmap(alone.step)(states, params)
+
+    return dataclasses.replace(alone, step_members=step_members)
 
 
 @pytree
