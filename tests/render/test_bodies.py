@@ -17,9 +17,16 @@ from tests.render.scenes import STILL, run
 from tests.tables import every
 
 
+def place_of(painter, x, y):
+    """Return row and column of a point of the plane in a picture."""
+    sheet = painter.sheet
+    scale = sheet.box.width / sheet.window.width
+    row = sheet.size[1] - sheet.box.bottom - (y - sheet.window.y_low) * scale
+    return round(row), round(sheet.box.left + (x - sheet.window.x_low) * scale)
+
+
 def test_the_ball_is_round_and_of_true_size(body_run, settings, window_of, rgb):
-    frames, diagnostics, coordinates = body_run(radius=0.3)
-    painter = new_painter(frames, diagnostics, coordinates, "ball", settings("bodies", "position"))
+    painter = new_painter(*body_run(radius=0.3), "ball", settings("bodies", "position"))
     shown = window_of(painter, painter.image(0)).astype(int)
     ball = (np.abs(shown - rgb(BODIES[0])) <= 60).all(axis=-1)
     pixels = 0.6 * painter.sheet.box.width / painter.sheet.window.width
@@ -30,8 +37,8 @@ def test_the_ball_is_round_and_of_true_size(body_run, settings, window_of, rgb):
 
 
 def test_the_window_contains_the_whole_motion(body_run, settings):
-    frames, diagnostics, coordinates = body_run()
-    window = new_painter(frames, diagnostics, coordinates, "ball", settings("bodies", "position")).sheet.window
+    frames, *_ = run = body_run()
+    window = new_painter(*run, "ball", settings("bodies", "position")).sheet.window
     x, z = frames["position"][:, 0, 0], frames["position"][:, 0, 2]
     assert window.x_low < x.min() - 0.1 and x.max() + 0.1 < window.x_high
     assert window.y_low < 0 and z.max() + 0.1 < window.y_high
@@ -54,16 +61,13 @@ def test_jitter_is_not_flight():
 
 
 def test_a_ghost_at_an_apex_appears_after_the_apex(body_run, settings):
-    frames, diagnostics, coordinates = body_run()
-    painter = new_painter(frames, diagnostics, coordinates, "ball", settings("bodies", "position"))
+    frames, *_ = run = body_run()
+    painter = new_painter(*run, "ball", settings("bodies", "position"))
     frame = apexes(frames["position"][..., 2])[1, 0]
     x, z = frames["position"][frame, 0, [0, 2]]
-    sheet = painter.sheet
-    scale = sheet.box.width / sheet.window.width
     # Below the middle of the ghost, where no path runs.
-    column = round(sheet.box.left + (x - sheet.window.x_low) * scale)
-    row = round(sheet.size[1] - sheet.box.bottom - (z - 0.06 - sheet.window.y_low) * scale)
-    before, after = painter.image(frame - 12)[row, column], painter.image(len(painter) - 1)[row, column]
+    place = place_of(painter, x, z - 0.06)
+    before, after = painter.image(frame - 12)[place], painter.image(len(painter) - 1)[place]
     assert before.tolist() == [255, 255, 255]
     assert after.tolist() != before.tolist()
 
@@ -85,15 +89,11 @@ def test_the_seam_turns_with_the_ball():
 
 
 def test_the_target_is_marked(body_run, settings, rgb):
-    frames, diagnostics, coordinates = body_run()
-    with_target = new_painter(frames, diagnostics, coordinates, "ball", settings("bodies", "position"))
-    sheet = with_target.sheet
-    scale = sheet.box.width / sheet.window.width
-    column = round(sheet.box.left + (1.5 - sheet.window.x_low) * scale)
-    row = round(sheet.size[1] - sheet.box.bottom + sheet.window.y_low * scale)
-    np.testing.assert_array_equal(with_target.image(0)[row, column], rgb(ACCENT))
+    frames, *_ = run = body_run()
+    with_target = new_painter(*run, "ball", settings("bodies", "position"))
+    np.testing.assert_array_equal(with_target.image(0)[place_of(with_target, 1.5, 0.0)], rgb(ACCENT))
     del frames["target"]
-    without = new_painter(frames, diagnostics, coordinates, "ball", settings("bodies", "position"))
+    without = new_painter(*run, "ball", settings("bodies", "position"))
     assert not (without.image(0) == rgb(ACCENT)).all(axis=-1).any()
 
 
@@ -155,6 +155,12 @@ def heap():
         )
 
     return make
+
+
+def seen_at(painter, point):
+    """Return row and column of a point of space in a picture."""
+    (column, row, _), box = painter._camera.project(np.array(point)), painter.sheet.box
+    return painter.sheet.size[1] - box.bottom - box.height + int(row), box.left + int(column)
 
 
 def near(image, color, within=30):
@@ -294,9 +300,7 @@ def test_slopes_are_drawn_and_the_floor_only_once(perspective):
 def test_links_join_their_ends(perspective):
     frames = run([[0, 0, 1], [2, 0, 1]], radius=0.2, links=[[[0, 0, 1], [2, 0, 1]]])
     painter = new_painter(*frames, "t", perspective(), (320, 180))
-    column, row, _ = painter._camera.project(np.array([1.0, 0.0, 1.0]))
-    box = painter.sheet.box
-    place = 180 - box.bottom - box.height + int(row), box.left + int(column)
+    place = seen_at(painter, [1.0, 0.0, 1.0])
     with_rod = painter.image(0)[place].astype(int)
     del frames[0]["links"]
     without = new_painter(*frames, "t", perspective(), (320, 180)).image(0)[place].astype(int)
@@ -310,9 +314,7 @@ def test_the_target_is_marked_on_the_floor_and_in_the_air(perspective, rgb):
     for height in (0.0, 1.2):
         frames = run([[0, 0, 0.3]], radius=0.3, target=[1.5, 0.0, height])
         painter = new_painter(*frames, "t", chosen, (640, 360))
-        image, box = painter.image(0), painter.sheet.box
-        column, row, _ = painter._camera.project(np.array([1.5, 0.0, height]))
-        color = image[360 - box.bottom - box.height + int(row), box.left + int(column)].astype(int)
+        color = painter.image(0)[seen_at(painter, [1.5, 0.0, height])].astype(int)
         assert color.argmax() == 0
         assert color[0] > 1.5 * color[1]
         del frames[0]["target"]
