@@ -495,10 +495,9 @@ class Sheet(Page):
         self._free = size if isinstance(size, int) else None
         with house_style():
             super().__init__(clip, (640, 360) if isinstance(size, int) else size, scale_of(size), time_unit)
-        sides = sides or Sides()
-        self._band = max(1, self._pixels(_BAND)) if any(sides.have_bands()) else 0
-        self._bands = [self._band * drawn for drawn in sides.have_bands()]
-        with house_style():
+            sides = sides or Sides()
+            self._band = max(1, self._pixels(_BAND)) if any(sides.have_bands()) else 0
+            self._bands = [self._band * drawn for drawn in sides.have_bands()]
             self.axes.set_autoscale_on(False)
             below = not stretch and self._larger_with_bar_below(window)
             # A single color, as of particles of one species, needs no bar.

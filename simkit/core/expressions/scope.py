@@ -110,13 +110,13 @@ class Scope:
             read: second arguments of all its calls of ``interp``.
             arrays: names of which it may take entries.
         """
-        if isinstance(node, ast.Subscript) and (name := dotted(node.value)) not in arrays:
-            return f"takes an entry of '{name}', which is one number at each place; leave out the brackets"
-        is_table = isinstance(node, ast.Name) and node.id in self.tables
+        if isinstance(node, ast.Subscript) and (array := dotted(node.value)) not in arrays:
+            return f"takes an entry of '{array}', which is one number at each place; leave out the brackets"
+        is_table = (name := dotted(node)) in self.tables
         if node in read and not is_table:
             hint = f"choose one of {', '.join(self.tables)}" if self.tables else "name one under 'tables'"
             return f"is no table of numbers; {hint}"
-        return f"is a table; write interp(x, {node.id})" if is_table and node not in read else ""
+        return f"is a table; write interp(x, {name})" if is_table and node not in read else ""
 
     def _known(self, written: FormulaText, names: Collection[str], is_condition: bool = False) -> set[str]:
         """Return the names that a formula may contain, without the derived values that depend on others.
