@@ -248,7 +248,7 @@ def value_and_derivative[T](
         forward_numbers: numbers up to which the shortest mode is forward mode.
     """
     numbers = sum(jnp.size(value) for value in chosen.values())
-    if not _is_forward(mode, numbers, forward_numbers):
+    if not goes_forward(mode, numbers, forward_numbers):
         (value, other), derivative = jax.value_and_grad(function, has_aux=True)(chosen)
         return value, other, derivative
     if numbers == 1:
@@ -313,10 +313,17 @@ def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, param
     """
     numbers = sum(map(jnp.size, chosen_of(params, wrt).values()))
     small = _states_are_small(objective, key)
-    return _is_forward(mode, numbers, FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS)
+    return goes_forward(mode, numbers, FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS)
 
 
-def _is_forward(mode: Mode, numbers: int, forward_numbers: int) -> bool:
+def goes_forward(mode: Mode, numbers: int, forward_numbers: int = FORWARD_NUMBERS) -> bool:
+    """Return whether a mode is forward mode for some numbers.
+
+    Args:
+        mode: as for `with_derivative`.
+        numbers: how many are differentiated by.
+        forward_numbers: how many the shortest mode differentiates by in forward mode at most.
+    """
     return mode == "forward" or (mode == "shortest" and numbers <= forward_numbers)
 
 

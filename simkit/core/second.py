@@ -10,13 +10,13 @@ from jax.flatten_util import ravel_pytree
 from simkit.core import paths
 from simkit.core.bounded import Bounds
 from simkit.core.gradient import (
-    FORWARD_NUMBERS,
     Difference,
     Function,
     Mode,
     check_mode,
     chosen_of,
     differences,
+    goes_forward,
     with_derivative,
 )
 from simkit.core.simulation import Arrays, Params
@@ -111,13 +111,12 @@ def hessian(
 
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Arrays, jax.Array]:
         flat, unravel = ravel_pytree(chosen_of(params, wrt))
-        forward = mode == "forward" or (mode == "shortest" and flat.size <= FORWARD_NUMBERS)
 
         def measure(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
             value, status = objective(paths.replaced(params, unravel(flat)), key)
             return value, (value, status)
 
-        derive = (jax.jacfwd if forward else jax.jacrev)(measure, has_aux=True)
+        derive = (jax.jacfwd if goes_forward(mode, flat.size) else jax.jacrev)(measure, has_aux=True)
 
         def twice(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
             derivative, (value, status) = derive(flat)

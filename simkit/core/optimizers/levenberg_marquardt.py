@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import solve_triangular
 
 from simkit.core.formulation import precise_product
+from simkit.core.gradient import goes_forward
 from simkit.core.optimizers.methods import method
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem, gradient_is_zero, gradient_norm
 from simkit.core.pytrees import pytree
@@ -148,8 +149,8 @@ def _derived(problem: Problem, flat: jax.Array, unravel: Callable[[jax.Array], A
         return r, r
 
     count = jax.eval_shape(twice, flat)[0].size
-    is_forward = problem.mode == "forward" or (problem.mode == "shortest" and flat.size <= count)
-    jacobian, r = (jax.jacfwd if is_forward else jax.jacrev)(twice, has_aux=True)(flat)
+    derive = jax.jacfwd if goes_forward(problem.mode, flat.size, count) else jax.jacrev
+    jacobian, r = derive(twice, has_aux=True)(flat)
     return r, jacobian
 
 
