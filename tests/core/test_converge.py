@@ -10,14 +10,13 @@ import pytest
 from simkit.core import gradient
 from simkit.core.buffers import Buffer
 from simkit.core.converge import converge
-from simkit.core.ensemble import in_flight
 from simkit.core.objective import Objective
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status, converged_when, status_of
 from simkit.engine.driver import Plan
-from tests.core.toys import countdown, descent, oscillator
+from tests.core.toys import descent
 from tests.driving import drive
 
 
@@ -53,35 +52,6 @@ def test_residual_that_leaves_out_unknowns_does_not_hide_a_missing_solution(mode
     )
     derivative = gradient.with_derivative(Objective(simulation, "work", 3), ["pull"], mode=mode)
     assert np.isnan(derivative(simulation.params, jax.random.key(0))[1]["pull"])
-
-
-MAX_STEPS = 10_000
-
-
-def members(simulation, count, seed=1):
-    keys = jax.random.split(jax.random.key(seed), count)
-    return jax.vmap(simulation.init, in_axes=(None, 0))(simulation.params, keys)
-
-
-def test_every_member_ends_with_its_own_status_at_its_own_step_where_arithmetic_is_exact(x64):
-    lengths = jnp.array([5.0, -1.0, 300.0, 2000.0, 0.5, 77.0, jnp.nan, 14.25, 1.0, 16.0, 1.0, 40.0])
-    result = jax.jit(in_flight(countdown(), lanes=3, max_steps=1000))(lengths, countdown().params)
-    done, late, bad, stalled = Status.CONVERGED, Status.MAX_STEPS, Status.NON_FINITE, Status.STALLED
-    # 0.5 steps over zero, goes negative and then turns into NaN.
-    assert list(result.status) == [done, bad, done, late, bad, done, bad, stalled, done, done, done, done]
-    assert list(result.iterations) == [5, 1, 300, 1000, 2, 77, 1, 1, 1, 16, 1, 40]
-    np.testing.assert_array_equal(result.state[result.status == done], 0)
-    assert float(result.state[3]) == 1000.0
-
-
-def test_random_keys_in_the_state_survive_the_exchange(x64):
-    simulation = dataclasses.replace(
-        oscillator(), status=converged_when(lambda state, params: state.time >= 1), converges=True
-    )
-    states = members(simulation, 5)
-    result = jax.jit(in_flight(simulation, lanes=2, max_steps=1000))(states, simulation.params)
-    np.testing.assert_array_equal(jax.random.key_data(result.state.key), jax.random.key_data(states.key))
-    assert list(result.status) == [Status.CONVERGED] * 5
 
 
 PLAN = Plan(steps=200, every=5)

@@ -12,7 +12,7 @@ import pytest
 from simkit.core import gradient, paths, second
 from simkit.core.averages import averaged
 from simkit.core.converge import converge
-from simkit.core.ensemble import ensemble, in_flight
+from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
 from simkit.core.optimization import optimization
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
@@ -304,8 +304,6 @@ def with_status(status):
         (lambda: average(skip=-1), "skip = -1"),
         (lambda: Objective(descent(), "length", 10, reduce="mean"), "reduce = 'mean' needs a simulation that runs a"),
         (lambda: converge(oscillator(), 10), "converges=True and an equilibrium"),
-        (lambda: in_flight(oscillator(), lanes=2, max_steps=10), "converges=True"),
-        (lambda: in_flight(descent(), lanes=0, max_steps=10), "below 1"),
         (lambda: trajectory(oscillator(), 10, 1, memory="tiny"), "memory = 'tiny' is unknown; choose 'balanced'"),
         (lambda: dataclasses.replace(oscillator(), converges=True), "converges = True needs a status that becomes"),
         (lambda: dataclasses.replace(oscillator(), equilibrium=BALANCE), "an equilibrium holds in a converged state"),

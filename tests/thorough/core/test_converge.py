@@ -11,14 +11,14 @@ import simkit
 from simkit.core import gradient
 from simkit.core.averages import averaged
 from simkit.core.converge import converge, converge_with_growth
-from simkit.core.ensemble import ensemble, in_flight
+from simkit.core.ensemble import ensemble
 from simkit.core.implicit import solve_symmetric
 from simkit.core.objective import Objective
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status, converged_when
 from simkit.storage.store import Store
-from tests.core.test_converge import MAX_STEPS, assert_same, members, recorded, search, swing
+from tests.core.test_converge import assert_same, recorded, search, swing
 from tests.core.toys import descent
 
 
@@ -92,59 +92,6 @@ def test_derivative_through_unfinished_iterations_has_the_status_max_steps(x64):
     for steps, expected in ((3, Status.MAX_STEPS), (5000, Status.CONVERGED)):
         _, status = jax.jit(Objective(simulation, "length", steps).with_status)(simulation.params, key)
         assert status == expected
-
-
-def test_derivative_of_every_member_is_implicit(x64):
-    simulation = descent()
-    states = members(simulation, 6)
-    alone = converge(simulation, MAX_STEPS)
-
-    def lengths_together(stiffness):
-        params = {**simulation.params, "stiffness": stiffness}
-        run = in_flight(simulation, lanes=2, max_steps=MAX_STEPS, over=["stiffness"])
-        state = run(states, params).state
-        return state.position[:, -1] - state.position[:, 0]
-
-    def length_alone(stiffness, state):
-        state = alone(state, {**simulation.params, "stiffness": stiffness}).state
-        return state.position[-1] - state.position[0]
-
-    stiffness = jnp.linspace(1.5, 3.0, 6)
-    together = jax.jit(jax.grad(lambda s: lengths_together(s).sum()))(stiffness)
-    expected = jax.jit(jax.vmap(jax.grad(length_alone)))(stiffness, states)
-    # Both solve the same equations at positions that differ by round-off.
-    np.testing.assert_allclose(together, expected, rtol=1e-9)
-    assert float(jnp.abs(expected).min()) > 1e-3
-
-
-def test_derivative_of_a_failed_member_alone_is_nan(x64):
-    simulation = descent()
-    states = members(simulation, 6)
-    iterations = jax.jit(in_flight(simulation, lanes=3, max_steps=MAX_STEPS))(states, simulation.params).iterations
-    limit = int(jnp.sort(iterations)[3])
-
-    def lengths(rest):
-        params = {**simulation.params, "rest": rest}
-        state = in_flight(simulation, lanes=3, max_steps=limit, over=["rest"])(states, params).state
-        return (state.position[:, -1] - state.position[:, 0]).sum()
-
-    gradient = jax.jit(jax.grad(lengths))(jnp.full(6, simulation.params["rest"]))
-    np.testing.assert_array_equal(np.isnan(gradient), iterations > limit)
-
-
-@pytest.mark.parametrize(("count", "lanes", "over"), [(1, 4, ()), (7, 3, ()), (20, 64, ()), (70, 9, ["stiffness"])])
-def test_every_member_takes_the_same_steps_as_alone(x64, count, lanes, over):
-    simulation = descent()
-    states, many = members(simulation, count), {"stiffness": jnp.linspace(1.0, 3.0, count)}
-    params = simulation.params | {name: many[name] for name in over}
-    together = jax.jit(in_flight(simulation, lanes=lanes, max_steps=MAX_STEPS, over=over))(states, params)
-    alone = jax.jit(converge(simulation, MAX_STEPS))
-    for index in range(count):
-        one = alone(jax.tree.map(lambda a, i=index: a[i], states), params | {name: many[name][index] for name in over})
-        assert int(together.iterations[index]) == int(one.iterations) == int(together.state.iteration[index])
-        assert int(together.status[index]) == Status.CONVERGED
-        # A contraction, so round-off does not grow: a few roundings of numbers of order one.
-        np.testing.assert_allclose(together.state.position[index], one.state.position, rtol=0, atol=1e-13)
 
 
 COUNT = 12

@@ -10,11 +10,11 @@ import pytest
 from simkit.core import gradient, rollout
 from simkit.core.averages import averaged
 from simkit.core.converge import converge
-from simkit.core.ensemble import ensemble, in_flight
+from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
 from simkit.core.precision import in_precision_of
 from simkit.core.rollout import segment, trajectory
-from simkit.core.status import Status
+from simkit.core.status import Status, status_of
 from simkit.engine.driver import Plan
 from tests.core.test_derivatives import compiled_size
 from tests.core.test_rollout import EVERY, KEY, SKIP, STEPS, STOP_KEY, VALUES, mean_oscillator
@@ -99,10 +99,8 @@ def test_a_stalled_relaxation_ends_at_the_same_iteration_in_every_driver():
     keys = jnp.stack([key, jax.random.key(STOP_KEY + 1)])
     states = jax.jit(jax.vmap(simulation.init, (None, 0)))(params, keys)
     together = jax.jit(segment(ensemble(simulation), steps))(states, params)
-    flown = jax.jit(in_flight(simulation, lanes=2, max_steps=steps))(states, params)
-    np.testing.assert_array_equal(flown.status, Status.STALLED)
-    np.testing.assert_array_equal(together.descent.iteration, flown.iterations)
-    np.testing.assert_array_equal(together.descent.position, flown.state.descent.position)
+    np.testing.assert_array_equal(status_of(ensemble(simulation))(together, params), Status.STALLED)
+    assert (together.descent.iteration < steps).all()
 
 
 def counter(*codes):
