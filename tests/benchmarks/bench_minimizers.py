@@ -33,20 +33,18 @@ def in_lanes(simulation, states, lanes, max_steps):
     """Return ``() -> (status, iterations)`` of all starts, relaxed as by a sweep: one that ends frees its lane."""
     member = dataclasses.replace(
         simulation,
-        init=lambda params, key: jax.tree.map(lambda leaf: leaf[params["start"].astype(int)], states),
+        init=lambda params, key: jax.tree.map(lambda leaf: leaf[jax.random.key_data(key)[-1]], states),
         observe=lambda state, params: {},
         diagnose=lambda state, params: {"iteration": state.descent.iteration},
-        params=simulation.params | {"start": 0.0},
     )
-    many, plan = ensemble(member, ["start"]), Plan(max_steps, max_steps // SEGMENTS, SEGMENTS)
+    many, plan = ensemble(member), Plan(max_steps, max_steps // SEGMENTS, SEGMENTS)
+    count = len(jax.tree.leaves(states)[0])
 
     def inputs(members):
-        return member.params | {"start": jnp.asarray(members, float)}, jax.vmap(jax.random.key)(members)
-
-    count = len(jax.tree.leaves(states)[0])
-    queue = Queue(Program.of(many, plan), plan, count, lanes, inputs, lambda state, params: {})
+        return member.params, jax.vmap(jax.random.key)(members)
 
     def run():
+        queue = Queue(Program.of(many, plan), plan, count, lanes, inputs, lambda state, params: {})
         recorded, _ = queue.run(None, lambda fraction, words: None, print)
         end = stops(recorded["status"]).argmax(axis=0), np.arange(count)
         return recorded["status"][end], recorded["diagnosed.iteration"][end]
