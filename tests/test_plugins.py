@@ -184,8 +184,7 @@ def downhill(*, numbers, tolerance, step):
         return begin(problem, jax.tree.map(lambda z, slope: z - step * slope, iterate.position, iterate.gradient))
 
     never = lambda iterate, idle: jnp.bool_(False)
-    return Optimizer(begin, advance, lambda iterate, idle, bounds: gradient_is_zero(iterate, bounds, tolerance), never,
-                     gradient_norm)
+    return Optimizer(begin, advance, gradient_is_zero(tolerance), never, gradient_norm)
 """
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from simkit.jobs.job import Job
     from simkit.jobs.reporting import Report
-    from simkit.render.figure import Size
+    from simkit.render.page import Size
     from simkit.scenario.scenario import Scenario
 
 

@@ -29,13 +29,13 @@ def arrays(doc: str) -> Setting:
         elif isinstance(value, Mapping) and is_frame(value):
             value = frame_text(str(value["run"]), value.get("frame", -1), where)
         if isinstance(value, str):
-            found = _loaded(content_of(value, where), where)
+            named = _loaded(content_of(value, where), where)
         elif isinstance(value, Mapping):
-            found = {str(name): _in_order(array) for name, array in value.items()}
+            named = {str(name): _in_order(array) for name, array in value.items()}
         else:
             ways = 'write { file = "start.npz" }, { run = "runs/demo", frame = -1 }, or arrays by name'
             raise UserError(f"{where} = {shown(value)} has no arrays; {ways}")
-        return {name: _checked(array, f"{where}.{name}".rstrip(".")) for name, array in found.items()}
+        return {name: _checked(array, f"{where}.{name}".rstrip(".")) for name, array in named.items()}
 
     schema = {"type": ["object", "string"]}
     return Setting("arrays by name", doc, check, describe=lambda: schema, form="arrays")

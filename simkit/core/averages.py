@@ -11,9 +11,9 @@ import numpy as np
 from simkit.core.ensemble import ensemble
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment
+from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import as_often, status_of
-from simkit.errors import UserError
 
 
 def compensated_sum[T](total: T, excess: T, addend: Any) -> tuple[T, T]:
@@ -51,6 +51,7 @@ class AveragedState:
     taken: jax.Array
 
 
+@arguments(every=whole("steps per sample, 10 for instance", low=1), skip=whole("samples ignored at the start"))
 def averaged(
     simulation: Simulation,
     sample: Callable[[State, Params], Arrays],
@@ -82,10 +83,6 @@ def averaged(
     Raises:
         UserError: if ``every`` or ``skip`` is out of its range.
     """
-    if every < 1:
-        raise UserError(f"every = {every} is below 1 step per sample; choose at least 1, 10 for instance")
-    if skip < 0:
-        raise UserError(f"skip = {skip} is negative; choose 0 to keep every sample")
     advance, status = segment(simulation, every), status_of(simulation)
 
     def init(params: Params, key: jax.Array) -> AveragedState:

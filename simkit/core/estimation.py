@@ -11,11 +11,13 @@ from simkit.core.averages import averaged
 from simkit.core.parameter import Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment, trajectory
+from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, as_often, status_of, stops
 from simkit.errors import UserError
 
 
+@arguments(steps=whole("steps for which each value is held", low=1))
 def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Params, Params], tuple[State, Arrays]]:
     """Return ``(state, params, controls) -> (state, diagnostics)`` that holds each control value for some steps.
 
@@ -34,8 +36,6 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
     Raises:
         UserError: if ``steps`` is below 1; and, when called, for a name that is not a parameter or unequal lengths.
     """
-    if steps < 1:
-        raise UserError(f"steps = {steps} is below 1; hold each control for 1 step or more")
     advance = segment(simulation, steps)
 
     def run(state: State, params: Params, controls: Params) -> tuple[State, Arrays]:

@@ -1,6 +1,7 @@
 """Derivatives of objectives in reverse and forward mode, and their check by central differences."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -63,7 +64,7 @@ def differences(
 
     Reference: Richardson, Phil. Trans. R. Soc. A 210, 307 (1911), doi:10.1098/rsta.1911.0009.
     """
-    found: dict[str, Difference] = {}
+    quotients: dict[str, Difference] = {}
     leaves = paths.leaves(params)
     chosen = {name: leaves[name] for name in paths.selected(wrt, leaves)}
     compiled = jax.jit(lambda chosen: function(paths.replaced(params, chosen)))
@@ -81,8 +82,8 @@ def differences(
             value[index], error[index] = _of_one(
                 along, float(exact[index]), exact.dtype, _scale(exact, low, high), low, high
             )
-        found[name] = Difference(value, error)
-    return found
+        quotients[name] = Difference(value, error)
+    return quotients
 
 
 def _scale(array: np.ndarray, low: float, high: float) -> float:
@@ -209,8 +210,7 @@ def with_status_and_derivative(
     check_mode(mode)
 
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Arrays]:
-        leaves = paths.leaves(params)
-        chosen = {name: leaves[name] for name in differentiable(wrt, leaves)}
+        chosen = chosen_of(params, wrt)
 
         def function(chosen: Arrays) -> tuple[jax.Array, jax.Array]:
             return objective(paths.replaced(params, chosen), key)
@@ -248,7 +248,7 @@ def value_and_derivative[T](
         forward_numbers: numbers up to which the shortest mode is forward mode.
     """
     numbers = sum(jnp.size(value) for value in chosen.values())
-    if not _is_forward(mode, numbers, forward_numbers):
+    if not goes_forward(mode, numbers, forward_numbers):
         (value, other), derivative = jax.value_and_grad(function, has_aux=True)(chosen)
         return value, other, derivative
     if numbers == 1:
@@ -281,7 +281,7 @@ def jitted(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: P
     """
 
     def made() -> Any:
-        small = _states_are_small(objective, params, key)
+        small = _states_are_small(objective, key)
         options = {"xla_backend_optimization_level": 0} if small and default_device() == "cpu" else None
         forward_numbers = FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS
         derive = with_status_and_derivative(alone.with_status, wrt, mode, forward_numbers)
@@ -311,26 +311,29 @@ def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, param
     Raises:
         UserError: if a name is not a parameter.
     """
-    leaves = paths.leaves(params)
-    numbers = sum(jnp.size(leaves[name]) for name in differentiable(wrt, leaves))
-    small = _states_are_small(objective, params, key)
-    return _is_forward(mode, numbers, FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS)
+    numbers = sum(map(jnp.size, chosen_of(params, wrt).values()))
+    small = _states_are_small(objective, key)
+    return goes_forward(mode, numbers, FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS)
 
 
-def _is_forward(mode: Mode, numbers: int, forward_numbers: int) -> bool:
+def goes_forward(mode: Mode, numbers: int, forward_numbers: int = FORWARD_NUMBERS) -> bool:
+    """Return whether a mode is forward mode for some numbers.
+
+    Args:
+        mode: as for `with_derivative`.
+        numbers: how many are differentiated by.
+        forward_numbers: how many the shortest mode differentiates by in forward mode at most.
+    """
     return mode == "forward" or (mode == "shortest" and numbers <= forward_numbers)
 
 
-def _states_are_small(objective: Objective, params: Params, key: jax.Array) -> bool:
-    if objective.converges:
-        return False
-    return objective.steps * state_bytes(objective, params, key) <= SMALL_BYTES
+def _states_are_small(objective: Objective, key: jax.Array) -> bool:
+    return not objective.converges and objective.steps * state_bytes(objective, key) <= SMALL_BYTES
 
 
-def state_bytes(objective: Objective, params: Params, key: jax.Array) -> int:
+def state_bytes(objective: Objective, key: jax.Array) -> int:
     """Return the size in bytes of the states of all members; arguments as for `jitted`."""
-    init = objective.simulation.init
-    return size_in_bytes(jax.eval_shape(jax.vmap(init, in_axes=(None, 0)) if jnp.ndim(key) else init, params, key))
+    return math.prod(jnp.shape(key)) * size_in_bytes(objective.simulation.shapes.state)
 
 
 def derivative_with_growth[Derive: Callable](
@@ -356,8 +359,8 @@ def derivative_with_growth[Derive: Callable](
     derive = compiling(objective, wrt, mode, params, key)
     results = derive(params, key)
     if (overflowed := np.asarray(results[1]) == Status.BUFFER_OVERFLOW).any():
-        for one in key[overflowed] if jnp.ndim(key) else [key]:
-            objective = objective.with_room(params, one)
+        for member_key in key[overflowed] if jnp.ndim(key) else [key]:
+            objective = objective.with_room(params, member_key)
         derive = compiling(objective, wrt, mode, params, key)
         results = derive(params, key)
     return derive, objective, *results
@@ -443,6 +446,16 @@ def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
     """Return ``max |a - b| / max(|a|, |b|)``, zero if both vanish."""
     scale = max(np.max(np.abs(a)), np.max(np.abs(b)))
     return float(np.max(np.abs(a - b)) / scale) if scale else 0.0
+
+
+def chosen_of(params: Params, wrt: str | Sequence[str]) -> Arrays:
+    """Return the parameters named in ``wrt``, ``{path: array}``.
+
+    Raises:
+        UserError: if there is none, or one is not of real numbers.
+    """
+    leaves = paths.leaves(params)
+    return {name: leaves[name] for name in differentiable(wrt, leaves)}
 
 
 def differentiable(wrt: str | Sequence[str], known: Mapping[str, jax.Array]) -> list[str]:

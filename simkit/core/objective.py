@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.converge import converge, converge_with_growth, with_room
+from simkit.core.expressions import functions
 from simkit.core.pytrees import size_in_bytes
 from simkit.core.rollout import Frames, Memory, recorded, segment, width_of
 from simkit.core.simulation import Arrays, Params, Simulation, State
@@ -18,24 +19,13 @@ from simkit.errors import UserError, nearest
 type Reduce = Literal["final", "mean", "root_mean_square", "maximum", "minimum", "sum"]
 
 
-def _mean(series: jax.Array, stored: jax.Array) -> jax.Array:
-    return jnp.sum(jnp.where(stored, series, 0)) / (jnp.sum(stored) * (series.size // len(stored)))
-
-
-def _root_mean_square(series: jax.Array, stored: jax.Array) -> jax.Array:
-    """Return sqrt(mean(x^2)), whose derivative is zero where the whole series is zero."""
-    square = _mean(series**2, stored)
-    is_positive = square > 0
-    return jnp.where(is_positive, jnp.sqrt(jnp.where(is_positive, square, 1)), square)
-
-
 REDUCTIONS: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
     "final": lambda series, stored: series[-1],
-    "mean": _mean,
-    "root_mean_square": _root_mean_square,
-    "maximum": lambda series, stored: jnp.max(series, where=stored, initial=-jnp.inf),
-    "minimum": lambda series, stored: jnp.min(series, where=stored, initial=jnp.inf),
-    "sum": lambda series, stored: jnp.sum(series, where=stored),
+    "mean": functions.REDUCTIONS["time_mean"],
+    "root_mean_square": functions.REDUCTIONS["time_rms"],
+    "maximum": functions.REDUCTIONS["largest"],
+    "minimum": functions.REDUCTIONS["smallest"],
+    "sum": functions.REDUCTIONS["time_sum"],
 }
 
 
@@ -44,12 +34,11 @@ def reduced(reduce: Reduce, series: jax.Array, stored: jax.Array | None = None) 
 
     Args:
         reduce: final, mean, root_mean_square, maximum, minimum or sum.
-        series: ``(frames, ...)``.
+        series: ``(frames,)``.
         stored: ``(frames,)`` booleans, False for frames after a stop, which only repeat the last one; ``None`` for a
             run that does not stop.
     """
-    counted = jnp.ones(len(series), bool) if stored is None else stored
-    return REDUCTIONS[reduce](series, counted.reshape(-1, *[1] * (series.ndim - 1)))
+    return REDUCTIONS[reduce](series, jnp.ones(len(series), bool) if stored is None else stored)
 
 
 _EXAMPLE = "an expression such as time_mean((x - 1)**2)"

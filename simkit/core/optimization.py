@@ -9,13 +9,13 @@ import jax.numpy as jnp
 
 from simkit.core import paths
 from simkit.core.bounded import Bounds, bounds_of, nearest_side, side_of, to_bounded, to_unbounded
-from simkit.core.gradient import Function, Mode, check_mode
+from simkit.core.gradient import Function, Mode, check_mode, differentiable
 from simkit.core.objective import Objective
 from simkit.core.optimizers.cma_es import batched_by_members
 from simkit.core.optimizers.methods import OPTIMIZERS, check_options, chosen, evaluated, options_of
 from simkit.core.optimizers.optimizer import Iterate, Problem
 from simkit.core.pytrees import pytree
-from simkit.core.simulation import Arrays, Params, Quantity, Simulation
+from simkit.core.simulation import Arrays, Params, Quantity, Simulation, as_arrays
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
 
@@ -112,10 +112,8 @@ def optimization(
             unknown, a learning rate is given to another method than Adam, or Levenberg-Marquardt is to maximize, or to
             minimize what is not a sum of squares.
     """
-    known = paths.leaves(params)
-    names = paths.selected(wrt, known)
-    if not names:
-        raise UserError("wrt names no parameter; name each parameter once")
+    known = paths.leaves(as_arrays(params))
+    names = differentiable(wrt, known)
     if taken := next((name for name in names if name in QUANTITIES), None):
         raise UserError(f"parameter '{taken}' has the name of a diagnostic of an optimization; rename it")
     settings = chosen(method, learning_rate=learning_rate)

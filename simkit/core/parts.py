@@ -29,7 +29,7 @@ from simkit.errors import Mistakes, Remedy, UserError
 
 @dataclasses.dataclass(frozen=True)
 class Declaration:
-    """What a part declares.
+    """What a part declares; as a decorator, ``@part(keys={...})``, it marks the function of the part.
 
     Attributes:
         keys: options of its function, by name of the argument, such as a number of thermostats; another value compiles
@@ -50,24 +50,13 @@ class Declaration:
     dimensions: tuple[int, ...] = ()
     rules: tuple[Rule, ...] = ()
 
-
-def part[Function: Callable[..., Any]](
-    *,
-    keys: Mapping[str, Setting] | None = None,
-    values: Mapping[str, Setting] | None = None,
-    excludes: Mapping[str, str] | None = None,
-    aliases: Mapping[str, str] | None = None,
-    dimensions: tuple[int, ...] = (),
-    rules: tuple[Rule, ...] = (),
-) -> Callable[[Function], Function]:
-    """Return a decorator that attaches the declaration of a part to its function; arguments as for `Declaration`."""
-    declared = Declaration(keys or {}, values or {}, excludes or {}, aliases or {}, dimensions, rules)
-
-    def mark(function: Function) -> Function:
-        function.declaration = declared  # type: ignore[attr-defined]
+    def __call__[Function: Callable[..., Any]](self, function: Function) -> Function:
+        """Attach the declaration to the function of a part, which is returned."""
+        function.declaration = self  # type: ignore[attr-defined]
         return function
 
-    return mark
+
+part = Declaration
 
 
 def declaration_of(function: Any) -> Declaration:
@@ -310,7 +299,7 @@ class Choice:
     def _in_space(self, settings: Mapping[str, Setting]) -> dict[str, Setting]:
         """Return settings whose lists with an entry for each axis have as many as there are axes."""
         return {
-            key: setting.of_axes(self.dimension) if isinstance(setting, PerAxis) and self.dimension else setting
+            key: setting.of_axes(self.dimension) if setting.of_axes and self.dimension else setting
             for key, setting in settings.items()
         }
 
@@ -337,35 +326,14 @@ class Choice:
         return {key: dataclasses.replace(setting, inner=lambda: values, describe=describe, form="table")}
 
 
-@dataclasses.dataclass(frozen=True)
-class PerAxis(Setting):
-    """A setting that is a list with an entry for each axis of space.
-
-    Attributes:
-        entry: setting of an entry.
-    """
-
-    entry: Setting | None = None
-
-    def of_axes(self, count: int) -> Setting:
-        """Return the setting of a list for a number of axes."""
-        assert self.entry is not None, "made by per_axis"
-        several_of = several(self.entry, self.doc, (count,), self.default)
-        return dataclasses.replace(several_of, is_required=self.is_required)
-
-
-def per_axis(entry: Setting, doc: str, *, is_required: bool = True) -> PerAxis:
+def per_axis(entry: Setting, doc: str) -> Setting:
     """Return a setting that is a list with an entry for each axis: as many as the space of its table has.
 
     Args:
         entry: setting of an entry.
         doc: its meaning.
-        is_required: whether it must be given.
     """
-    several_of = several(entry, doc, AXES, None)
-    values: dict[str, Any] = {field.name: getattr(several_of, field.name) for field in dataclasses.fields(Setting)}
-    values["is_required"] = is_required
-    return PerAxis(**values, entry=entry)
+    return dataclasses.replace(several(entry, doc, AXES), of_axes=lambda count: several(entry, doc, (count,)))
 
 
 def _merged(by_part: Mapping[str, Mapping[str, Setting]]) -> dict[str, Setting]:

@@ -35,6 +35,4 @@ def in_precision_of(simulation: "Simulation", state: "State") -> "State":
     """
     import jax
 
-    key = jax.eval_shape(jax.random.key, 0)
-    template = jax.eval_shape(simulation.init, simulation.params, key)
-    return jax.tree.map(lambda like, leaf: leaf.astype(like.dtype), template, state)
+    return jax.tree.map(lambda like, leaf: leaf.astype(like.dtype), simulation.shapes.state, state)

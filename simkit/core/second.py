@@ -1,7 +1,6 @@
 """Second derivatives of objectives: Hessians, and Hessian-vector products without the matrix."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +10,13 @@ from jax.flatten_util import ravel_pytree
 from simkit.core import paths
 from simkit.core.bounded import Bounds
 from simkit.core.gradient import (
-    FORWARD_NUMBERS,
     Difference,
     Function,
     Mode,
     check_mode,
+    chosen_of,
     differences,
-    differentiable,
+    goes_forward,
     with_derivative,
 )
 from simkit.core.simulation import Arrays, Params
@@ -45,7 +44,7 @@ def hessian_vector_product(
     """
 
     def run(params: Params, key: jax.Array, vector: Arrays) -> tuple[jax.Array, Arrays, Arrays]:
-        chosen = _chosen(params, wrt)
+        chosen = chosen_of(params, wrt)
         tangent = _like(vector, chosen)
 
         def derive(chosen: Arrays) -> tuple[jax.Array, Arrays]:
@@ -76,7 +75,7 @@ def gauss_newton_product(
     """
 
     def run(params: Params, key: jax.Array, vector: Arrays) -> tuple[jax.Array, Arrays, Arrays]:
-        chosen = _chosen(params, wrt)
+        chosen = chosen_of(params, wrt)
         tangent = _like(vector, chosen)
 
         def residual(chosen: Arrays) -> jax.Array:
@@ -111,14 +110,13 @@ def hessian(
     check_mode(mode)
 
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Arrays, jax.Array]:
-        flat, unravel = ravel_pytree(_chosen(params, wrt))
-        forward = mode == "forward" or (mode == "shortest" and flat.size <= FORWARD_NUMBERS)
+        flat, unravel = ravel_pytree(chosen_of(params, wrt))
 
         def measure(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
             value, status = objective(paths.replaced(params, unravel(flat)), key)
             return value, (value, status)
 
-        derive = (jax.jacfwd if forward else jax.jacrev)(measure, has_aux=True)
+        derive = (jax.jacfwd if goes_forward(mode, flat.size) else jax.jacrev)(measure, has_aux=True)
 
         def twice(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
             derivative, (value, status) = derive(flat)
@@ -137,18 +135,13 @@ def entries(params: Params, wrt: str | Sequence[str]) -> list[str]:
         params: parameters.
         wrt: as for `hessian`.
     """
-    return [f"{row.name}[{', '.join(map(str, row.entry))}]" if row.entry else row.name for row in _rows(params, wrt)]
+    return [f"{name}[{', '.join(map(str, entry))}]" if entry else name for name, entry in _rows(params, wrt)]
 
 
-class _Row(NamedTuple):
-    name: str
-    entry: tuple[int, ...]
-
-
-def _rows(params: Params, wrt: str | Sequence[str]) -> list[_Row]:
+def _rows(params: Params, wrt: str | Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
     # In the order of `ravel_pytree`, which sorts the keys of a dictionary.
-    chosen = sorted(_chosen(params, wrt).items())
-    return [_Row(name, entry) for name, array in chosen for entry in np.ndindex(jnp.shape(array))]
+    chosen = sorted(chosen_of(params, wrt).items())
+    return [(name, entry) for name, array in chosen for entry in np.ndindex(jnp.shape(array))]
 
 
 def hessian_differences(
@@ -165,23 +158,18 @@ def hessian_differences(
     """
     derive = with_derivative(objective, wrt)
     rows = [
-        differences(lambda params, row=row: derive(params, key)[1][row.name][row.entry], params, wrt, bounds)
-        for row in _rows(params, wrt)
+        differences(lambda params, name=name, entry=entry: derive(params, key)[1][name][entry], params, wrt, bounds)
+        for name, entry in _rows(params, wrt)
     ]
-    order = sorted(_chosen(params, wrt))
+    order = sorted(chosen_of(params, wrt))
     values, errors = ([np.concatenate([row[name][part].ravel() for name in order]) for row in rows] for part in (0, 1))
     return Difference(np.stack(values), np.stack(errors))
-
-
-def _chosen(params: Params, wrt: str | Sequence[str]) -> Arrays:
-    leaves = paths.leaves(params)
-    return {name: leaves[name] for name in differentiable(wrt, leaves)}
 
 
 def _like(vector: Arrays, chosen: Arrays) -> Arrays:
     if set(vector) != set(chosen):
         raise UserError(f"the vector is of {', '.join(sorted(vector))}; give an array for {', '.join(sorted(chosen))}")
     for name, array in chosen.items():
-        if (given := np.shape(vector[name])) != jnp.shape(array):
-            raise UserError(f"the vector's '{name}' has shape {given}; expected {jnp.shape(array)}")
+        if (shape := np.shape(vector[name])) != jnp.shape(array):
+            raise UserError(f"the vector's '{name}' has shape {shape}; expected {jnp.shape(array)}")
     return {name: jnp.asarray(vector[name], array.dtype) for name, array in chosen.items()}

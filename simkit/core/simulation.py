@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import html
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -63,6 +63,14 @@ class Equilibrium:
     residual: Callable[[Any, Params], Any]
     replace: Callable[[State, Any], State]
     project: Callable[[Any], Any] = lambda x: x
+
+
+class Shapes(NamedTuple):
+    """Shapes and types of the arrays of a simulation: of a state, and of what one frame observes and diagnoses."""
+
+    state: State
+    observed: Arrays
+    diagnosed: Arrays
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,6 +176,17 @@ class Simulation:
         object.__setattr__(self, "_programs", Programs())
 
     @property
+    def shapes(self) -> Shapes:
+        """Shapes and types of a state, and of what one frame observes and diagnoses, by tracing alone."""
+
+        def trace() -> Shapes:
+            state = jax.eval_shape(self.init, self.params, jax.eval_shape(jax.random.key, 0))
+            arrays = (jax.eval_shape(function, state, self.params) for function in (self.observe, self.diagnose))
+            return Shapes(state, *arrays)
+
+        return self.programs.found("shapes", trace)
+
+    @property
     def programs(self) -> Programs:
         """What was traced and compiled for this simulation, shared with those of `with_params`."""
         return self.__dict__["_programs"]
@@ -255,11 +274,9 @@ class Simulation:
         Raises:
             UserError: if a function does not return one array.
         """
-        key = jax.eval_shape(jax.random.key, 0)
-        state = jax.eval_shape(self.init, self.params, key)
         scalars, arrays = {}, {}
         for name, function in functions.items():
-            result = jax.eval_shape(function, state, self.params)
+            result = jax.eval_shape(function, self.shapes.state, self.params)
             if not isinstance(result, jax.ShapeDtypeStruct):
                 raise UserError(f"quantity '{name}' gives {type(result).__name__}; return one array of numbers")
             (arrays if result.shape else scalars)[name] = function

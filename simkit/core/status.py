@@ -41,9 +41,12 @@ class Status(enum.IntEnum):
     STEP_TOO_LONG = 22
 
 
-MESSAGES = {
+_ENDS = {
     Status.OK: "ran all its steps",
     Status.CONVERGED: "converged",
+    Status.STOPPED: "stopped where its condition held",
+}
+_FAILURES = {
     Status.MAX_STEPS: "did not converge within its steps; give it more steps or loosen its tolerance",
     Status.NON_FINITE: "turned non-finite; bring the parameters nearer to their defaults, or reduce the time "
     "step where there is one; a flow may need more cells or scheme = 'upwind'",
@@ -51,65 +54,43 @@ MESSAGES = {
     Status.BUFFER_OVERFLOW: "ran out of room in a buffer, such as a list of neighbors, so forces may be missing; raise "
     "its capacity",
     Status.IMPACT_OVERFLOW: "had more impacts in a step than its budget; reduce the time step or allow more impacts",
-    Status.BRIEF_CONTACT: "ran all its steps, but a contact lasted too few of them for derivatives through it; take a "
-    "smaller time step, more substeps or less stiffness",
-    Status.STEPPED_IMPACT: "ran all its steps; its bodies hit each other or a plane at whole steps, so derivatives are "
-    "those of the steps and, through these impacts, not those of the physics; take dynamics = Events for spheres and "
-    "disks, or Compliant",
-    Status.SWEEPS_TOO_FEW: "ran all its steps, but the sweeps of Impulses left contacts unsolved, as of a heavy body "
-    "on a light one, so that stacks sink and collapse; give it more sweeps, or bodies of less different mass",
-    Status.STEP_TOO_LONG: "ran all its steps, but a body moved by more than its thickness in the step of an impact, "
-    "which Impulses applies up to a step early; reduce the time step, or take dynamics = Events for spheres and disks",
-    Status.BOXES_MET: "ran all its steps, but boxes touched boxes, where the force of Compliant jumps from corner to "
-    "corner: energy is not kept, and derivatives are not those of the physics; take dynamics = Impulses there",
-    Status.STOPPED: "stopped where its condition held",
+    Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
+    Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
+    "another axis, or take dynamics = Free, Compliant or Jointed",
     Status.BODY_TOO_NEAR: "moved a body to within two cells of a side or of another body, where the flow between is "
     "not resolved; let it turn back sooner, or use smaller cells",
-    Status.UNRESOLVED: "ran all its steps, but moved particles so far in one step that the forces on them changed "
-    "too much within it, as from a start that overlaps; reduce the time step, relax the start first, or place "
-    "particles farther apart and from walls",
     Status.CELL_TOO_SMALL: "shrank its cell to less than twice the cut-off of its forces, where pairs would be missed; "
     "take a larger cell of more particles, a shorter cut-off, or a lower pressure",
     Status.VISCOSITY_OUT_OF_RANGE: "has a viscosity, a diffusivity or a drag that became negative, or one of the first "
     "two that became too large for its explicit time step; change its formula, or reduce the time step",
     Status.OUTLINE_TOO_COARSE: "has a body whose outline became too long for its points, so that fluid leaks through; "
     "give the obstacle more points",
+}
+# Statuses that do not stop a run, whose result or derivatives may deviate from the physics.
+_CAUTIONS = {
+    Status.BRIEF_CONTACT: "ran all its steps, but a contact lasted too few of them for derivatives through it; take a "
+    "smaller time step, more substeps or less stiffness",
+    Status.STEPPED_IMPACT: "ran all its steps; its bodies hit each other or a plane at whole steps, so derivatives are "
+    "those of the steps and, through these impacts, not those of the physics; take dynamics = Events for spheres and "
+    "disks, or Compliant",
+    Status.BOXES_MET: "ran all its steps, but boxes touched boxes, where the force of Compliant jumps from corner to "
+    "corner: energy is not kept, and derivatives are not those of the physics; take dynamics = Impulses there",
+    Status.UNRESOLVED: "ran all its steps, but moved particles so far in one step that the forces on them changed "
+    "too much within it, as from a start that overlaps; reduce the time step, relax the start first, or place "
+    "particles farther apart and from walls",
     Status.COURANT_ABOVE_LIMIT: "ran all its steps, but the flow crosses more cells in a step than the method carries "
     "stably; reduce the time step, give courant_number, or resolve the flow with more cells or scheme = 'upwind'",
     Status.BACKFLOW: "ran all its steps, but an outflow side took in fluid, of which nothing says what it carries: the "
     "other sides draw out more than they let in; make that side a 'pressure' side or an inflow",
     Status.UNBALANCED: "ran all its steps, but the flows given on its sides do not balance, so that what leaves was "
     "scaled to what enters; correct them, or make one side an outflow",
-    Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
-    Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
-    "another axis, or take dynamics = Free, Compliant or Jointed",
+    Status.SWEEPS_TOO_FEW: "ran all its steps, but the sweeps of Impulses left contacts unsolved, as of a heavy body "
+    "on a light one, so that stacks sink and collapse; give it more sweeps, or bodies of less different mass",
+    Status.STEP_TOO_LONG: "ran all its steps, but a body moved by more than its thickness in the step of an impact, "
+    "which Impulses applies up to a step early; reduce the time step, or take dynamics = Events for spheres and disks",
 }
-
-FAILURES = (
-    Status.MAX_STEPS,
-    Status.NON_FINITE,
-    Status.STALLED,
-    Status.BUFFER_OVERFLOW,
-    Status.IMPACT_OVERFLOW,
-    Status.JOINTS_APART,
-    Status.DISK_OUT_OF_PLANE,
-    Status.BODY_TOO_NEAR,
-    Status.CELL_TOO_SMALL,
-    Status.VISCOSITY_OUT_OF_RANGE,
-    Status.OUTLINE_TOO_COARSE,
-)
-# Statuses that do not stop a run, whose result or derivatives may deviate from the physics.
-CAUTIONS = (
-    Status.BRIEF_CONTACT,
-    Status.STEPPED_IMPACT,
-    Status.BOXES_MET,
-    Status.UNRESOLVED,
-    Status.COURANT_ABOVE_LIMIT,
-    Status.BACKFLOW,
-    Status.UNBALANCED,
-    Status.SWEEPS_TOO_FEW,
-    Status.STEP_TOO_LONG,
-)
+MESSAGES = _ENDS | _FAILURES | _CAUTIONS
+FAILURES, CAUTIONS = tuple(_FAILURES), tuple(_CAUTIONS)
 # Cautions about derivatives only: the run itself is as accurate as without them.
 ONLY_DERIVATIVES = (Status.STEPPED_IMPACT,)
 

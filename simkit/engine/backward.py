@@ -4,24 +4,173 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.budget import STATUS, NoRoomError, Pieces, floats_of, needed_names
+from simkit.core import paths
+from simkit.core.budget import NoRoomError
 from simkit.core.compilation import needed_bytes
+from simkit.core.dependence import used_leaves
+from simkit.core.gradient import chosen_of
 from simkit.core.objective import Objective
 from simkit.core.pytrees import pytree, size_in_bytes
+from simkit.core.rollout import Frames, frames, initial, width_of
 from simkit.core.simulation import Arrays, Params, State
-from simkit.core.status import failed
+from simkit.core.status import failed, status_of
 from simkit.engine.driver import Plan, Segment
 from simkit.engine.memory import shapes_of
 from simkit.storage.files import Layout
 from simkit.storage.store import Store, arrays_of_state, state_of_arrays
 
-VALUE = "value"
+STATUS, VALUE = "status", "value"
+
+
+@dataclasses.dataclass(frozen=True)
+class Pieces:
+    """An objective of a run in equal pieces, and the derivative of each.
+
+    With x_i the state after piece i, y_i its frames and J the objective, a function of all frames,
+
+        x_i, y_i = piece(x_(i-1), p),   a_(i-1), b_i = (a_i, dJ/dy_i) . d(x_i, y_i)/d(x_(i-1), p),
+        dJ/dp = (a_0, dJ/dy_0) . d(x_0, y_0)/dp + sum over i of b_i,   a_n = 0
+
+    Frames hold only the arrays on which J depends, and ``"status"``.
+
+    Attributes:
+        objective: what to differentiate; its simulation runs a fixed number of steps.
+        wrt: paths of the parameters.
+        every: steps between frames.
+        count: frames of a piece.
+        frame: shapes of one frame, ``{"observed.NAME" | "diagnosed.NAME": array}``.
+        names: names of the arrays on which the objective depends, see `needed_names`.
+    """
+
+    objective: Objective
+    wrt: tuple[str, ...]
+    every: int
+    count: int
+    frame: Arrays
+    names: tuple[str, ...]
+
+    @property
+    def number(self) -> int:
+        """Number of pieces."""
+        return self.objective.steps // (self.every * self.count)
+
+    def first(self, params: Params, key: jax.Array) -> tuple[State, Arrays]:
+        """Return the initial state and its frame, with a frame axis of length 1."""
+        simulation = self.objective.simulation
+        state = initial(simulation)(params, key)
+        observed, diagnosed = simulation.observe(state, params), simulation.diagnose(state, params)
+        frame = Frames(observed=observed, diagnosed=diagnosed, status=status_of(simulation)(state, params))
+        return state, self._arrays(jax.tree.map(lambda leaf: leaf[None], frame))
+
+    def piece(self, state: State, params: Params) -> tuple[State, Arrays]:
+        """Return the state after a piece that begins with the given state, and its frames."""
+        width = width_of((self.count, self.every), size_in_bytes(state), self.objective.memory)
+        record = frames(self.objective.simulation, self.every, self.count, width=width)
+        state, piece_frames = record(state, params)
+        return state, self._arrays(piece_frames)
+
+    def value_and_cotangents(self, arrays: Arrays) -> tuple[jax.Array, Arrays]:
+        """Return the objective, and its derivative with respect to all real arrays of the frames.
+
+        Args:
+            arrays: frames of the whole run, ``{name: (frames, ...)}``.
+        """
+        floats = {name: array for name, array in arrays.items() if _is_float(array)}
+
+        def value(floats: Arrays) -> jax.Array:
+            known_arrays = arrays | floats
+            status = known_arrays.pop(STATUS)
+            # Zeros for arrays on which the objective does not depend.
+            shapes = {name: (len(status), *leaf.shape) for name, leaf in self.frame.items() if name not in known_arrays}
+            others = {name: jnp.zeros(shape, self.frame[name].dtype) for name, shape in shapes.items()}
+            return self.objective.of_frames(_frames(known_arrays | others, status))
+
+        return jax.value_and_grad(value)(floats)
+
+    def back(self, state: State, params: Params, cotangent: list[jax.Array], of_frames: Arrays) -> Any:
+        """Return the cotangent at the start of a piece, and its contribution to the derivative, ``{path: array}``.
+
+        Args:
+            state: state at the start of the piece.
+            params: parameters.
+            cotangent: derivatives with respect to the real arrays of the state at its end, see `floats_of`.
+            of_frames: derivatives with respect to its frames.
+        """
+
+        def run(floats: list[jax.Array], chosen: Arrays) -> tuple[list[jax.Array], Arrays]:
+            end, arrays = self.piece(with_floats(state, floats), paths.replaced(params, chosen))
+            return floats_of(end), {name: arrays[name] for name in of_frames}
+
+        _, pull = jax.vjp(run, floats_of(state), chosen_of(params, self.wrt))
+        return pull((cotangent, of_frames))
+
+    def back_to_parameters(
+        self, params: Params, key: jax.Array, cotangent: list[jax.Array], of_frames: Arrays
+    ) -> Arrays:
+        """Return the contribution of the initial state and its frame to the derivative; arguments as for `back`."""
+
+        def run(chosen: Arrays) -> tuple[list[jax.Array], Arrays]:
+            state, arrays = self.first(paths.replaced(params, chosen), key)
+            return floats_of(state), {name: arrays[name] for name in of_frames}
+
+        return jax.vjp(run, chosen_of(params, self.wrt))[1]((cotangent, of_frames))[0]
+
+    def _arrays(self, frames: Frames) -> Arrays:
+        return {name: array for name, array in frames.named.items() if name in self.names} | {STATUS: frames.status}
+
+
+def needed_names(objective: Objective, frame: Arrays, count: int) -> tuple[str, ...]:
+    """Return the names of the arrays of a frame on which an objective depends.
+
+    Args:
+        objective: objective of a run of a fixed number of steps.
+        frame: shapes of one frame, ``{"observed.NAME" | "diagnosed.NAME": array}``.
+        count: number of frames.
+    """
+    names = sorted(frame)
+
+    def value(status: jax.Array, *leaves: jax.Array) -> jax.Array:
+        return objective.of_frames(_frames(dict(zip(names, leaves, strict=True)), status))
+
+    shapes = [jax.ShapeDtypeStruct((count, *frame[name].shape), frame[name].dtype) for name in names]
+    used = used_leaves(value, jax.ShapeDtypeStruct((count,), jnp.int32), *shapes)
+    return tuple(name for name, is_used in zip(names, used[1:], strict=True) if is_used)
+
+
+def floats_of(tree: Any) -> list[jax.Array]:
+    """Return the leaves of a pytree that are real or complex numbers."""
+    return [leaf for leaf in jax.tree.leaves(tree) if _is_float(leaf)]
+
+
+def with_floats(tree: Any, floats: Sequence[jax.Array]) -> Any:
+    """Return a pytree with other numbers.
+
+    Args:
+        tree: any.
+        floats: as from `floats_of`.
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    numbers = iter(floats)
+    return jax.tree.unflatten(structure, [next(numbers) if _is_float(leaf) else leaf for leaf in leaves])
+
+
+def _is_float(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jnp.inexact)
+
+
+def _frames(named: Arrays, status: jax.Array) -> Frames:
+    observed, diagnosed = (
+        {name.removeprefix(group): array for name, array in named.items() if name.startswith(group)}
+        for group in ("observed.", "diagnosed.")
+    )
+    return Frames(observed=observed, diagnosed=diagnosed, status=status)
 
 
 @pytree
@@ -51,7 +200,7 @@ class Backward:
         params: parameters.
         key: random key of the initial state.
         store: store of the segments.
-        programs: compiled functions, see `backward`.
+        programs: compiled methods of the pieces, by name.
         of_frames: derivatives of the objective with respect to all frames; ``None`` until they are needed.
     """
 
@@ -59,7 +208,7 @@ class Backward:
     params: Params
     key: jax.Array
     store: Store
-    programs: "Programs"
+    programs: SimpleNamespace
     of_frames: "tuple[jax.Array, Arrays] | None" = None
 
     @property
@@ -69,8 +218,8 @@ class Backward:
 
     def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Backward, Segment] | None":
         """Return the last stored segment from which the work can resume, or ``None``."""
-        found = store.restore(jax.eval_shape(self._begin, self.params, self.key)[0], warn)
-        return found and (self, self._segment(*found))
+        stored = store.restore(jax.eval_shape(self._begin, self.params, self.key)[0], warn)
+        return stored and (self, self._segment(*stored))
 
     def begin(self) -> "tuple[Backward, Segment]":
         """Return the initial state and its frame."""
@@ -105,24 +254,26 @@ class Backward:
             return needed_bytes(program.lower(*shapes).compile())
 
         def first(count: int, arrays: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: jax.ShapeDtypeStruct((count, *one.shape[1:]), one.dtype) for name, one in arrays.items()}
+            return {
+                name: jax.ShapeDtypeStruct((count, *array.shape[1:]), array.dtype) for name, array in arrays.items()
+            }
 
         pieces = self.pieces
         frame = {name: pieces.frame[name] for name in pieces.names} | {STATUS: jax.ShapeDtypeStruct((), jnp.int32)}
-        stacked = {name: jax.ShapeDtypeStruct((1, *one.shape), one.dtype) for name, one in frame.items()}
+        stacked = {name: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype) for name, leaf in frame.items()}
         frames = first(pieces.number * pieces.count + 1, stacked)
-        of_frames = jax.eval_shape(self.programs.value, frames)[1]
+        of_frames = jax.eval_shape(self.programs.value_and_cotangents, frames)[1]
         cotangent = jax.eval_shape(floats_of, self._template)
         # Derivatives with respect to all frames are held while the pieces are differentiated.
         return size_in_bytes(of_frames) + max(
-            bytes_of(self.programs.value, frames) - size_in_bytes(of_frames),
+            bytes_of(self.programs.value_and_cotangents, frames) - size_in_bytes(of_frames),
             bytes_of(self.programs.back, self._template, self.params, cotangent, first(pieces.count, of_frames)),
             bytes_of(self.programs.back_to_parameters, self.params, self.key, cotangent, first(1, of_frames)),
         )
 
     def _begin(self, params: Params, key: jax.Array) -> tuple[Carry, Arrays]:
         state, arrays = self.programs.first(params, key)
-        cotangent, derivative = jax.tree.map(jnp.zeros_like, (floats_of(state), self.pieces.chosen(params)))
+        cotangent, derivative = jax.tree.map(jnp.zeros_like, (floats_of(state), chosen_of(params, self.pieces.wrt)))
         return Carry(state=state, cotangent=cotangent, derivative=derivative), arrays | arrays_of_state(state)
 
     def _segment(self, index: int, carry: Carry, arrays: Mapping[str, Any]) -> Segment:
@@ -134,22 +285,24 @@ class Backward:
         """Return the objective and its derivatives with respect to the stored frames."""
         names = (*self.pieces.names, STATUS)
         parts = [self._stored(index) for index in range(self.pieces.number + 1)]
-        return self.programs.value({name: jnp.concatenate([part[name] for part in parts]) for name in names})
+        return self.programs.value_and_cotangents(
+            {name: jnp.concatenate([part[name] for part in parts]) for name in names}
+        )
 
     def _state(self, index: int) -> State:
         """Return the stored state at the end of a piece."""
-        found = self._stored(index)
-        named = {name: array for name, array in found.items() if name in self._state_layout}
+        stored = self._stored(index)
+        named = {name: array for name, array in stored.items() if name in self._state_layout}
         return state_of_arrays(named, self._template, self.store.path_of(index))
 
     def _stored(self, index: int) -> dict[str, np.ndarray]:
         frames = 1 if index == 0 else self.pieces.count
         frame = {name: self.pieces.frame[name] for name in self.pieces.names}
-        layout = {name: (str(one.dtype), (frames, *one.shape)) for name, one in frame.items()}
+        layout = {name: (str(leaf.dtype), (frames, *leaf.shape)) for name, leaf in frame.items()}
         layout |= {STATUS: ("int32", (frames,))} | self._state_layout
-        found = self.store.read_segment(self.store.path_of(index))
-        Layout(layout).check(self.store.path_of(index), found)
-        return found
+        stored = self.store.read_segment(self.store.path_of(index))
+        Layout(layout).check(self.store.path_of(index), stored)
+        return stored
 
     @functools.cached_property
     def _template(self) -> State:
@@ -159,17 +312,6 @@ class Backward:
     def _state_layout(self) -> dict[str, tuple[str, tuple[int | str, ...]]]:
         named = jax.eval_shape(arrays_of_state, self._template)
         return {name: (str(leaf.dtype), leaf.shape) for name, leaf in named.items()}
-
-
-@dataclasses.dataclass(frozen=True)
-class Programs:
-    """Compiled functions of a derivative in pieces, see `simkit.core.budget.Pieces`."""
-
-    first: Any
-    piece: Any
-    value: Any
-    back: Any
-    back_to_parameters: Any
 
 
 def backward(
@@ -194,13 +336,8 @@ def backward(
     frame = shapes_of(objective.simulation)[1]
     names = needed_names(objective, frame, plan.frames + 1)
     pieces = Pieces(objective, tuple(wrt), plan.every, plan.frames_per_segment, frame, names)
-    programs = Programs(
-        first=jax.jit(pieces.first),
-        piece=jax.jit(pieces.piece),
-        value=jax.jit(pieces.value_and_cotangents),
-        back=jax.jit(pieces.back),
-        back_to_parameters=jax.jit(pieces.back_to_parameters),
-    )
+    names = ("first", "piece", "value_and_cotangents", "back", "back_to_parameters")
+    programs = SimpleNamespace(**{name: jax.jit(getattr(pieces, name)) for name in names})
     return Backward(pieces, params, key, store, programs)
 
 

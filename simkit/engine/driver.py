@@ -119,9 +119,9 @@ def segments_of(work: Work, store: Store | None, warn: Callable[[str], None]) ->
         store: store of segments and checkpoints; ``None`` keeps nothing on disk.
         warn: called with one line when a damaged file is skipped.
     """
-    found = work.restore(store, warn) if store else None
-    work, segment = found or work.begin()
-    if store and not found:
+    restored = work.restore(store, warn) if store else None
+    work, segment = restored or work.begin()
+    if store and not restored:
         store.create()
         store.write(segment.index, segment.state, segment.arrays)
     yield segment
@@ -256,8 +256,8 @@ class Drive:
         # Growing buffers have the sizes in the file, provided that a segment can be traced with them.
         growing = self.program.simulation.sized_like is not None
         advance = functools.partial(self.program.advance, params=self.params) if growing else None
-        found = store.restore(template, warn, advance=advance)
-        return found and (self, self._as_segment(*found))
+        restored = store.restore(template, warn, advance=advance)
+        return restored and (self, self._as_segment(*restored))
 
     def begin(self) -> "tuple[Drive, Segment]":
         """Return the initial frame."""

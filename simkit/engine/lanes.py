@@ -98,10 +98,10 @@ class Queue:
         params, _ = self._inputs(np.zeros(self.lanes, np.int32))
         growing = self.program.simulation.sized_like is not None
         advance = (lambda lanes: self.program.advance(lanes.state, params)) if growing else None
-        found = store.restore(template, warn, advance=advance)
-        if found is None:
+        restored = store.restore(template, warn, advance=advance)
+        if restored is None:
             return None
-        index, current, arrays = found
+        index, current, arrays = restored
         program = self.program
         if _shapes(current.state) != _shapes(template.state):
             program = program.with_buffers_of(current.state)

@@ -5,8 +5,6 @@ import math
 import os
 from typing import Any
 
-import jax
-
 from simkit.core.devices import devices
 from simkit.core.pytrees import size_in_bytes
 from simkit.core.simulation import Arrays, Simulation
@@ -25,15 +23,9 @@ def shapes_of(simulation: Simulation) -> tuple[Any, Arrays]:
     Returns:
         The state, and ``{"observed.NAME" | "diagnosed.NAME": array}`` of one frame.
     """
-    return simulation.programs.found("shapes", lambda: _shapes_of(simulation))
-
-
-def _shapes_of(simulation: Simulation) -> tuple[Any, Arrays]:
-    state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-    observed = jax.eval_shape(simulation.observe, state, simulation.params)
-    diagnosed = jax.eval_shape(simulation.diagnose, state, simulation.params)
-    groups = {"observed": observed, "diagnosed": diagnosed}
-    return state, {f"{group}.{name}": array for group, arrays in groups.items() for name, array in arrays.items()}
+    state, *arrays = simulation.shapes
+    groups = zip(("observed", "diagnosed"), arrays, strict=True)
+    return state, {f"{group}.{name}": array for group, named in groups for name, array in named.items()}
 
 
 def frame_bytes(frame: Arrays) -> tuple[int, int]:

@@ -202,8 +202,7 @@ class ProcessGroup:
             UserError: if the simulation has growing buffers, or cannot be divided.
         """
         self.check_buffers(simulation)
-        template = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-        layout = self.layout(template)
+        layout = self.layout(simulation.shapes.state)
         return Program.of(simulation, plan, (layout, self._whole))
 
     @staticmethod
@@ -324,16 +323,16 @@ class SharedStore(Store):
     ) -> tuple[int, State, dict[str, np.ndarray]] | None:
         """Return the newest state from which the run can resume, sharded over the processes."""
         self._group.agree()
-        found = self._store.restore(template, warn, advance=advance) if self._store else None
-        position = (found[0], found[2]["status"][-1]) if found else (-1, 0)
+        restored = self._store.restore(template, warn, advance=advance) if self._store else None
+        position = (restored[0], restored[2]["status"][-1]) if restored else (-1, 0)
         index, status = (int(number) for number in self._group.from_first(np.asarray(position, np.int32)))
         if index < 0:
             return None
         numbers = jax.eval_shape(lambda tree: jax.tree.map(plain, tree), template)
         empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), numbers)
-        state = found[1] if found else jax.tree.map(keyed, template, empty)
+        state = restored[1] if restored else jax.tree.map(keyed, template, empty)
         state = self._group.divided(self._group.from_first(state), self._group.layout(template))
-        return index, state, found[2] if found else {"status": np.asarray([status], np.int32)}
+        return index, state, restored[2] if restored else {"status": np.asarray([status], np.int32)}
 
     def read(self) -> list[dict[str, np.ndarray]]:
         """Return the stored segments in order; none in the other processes."""

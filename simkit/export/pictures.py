@@ -18,8 +18,7 @@ from simkit.jobs.job import Prepared
 from simkit.jobs.runs import Outcome
 from simkit.jobs.stored_jobs import open_frames
 from simkit.render.animate import check_size, parse_size, render
-from simkit.render.chart import comparison
-from simkit.render.sweep_charts import SweepData, sweep_chart
+from simkit.render.chart import SweepData, comparison, sweep_chart
 from simkit.render.views import new_painter
 from simkit.scenario.drawing import CLOCKS, Frame, likely_view, render_settings
 from simkit.scenario.scenario import RenderSettings, Scenario

@@ -8,10 +8,9 @@ from matplotlib.colors import to_rgba
 
 from simkit.errors import UserError
 from simkit.render.color import color_scale
-from simkit.render.figure import Size, Window
-from simkit.render.page import Sheet, read_sides
+from simkit.render.page import Sheet, Size, Window, read_sides
 from simkit.render.selection import field_values, observed
-from simkit.render.style import WALL, stamps, with_unit
+from simkit.render.style import WALL, with_unit
 from simkit.render.views import Clip
 
 
@@ -135,12 +134,11 @@ class FieldPainter:
         whole = Window(edges[0][0], edges[0][-1], edges[1][0], edges[1][-1])
         window = whole.cut(settings.options.get("window", {}))
         self.sheet = Sheet(
+            clip,
             size,
-            clip.title,
-            stamps(clip.diagnostics, len(self._values), clip.units.get("time", "")),
             window,
+            self._scale,
             axis_labels=_axis_labels(coordinates, clip.units),
-            bar=(self._scale, settings.label, settings.unit),
             sides=read_sides(coordinates).of_part(whole, window),
             motion=_motion(frames),
             ticks=(_pairs(coordinates, "x_ticks"), _pairs(coordinates, "y_ticks")),

@@ -1,36 +1,22 @@
-"""Page of a picture: margins, title, axes, color bar and sides of a flow, drawn once; each frame adds what moves."""
+"""Pages of an exact size in pixels: margins, title, axes, color bar and sides of a flow, drawn once."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import IdentityTransform
 
 from simkit.errors import UserError, nearest
 from simkit.render.color import ColorScale
-from simkit.render.figure import (
-    Box,
-    Margins,
-    Size,
-    Window,
-    canvas_of,
-    filling_scale,
-    new_figure,
-    page_for,
-    page_of,
-    resize,
-    rgb_copy,
-    scale_of,
-    tick_locator,
-)
 from simkit.render.style import (
     COLD,
     HOT,
@@ -43,8 +29,180 @@ from simkit.render.style import (
     fit,
     house_style,
     shown_unit,
+    stamps,
     with_unit,
 )
+from simkit.render.views import DEFAULT_PIXELS, Clip, Size
+from simkit.scenario.scenario import RenderSettings
+
+# Limits of width and height of a page of free aspect ratio, in pixels of the design.
+_NARROWEST, _WIDEST, _MOST_FOR_HEADER = 420, 960, 620
+_LOWEST, _HIGHEST = 180, 640
+
+
+class Window(NamedTuple):
+    """The part of the plane that is shown, in data units."""
+
+    x_low: float
+    x_high: float
+    y_low: float
+    y_high: float
+
+    @property
+    def width(self) -> float:
+        """Extent in x."""
+        return self.x_high - self.x_low
+
+    @property
+    def height(self) -> float:
+        """Extent in y."""
+        return self.y_high - self.y_low
+
+    def cut(self, chosen: Mapping[str, tuple[float, float]]) -> "Window":
+        """Return a part of the window.
+
+        Args:
+            chosen: lowest and highest coordinate by axis, ``"x"`` or ``"y"``; an absent axis is kept whole.
+
+        Raises:
+            UserError: if it is not within this window.
+        """
+        ends: list[float] = []
+        for name, low, high in (("x", self.x_low, self.x_high), ("y", self.y_low, self.y_high)):
+            begin, end = chosen.get(name, (low, high))
+            # Ends of the field may differ from the given ones by the rounding of stored coordinates.
+            if begin < low - 1e-6 * (high - low) or end > high + 1e-6 * (high - low):
+                raise UserError(
+                    f"render.window.{name} = [{begin:g}, {end:g}] is not within the field; choose from {low:g} to "
+                    f"{high:g}"
+                )
+            ends += [max(begin, low), min(end, high)]
+        return Window(*ends)
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels, from the lower left corner of the page."""
+
+    left: int
+    bottom: int
+    width: int
+    height: int
+
+    def fractions(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
+        """Return (left, bottom, width, height) as fractions of a page of ``size`` pixels."""
+        return self.left / size[0], self.bottom / size[1], self.width / size[0], self.height / size[1]
+
+
+class Margins(NamedTuple):
+    """Pixels of the page around a window."""
+
+    left: int
+    right: int
+    below: int
+    above: int
+
+
+def filling_scale(pixels: float, window: Window, across: float, up: float) -> float:
+    """Return the pixels per data unit with which a window and its margins fill a page of a given area.
+
+    Args:
+        pixels: width times height of the page.
+        window: the window.
+        across: sum of the left and right margins in pixels.
+        up: sum of the margins below and above in pixels.
+    """
+    # The positive root of (width s + across) (height s + up) = pixels.
+    a, b = window.width * window.height, window.width * up + window.height * across
+    c = across * up - pixels
+    return 2 * max(-c, 0.0) / (b + (b * b - 4 * a * min(c, 0.0)) ** 0.5)
+
+
+def page_for(pixels: int, window: Window, margins: Margins, unit: float, header: float = 0.0) -> tuple[int, int]:
+    """Return the even width and height of a page with the aspect ratio of a window.
+
+    Args:
+        pixels: approximate area of the page; smaller where it would become a narrow band.
+        window: the window.
+        margins: margins around the window.
+        unit: pixels per pixel of the design.
+        header: width required by title and time stamp.
+    """
+    across, up = margins.left + margins.right, margins.below + margins.above
+    scale = filling_scale(pixels, window, across, up)
+    scale = min(scale, (_WIDEST * unit - across) / window.width, (_HIGHEST * unit - up) / window.height)
+    width = max(window.width * scale + across, min(max(header, _NARROWEST * unit), _MOST_FOR_HEADER * unit))
+    height = max(window.height * scale + up, _LOWEST * unit)
+    return 2 * round(width / 2), 2 * round(height / 2)
+
+
+def tick_locator(length: float) -> MaxNLocator:
+    """Return a locator of ticks at round numbers for an axis of ``length`` pixels at 640 x 360."""
+    return MaxNLocator(int(np.clip(length / 45, 1, 8)), steps=[1, 2, 5, 10])
+
+
+# Reference size of the design; fonts and lines are scaled with the picture.
+_REFERENCE = (640, 360)
+_REFERENCE_DPI = 100.0
+
+
+def scale_of(size: Size) -> float:
+    """Return the scale of fonts and lines in a picture of ``size`` pixels, relative to 640 x 360.
+
+    The size is width and height, or their product for a picture of free aspect ratio. The scale is the square root of
+    the ratio of areas, limited by width / 320 and height / 180 so that margins do not fill very flat or tall pictures.
+    """
+    if isinstance(size, int):
+        return (size / DEFAULT_PIXELS) ** 0.5
+    width, height = size
+    area = width * height / (_REFERENCE[0] * _REFERENCE[1])
+    return min(area**0.5, width / 320, height / 180)
+
+
+def new_figure(size: tuple[int, int], scale: float | None = None) -> Figure:
+    """Return an empty figure with an Agg canvas.
+
+    Args:
+        size: width and height in pixels, met exactly.
+        scale: enlargement of fonts and lines; ``None`` chooses it to suit the size.
+    """
+    dpi = _REFERENCE_DPI * (scale or scale_of(size))
+    figure = Figure(dpi=dpi)
+    FigureCanvasAgg(figure)
+    resize(figure, size)
+    return figure
+
+
+def resize(figure: Figure, size: tuple[int, int]) -> None:
+    """Set the size of a figure in pixels exactly, without scaling fonts and lines."""
+    # Agg truncates inches * dpi to integers: a thousandth of a pixel more compensates for round-off.
+    width, height = ((side + 1e-3) / figure.dpi for side in size)
+    figure.set_size_inches(width, height)
+
+
+def canvas_of(figure: Figure) -> FigureCanvasAgg:
+    """Return the canvas of a figure made by ``new_figure``."""
+    return cast(FigureCanvasAgg, figure.canvas)
+
+
+def page_of(figure: Figure) -> np.ndarray:
+    """Return the pixels of a figure, RGBA (height, width, 4) of uint8, as a writable view."""
+    return np.asarray(canvas_of(figure).get_renderer().buffer_rgba())
+
+
+def drawn(figure: Figure) -> np.ndarray:
+    """Draw a figure and return a copy of its pixels, RGB (height, width, 3) of uint8."""
+    figure.canvas.draw()
+    return rgb_copy(page_of(figure))
+
+
+def rgb_copy(page: np.ndarray) -> np.ndarray:
+    """Return a copy of RGBA pixels without the alpha channel."""
+    picture = np.empty((*page.shape[:2], 3), np.uint8)
+    # Copying page[..., :3] at once takes six times as long as channel by channel.
+    for channel in range(3):
+        picture[..., channel] = page[..., channel]
+    return picture
+
 
 # Color of each kind of wall.
 _WALLS = {"wall": WALL, "hot": HOT, "cold": COLD}
@@ -126,7 +284,9 @@ def draw_sides(figure: Figure, box: Box, band: int, sides: Sides, motion: np.nda
     for index, (kind, (x, y, width, height)) in enumerate(zip(sides, bands, strict=True)):
         along = 1 if index < 2 else 0
         if kind in _WALLS:
-            _add_wall(figure, Rectangle((x, y), width, height, color=_WALLS[kind], lw=0))
+            wall = Rectangle((x, y), width, height, color=_WALLS[kind], lw=0)
+            wall.set_transform(IdentityTransform())
+            figure.add_artist(wall)
             if motion[index]:
                 _add_chevrons(figure, (x, y), (width, height), along, float(np.sign(motion[index])))
         elif kind == "free_slip":
@@ -135,11 +295,6 @@ def draw_sides(figure: Figure, box: Box, band: int, sides: Sides, motion: np.nda
             line = LineCollection([middle], colors=MUTED, linewidths=0.9, linestyles=[(0, (6, 3))])
             line.set_transform(IdentityTransform())
             figure.add_artist(line)
-
-
-def _add_wall(figure: Figure, wall: Rectangle) -> None:
-    wall.set_transform(IdentityTransform())
-    figure.add_artist(wall)
 
 
 def _add_chevrons(
@@ -168,15 +323,14 @@ class ColorBar:
     Args:
         figure: figure of the bar.
         scale: color scale.
-        label: name of the quantity.
-        unit: unit of the quantity.
+        settings: label and unit of the quantity.
         below: whether the bar is below the window.
 
     Attributes:
         axes: Matplotlib axes of the bar.
     """
 
-    def __init__(self, figure: Figure, scale: ColorScale, label: str, unit: str, below: bool) -> None:
+    def __init__(self, figure: Figure, scale: ColorScale, settings: RenderSettings, below: bool) -> None:
         self.axes = figure.add_axes((0, 0, 1, 1))
         self.below = below
         self._axis = self.axes.xaxis if below else self.axes.yaxis
@@ -188,7 +342,7 @@ class ColorBar:
             self.axes.tick_params(length=0)
         bar.minorticks_off()
         bar.outline.set_visible(False)
-        self._label = label, unit
+        self._label = settings.label, settings.unit
         bar.set_label("", labelpad=2 if below else 5)
 
     def place(self, window: Box, wall: int, reach: int, size: tuple[int, int], unit: float) -> None:
@@ -224,7 +378,7 @@ class ColorBar:
 
 
 # Lengths of the design at 640 x 360 pixels.
-_PADDING = 14
+PADDING = 14
 _HEADER = 44
 _BAND = 6
 # Estimated sums of margins for header, labels and color bar, horizontal and vertical, with the bar right or below.
@@ -236,69 +390,33 @@ _WIDE = 1.15
 _STRETCHED = (0.9, 3.0)
 
 
-class Sheet:
-    """A page showing a window of the plane at equal scale in x and y.
+class Page:
+    """A page with a title at its upper left and a time stamp at its upper right, drawn once but for what moves.
 
     Args:
-        size: width and height of the picture in pixels; or their product, for a page of the window's aspect ratio.
-        title: title at the upper left, shortened where it does not fit.
-        stamps: time stamps at the upper right, one per frame.
-        window: part of the plane to show.
-        axis_labels: names of the two axes; ``None`` draws neither labels nor ticks.
-        bar: color scale, label and unit of the color bar, or ``None``.
-        stretch: whether to widen the window to fill the page instead of centering it.
-        sides: kinds of the sides of the window.
-        motion: tangential velocity (4,) of the sides.
-        ticks: for x and y, positions of ticks and the numbers there (n, 2); ``None`` chooses them.
+        clip: the run; its title is shortened where it does not fit.
+        size: width and height of the picture in pixels.
+        unit: pixels per pixel of the design.
+        time_unit: unit of time, where the run has none.
 
     Attributes:
         size: width and height of the picture in pixels.
         axes: Matplotlib axes in data units. Artists added before the first picture are drawn once, unless animated.
-        box: pixels of the window.
-        window: the window shown; wider than requested if ``stretch``.
+        box: pixels of the window that a frame may fill with colors.
         stamp: the time stamp, a Matplotlib text.
-        bar: the color bar, or ``None``.
     """
 
-    def __init__(
-        self,
-        size: Size,
-        title: str,
-        stamps: Sequence[str],
-        window: Window,
-        axis_labels: tuple[str, str] | None = None,
-        bar: tuple[ColorScale, str, str] | None = None,
-        stretch: bool = False,
-        sides: Sides | None = None,
-        motion: np.ndarray | None = None,
-        ticks: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
-    ) -> None:
-        self._unit = scale_of(size)
-        self._stamps = list(stamps)
-        sides = sides or Sides()
-        self._band = max(1, self._pixels(_BAND)) if any(sides.have_bands()) else 0
-        self._bands = [self._band * drawn for drawn in sides.have_bands()]
-        self._free = size if isinstance(size, int) else None
-        self.size = (640, 360) if isinstance(size, int) else size
-        with house_style():
-            self.figure = new_figure(self.size, self._unit)
-            self.axes: Axes = self.figure.add_axes((0, 0, 1, 1))
-            self.axes.set_autoscale_on(False)
-            below = not stretch and self._larger_with_bar_below(window)
-            # A single color, as of particles of one species, needs no bar.
-            if bar and bar[0].levels is not None and len(bar[0].levels) == 1:
-                bar = None
-            self.bar = ColorBar(self.figure, *bar, below=below) if bar else None
-            self._label_axes(axis_labels)
-            for axis, pairs in zip((self.axes.xaxis, self.axes.yaxis), ticks, strict=True):
-                if pairs is not None:
-                    axis.set_ticks(
-                        pairs[:, 0], [f"{number:.3g}".replace("-", "\N{MINUS SIGN}") for number in pairs[:, 1]]
-                    )
-            self._write_header(title)
-            self._place(window, stretch)
-            draw_sides(self.figure, self.box, self._band, sides, np.zeros(4) if motion is None else motion)
-            self._place_header()
+    box: Box
+
+    def __init__(self, clip: Clip, size: tuple[int, int], unit: float, time_unit: str = "") -> None:
+        self.size, self._unit = size, unit
+        self._stamps = stamps(clip.diagnostics, len(clip), clip.units.get("time", time_unit))
+        self.figure = new_figure(size, unit)
+        self.axes: Axes = self.figure.add_axes((0, 0, 1, 1))
+        style = {"transform": IdentityTransform(), "va": "baseline"}
+        self.stamp = self.figure.text(0, 0, max(self._stamps, key=len), color=MUTED, size=10, **style)
+        self.stamp.set_animated(True)
+        self._heading = self.figure.text(0, 0, drawable(clip.title), color=INK, size=12, weight="bold", **style)
 
     def picture(self, index: int, artists: Iterable[Artist] = (), pixels: np.ndarray | None = None) -> np.ndarray:
         """Return frame ``index`` as an array (height, width, 3) of uint8.
@@ -329,6 +447,71 @@ class Sheet:
 
     def _pixels(self, length: float) -> int:
         return round(length * self._unit)
+
+    def _place_header(self) -> None:
+        width, height = self.size
+        padding = self._pixels(PADDING)
+        baseline = height - self._pixels(PADDING + 14)
+        # Left-aligned at the start of the longest stamp, so that a stamp that gains a digit does not move.
+        start = width - padding - int(np.ceil(self.stamp.get_window_extent().width))
+        self.stamp.set_position((start, baseline))
+        self._heading.set_position((padding, baseline))
+        fit(self._heading, start - 2 * padding)
+
+
+class Sheet(Page):
+    """A page showing a window of the plane at equal scale in x and y.
+
+    Args:
+        clip: the run.
+        size: width and height of the picture in pixels; or their product, for a page of the window's aspect ratio.
+        window: part of the plane to show.
+        scale: color scale of the color bar; ``None`` for no bar.
+        time_unit: unit of time, where the run has none.
+        axis_labels: names of the two axes; ``None`` draws neither labels nor ticks.
+        stretch: whether to widen the window to fill the page instead of centering it.
+        sides: kinds of the sides of the window.
+        motion: tangential velocity (4,) of the sides.
+        ticks: for x and y, positions of ticks and the numbers there (n, 2); ``None`` chooses them.
+
+    Attributes:
+        window: the window shown; wider than requested if ``stretch``.
+        bar: the color bar, or ``None``.
+    """
+
+    def __init__(
+        self,
+        clip: Clip,
+        size: Size,
+        window: Window,
+        scale: ColorScale | None,
+        time_unit: str = "",
+        axis_labels: tuple[str, str] | None = None,
+        stretch: bool = False,
+        sides: Sides | None = None,
+        motion: np.ndarray | None = None,
+        ticks: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
+    ) -> None:
+        self._free = size if isinstance(size, int) else None
+        with house_style():
+            super().__init__(clip, (640, 360) if isinstance(size, int) else size, scale_of(size), time_unit)
+            sides = sides or Sides()
+            self._band = max(1, self._pixels(_BAND)) if any(sides.have_bands()) else 0
+            self._bands = [self._band * drawn for drawn in sides.have_bands()]
+            self.axes.set_autoscale_on(False)
+            below = not stretch and self._larger_with_bar_below(window)
+            # A single color, as of particles of one species, needs no bar.
+            has_bar = scale is not None and (scale.levels is None or len(scale.levels) > 1)
+            self.bar = ColorBar(self.figure, scale, clip.settings, below) if scale and has_bar else None
+            self._label_axes(axis_labels)
+            for axis, pairs in zip((self.axes.xaxis, self.axes.yaxis), ticks, strict=True):
+                if pairs is not None:
+                    axis.set_ticks(
+                        pairs[:, 0], [f"{number:.3g}".replace("-", "\N{MINUS SIGN}") for number in pairs[:, 1]]
+                    )
+            self._place(window, stretch)
+            draw_sides(self.figure, self.box, self._band, sides, np.zeros(4) if motion is None else motion)
+            self._place_header()
 
     def _larger_with_bar_below(self, window: Window) -> bool:
         def scale(lengths: tuple[int, int]) -> float:
@@ -379,7 +562,7 @@ class Sheet:
         Args:
             labels: extents of labels and color bar to the left, right and below; walls may extend farther.
         """
-        padding = self._pixels(_PADDING)
+        padding = self._pixels(PADDING)
         left, right, below = (padding + max(label, band) for label, band in zip(labels, self._bands[:3], strict=True))
         return Margins(left, right, below, self._pixels(_HEADER) + self._bands[3])
 
@@ -408,25 +591,9 @@ class Sheet:
         corner = margins.left + (room_width - width) // 2, margins.below + (room_height - height) // 2
         return Box(*corner, width, height), window
 
-    def _write_header(self, title: str) -> None:
-        style = {"transform": IdentityTransform(), "va": "baseline"}
-        self.stamp = self.figure.text(0, 0, max(self._stamps, key=len), color=MUTED, size=10, **style)
-        self.stamp.set_animated(True)
-        self._heading = self.figure.text(0, 0, drawable(title), color=INK, size=12, weight="bold", **style)
-
     def _header_width(self) -> float:
         """Return the width of a page that title and time stamp fit on."""
-        return 4 * self._pixels(_PADDING) + sum(text.get_window_extent().width for text in (self._heading, self.stamp))
-
-    def _place_header(self) -> None:
-        width, height = self.size
-        padding = self._pixels(_PADDING)
-        baseline = height - self._pixels(_PADDING + 14)
-        # Left-aligned at the start of the longest stamp, so that a stamp that gains a digit does not move.
-        start = width - padding - int(np.ceil(self.stamp.get_window_extent().width))
-        self.stamp.set_position((start, baseline))
-        self._heading.set_position((padding, baseline))
-        fit(self._heading, start - 2 * padding)
+        return 4 * self._pixels(PADDING) + sum(text.get_window_extent().width for text in (self._heading, self.stamp))
 
 
 def _limited(window: Window) -> Window:

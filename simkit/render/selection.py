@@ -25,11 +25,6 @@ def observed(frames: Mapping[str, np.ndarray], name: str, axes: int) -> np.ndarr
     return array
 
 
-def all_values(runs: Sequence[Mapping[str, np.ndarray]], name: str, axes: int) -> np.ndarray:
-    """Return all values of the observed array ``name`` in several runs, flattened."""
-    return np.concatenate([observed(frames, name, axes).ravel() for frames in runs])
-
-
 def field_values(runs: Sequence[Mapping[str, np.ndarray]], name: str) -> np.ndarray:
     """Return all values of the field ``name`` in several runs outside bodies, which are drawn over it, flattened.
 

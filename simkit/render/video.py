@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from simkit.errors import UserError
-from simkit.render.figure import DEFAULT_PIXELS
+from simkit.render.page import DEFAULT_PIXELS
 from simkit.render.selection import choose_frames
 from simkit.storage.files import check_regular, hidden, lock, open_regular
 
@@ -75,7 +75,7 @@ _UNSEEN = 255
 TOLERANCE = 4
 
 
-def rank_colors(images: Iterable[np.ndarray], most: int = MOST_COLORS) -> np.ndarray:
+def rank_colors(images: Iterable[np.ndarray]) -> np.ndarray:
     """Return colors of ``images`` ordered so that the first k are a good palette for any k, (n, 3) of uint8.
 
     The next color is the one with the largest squared distance to the colors before it, times the square root of its
@@ -84,13 +84,12 @@ def rank_colors(images: Iterable[np.ndarray], most: int = MOST_COLORS) -> np.nda
 
     Args:
         images: uint8 arrays (height, width, 3).
-        most: largest number of colors.
     """
     packed, counts = np.unique(np.concatenate([_packed(image).ravel() for image in images]), return_counts=True)
     colors, weight = _unpacked(packed).astype(np.float32), np.sqrt(counts)
     chosen = [int(counts.argmax())]
     distance = np.full(len(colors), np.inf, np.float32)
-    while len(chosen) < min(most, MOST_COLORS, len(colors)):
+    while len(chosen) < min(MOST_COLORS, len(colors)):
         distance = np.minimum(distance, ((colors - colors[chosen[-1]]) ** 2).sum(axis=1))
         chosen.append(int((distance * weight).argmax()))
     return colors[chosen].astype(np.uint8)

@@ -40,6 +40,9 @@ class Clip:
     units: Mapping[str, str] = dataclasses.field(default_factory=dict)
     alongside: Sequence[Arrays] = ()
 
+    def __len__(self) -> int:
+        return len(next(iter({**self.frames, **self.diagnostics}.values())))
+
     @property
     def runs(self) -> list[Arrays]:
         """Frames of this run and of those drawn for comparison."""

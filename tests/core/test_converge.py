@@ -1,4 +1,4 @@
-"""Convergence, and members in flight."""
+"""Convergence, members in flight, and buffers: a run whose buffer overflows equals the run with a large one."""
 
 import dataclasses
 
@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 from simkit.core import gradient
+from simkit.core.buffers import Buffer
 from simkit.core.converge import converge
-from simkit.core.ensemble import in_flight
 from simkit.core.objective import Objective
+from simkit.core.pytrees import pytree
+from simkit.core.rollout import segment
 from simkit.core.simulation import Equilibrium, Simulation
-from simkit.core.status import Status, converged_when
-from tests.core.toys import descent, oscillator
+from simkit.core.status import Status, converged_when, status_of
+from simkit.engine.driver import Plan
+from tests.core.toys import descent
+from tests.driving import drive
 
 
 def test_converge_reports_when_its_steps_run_out(x64):
@@ -50,72 +54,133 @@ def test_residual_that_leaves_out_unknowns_does_not_hide_a_missing_solution(mode
     assert np.isnan(derivative(simulation.params, jax.random.key(0))[1]["pull"])
 
 
-def test_converge_refuses_a_simulation_without_equilibrium():
-    with pytest.raises(ValueError, match="converges=True and an equilibrium"):
-        converge(oscillator(), 10)
+PLAN = Plan(steps=200, every=5)
 
 
-MAX_STEPS = 10_000
+@pytree
+class Passages(Buffer):
+    """Times of passage through zero, filled from the front."""
+
+    times: jax.Array
+    needed: jax.Array
+
+    @property
+    def capacity(self):
+        return self.times.shape[-1]
+
+    def resized(self, capacity):
+        unused = [(0, 0)] * (self.times.ndim - 1) + [(0, capacity - self.capacity)]
+        return dataclasses.replace(self, times=jnp.pad(self.times, unused))
 
 
-def members(simulation, count, seed=1):
-    keys = jax.random.split(jax.random.key(seed), count)
-    return jax.vmap(simulation.init, in_axes=(None, 0))(simulation.params, keys)
+@pytree
+class Swing:
+    angle: jax.Array
+    passages: Passages
+    time: jax.Array
 
 
-def countdown():
-    """Takes as many steps as its state says, exactly; negative numbers turn into NaN instead."""
+def swing(capacity=1, early=0):
+    """An angle cos(w t) that notes when it passes zero; ``early`` passages are there from the start."""
+
+    def init(params, key):
+        zero = jnp.zeros_like(params["frequency"])
+        passages = Passages(times=jnp.zeros(capacity, zero.dtype), needed=jnp.int32(early))
+        return Swing(angle=jnp.ones_like(zero), passages=passages, time=zero)
+
+    def step(state, params):
+        time = state.time + params["time_step"]
+        angle, seen = jnp.cos(params["frequency"] * time), state.passages
+        passes = (angle < 0) != (state.angle < 0)
+        times = jnp.where(passes, seen.times.at[seen.needed].set(time, mode="drop"), seen.times)
+        passages = Passages(times=times, needed=seen.needed + passes)
+        return Swing(angle=angle, passages=passages, time=time)
+
+    def diagnose(state, params):
+        return {"time": state.time, "sum": jnp.sum(state.passages.times), "passages": state.passages.needed}
+
     return Simulation(
-        init=lambda params, key: jax.random.uniform(key, (), params["step"].dtype),
-        step=lambda state, params: jnp.where(state < 0, jnp.nan, state - params["step"]),
-        observe=lambda state, params: {"state": state},
-        diagnose=lambda state, params: {"iteration": jnp.int32(0)},
-        params={"step": jnp.asarray(1.0, dtype=float)},
-        status=converged_when(lambda state, params: state == 0),
+        init=init,
+        step=step,
+        observe=lambda state, params: {"angle": state.angle[None]},
+        diagnose=diagnose,
+        params={"frequency": 4.0, "time_step": 0.1},
+        sized_like=lambda state: swing(state.passages.capacity, early),
+    )
+
+
+def recorded(simulation, key=None, store=None, stop=None, params=None):
+    key = jax.random.key(0) if key is None else key
+    pieces = []
+    for piece in drive(simulation, params or simulation.params, key, PLAN, store=store):
+        pieces.append(piece)
+        if piece.index == stop:
+            break
+    return {name: np.concatenate([p.arrays[name] for p in pieces]) for name in pieces[0].arrays}, pieces
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_an_initial_state_that_overflows_is_repeated_with_larger_buffers(x64):
+    _, pieces = recorded(swing(early=3), stop=1)
+    assert pieces[0].state.passages.capacity >= 3
+    assert (pieces[0].status == Status.OK).all()
+
+
+def test_without_a_driver_an_overflow_stops_the_run(x64):
+    simulation = swing()
+    status = jax.jit(status_of(simulation))
+    start = simulation.init(simulation.params, jax.random.key(0))
+    end = segment(simulation, 200)(start, simulation.params)
+    assert int(status(start, simulation.params)) == Status.OK
+    assert int(status(end, simulation.params)) == Status.BUFFER_OVERFLOW
+    watched = dataclasses.replace(simulation, status=lambda state, params: jnp.int32(Status.OK))
+    assert int(segment(watched, 200)(start, simulation.params).passages.needed) == 2
+
+
+def test_an_overflow_status_without_an_overflowed_buffer_ends_the_run(x64):
+    told = dataclasses.replace(swing(8), status=lambda state, params: jnp.int32(Status.BUFFER_OVERFLOW))
+    _, pieces = recorded(told)
+    assert pieces[-1].finished
+    assert pieces[-1].status == Status.BUFFER_OVERFLOW
+
+
+@pytree
+class Search:
+    x: jax.Array
+    trials: Passages
+    iteration: jax.Array
+
+
+def search(capacity=2):
+    """Halve the distance to a target again and again; every trial is noted."""
+
+    def init(params, key):
+        zero = jnp.zeros_like(params["target"])
+        trials = Passages(times=jnp.zeros(capacity, zero.dtype), needed=jnp.int32(0))
+        return Search(x=zero, trials=trials, iteration=jnp.int32(0))
+
+    def step(state, params):
+        x, trials = (state.x + params["target"]) / 2, state.trials
+        times = trials.times.at[trials.needed].set(x, mode="drop")
+        return Search(x=x, trials=Passages(times=times, needed=trials.needed + 1), iteration=state.iteration + 1)
+
+    return Simulation(
+        init=init,
+        step=step,
+        observe=lambda state, params: {"x": state.x[None]},
+        diagnose=lambda state, params: {"iteration": state.iteration, "x": state.x},
+        params={"target": 1.0},
         converges=True,
+        status=converged_when(lambda state, params: jnp.abs(state.x - params["target"]) < 1e-6),
+        equilibrium=Equilibrium(
+            unknowns=lambda state: state.x,
+            residual=lambda x, params: x - params["target"],
+            replace=lambda state, x: dataclasses.replace(state, x=x),
+        ),
+        sized_like=lambda state: search(state.trials.capacity),
     )
-
-
-def test_results_are_bit_identical_where_arithmetic_is_exact(x64):
-    lengths = jnp.array([5.0, 1.0, 300.0, 2.0, 2.0, 77.0, 8.0, 9.0, 16.0, 1.0, 1.0, 40.0])
-    result = jax.jit(in_flight(countdown(), lanes=3, max_steps=1000))(lengths, countdown().params)
-    np.testing.assert_array_equal(result.state, 0)
-    np.testing.assert_array_equal(result.iterations, lengths)
-    np.testing.assert_array_equal(result.status, Status.CONVERGED)
-
-
-def test_failures_are_reported_by_member_and_do_not_delay_others(x64):
-    lengths = jnp.array([3.0, -1.0, 4.0, 2000.0, 0.5, 6.0, jnp.nan, 1.0])
-    result = jax.jit(in_flight(countdown(), lanes=2, max_steps=100))(lengths, countdown().params)
-    done, late, bad = Status.CONVERGED, Status.MAX_STEPS, Status.NON_FINITE
-    # 0.5 steps over zero, goes negative and then turns into NaN.
-    assert list(result.status) == [done, bad, done, late, bad, done, bad, done]
-    assert list(result.iterations) == [3, 1, 4, 100, 2, 6, 1, 1]
-    assert float(result.state[3]) == 1900.0
-
-
-def test_a_member_that_stalls_leaves_with_that_status(x64):
-    def status(state, params):
-        return jnp.where(state == 0, Status.CONVERGED, jnp.where(state == 7, Status.STALLED, Status.OK)).astype(int)
-
-    simulation = dataclasses.replace(countdown(), status=lambda state, params: status(state, params).astype(jnp.int32))
-    result = jax.jit(in_flight(simulation, lanes=2, max_steps=100))(jnp.array([3.0, 9.0, 5.0, 20.0]), simulation.params)
-    assert list(result.status) == [Status.CONVERGED, Status.STALLED, Status.CONVERGED, Status.STALLED]
-    assert list(result.iterations) == [3, 2, 5, 13]
-
-
-def test_random_keys_in_the_state_survive_the_exchange(x64):
-    simulation = dataclasses.replace(
-        oscillator(), status=converged_when(lambda state, params: state.time >= 1), converges=True
-    )
-    states = members(simulation, 5)
-    result = jax.jit(in_flight(simulation, lanes=2, max_steps=1000))(states, simulation.params)
-    np.testing.assert_array_equal(jax.random.key_data(result.state.key), jax.random.key_data(states.key))
-    assert list(result.status) == [Status.CONVERGED] * 5
-
-
-def test_invalid_requests_are_refused():
-    with pytest.raises(ValueError, match="converges=True"):
-        in_flight(oscillator(), lanes=2, max_steps=10)
-    with pytest.raises(ValueError, match="below 1"):
-        in_flight(descent(), lanes=0, max_steps=10)

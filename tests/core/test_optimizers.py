@@ -1,7 +1,6 @@
 """Optimizers and their coordinates."""
 
 import builtins
-import dataclasses
 import math
 
 import jax
@@ -16,7 +15,7 @@ from simkit.core.optimizers.levenberg_marquardt import SumOfSquares
 from simkit.core.rollout import segment
 from simkit.core.status import Status
 from simkit.errors import UserError
-from tests.core.toys import oscillator
+from tests.core.toys import oscillator, stepping_together
 from tests.tables import every
 
 BOUNDS = {"x": (-2.0, 6.0), "y": (-10.0, 10.0)}
@@ -55,13 +54,21 @@ def test_a_start_near_a_bound_is_kept_and_a_start_at_a_bound_is_moved(value, bou
         assert float(found) == pytest.approx(start, rel=1e-5)
 
 
-def test_a_learning_rate_without_effect_is_refused():
-    with pytest.raises(UserError, match="learning_rate has no effect on method = 'lbfgs'; leave it out"):
-        optimization(rosenbrock, {"x": jnp.float32(0), "y": jnp.float32(0)}, ["x"], BOUNDS, learning_rate=0.1)
-    with pytest.raises(UserError, match=r"learning_rate = 0.1 is given beside method = 'adam:learning_rate=0.2'"):
-        optimization(
-            rosenbrock, {"x": 0.0, "y": 0.0}, ["x"], BOUNDS, method="adam:learning_rate=0.2", learning_rate=0.1
-        )
+@every(
+    ("options", "message"),
+    [
+        ({"learning_rate": 0.1}, "learning_rate has no effect on method = 'lbfgs'; leave it out"),
+        (
+            {"method": "adam:learning_rate=0.2", "learning_rate": 0.1},
+            "learning_rate = 0.1 is given beside method = 'adam:learning_rate=0.2'",
+        ),
+        ({"method": "levenberg_marquardt"}, "needs the residuals of a sum of squares"),
+        ({"method": "newton"}, "method = 'newton' is unknown; choose one of adam"),
+    ],
+)
+def test_a_method_refuses_what_it_does_not_take(options, message):
+    with pytest.raises(UserError, match=message):
+        optimization(rosenbrock, {"x": 0.0, "y": 0.0}, ["x"], BOUNDS, **options)
 
 
 def needs_evosax(method):
@@ -73,9 +80,11 @@ def start_at(*numbers):
     return {name: jnp.asarray(number, dtype=float) for name, number in zip("xy", numbers, strict=False)}
 
 
-def ended(simulation, start, steps, key=0):
-    state = jax.jit(segment(simulation, steps))(simulation.init(start, jax.random.key(key)), start)
-    return state, Status(int(simulation.status(state, start)))
+def ended(objective, start, steps, bounds=None, **options):
+    """Return the optimization of all numbers of a start, its state after some steps, and its status then."""
+    simulation = optimization(objective, start, list(start), bounds or {}, **options)
+    state = jax.jit(segment(simulation, steps))(simulation.init(start, jax.random.key(0)), start)
+    return simulation, state, Status(int(simulation.status(state, start)))
 
 
 def decay(params, key):
@@ -88,21 +97,9 @@ def decay(params, key):
 def test_a_trial_that_is_not_finite_is_refused(x64):
     # The Gauss-Newton step from 0.2 leads to a negative number, of which the logarithm is NaN.
     start = start_at(4.0)
-    simulation = optimization(
-        SumOfSquares(lambda params, key: jnp.log(params["x"])), start, "x", {}, method="levenberg_marquardt"
-    )
-    state, status = ended(simulation, start, 50)
+    squares = SumOfSquares(lambda params, key: jnp.log(params["x"]))
+    _, state, status = ended(squares, start, 50, method="levenberg_marquardt")
     assert status == Status.CONVERGED and float(state.best["x"]) == pytest.approx(1, abs=1e-6)
-
-
-def test_levenberg_marquardt_refuses_what_is_no_sum_of_squares():
-    with pytest.raises(UserError, match=r"needs the residuals of a sum of squares"):
-        optimization(lambda params, key: params["x"], start_at(1.0), ["x"], {}, method="levenberg_marquardt")
-
-
-def test_an_unknown_method_is_refused():
-    with pytest.raises(UserError, match=r"method = 'newton' is unknown; choose one of adam"):
-        optimization(lambda params, key: params["x"], start_at(1.0), ["x"], {}, method="newton")
 
 
 def test_cma_es_without_its_package_is_refused_in_one_line(monkeypatch):
@@ -119,11 +116,7 @@ def test_cma_es_without_its_package_is_refused_in_one_line(monkeypatch):
 
 
 def test_a_batch_of_runs_takes_the_step_of_members(x64):
-    plain, batches = oscillator(), []
-
-    def together(states, params):
-        batches.append({leaf.shape[0] for leaf in jax.tree.leaves((states, params))})
-        return jax.vmap(plain.step)(states, params)
+    batches = []
 
     def positions(simulation):
         run = segment(simulation, 40)
@@ -134,8 +127,8 @@ def test_a_batch_of_runs_takes_the_step_of_members(x64):
 
         return jax.jit(jax.vmap(one))(jnp.asarray([1.0, 1.5, 2.0]))
 
-    found = positions(batched_by_members(dataclasses.replace(plain, step_members=together)))
+    found = positions(batched_by_members(stepping_together(batches)))
     # Every array has a member axis, the parameters too that all members share.
     assert batches and all(sizes == {3} for sizes in batches)
-    for name, values in positions(plain).items():
+    for name, values in positions(oscillator()).items():
         np.testing.assert_allclose(found[name], values, rtol=1e-12)

@@ -13,29 +13,13 @@ from simkit.core.averages import averaged
 from simkit.core.compilation import compiled, use_compilation_cache
 from simkit.core.ensemble import ensemble
 from simkit.core.formulation import formulated_for, prefers_whole_arrays
-from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Simulation
 from simkit.core.status import CAUTIONS, Status, status_of, stops
 from simkit.core.tracing import Programs, kernel, traced_once
-from simkit.errors import UserError
 from tests.core.toys import descent, oscillator
-from tests.tables import every
 
 KEY = 7
-
-
-@every(("steps", "every"), [(0, 1), (10, 3), (5, 10), (10, 0)])
-def test_steps_that_are_no_multiple_of_every_are_refused(steps, every):
-    with pytest.raises(ValueError, match="not a positive multiple"):
-        trajectory(oscillator(), steps, every)
-
-
-def temporary_bytes(steps, memory, size=4096):
-    simulation = oscillator(size)
-    objective = Objective(simulation, "energy", steps, memory=memory)
-    compiled = jax.jit(jax.grad(objective)).lower(simulation.params, jax.random.key(KEY)).compile()
-    return compiled.memory_analysis().temp_size_in_bytes
 
 
 def test_states_keep_their_types_through_a_segment():
@@ -156,12 +140,6 @@ def test_mean_in_single_precision_follows_a_hundred_thousand_samples():
     exact = np.mean(np.float64(np.float32(1000) + np.arange(1, count + 1, dtype=np.float32) * np.float32(1e-5)))
     # The exact mean of the rounded samples, to half of the last bit of 1000, 3e-5, and a bit of that for the weights.
     assert abs(float(found) - exact) < 4e-5
-
-
-@every(("values", "message"), [({"every": 0}, "every = 0"), ({"skip": -1}, "skip = -1 is negative")])
-def test_values_out_of_range_are_refused(values, message):
-    with pytest.raises(UserError, match=message):
-        mean_oscillator(**values)
 
 
 def test_compiled_code_holds_no_program_of_its_own():

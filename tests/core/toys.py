@@ -1,11 +1,13 @@
 """Small simulations with known answers, for testing the transformations alone."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Equilibrium, Simulation
-from simkit.core.status import converged_when
+from simkit.core.status import Status, converged_when
 
 
 @pytree
@@ -42,6 +44,17 @@ def oscillator(size: int = 1) -> Simulation:
         params={"frequency": jnp.asarray(1.3, dtype=float), "time_step": jnp.asarray(0.01, dtype=float)},
         dimensions={"position": ("oscillator",)},
     )
+
+
+def stepping_together(batches: list) -> Simulation:
+    """Oscillator with a step of many members, which appends the lengths of the arrays that it gets."""
+    alone = oscillator()
+
+    def step_members(states, params):
+        batches.append({leaf.shape[0] for leaf in jax.tree.leaves((states, params))})
+        return jax.vmap(alone.step)(states, params)
+
+    return dataclasses.replace(alone, step_members=step_members)
 
 
 @pytree
@@ -91,4 +104,22 @@ def descent(tolerance: float = 1e-12, size: int = 6) -> Simulation:
             replace=lambda state, x: DescentState(position=x, force=state.force, iteration=state.iteration),
             project=lambda x: x - jnp.mean(x),
         ),
+    )
+
+
+def countdown() -> Simulation:
+    """Takes as many steps as its state says, exactly: converges at 0, stalls at 13.25, and turns into NaN below 0."""
+
+    def status(state, params):
+        codes = jnp.where(state == 13.25, Status.STALLED, jnp.where(state == 0, Status.CONVERGED, Status.OK))
+        return jnp.where(jnp.isnan(state), Status.NON_FINITE, codes).astype(jnp.int32)
+
+    return Simulation(
+        init=lambda params, key: params["value"],
+        step=lambda state, params: jnp.where(state < 0, jnp.nan, state - 1),
+        observe=lambda state, params: {"state": state},
+        diagnose=lambda state, params: {"left": state},
+        params={"value": jnp.asarray(1.0, dtype=float)},
+        converges=True,
+        status=status,
     )

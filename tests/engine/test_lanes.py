@@ -10,11 +10,10 @@ import pytest
 
 import simkit
 from simkit.core.ensemble import ensemble
-from simkit.core.simulation import Simulation
-from simkit.core.status import Status
 from simkit.engine.driver import Plan, Program
 from simkit.engine.lanes import SEGMENTS, Queue
 from simkit.storage.store import Store
+from tests.core import toys
 from tests.stopping import StopAfter, Stopped
 from tests.toys import SPRINGS, toy
 
@@ -35,20 +34,7 @@ def countdown(
     store=None, *, lanes, values, plan=None, report=lambda fraction, words: None, calls=None, warn=pytest.fail
 ):
     """Run members whose value is their number of steps, and return the result of each."""
-    member = Simulation(
-        init=lambda params, key: params["value"],
-        step=lambda state, params: jnp.where(state < 0, jnp.nan, state - 1),
-        observe=lambda state, params: {"state": state},
-        diagnose=lambda state, params: {"left": state},
-        params={"value": jnp.asarray(1.0, dtype=float)},
-        converges=True,
-        # A member at 13.25 never converges.
-        status=lambda state, params: jnp.where(
-            jnp.isnan(state),
-            Status.NON_FINITE,
-            jnp.where(state == 13.25, Status.STALLED, jnp.where(state == 0, Status.CONVERGED, Status.OK)),
-        ).astype(jnp.int32),
-    )
+    member = toys.countdown()
     plan = plan or Plan(40, 1, least_segments=8)
     numbers = np.asarray(values, np.float32)
     silent = dataclasses.replace(ensemble(member, ["value"]), observe=lambda state, params: {})

@@ -39,7 +39,7 @@ def file(tmp_path):
     [
         ("height", "is a number where a condition is needed; compare it with another"),
         ("hight < 1", "'hight' is not known here; did you mean 'height'?"),
-        ("final(height) < 1", "reduces frames, and a stop condition has the present one only"),
+        ("final(height) < 1", "reduces frames, and here is the present one only"),
         ("height <", "run.stop"),
     ],
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simkit.render import sweep_charts
+from simkit.render import chart
 from simkit.scenario.scenario import RenderSettings
 
 
@@ -101,21 +101,21 @@ def rgb():
 
 
 @pytest.fixture
-def drawn(monkeypatch, tmp_path):
-    """Return a function that draws a chart and returns its axes."""
-    figures = []
-    write = sweep_charts.write
+def figures(monkeypatch):
+    """Collect the figures of charts that are drawn."""
+    kept, write = [], chart.write
+    monkeypatch.setattr(chart, "write", lambda path, figure: kept.append(figure) or write(path, figure))
+    return kept
 
-    def keep(path, figure):
-        figures.append(figure)
-        return write(path, figure)
 
-    monkeypatch.setattr(sweep_charts, "write", keep)
+@pytest.fixture
+def drawn(figures, tmp_path):
+    """Return a function that draws the chart of a sweep and returns its axes."""
 
     def draw(points, series, failed=None, **more):
         count, seeds = np.shape(next(iter(series.values())))[:2]
         bad = np.zeros((count, seeds), bool) if failed is None else np.asarray(failed)
-        sweep_charts.sweep_chart(tmp_path / "a.png", sweep_charts.SweepData(points, series, bad, **more))
+        chart.sweep_chart(tmp_path / "a.png", chart.SweepData(points, series, bad, **more))
         return figures[-1].axes
 
     return draw

@@ -21,6 +21,10 @@ def capsule(center=(0, 0, 0), half=1.0, radius=0.3, orientation=STILL, color=GRE
     return solid(np.array(center, float), np.array(orientation), np.array([0, 0, half]), radius, np.asarray(color))
 
 
+def disk(orientation=STILL, radius=1.0, half=0.2):
+    return solid(np.zeros(3), np.array(orientation), np.array([radius, radius, half]), 0.0, GREEN, disk=True)
+
+
 def looking(distance, azimuth=-90.0, elevation=0.0, size=(120, 90), focal=200.0):
     """Return a camera at a distance from the origin that looks at it."""
     right, up, forward = axes(azimuth, elevation)

@@ -1,19 +1,29 @@
-"""Scalar fields: colors, also of signed fields, equal scales in x and y, gray for cells that are not finite."""
+"""Scalar fields: colors, equal scales in x and y, gray for cells that are not finite, pages and the sides of a flow."""
 
 import dataclasses
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
 from simkit.export.page.drawing import drawing_of
 from simkit.render.color import color_scale
 from simkit.render.field import cell_edges, resample, samples
-from simkit.render.style import MISSING, WALL
+from simkit.render.page import DEFAULT_PIXELS
+from simkit.render.style import COLD, HOT, LUMINANCE, MISSING, PAPER, WALL
 from simkit.render.views import Clip, new_painter
 from tests.tables import every
 
-LUMINANCE = np.array([0.299, 0.587, 0.114])
+
+def in_window(**ends):
+    return {"options": {"window": ends}}
+
+
+def cells(values):
+    """Return a run of one frame of a square field, one value for each of its unit cells."""
+    centers = np.arange(np.shape(values)[-1]) + 0.5
+    return {"u": np.asarray(values)}, {"time": np.zeros(1)}, {"x": centers, "y": centers}
 
 
 def test_a_circle_is_round_and_of_true_size(settings, window_of):
@@ -32,10 +42,7 @@ def test_a_circle_is_round_and_of_true_size(settings, window_of):
 
 def test_y_points_up(settings, window_of):
     rows = np.broadcast_to(np.arange(8.0), (1, 8, 8))
-    centers = np.arange(8) + 0.5
-    painter = new_painter(
-        {"u": rows}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "rows", settings("field", "u")
-    )
+    painter = new_painter(*cells(rows), "rows", settings("field", "u"))
     brightness = (window_of(painter, painter.image(0)) @ LUMINANCE).mean(axis=1)
     assert brightness[0] > brightness[-1]
 
@@ -43,10 +50,7 @@ def test_y_points_up(settings, window_of):
 def test_cells_that_are_not_finite_are_gray_and_do_not_set_the_limits(settings, window_of, rgb):
     values = np.linspace(0, 1, 64).reshape(1, 8, 8).copy()
     values[0, 2, 2], values[0, 5, 5] = np.nan, np.inf
-    centers = np.arange(8) + 0.5
-    painter = new_painter(
-        {"u": values}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "holes", settings("field", "u")
-    )
+    painter = new_painter(*cells(values), "holes", settings("field", "u"))
     shown = window_of(painter, painter.image(0))
     cell = len(shown) / 8
     for i, j in ((2, 2), (5, 5)):
@@ -107,11 +111,8 @@ def test_the_color_bar_has_label_and_unit(field_run, settings):
 
 
 def test_round_off_around_a_constant_is_not_colored(settings, window_of):
-    centers = np.arange(8) + 0.5
     noise = 1 + 1e-8 * np.random.default_rng(0).normal(size=(1, 8, 8))
-    painter = new_painter(
-        {"u": noise}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "constant", settings("field", "u")
-    )
+    painter = new_painter(*cells(noise), "constant", settings("field", "u"))
     shown = window_of(painter, painter.image(0)).reshape(-1, 3)
     # The constant lies between two of the 256 colors.
     assert len(np.unique(shown, axis=0)) <= 2
@@ -139,18 +140,23 @@ def test_no_cell_is_skipped_where_cells_are_smaller_than_pixels():
     assert pixels[0].sum() == pytest.approx(0.25, rel=1e-6)
 
 
-def test_missing_arrays_are_named(field_run, settings):
-    frames, diagnostics, coordinates = field_run(2)
-    with pytest.raises(UserError, match=r"no 'speeed'.*did you mean 'speed'"):
-        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speeed"))
-    with pytest.raises(UserError, match="coordinate 'y'"):
-        new_painter(frames, diagnostics, {"x": coordinates["x"]}, "channel", settings("field", "speed"))
-    with pytest.raises(UserError, match="colormap = 'infernno' is unknown; did you mean 'inferno'"):
-        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speed", colormap="infernno"))
-    with pytest.raises(UserError, match="limits"):
-        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speed", limits=(2.0, 1.0)))
-    with pytest.raises(UserError, match="unknown view 'fields'; did you mean 'field'"):
-        new_painter(frames, diagnostics, coordinates, "channel", settings("fields", "speed"))
+@every(
+    ("coordinates", "shown", "message"),
+    [
+        ("xy", {"quantity": "speeed"}, r"no 'speeed'.*did you mean 'speed'"),
+        ("x", {}, "coordinate 'y'"),
+        ("xy", {"options": {"colormap": "infernno"}}, "colormap = 'infernno' is unknown; did you mean 'inferno'"),
+        ("xy", {"limits": (2.0, 1.0)}, "limits"),
+        ("xy", {"view": "fields"}, "unknown view 'fields'; did you mean 'field'"),
+        ("xy", in_window(x=(-1.0, 2.0)), r"render.window.x = \[-1, 2\] is not within the field; choose from 0 to 4"),
+        ("xy", in_window(y=(0.0, 1.5)), r"render.window.y = \[0, 1.5\] is not within the field; choose from -1 to 1"),
+    ],
+)
+def test_what_a_field_lacks_is_named(coordinates, shown, message, field_run, settings):
+    frames, diagnostics, centers = field_run(2)
+    chosen = dataclasses.replace(settings("field", "speed"), **shown)
+    with pytest.raises(UserError, match=message):
+        new_painter(frames, diagnostics, {axis: centers[axis] for axis in coordinates}, "channel", chosen)
 
 
 @every("size", [(640, 361), (64, 700), (700, 64)])
@@ -164,9 +170,7 @@ def test_every_size_is_met_exactly(field_run, settings, size):
 def test_a_window_shows_its_part_of_the_field(field_run, settings, window_of):
     frames, diagnostics, coordinates = field_run(1)
     walls = coordinates | {"walls": np.array(True)}
-    part = dataclasses.replace(
-        settings("field", "speed", limits=(0.0, 1.2)), options={"window": {"x": (1.0, 2.0), "y": (0.0, 1.0)}}
-    )
+    part = dataclasses.replace(settings("field", "speed", limits=(0.0, 1.2)), **in_window(x=(1.0, 2.0), y=(0.0, 1.0)))
     painter = new_painter(frames, diagnostics, walls, "part", part)
     assert tuple(painter.sheet.window) == (1, 2, 0, 1)
     # The same cells alone; only those at the ends of the window have other neighbors.
@@ -182,25 +186,6 @@ def test_a_window_shows_its_part_of_the_field(field_run, settings, window_of):
     )
     # The upper wall is in the window, and the lower one is not.
     assert painter.sheet.box == other.sheet.box
-
-
-@every(
-    ("window", "words"),
-    [
-        ({"x": (-1.0, 2.0)}, r"render.window.x = \[-1, 2\] is not within the field; choose from 0 to 4"),
-        ({"y": (0.0, 1.5)}, r"render.window.y = \[0, 1.5\] is not within the field; choose from -1 to 1"),
-    ],
-)
-def test_a_window_beyond_the_field_is_refused(window, words, field_run, settings):
-    frames, diagnostics, coordinates = field_run(1)
-    with pytest.raises(UserError, match=words):
-        new_painter(
-            frames,
-            diagnostics,
-            coordinates,
-            "",
-            dataclasses.replace(settings("field", "speed"), options={"window": window}),
-        )
 
 
 def scale(values, colormap=None, limits=None, signed=True):
@@ -229,3 +214,105 @@ def test_zero_is_in_the_middle_of_a_signed_color_scale():
 def test_all_else_keeps_its_map_and_its_range(values, more, name, limits):
     found = scale(values, **more)
     assert (found.colormap.name, found.low, found.high) == (name, *limits)
+
+
+def field(width, height, **coordinates):
+    across, up = (max(round(12 * side / max(width, height)), 4) for side in (width, height))
+    x, y = (np.arange(across) + 0.5) * width / across, (np.arange(up) + 0.5) * height / up
+    frames = {"speed": np.random.default_rng(0).uniform(0, 1, (1, across, up))}
+    return frames, {"time": np.zeros(1)}, {"x": x, "y": y, **coordinates}
+
+
+@every(("width", "height", "share"), [(1, 1, 0.55), (2, 1, 0.55), (6, 2, 0.5), (20, 4, 0.45), (1, 2, 0.42)])
+def test_a_field_fills_most_of_its_page(width, height, share, settings):
+    sheet = new_painter(*field(width, height), "Field", settings("field", "speed")).sheet
+    assert sheet.box.width * sheet.box.height / np.prod(sheet.size) > share
+    assert sheet.box.width / sheet.box.height == pytest.approx(width / height, rel=0.02)
+    assert np.prod(sheet.size) == pytest.approx(DEFAULT_PIXELS, rel=0.3) and not np.any(np.mod(sheet.size, 2))
+
+
+def test_a_smaller_picture_has_the_same_shape(settings):
+    large, small = (
+        new_painter(*field(3, 2), "Field", settings("field", "speed"), DEFAULT_PIXELS // k).sheet for k in (1, 4)
+    )
+    assert large.size[0] / large.size[1] == pytest.approx(small.size[0] / small.size[1], rel=0.04)
+
+
+def strip(painter, side):
+    """Return the colors of the line of pixels just outside one side of the window."""
+    image, box = painter.image(0), painter.sheet.box
+    top = len(image) - box.bottom - box.height
+    rows, columns = slice(top, top + box.height), slice(box.left, box.left + box.width)
+    return {
+        "left": image[rows, box.left - 3],
+        "right": image[rows, box.left + box.width + 2],
+        "below": image[top + box.height + 2, columns],
+        "above": image[top - 3, columns],
+    }[side]
+
+
+def is_color(pixels, name):
+    return (pixels == np.rint(np.array(to_rgb(name)) * 255)).all(axis=-1)
+
+
+def test_each_side_is_drawn_by_its_kind(settings):
+    sides = np.array(["hot", "cold", "wall", "free_slip"])
+    painter = new_painter(*field(1, 1, sides=sides), "Field", settings("field", "speed"))
+    for side, color in (("left", HOT), ("right", COLD), ("below", WALL)):
+        assert is_color(strip(painter, side), color).all()
+    dashes = is_color(strip(painter, "above"), PAPER)
+    assert 0.2 < dashes.mean() < 0.8
+    for kind in ("inflow", "outflow", "periodic"):
+        painter = new_painter(*field(1, 1, sides=np.array([kind] * 4)), "Field", settings("field", "speed"))
+        assert all(is_color(strip(painter, side), PAPER).mean() > 0.9 for side in ("right", "above"))
+
+
+def test_chevrons_of_a_moving_wall_point_along_its_velocity(settings):
+    frames, diagnostics, coordinates = field(1, 1, sides=np.array(["wall"] * 4))
+    images = []
+    for velocity in (1.0, -1.0, 0.0):
+        moving = {**frames, "side_velocity": np.array([[0.0, 0.0, 0.0, velocity]])}
+        painter = new_painter(moving, diagnostics, coordinates, "Field", settings("field", "speed"))
+        assert is_color(strip(painter, "below"), WALL).all()
+        assert is_color(strip(painter, "above"), WALL).all() == (velocity == 0)
+        images.append(painter.image(0).astype(int))
+    assert (images[0] != images[1]).any()
+
+
+def test_older_runs_have_walls_below_and_above(settings):
+    painter = new_painter(*field(1, 1, walls=np.array([0.0, 1.0])), "Field", settings("field", "speed"))
+    assert is_color(strip(painter, "below"), WALL).all() and is_color(strip(painter, "above"), WALL).all()
+    assert is_color(strip(painter, "right"), PAPER).all()
+
+
+def test_unknown_sides_are_refused(settings):
+    with pytest.raises(UserError, match="side 'wal' is unknown; did you mean 'wall'"):
+        new_painter(*field(1, 1, sides=np.array(["wal"] * 4)), "Field", settings("field", "speed"))
+    with pytest.raises(UserError, match="'sides' has 2 entries"):
+        new_painter(*field(1, 1, sides=np.array(["wall"] * 2)), "Field", settings("field", "speed"))
+    frames, diagnostics, coordinates = field(1, 1)
+    frames["side_velocity"] = np.zeros((1, 3))
+    with pytest.raises(UserError, match="'side_velocity' has shape"):
+        new_painter(frames, diagnostics, coordinates, "Field", settings("field", "speed"))
+
+
+def test_two_planes_beside_one_another_have_a_blank_gap_and_their_own_ticks(settings):
+    frames, diagnostics, coordinates = field(3, 2)
+    coordinates["x_gap"], coordinates["x_ticks"] = np.array([1.5, 1.75]), np.array([[0.0, 0.0], [2.0, 7.0]])
+    coordinates["axis_labels"] = np.array(["$x$ and $z$", "$y$"])
+    sheet = (painter := new_painter(frames, diagnostics, coordinates, "Field", settings("field", "speed"))).sheet
+    image, box = painter.image(0), sheet.box
+    row = image[len(image) - box.bottom - box.height // 2, box.left : box.left + box.width]
+    blank = np.flatnonzero(is_color(row, PAPER)) / box.width * 3
+    assert blank.min() == pytest.approx(1.5, abs=0.02) and blank.max() == pytest.approx(1.75, abs=0.02)
+    assert [text.get_text() for text in sheet.axes.get_xticklabels()] == ["0", "7"]
+    assert sheet.axes.get_xlabel() == "$x$ and $z$"
+    del coordinates["x_gap"]
+    coordinates["y_gap"], coordinates["y_ticks"] = np.array([0.5, 1.0]), np.array([[0.5, 1.0], [1.0, -1.0]])
+    painter = new_painter(frames, diagnostics, coordinates, "Field", settings("field", "speed"))
+    image, box = painter.image(0), painter.sheet.box
+    column = image[len(image) - box.bottom - box.height : len(image) - box.bottom, box.left + box.width // 2]
+    assert is_color(column, PAPER).mean() == pytest.approx(0.25, abs=0.02)
+    assert [text.get_text() for text in painter.sheet.axes.get_yticklabels()] == ["1", "\N{MINUS SIGN}1"]
+    with pytest.raises(UserError, match="'x_ticks' has shape"):
+        new_painter(frames, diagnostics, coordinates | {"x_ticks": np.ones(3)}, "t", settings("field", "speed"))

@@ -1,14 +1,13 @@
-"""Ray intersections, shading and shadows of balls, capsules and boxes."""
+"""Ray intersections, shading and shadows of balls, capsules, boxes and disks."""
 
 import numpy as np
 import pytest
 
-from simkit.render.bodies.ground import Ground, Plane, stripes
-from simkit.render.bodies.light import Casters, lamp, shadow_of
+from simkit.render.bodies.light import Casters, Ground, Plane, covered, lamp, shadow_of, stripes
 from simkit.render.bodies.motion import rotation
 from simkit.render.bodies.raster import Line, draw_lines, edges, shaded, visible
-from simkit.render.bodies.solids import depths, surface
-from tests.render.scenes import STILL, ball, box, capsule, looking
+from simkit.render.bodies.solids import DISK, depths, surface
+from tests.render.scenes import STILL, ball, box, capsule, disk, looking
 from tests.tables import every
 
 FLOOR = Plane(np.array([0.0, 0.0, 1.0]), 0.0, np.zeros(3), 50.0, 1.0)
@@ -30,13 +29,21 @@ def test_coincident_surfaces_show_the_first_body():
 
 def gap(body, points):
     """Distance of points (3, n) to a body, negative inside."""
-    away = np.abs(body.axes.T @ (points - body.center[:, None])) - body.half_lengths[:, None]
+    place, half = np.abs(body.axes.T @ (points - body.center[:, None])), body.half_lengths[:, None]
+    if body.kind == DISK:
+        place, half = np.stack([np.hypot(place[0], place[1]), place[2]]), half[1:]
+    away = place - half
     return np.linalg.norm(np.maximum(away, 0), axis=0) + np.minimum(away.max(axis=0), 0) - body.radius
 
 
 @every(
     "body",
-    [ball((0.2, 0.4, -0.3)), capsule((0.1, 0, 0.2), orientation=TURNED), box(half=(0.3, 0.8, 1.1), orientation=TURNED)],
+    [
+        ball((0.2, 0.4, -0.3)),
+        capsule((0.1, 0, 0.2), orientation=TURNED),
+        box(half=(0.3, 0.8, 1.1), orientation=TURNED),
+        disk(TURNED),
+    ],
     ids=lambda body: body.kind,
 )
 def test_lines_of_sight_end_on_the_near_side_of_the_surface(body):
@@ -70,6 +77,10 @@ def test_silhouettes_have_the_areas_of_perspective():
     # 9 samples per pixel miss the border of n pixels by about sqrt(n) / 9 of one: 0.2 % of these areas.
     assert area(ball()) == pytest.approx(np.pi * 200**2 / (10**2 - 1), rel=4e-3)
     assert area(box(half=(0.7, 1, 0.5))) == pytest.approx(4 * 0.7 * 0.5 * (200 / 9) ** 2, rel=1e-2)
+    # Along its axis the near face of a disk at 9.8; from aside a rectangle, whose nearest edge, at 9 to 10, is largest.
+    half = np.sqrt(0.5)
+    assert area(disk([half, half, 0, 0])) == pytest.approx(np.pi * (200 / 9.8) ** 2, rel=1e-2)
+    assert area(disk()) == pytest.approx(2 * 0.4 * (200 / 9.95) * (200 / 9.1), rel=3e-2)
 
 
 def test_a_long_capsule_is_seen_whole():
@@ -174,3 +185,18 @@ def test_edges_of_a_box_are_drawn_on_its_near_faces():
     # Face on, the four edges of one face; seen from a corner, all but the three at the far one.
     assert len(edges(box(), 0, looking(10.0))) == 4
     assert len(edges(box(), 0, looking(10.0, -45, 35))) == 9
+
+
+def test_the_shadow_of_a_disk_is_as_wide_as_the_disk_in_every_direction():
+    body, light = disk(TURNED), lamp(-90)
+    shadow = shadow_of(body, light)
+    angle = np.linspace(0, 2 * np.pi, 721)
+    rim = np.stack([np.cos(angle), np.sin(angle), 0 * angle + 0.2])
+    points = light.across @ body.axes @ np.concatenate([rim, rim * [[1], [1], [-1]]], axis=1)
+    # Points half a degree apart miss the farthest one by 1e-5 of the radius.
+    np.testing.assert_allclose((shadow.sides @ points).max(axis=1), shadow.widths, atol=2e-5)
+    below = -3 * light.toward
+    for place, dark in (((0.0, 0.0), True), ((2.5, 0.0), False), ((0.0, 2.5), False)):
+        point = below + np.array(place) @ light.across
+        hides = covered(shadow, light.across @ point, light.toward @ point)
+        assert hides > 0.1 if dark else hides == 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simkit.jobs.derivatives import Derivative
     from simkit.jobs.differentiation import Curvature
     from simkit.jobs.stored_derivatives import Gradient
-    from simkit.render.figure import Size
+    from simkit.render.page import Size
 
 
 # Supported options of pictures.

@@ -18,7 +18,7 @@ from simkit.scenario.scenario import Scenario
 if TYPE_CHECKING:
     from simkit.jobs.optimizations import Optimization, Optimized
     from simkit.jobs.runs import Outcome
-    from simkit.render.figure import Size
+    from simkit.render.page import Size
 
 # Supported options of pictures.
 PICTURES = ("size", "no_render")

@@ -11,7 +11,7 @@ from simkit.cli.progress import Progress
 
 if TYPE_CHECKING:
     from simkit.jobs.runs import Outcome, Run
-    from simkit.render.figure import Size
+    from simkit.render.page import Size
 
 
 # Supported options of pictures.

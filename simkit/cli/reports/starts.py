@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import xarray
 
     from simkit.jobs.optimizations import Starts
-    from simkit.render.figure import Size
+    from simkit.render.page import Size
 
 # Supported options of pictures: none are drawn.
 PICTURES = ("no_render",)

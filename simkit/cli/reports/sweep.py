@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import xarray
 
     from simkit.jobs.sweeps import SweepJob
-    from simkit.render.figure import Size
+    from simkit.render.page import Size
     from simkit.scenario.scenario import Scenario
     from simkit.storage.run_directory import RunDirectory
 

@@ -65,20 +65,6 @@ class Named:
     axes: tuple[str, ...] = ()
 
 
-def evaluate(syntax: Syntax, values: Mapping[str, Named], where: str) -> Named:
-    """Return the value of an expression; arrays are aligned by the names of their axes and broadcast along the others.
-
-    Args:
-        syntax: result of `simkit.core.expressions.syntax.parse`.
-        values: values of all its names.
-        where: file and key, for messages.
-
-    Raises:
-        UserError: that marks the column, if axes do not fit, or numbers in the text divide by zero.
-    """
-    return _Evaluation(syntax, values, where).value(syntax.tree)
-
-
 class _Evaluation:
     def __init__(self, syntax: Syntax, values: Mapping[str, Named], where: str) -> None:
         self.syntax, self.values, self.where = syntax, values, where
@@ -208,14 +194,14 @@ class _Evaluation:
         if chosen is not None and chosen not in axes:
             self.refuse(node, f"needs the axis '{chosen}'; the array has {', '.join(axes)}")
 
-        def found(f: jax.Array) -> jax.Array:
+        def point(f: jax.Array) -> jax.Array:
             value, coordinates = lowest_point(f, lines)
             return value if chosen is None else coordinates[axes.index(chosen)]
 
         array = _arrays(jnp.asarray(part.array), 0.0)[0]
         if FRAME not in part.axes:
-            return Named(found(array))
-        return Named(jax.vmap(found, part.axes.index(FRAME))(array), (FRAME,))
+            return Named(point(array))
+        return Named(jax.vmap(point, part.axes.index(FRAME))(array), (FRAME,))
 
     def at(self, node: ast.expr, part: Named, axis: str, option: ast.expr, weights: Callable[..., jax.Array]) -> Named:
         """Return the interpolated value at a coordinate along an axis."""
@@ -227,15 +213,15 @@ class _Evaluation:
             self.refuse(option, f"has one number for each {axis}; give one coordinate")
         is_known = _known(coordinate.array) and not isinstance(points.array, Tracer)
         if is_known:
-            known = np.asarray(points.array)
-            if not functions.is_within(known, np.asarray(coordinate.array)):
+            line = np.asarray(points.array)
+            if not functions.is_within(line, np.asarray(coordinate.array)):
                 self.refuse(
-                    option, f"is beyond the values along {axis}, from {known[0]:g} to {known[-1]:g}; write one of these"
+                    option, f"is beyond the values along {axis}, from {line[0]:g} to {line[-1]:g}; write one of these"
                 )
         # Weights at a known coordinate are computed here and become constants of the compiled program.
         with jax.ensure_compile_time_eval() if is_known else contextlib.nullcontext():
-            found = weights(*(jnp.asarray(array) for array in _arrays(points.array, coordinate.array)))
-        product = self.combined(node, jnp.multiply, part, Named(found, (axis, *coordinate.axes)))
+            shares = weights(*(jnp.asarray(array) for array in _arrays(points.array, coordinate.array)))
+        product = self.combined(node, jnp.multiply, part, Named(shares, (axis, *coordinate.axes)))
         return Named(jnp.sum(product.array, product.axes.index(axis)), tuple(a for a in product.axes if a != axis))
 
     def at_time(self, node: ast.Call, part: Named) -> Named:
@@ -245,8 +231,8 @@ class _Evaluation:
 
     def integral(self, node: ast.expr, part: Named, limits: Mapping[str | None, ast.expr]) -> Named:
         series, kept = self.series(node, part)
-        given = {str(key): self.moment(limit) for key, limit in limits.items()}
-        return Named(functions.integral(series, self.times(node, "is an integral over time"), **given), kept)
+        ends = {str(key): self.moment(limit) for key, limit in limits.items()}
+        return Named(functions.integral(series, self.times(node, "is an integral over time"), **ends), kept)
 
     def over_frames(self, node: ast.expr, name: str, part: Named, after: ast.expr | None) -> Named:
         series, kept = self.series(node, part)
@@ -263,9 +249,9 @@ class _Evaluation:
 
     def moment(self, node: ast.expr) -> Any:
         """Return a value that is one number."""
-        if (found := self.value(node)).axes:
+        if (value := self.value(node)).axes:
             self.refuse(node, "is not one number; reduce it to one, such as by mean(...)")
-        return found.array
+        return value.array
 
     def series(self, node: ast.expr, part: Named) -> tuple[jax.Array, tuple[str, ...]]:
         """Return a value with its frames first, and the names of its other axes."""
@@ -403,13 +389,13 @@ class Expression:
     where: str
 
     def __call__(self, values: Mapping[str, Named | jax.Array | float]) -> Named:
-        """Return its value.
+        """Return its value; arrays are aligned by the names of their axes and broadcast along the others.
 
         Args:
             values: values of all its names; plain arrays are scalars without axes.
 
         Raises:
-            UserError: if axes do not fit.
+            UserError: that marks the column, if axes do not fit, or numbers in the text divide by zero.
         """
         named = {
             name: value if isinstance(value, Named) else Named(jnp.asarray(value)) for name, value in values.items()
@@ -417,11 +403,24 @@ class Expression:
         for name in self.syntax.names:
             if name not in named:
                 raise UserError(f"{self.where}: '{name}' is not known here", nearest(name, sorted(named)))
-        return evaluate(self.syntax, named, self.where)
+        return _Evaluation(self.syntax, named, self.where).value(self.syntax.tree)
+
+    def of(self, tree: ast.expr, **changed: Any) -> "Expression":
+        """Return the expression with another tree, and other attributes of its syntax."""
+        return dataclasses.replace(self, syntax=dataclasses.replace(self.syntax, tree=tree, **changed))
+
+    def refuse(self, node: ast.expr, message: str) -> NoReturn:
+        """Refuse a part of it, with its column marked."""
+        refuse(self.syntax.text, self.where, node, message)
 
 
 def expression(
-    text: str, where: str = "expression", known: Collection[str] | None = None, *, is_condition: bool = False
+    text: str,
+    where: str = "expression",
+    known: Collection[str] | None = None,
+    *,
+    is_condition: bool = False,
+    of_frames: bool = True,
 ) -> Expression:
     """Return the expression written in a text.
 
@@ -431,11 +430,12 @@ def expression(
         where: file and key, for messages.
         known: names that it may contain; ``None`` checks them only when it is evaluated.
         is_condition: whether it is a condition, true or false, instead of a number.
+        of_frames: whether it may reduce the frames of a run.
 
     Raises:
         UserError: that marks the column of a mistake.
     """
-    return Expression(parse(text, where, known, is_condition=is_condition), where)
+    return Expression(parse(text, where, known, is_condition=is_condition, of_frames=of_frames), where)
 
 
 def constant(text: str, where: str) -> float:

@@ -182,13 +182,13 @@ def cubic_weights(points: jax.Array, place: jax.Array) -> jax.Array:
     near = [points[first + k] for k in range(count)]
     number = jnp.arange(len(points)).reshape(-1, *[1] * place.ndim)
     inside = is_within(points, place)
-    found = jnp.zeros((len(points), *place.shape), place.dtype)
-    for k, own in enumerate(near):
+    shares = jnp.zeros((len(points), *place.shape), place.dtype)
+    for k, point in enumerate(near):
         weight = jnp.ones((), place.dtype)
         for other in near[:k] + near[k + 1 :]:
-            weight = weight * (place - other) / (own - other)
-        found = found + jnp.where(number == first + k, where_defined(inside, weight), 0)
-    return found
+            weight = weight * (place - other) / (point - other)
+        shares = shares + jnp.where(number == first + k, where_defined(inside, weight), 0)
+    return shares
 
 
 @functools.lru_cache(maxsize=256)

@@ -5,7 +5,6 @@ import copy
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +18,9 @@ from simkit.core.expressions.evaluation import (
     Named,
     SpatialAxis,
     axes_of,
-    evaluate,
     expression,
 )
-from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, Syntax, dotted, parse, refuse
+from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, dotted, parse
 from simkit.core.simulation import TAKEN, Arrays, Params, Quantity, Simulation, State
 from simkit.core.status import Status, status_of, stops
 from simkit.errors import Mistakes, UserError
@@ -37,6 +35,7 @@ class Moment:
 
     Attributes:
         quantities: names of observed arrays and diagnostics.
+        axes: names of the axes of observed arrays, by name of the array.
         coordinates: coordinates along the axes of observed arrays, by name of the axis.
         parameters: paths of the scalar parameters.
         shapes: shapes of the state and of the parameters.
@@ -45,27 +44,29 @@ class Moment:
     def __init__(self, simulation: Simulation) -> None:
         """Trace the quantities of the simulation; nothing is computed."""
         self._functions = {"observed": simulation.observe, "diagnosed": simulation.diagnose}
-        state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-        self._shapes = {
-            kind: jax.eval_shape(function, state, simulation.params) for kind, function in self._functions.items()
-        }
+        shapes = simulation.shapes
+        self._shapes = {"observed": shapes.observed, "diagnosed": shapes.diagnosed}
         names = axes_with_widths(simulation)
-        self._axes = {
+        self.axes = {
             name: axes_of(name, array.ndim, names.get(name, ())) for name, array in self._shapes["observed"].items()
         }
-        self.shapes = state, jax.eval_shape(lambda params: params, simulation.params)
+        self.shapes = shapes.state, jax.eval_shape(lambda params: params, simulation.params)
         self.quantities = tuple(name for arrays in self._shapes.values() for name in arrays)
         self.parameters = [name for name, value in paths.leaves(simulation.params).items() if jnp.ndim(value) == 0]
-        self.coordinates = coordinates_of(simulation, {axis for axes in self._axes.values() for axis in axes})
+        self.coordinates = coordinates_of(simulation, {axis for axes in self.axes.values() for axis in axes})
 
     @property
     def known(self) -> set[str]:
         """All names that an expression may contain."""
-        own = (*self.parameters, *(PARAMETER + name for name in self.parameters))
-        return {*self.quantities, *own, *self.coordinates}
+        parameters = (*self.parameters, *(PARAMETER + name for name in self.parameters))
+        return {*self.quantities, *parameters, *self.coordinates}
 
     def values(
-        self, state: State, params: Params, names: Collection[str], known: Mapping[str, Arrays] = MappingProxyType({})
+        self,
+        state: State,
+        params: Params,
+        names: Collection[str],
+        frame: Mapping[str, Arrays] = MappingProxyType({}),
     ) -> dict[str, Named]:
         """Return the values of names at a state, calling ``observe`` and ``diagnose`` only if needed.
 
@@ -73,7 +74,7 @@ class Moment:
             state: state of the simulation.
             params: parameters of the simulation.
             names: names to evaluate.
-            known: results of ``observe`` and ``diagnose`` at the state, as ``"observed"`` and ``"diagnosed"``.
+            frame: results of ``observe`` and ``diagnose`` at the state, as ``"observed"`` and ``"diagnosed"``.
         """
         values: dict[str, Named] = dict(self.coordinates)
         numbers = paths.leaves(params)
@@ -81,8 +82,8 @@ class Moment:
             values[name] = values[PARAMETER + name] = Named(numbers[name])
         for kind, function in self._functions.items():
             if any(name in self._shapes[kind] for name in names):
-                arrays = known[kind] if kind in known else function(state, params)
-                axes = self._axes if kind == "observed" else {}
+                arrays = frame[kind] if kind in frame else function(state, params)
+                axes = self.axes if kind == "observed" else {}
                 values |= {name: Named(array, axes.get(name, ())) for name, array in arrays.items()}
         return {name: values[name] for name in names if name in values}
 
@@ -153,20 +154,20 @@ def with_expressions(
     kept = mistakes or Mistakes()
     expressions: dict[str, Expression] = {}
     axes: dict[str, tuple[str, ...]] = {}
-    for number, (name, one) in enumerate(quantities.items()):
+    for number, (name, definition) in enumerate(quantities.items()):
         with kept.kept(f"quantities.{name}"):
             wrong = set(list(quantities)[:number]) - set(expressions)
-            if not wrong.isdisjoint(parse(one.text, one.where).names):
+            if not wrong.isdisjoint(parse(definition.text, definition.where).names):
                 continue  # It cannot be checked; the wrong one is refused.
-            found = _checked(name, one, moment, expressions)
-            axes[name] = _axes_of(name, moment, expressions | {name: found})
-            expressions[name] = found
+            formula = _checked(name, definition, moment, expressions)
+            axes[name] = _axes_of(name, moment, expressions | {name: formula})
+            expressions[name] = formula
     if mistakes is None:
         kept.raise_if_any()
 
-    def joined(kind: str, own: Callable[..., Arrays], names: list[str]) -> Callable[[State, Params], Arrays]:
+    def joined(kind: str, arrays_of: Callable[..., Arrays], names: list[str]) -> Callable[[State, Params], Arrays]:
         def function(state: State, params: Params) -> Arrays:
-            arrays = own(state, params)
+            arrays = arrays_of(state, params)
             values = _values(names, moment, expressions, state, params, {kind: arrays})
             return arrays | {name: jnp.asarray(values[name].array, jnp.result_type(float)) for name in names}
 
@@ -182,16 +183,10 @@ def with_expressions(
 
 
 def _checked(name: str, quantity: ExpressedQuantity, moment: Moment, before: Mapping[str, Expression]) -> Expression:
-    if name in moment.quantities or name in moment.coordinates:
-        raise UserError(f"{quantity.where}: '{name}' is already a quantity or coordinate; choose another name")
-    if name in TAKEN:
-        raise UserError(f"{quantity.where}: '{name}' is a name used by data sets; choose another name")
-    formula = expression(quantity.text, quantity.where, moment.known | set(before))
-    if formula.syntax.over_frames:
-        raise UserError(
-            f"{quantity.where}: '{quantity.text}' reduces frames, and a quantity has one; make it an objective"
-        )
-    return formula
+    if name in {*moment.quantities, *moment.coordinates, *TAKEN}:
+        what = "a name used by data sets" if name in TAKEN else "already a quantity or coordinate"
+        raise UserError(f"{quantity.where}: '{name}' is {what}; choose another name")
+    return expression(quantity.text, quantity.where, moment.known | set(before), of_frames=False)
 
 
 def _axes_of(name: str, moment: Moment, expressions: Mapping[str, Expression]) -> tuple[str, ...]:
@@ -213,7 +208,7 @@ def _values(
     expressions: Mapping[str, Expression],
     state: State,
     params: Params,
-    known: Mapping[str, Arrays] = MappingProxyType({}),
+    frame: Mapping[str, Arrays] = MappingProxyType({}),
 ) -> dict[str, Named]:
     """Return expressed quantities and all values that they depend on, each evaluated once."""
     needed, pending = dict.fromkeys(names), list(names)
@@ -221,7 +216,7 @@ def _values(
         if (name := pending.pop()) in expressions:
             pending += [each for each in expressions[name].syntax.names if each not in needed]
             needed |= dict.fromkeys(expressions[name].syntax.names)
-    values = moment.values(state, params, [name for name in needed if name not in expressions], known)
+    values = moment.values(state, params, [name for name in needed if name not in expressions], frame)
     for name, formula in expressions.items():
         if name in needed:
             values[name] = formula({each: values[each] for each in formula.syntax.names})
@@ -245,13 +240,11 @@ def stopped_when(simulation: Simulation, text: str, where: str) -> Simulation:
     """
     if simulation.converges:
         raise UserError(f"{where}: the simulation runs until it converges, and needs no condition; leave it out")
-    moment, own = Moment(simulation), status_of(simulation)
-    condition = expression(text, where, moment.known, is_condition=True)
-    if condition.syntax.over_frames:
-        raise UserError(f"{where}: '{text}' reduces frames, and a stop condition has the present one only")
+    moment, status_alone = Moment(simulation), status_of(simulation)
+    condition = expression(text, where, moment.known, is_condition=True, of_frames=False)
 
     def status(state: State, params: Params) -> jax.Array:
-        code = own(state, params)
+        code = status_alone(state, params)
         holds = condition(moment.values(state, params, condition.syntax.names))
         if holds.axes:
             raise UserError(f"{where}: '{text}' is one for each {' and '.join(holds.axes)}; reduce it by max or min")
@@ -283,16 +276,13 @@ def residuals_of(formula: Expression) -> Callable[[Mapping[str, Named]], jax.Arr
     squares: list[ast.expr] = []
     outer = _Decomposition(formula, squares).linear(formula.syntax.tree)
 
-    def part(tree: ast.expr) -> Expression:
-        return dataclasses.replace(formula, syntax=dataclasses.replace(formula.syntax, tree=tree))
-
     def residuals(values: Mapping[str, Named]) -> jax.Array:
-        root_values = [evaluate(part(root).syntax, values, formula.where) for root in squares]
+        root_values = [formula.of(root)(values) for root in squares]
         roots = [jnp.asarray(root.array) for root in root_values]
 
         def total(squared: list[jax.Array]) -> jax.Array:
             more = {_name(i): Named(s, root.axes) for i, (s, root) in enumerate(zip(squared, root_values, strict=True))}
-            return jnp.asarray(evaluate(part(outer).syntax, {**values, **more}, formula.where).array)
+            return jnp.asarray(formula.of(outer)({**values, **more}).array)
 
         value, transpose = jax.vjp(total, [root**2 for root in roots])
         (weights,) = transpose(jnp.ones_like(value))
@@ -335,8 +325,8 @@ class _Decomposition:
             case ast.Call(func=ast.Name(id=name), args=[argument]) if name in _LINEAR:
                 return ast.copy_location(ast.Call(node.func, [self.linear(argument, at)], node.keywords), node)
             case ast.Call(func=ast.Name(id=name)) if name in _ROOTS:
-                self.refuse(node, "is the root of a sum of squares; square it: append **2")
-        self.refuse(node, f"is not a sum of squares; {_ALLOWED}")
+                self.formula.refuse(node, "is the root of a sum of squares; square it: append **2")
+        self.formula.refuse(node, f"is not a sum of squares; {_ALLOWED}")
 
     def square(self, node: ast.expr, base: ast.expr, power: int, at: ast.expr | None) -> ast.expr:
         match base:
@@ -357,11 +347,7 @@ class _Decomposition:
             return False
         if any(isinstance(part, ast.Call | ast.Attribute | ast.Subscript) for part in ast.walk(node)):
             return False
-        value = evaluate(dataclasses.replace(self.formula.syntax, tree=node), {}, self.formula.where).array
-        return float(value) > 0
-
-    def refuse(self, node: ast.expr, message: str) -> NoReturn:
-        refuse(self.formula.syntax.text, self.formula.where, node, message)
+        return float(self.formula.of(node, names=())({}).array) > 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -450,8 +436,7 @@ def _complete(text: str, where: str, known: Collection[str], definitions: Mappin
         tree = _Inserted({name: part.syntax.tree for name, part in parts.items()}).visit(formula.syntax.tree)
         names = [name for name in formula.syntax.names if name not in used]
         names += [name for part in parts.values() for name in part.syntax.names]
-        syntax = dataclasses.replace(formula.syntax, tree=tree, names=tuple(dict.fromkeys(names)), over_frames=True)
-        return dataclasses.replace(formula, syntax=syntax)
+        return formula.of(tree, names=tuple(dict.fromkeys(names)), over_frames=True)
     return formula if formula.syntax.over_frames else _of_last_frame(formula)
 
 
@@ -474,9 +459,8 @@ class _Inserted(ast.NodeTransformer):
 def _of_last_frame(formula: Expression) -> Expression:
     syntax, tree = formula.syntax, formula.syntax.tree
     if not syntax.names:
-        refuse(syntax.text, formula.where, tree, "is a constant; use an observed array or a diagnostic")
-    final = ast.Call(func=ast.Name("final"), args=[tree], keywords=[])
-    return dataclasses.replace(formula, syntax=dataclasses.replace(syntax, tree=ast.copy_location(final, tree)))
+        formula.refuse(tree, "is a constant; use an observed array or a diagnostic")
+    return formula.of(ast.copy_location(ast.Call(func=ast.Name("final"), args=[tree], keywords=[]), tree))
 
 
 def measure_of(
@@ -494,28 +478,13 @@ def measure_of(
         UserError: if the text is not an expression of these, or its value is not one number; or if it reduces frames of
             a simulation that converges, which has its last frame only.
     """
-    observed, diagnosed = _shapes(simulation)
-    axes = axes_with_widths(simulation)
-    lines = coordinates_of(simulation, {axis for of in axes.values() for axis in of})
-    made = measure(text, where, axes, {*observed, *diagnosed}, lines, definitions)
+    moment = Moment(simulation)
+    made = measure(text, where, moment.axes, moment.quantities, moment.coordinates, definitions)
     if simulation.converges and simulation.equilibrium is not None:
-        _refuse_series(made.formula.syntax, where)
-    jax.eval_shape(made, observed, diagnosed)
+        for node in ast.walk(made.formula.syntax.tree):
+            if isinstance(node, ast.Call) and (name := dotted(node.func)) != "final" and FUNCTIONS[name].over_frames:
+                remedy = "has no meaning for a simulation that runs until it converges; use final"
+                made.formula.refuse(node, remedy)
+    two_frames = jax.tree.map(lambda array: jax.ShapeDtypeStruct((2, *array.shape), array.dtype), simulation.shapes[1:])
+    jax.eval_shape(made, *two_frames)
     return made
-
-
-def _refuse_series(syntax: Syntax, where: str) -> None:
-    for node in ast.walk(syntax.tree):
-        if isinstance(node, ast.Call) and (name := dotted(node.func)) != "final" and FUNCTIONS[name].over_frames:
-            refuse(syntax.text, where, node, "has no meaning for a simulation that runs until it converges; use final")
-
-
-def _shapes(simulation: Simulation) -> tuple[Arrays, Arrays]:
-    """Return the shapes of two frames of a simulation, without computing them."""
-    state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-
-    def frames(state: object) -> tuple[Arrays, Arrays]:
-        one = simulation.observe(state, simulation.params), simulation.diagnose(state, simulation.params)
-        return jax.tree.map(lambda array: jnp.stack([array, array]), one)
-
-    return jax.eval_shape(frames, state)

@@ -79,14 +79,12 @@ class Scope:
         if written.tables:
             scope = dataclasses.replace(self, tables={**self.tables, **dict(written.tables)})
             return scope.formula(dataclasses.replace(written, tables=()), names, arrays)
-        checked = expression(written.text, written.where, self._known(written, names))
-        if checked.syntax.over_frames:
-            raise UserError(f"{written.where}: '{written.text}' reduces frames, and a formula has the present one only")
-        for node in ast.walk(checked.syntax.tree):
-            if isinstance(node, ast.Subscript) and dotted(node.value) not in arrays:
-                what = f"takes an entry of '{dotted(node.value)}', which is one number at each place"
-                refuse(written.text, written.where, node, f"{what}; leave out the brackets")
-        self._refuse_misread(written, checked.syntax.tree)
+        checked = expression(written.text, written.where, self._known(written, names), of_frames=False)
+        tree = checked.syntax.tree
+        read = [node.args[1] for node in ast.walk(tree) if isinstance(node, ast.Call) and dotted(node.func) == "interp"]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.expr) and (problem := self._misread(node, read, arrays)):
+                refuse(written.text, written.where, node, problem)
         taken: dict[str, None] = {}
         for name in checked.syntax.names:
             if name in names or name not in self.derived:
@@ -104,17 +102,21 @@ class Scope:
                 continue
             parse(written.text, written.where, self._known(written, names, is_condition), is_condition=is_condition)
 
-    def _refuse_misread(self, written: FormulaText, tree: ast.expr) -> None:
-        """Refuse tables that are no second argument of ``interp``, and other names that are one."""
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "interp"]
-        read = [node.args[1] for node in calls]
-        for node in read:
-            if dotted(node) not in self.tables:
-                hint = f"choose one of {', '.join(self.tables)}" if self.tables else "name one under 'tables'"
-                refuse(written.text, written.where, node, f"is no table of numbers; {hint}")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and node.id in self.tables and node not in read:
-                refuse(written.text, written.where, node, f"is a table; write interp(x, {node.id})")
+    def _misread(self, node: ast.expr, read: list[ast.expr], arrays: Collection[str]) -> str:
+        """Return what is wrong with a use of a table or array: a table is read by ``interp`` alone.
+
+        Args:
+            node: part of a formula.
+            read: second arguments of all its calls of ``interp``.
+            arrays: names of which it may take entries.
+        """
+        if isinstance(node, ast.Subscript) and (array := dotted(node.value)) not in arrays:
+            return f"takes an entry of '{array}', which is one number at each place; leave out the brackets"
+        is_table = (name := dotted(node)) in self.tables
+        if node in read and not is_table:
+            hint = f"choose one of {', '.join(self.tables)}" if self.tables else "name one under 'tables'"
+            return f"is no table of numbers; {hint}"
+        return f"is a table; write interp(x, {name})" if is_table and node not in read else ""
 
     def _known(self, written: FormulaText, names: Collection[str], is_condition: bool = False) -> set[str]:
         """Return the names that a formula may contain, without the derived values that depend on others.
@@ -123,24 +125,22 @@ class Scope:
             UserError: if it contains one of those, or a list.
         """
         known = {*self.parameters, *names, *self.tables, *dict(written.tables)}
-        missing = {name: [o for o in found.taken if o not in known] for name, found in self.derived.items()}
-        syntax = parse(written.text, written.where, is_condition=is_condition)
-        for node in ast.walk(syntax.tree):
-            # The nearest known name would mislead: ``time`` is no misspelt ``time_step``.
-            if isinstance(node, ast.Name) and node.id in self.local and node.id not in known:
+        missing = {name: [o for o in formula.taken if o not in known] for name, formula in self.derived.items()}
+        for node in ast.walk(parse(written.text, written.where, is_condition=is_condition).tree):
+            if not isinstance(node, ast.expr) or (name := dotted(node)) in known:
+                continue
+            problem = ""
+            if name in self.local:
+                # The nearest known name would mislead: ``time`` is no misspelt ``time_step``.
                 names_here = f"known names: {', '.join(sorted(known))}" if known else "write a plain number"
-                refuse(written.text, written.where, node, f"is not known here, but in other formulas; {names_here}")
-        for name in syntax.names:
-            if name in self.lists and name not in known:
-                raise UserError(
-                    f"{written.where}: the parameter '{name}' is a list, and a formula takes single numbers here; "
-                    "declare a parameter for each"
-                )
-            if name not in known and missing.get(name):
-                raise UserError(
-                    f"{written.where}: '{name}' depends on '{missing[name][0]}', which is not known here; "
-                    f"known: {', '.join(names) or 'parameters only'}"
-                )
+                problem = f"is not known here, but in other formulas; {names_here}"
+            elif name in self.lists:
+                problem = "is a list, and a formula takes single numbers here; declare a parameter for each"
+            elif missing.get(name):
+                names_here = ", ".join(names) or "parameters only"
+                problem = f"depends on '{missing[name][0]}', which is not known here; known: {names_here}"
+            if problem:
+                refuse(written.text, written.where, node, problem)
         return known | {name for name, others in missing.items() if not others}
 
 
@@ -202,10 +202,7 @@ class Formula:
         Raises:
             UserError: if it is an array.
         """
-        value = self.of(params, given)
-        if value.axes:
-            raise UserError(f"{self.where}: must be one number, and is one for each {' and '.join(value.axes)}")
-        return jnp.asarray(value.array, precision_of(params))
+        return self.on((), params, **given)
 
     def of_time(self, params: Params, time: Any) -> jax.Array:
         """Return its value at a time as one number."""
@@ -224,8 +221,11 @@ class Formula:
         """
         value = self.of(params, given)
         if other := [axis for axis in value.axes if axis not in axes]:
-            raise UserError(f"{self.where}: has one number for each {other[0]}; it may have axes {' and '.join(axes)}")
+            remedy = f"it may have axes {' and '.join(axes)}" if axes else "it must be one number"
+            raise UserError(f"{self.where}: has one number for each {' and '.join(other)}; {remedy}")
         array = jnp.asarray(value.array, precision_of(params))
+        if not axes:
+            return array
         return aligned(Named(array, value.axes), axes) if value.axes else array.reshape([1] * len(axes))
 
 
@@ -248,23 +248,23 @@ def scope(
     Raises:
         UserError: if a parameter or derived value has the name of something else, or a formula has an unknown name.
     """
-    single = tuple(name for name, value in paths.leaves(parameters).items() if _is_number(value))
-    for name in single:
-        if name in FUNCTIONS or name in CONSTANTS or name in names:
-            what = "a function" if name in FUNCTIONS else "a constant" if name in CONSTANTS else "another value"
-            raise UserError(f"parameter '{name}' has the name of {what} of formulas; choose another name")
-    lists = tuple(name for name in paths.leaves(parameters) if name not in single)
-    found = Scope(single, lists, local=tuple(names), tables=tables or {})
-    taken = {*found.parameters, *FUNCTIONS, *CONSTANTS, *names}
-    for name in found.tables:
-        if name in taken:
-            raise UserError(f"tables.{name}: the name '{name}' is taken; choose another")
-    for name, written in (derived or {}).items():
-        if name in taken or name in found.tables:
-            raise UserError(f"{written.where}: the name '{name}' is taken; choose another")
-        formula = found.formula(written, names, arrays)
-        found = dataclasses.replace(found, derived={**found.derived, name: formula})
-    return found
+    leaves = paths.leaves(parameters)
+    single = tuple(name for name, value in leaves.items() if _is_number(value))
+    reserved = dict.fromkeys(FUNCTIONS, "a function") | dict.fromkeys(CONSTANTS, "a constant")
+    reserved |= dict.fromkeys(names, "another value")
+    if clash := next((name for name in single if name in reserved), None):
+        raise UserError(f"parameter '{clash}' has the name of {reserved[clash]} of formulas; choose another name")
+    lists = tuple(name for name in leaves if name not in single)
+    made = Scope(single, lists, local=tuple(names), tables=tables or {})
+    used = {*reserved, *single}
+    for name, written in [*dict.fromkeys(made.tables).items(), *(derived or {}).items()]:
+        if name in used:
+            where = written.where if written else f"tables.{name}"
+            raise UserError(f"{where}: the name '{name}' is taken; choose another")
+        used.add(name)
+        if written:
+            made = dataclasses.replace(made, derived={**made.derived, name: made.formula(written, names, arrays)})
+    return made
 
 
 def refuse_non_finite(formula: Formula, value: jax.Array | Named) -> None:

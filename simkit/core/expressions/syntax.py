@@ -3,9 +3,10 @@
 import ast
 import dataclasses
 import math
+import sys
 import warnings
 from collections.abc import Collection
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from simkit.errors import Hint, Remedy, UserError, nearest, one_line
 
@@ -31,112 +32,91 @@ class Function:
 
     usage: str
     doc: str
-    least: int = 1
-    most: int = 1
-    keywords: tuple[str, ...] = ()
+    least: int
+    most: int
+    keywords: tuple[str, ...]
     over_frames: bool = False
     by_axis: bool = False
     needs_axis: bool = False
 
 
-def _elementwise() -> dict[str, Function]:
-    docs = {
-        "abs": "absolute value",
-        "sign": "-1, 0 or 1",
-        "sqrt": "square root",
-        "exp": "exponential",
-        "log": "natural logarithm",
-        "log10": "decimal logarithm",
-        "sin": "sine, of radians",
-        "cos": "cosine, of radians",
-        "tan": "tangent, of radians",
-        "asin": "inverse sine",
-        "acos": "inverse cosine",
-        "atan": "inverse tangent",
-        "sinh": "hyperbolic sine",
-        "cosh": "hyperbolic cosine",
-        "tanh": "hyperbolic tangent",
-        "erf": "error function",
-    }
-    return {name: Function(f"{name}(x)", doc) for name, doc in docs.items()}
+def _functions(docs: dict[str, str], **flags: Any) -> dict[str, Function]:
+    """Return functions by name from an example of a call of each, with all its arguments and options."""
+    functions = {}
+    for usage, doc in docs.items():
+        match ast.parse(usage, mode="eval").body:
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=options):
+                keywords = tuple(str(option.arg) for option in options)
+                functions[name] = Function(usage, doc, len(args), len(args), keywords, **flags)
+    return functions
 
 
-def _over_space() -> dict[str, Function]:
-    docs = {
-        "mean": "mean of all numbers of a frame, or along one axis, weighted by the widths of unequal cells",
-        "sum": "sum of all numbers of a frame, or along one axis",
-        "rms": "square root of the mean of squares",
-        "norm": "square root of the sum of squares",
-    }
-    return {name: Function(f'{name}(u, axis="x")', doc, keywords=("axis",)) for name, doc in docs.items()}
-
-
-def _over_frames() -> dict[str, Function]:
-    docs = {
-        "time_mean": "mean over the frames at times of at least ``after``",
-        "time_sum": "sum over these frames",
-        "time_rms": "square root of the mean of the squares over these frames",
-        "largest": "largest value of these frames",
-        "smallest": "smallest value of these frames",
-    }
-    reductions = {
-        name: Function(f"{name}(x, after=20)", doc, keywords=("after",), over_frames=True) for name, doc in docs.items()
-    }
-    ends = {
-        "final": Function("final(x)", "value in the last frame", over_frames=True),
-        "first": Function("first(x)", "value in the first frame", over_frames=True),
-    }
-    in_time = {
-        "at_time": Function("at_time(x, 20)", "value at a time, by cubics between the frames", 2, 2, over_frames=True),
-        "time_integral": Function(
-            "time_integral(x, after=20, before=60)",
-            "integral over time, linear between the frames; by default from the first to the last",
-            keywords=("after", "before"),
-            over_frames=True,
-        ),
-    }
-    return reductions | in_time | ends
-
-
+_EXTREME = {"least": 1, "most": 16, "keywords": ("axis",)}
 FUNCTIONS = {
-    **_elementwise(),
-    "atan2": Function("atan2(y, x)", "angle of the point (x, y)", 2, 2),
-    "hypot": Function("hypot(x, y)", "length of (x, y)", 2, 2),
-    "clip": Function("clip(x, low, high)", "x, but at least low and at most high", 3, 3),
-    "where": Function("where(condition, one, other)", "one value where a comparison is true, else the other", 3, 3),
-    "interp": Function("interp(y, inflow)", "value of a table of numbers at a point", 2, 2),
-    "max": Function("max(a, b) or max(u)", "the largest of several, or of a frame", 1, 16, ("axis",)),
-    "min": Function("min(a, b) or min(u)", "the smallest of several, or of a frame", 1, 16, ("axis",)),
-    **_over_space(),
-    "at": Function(
-        "at(u, x=0.5)",
-        "value of a field at coordinates along one axis or several, by linear interpolation",
-        keywords=("x", "y", "z"),
+    **_functions(
+        {
+            "abs(x)": "absolute value",
+            "sign(x)": "-1, 0 or 1",
+            "sqrt(x)": "square root",
+            "exp(x)": "exponential",
+            "log(x)": "natural logarithm",
+            "log10(x)": "decimal logarithm",
+            "sin(x)": "sine, of radians",
+            "cos(x)": "cosine, of radians",
+            "tan(x)": "tangent, of radians",
+            "asin(x)": "inverse sine",
+            "acos(x)": "inverse cosine",
+            "atan(x)": "inverse tangent",
+            "sinh(x)": "hyperbolic sine",
+            "cosh(x)": "hyperbolic cosine",
+            "tanh(x)": "hyperbolic tangent",
+            "erf(x)": "error function",
+            "atan2(y, x)": "angle of the point (x, y)",
+            "hypot(x, y)": "length of (x, y)",
+            "clip(x, low, high)": "x, but at least low and at most high",
+            "where(condition, one, other)": "one value where a comparison is true, else the other",
+            "interp(y, inflow)": "value of a table of numbers at a point",
+            'mean(u, axis="x")': "mean of all numbers of a frame, or along one axis, weighted by the widths of unequal "
+            "cells",
+            'sum(u, axis="x")': "sum of all numbers of a frame, or along one axis",
+            'rms(u, axis="x")': "square root of the mean of squares",
+            'norm(u, axis="x")': "square root of the sum of squares",
+            "parabola_min(u)": "minimum of a frame, by parabolas through its smallest number and the neighbors",
+        }
+    ),
+    "max": Function("max(a, b) or max(u)", "the largest of several, or of a frame", **_EXTREME),
+    "min": Function("min(a, b) or min(u)", "the smallest of several, or of a frame", **_EXTREME),
+    **_functions(
+        {
+            "at(u, x=0.5)": "value of a field at coordinates along one axis or several, by linear interpolation",
+            "cubic_at(u, x=0.5)": "the same by cubic interpolation through four points, more accurate for smooth "
+            "fields",
+        },
         by_axis=True,
     ),
-    "cubic_at": Function(
-        "cubic_at(u, x=0.5)",
-        "the same by cubic interpolation through four points, more accurate for smooth fields",
-        keywords=("x", "y", "z"),
-        by_axis=True,
+    **_functions({'parabola_min_at(u, axis="x")': "coordinate of that minimum along an axis"}, needs_axis=True),
+    **_functions(
+        {
+            "time_mean(x, after=20)": "mean over the frames at times of at least ``after``",
+            "time_sum(x, after=20)": "sum over these frames",
+            "time_rms(x, after=20)": "square root of the mean of the squares over these frames",
+            "largest(x, after=20)": "largest value of these frames",
+            "smallest(x, after=20)": "smallest value of these frames",
+            "at_time(x, 20)": "value at a time, by cubics between the frames",
+            "time_integral(x, after=20, before=60)": "integral over time, linear between the frames; by default from "
+            "the first to the last",
+            "final(x)": "value in the last frame",
+            "first(x)": "value in the first frame",
+        },
+        over_frames=True,
     ),
-    "parabola_min": Function(
-        "parabola_min(u)", "minimum of a frame, by parabolas through its smallest number and the neighbors"
-    ),
-    "parabola_min_at": Function(
-        'parabola_min_at(u, axis="x")',
-        "coordinate of that minimum along an axis",
-        keywords=("axis",),
-        needs_axis=True,
-    ),
-    **_over_frames(),
 }
 
 MAX_LENGTH, MAX_DEPTH, MAX_PARTS = 1000, 100, 400
 # In place of a wrong formula or an unknown name, to look for further mistakes.
 STAND_IN = "1"
-_NOT_ARITHMETIC = "is not arithmetic; write numbers, names, entries of arrays, + - * / **, comparisons and functions"
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+_COMPARISON = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +151,7 @@ def parse(
         where: file and key, for messages.
         known: names that it may contain; ``None`` allows any.
         is_condition: whether it is a condition, true or false, instead of a number.
-        of_frames: whether functions that reduce frames are suggested in place of unknown ones.
+        of_frames: whether it may reduce the frames of a run.
 
     Raises:
         UserError: that marks the column, if it is not an expression, too long, too deep, or has an unknown name.
@@ -260,52 +240,49 @@ class _Checker:
         self.parts += 1
         if depth > MAX_DEPTH or self.parts > MAX_PARTS:
             self.refuse(node, f"exceeds {MAX_DEPTH} levels or {MAX_PARTS} parts; write a shorter expression")
+        problem = ""
         match node:
-            case ast.Constant(value=bool() | complex() | str() | bytes() | None):
-                self.refuse(node, "is not a number; write digits")
-            case ast.Constant(value=int() | float() as value):
-                if not _finite(value):
-                    self.refuse(node, "is too large for a floating-point number; write a smaller one")
-            case ast.Name() | ast.Attribute():
-                if not (name := dotted(node)):
-                    self.refuse(node, _NOT_ARITHMETIC)
+            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+                if abs(value) > sys.float_info.max:
+                    problem = "is too large for a floating-point number; write a smaller one"
+            case ast.Constant():
+                problem = "is not a number; write digits"
+            case ast.Name() | ast.Attribute() if name := dotted(node):
                 self.name(node, name)
-            case ast.Subscript(value=ast.Name() | ast.Attribute() as array):
-                if not (name := dotted(array)):
-                    self.refuse(node, _NOT_ARITHMETIC)
-                if not entries_of(node):
-                    self.refuse(node, "is no entry of an array; write whole numbers from 0, as in position[0, 2]")
-                self.name(array, name)
+            case ast.Subscript(value=array) if name := dotted(array):
+                if entries_of(node):
+                    self.name(array, name)
+                else:
+                    problem = "is no entry of an array; write whole numbers from 0, as in position[0, 2]"
             case ast.Subscript():
-                remedy = "give the formula a name as a quantity, and write name[0]"
-                self.refuse(node, f"takes an entry of a formula; {remedy}")
+                problem = "takes an entry of a formula; give the formula a name as a quantity, and write name[0]"
             case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
                 self.number(operand, depth)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 self.condition(operand, depth)
-                return True
             case ast.BinOp(op=op, left=left, right=right) if isinstance(op, _ARITHMETIC):
                 self.number(left, depth)
                 self.number(right, depth)
             case ast.BinOp(op=ast.BitXor()):
-                self.refuse(node, "has ^, which is no power; write **")
+                problem = "has ^, which is no power; write **"
             case ast.BoolOp(values=values):
                 for value in values:
                     self.condition(value, depth)
-                return True
-            case ast.Compare(left=left, ops=ops, comparators=others):
-                if not all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq) for op in ops):
-                    self.refuse(node, "is not a comparison of numbers; write <, <=, >, >=, == or !=")
+            case ast.Compare(left=left, ops=ops, comparators=others) if all(isinstance(op, _COMPARISON) for op in ops):
                 for part in (left, *others):
                     self.number(part, depth)
-                return True
+            case ast.Compare():
+                problem = "is not a comparison of numbers; write <, <=, >, >=, == or !="
             case ast.IfExp():
-                self.refuse(node, "chooses by 'if'; write where(condition, one, other)")
+                problem = "chooses by 'if'; write where(condition, one, other)"
             case ast.Call(func=ast.Name(id=name)):
                 self.call(node, name, depth)
             case _:
-                self.refuse(node, _NOT_ARITHMETIC)
-        return False
+                problem = "is not arithmetic; write numbers, names, entries of arrays, + - * / **, comparisons and "
+                problem += "functions"
+        if problem:
+            self.refuse(node, problem)
+        return isinstance(node, ast.BoolOp | ast.Compare) or isinstance(getattr(node, "op", None), ast.Not)
 
     def refuse_unknown(self, node: ast.expr, name: str, hint: Hint) -> NoReturn:
         column, part = _place(self.text, node)
@@ -333,18 +310,20 @@ class _Checker:
 
     def call(self, node: ast.Call, name: str, depth: int) -> None:
         if name not in FUNCTIONS:
-            known = sorted(one for one, what in FUNCTIONS.items() if self.of_frames or not what.over_frames)
+            known = sorted(name for name, each in FUNCTIONS.items() if self.of_frames or not each.over_frames)
             hint = nearest(OTHER_NAMES.get(name, name), known)
             self.refuse(node, f"calls '{name}', which is no function", hint)
         function = FUNCTIONS[name]
         self.over_frames |= function.over_frames
+        if function.over_frames and not self.of_frames:
+            self.refuse(node, "reduces frames, and here is the present one only; make it an objective")
         count = len(node.args)
+        lacks_axis = (function.by_axis or function.needs_axis) and not node.keywords
+        problem = f"needs {'a coordinate' if function.by_axis else 'an axis'}" if lacks_axis else ""
         if not function.least <= count <= function.most or any(isinstance(arg, ast.Starred) for arg in node.args):
-            self.refuse(node, f"has {count} arguments; write {function.usage}")
-        if function.by_axis and not node.keywords:
-            self.refuse(node, f"needs a coordinate; write {function.usage}")
-        if function.needs_axis and not node.keywords:
-            self.refuse(node, f"needs an axis; write {function.usage}")
+            problem = f"has {count} arguments"
+        if problem:
+            self.refuse(node, f"{problem}; write {function.usage}")
         for keyword in node.keywords:
             self.keyword(node, function, keyword, depth)
         for number, argument in enumerate(node.args):
@@ -367,13 +346,6 @@ class _Checker:
                 self.refuse(keyword.value, 'is no name of an axis; write axis="x"')
         else:
             self.number(keyword.value, depth)
-
-
-def _finite(value: float) -> bool:
-    try:
-        return math.isfinite(float(value))
-    except OverflowError:
-        return False
 
 
 def _marked(text: str, column: int) -> str:

@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from simkit.core.bounded import Bounds
 from simkit.core.optimizers.methods import method
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem, gradient_is_zero, gradient_norm
 from simkit.core.parameter import POSITIVE
@@ -36,8 +35,5 @@ def adam(*, numbers: int, tolerance: float, learning_rate: float) -> Optimizer:
         value, gradient = problem.evaluate(position)
         return Iterate(position=position, value=value, gradient=gradient, memory=memory)
 
-    def converged(iterate: Iterate, idle: jax.Array, bounds: Bounds) -> jax.Array:
-        return gradient_is_zero(iterate, bounds, tolerance)
-
     # Its values go up and down, so that updates without improvement prove nothing.
-    return Optimizer(begin, advance, converged, lambda iterate, idle: jnp.bool_(False), gradient_norm)
+    return Optimizer(begin, advance, gradient_is_zero(tolerance), lambda iterate, idle: jnp.bool_(False), gradient_norm)

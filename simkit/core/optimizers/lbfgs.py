@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from simkit.core.bounded import Bounds
 from simkit.core.optimizers.methods import method
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem, gradient_is_zero, gradient_norm
 from simkit.core.pytrees import pytree
@@ -72,10 +71,7 @@ def lbfgs(*, numbers: int, tolerance: float) -> Optimizer:
         kept_back = dataclasses.replace(iterate, memory=restarted)
         return jax.tree.map(lambda new, old: jnp.where(candidate.value < value, new, old), candidate, kept_back)
 
-    def converged(iterate: Iterate, idle: jax.Array, bounds: Bounds) -> jax.Array:
-        return gradient_is_zero(iterate, bounds, tolerance)
-
-    return Optimizer(begin, advance, converged, lambda iterate, idle: idle >= PATIENCE, gradient_norm)
+    return Optimizer(begin, advance, gradient_is_zero(tolerance), lambda iterate, idle: idle >= PATIENCE, gradient_norm)
 
 
 def _scaled(

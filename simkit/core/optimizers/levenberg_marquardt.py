@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import solve_triangular
 
-from simkit.core.bounded import Bounds
 from simkit.core.formulation import precise_product
+from simkit.core.gradient import goes_forward
 from simkit.core.optimizers.methods import method
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem, gradient_is_zero, gradient_norm
 from simkit.core.pytrees import pytree
@@ -133,10 +133,7 @@ def levenberg_marquardt(*, numbers: int, tolerance: float) -> Optimizer:
         last = jax.lax.while_loop(lambda trial: (trial.count < TRIALS) & ~trial.accepted, attempt, first)
         return linearized(problem, unravel(last.position), memory.scale, last.damping, jnp.asarray(2, flat.dtype))
 
-    def converged(iterate: Iterate, idle: jax.Array, bounds: Bounds) -> jax.Array:
-        return gradient_is_zero(iterate, bounds, tolerance)
-
-    return Optimizer(begin, advance, converged, lambda iterate, idle: idle >= PATIENCE, gradient_norm)
+    return Optimizer(begin, advance, gradient_is_zero(tolerance), lambda iterate, idle: idle >= PATIENCE, gradient_norm)
 
 
 def _residuals(problem: Problem, position: Arrays) -> jax.Array:
@@ -152,8 +149,8 @@ def _derived(problem: Problem, flat: jax.Array, unravel: Callable[[jax.Array], A
         return r, r
 
     count = jax.eval_shape(twice, flat)[0].size
-    is_forward = problem.mode == "forward" or (problem.mode == "shortest" and flat.size <= count)
-    jacobian, r = (jax.jacfwd if is_forward else jax.jacrev)(twice, has_aux=True)(flat)
+    derive = jax.jacfwd if goes_forward(problem.mode, flat.size, count) else jax.jacrev
+    jacobian, r = derive(twice, has_aux=True)(flat)
     return r, jacobian
 
 

@@ -8,11 +8,10 @@ optimized), ``tolerance`` and its options that returns a `simkit.core.optimizers
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from simkit.core.parts import Choice, Declaration, PartTable, declaration_of, table_of
-from simkit.core.settings import Setting, Settings
+from simkit.core.settings import Settings
 from simkit.errors import UserError, argument
 from simkit.plugins import Registry
 
@@ -30,8 +29,8 @@ OPTIMIZERS = Registry("optimizer", {name: target for name, (_, target) in _OWN.i
 
 
 @dataclasses.dataclass(frozen=True)
-class MethodDeclaration(Declaration):
-    """What a method of optimization declares besides its options.
+class Method(Declaration):
+    """What a method of optimization declares besides its options; ``@method(...)`` marks the function of one.
 
     Attributes:
         evaluates: what it reads of the objective: its gradient, the residuals of a sum of squares, or values alone.
@@ -40,16 +39,7 @@ class MethodDeclaration(Declaration):
     evaluates: Literal["gradient", "residuals", "values"] = "gradient"
 
 
-def method[Function: Callable[..., Any]](
-    *, keys: Mapping[str, Setting] | None = None, evaluates: Literal["gradient", "residuals", "values"] = "gradient"
-) -> Callable[[Function], Function]:
-    """Return a decorator that attaches the declaration of a method; arguments as for `MethodDeclaration`."""
-
-    def mark(function: Function) -> Function:
-        function.declaration = MethodDeclaration(keys or {}, evaluates=evaluates)  # type: ignore[attr-defined]
-        return function
-
-    return mark
+method = Method
 
 
 def chosen(text: str, **options: Any) -> Settings:
@@ -77,7 +67,7 @@ def options_of(settings: Settings) -> dict[str, Any]:
 
 
 def evaluated(name: str) -> str:
-    """Return what a method evaluates, see `MethodDeclaration`."""
+    """Return what a method evaluates, see `Method`."""
     return getattr(declaration_of(OPTIMIZERS.resolve(name)), "evaluates", "gradient")
 
 

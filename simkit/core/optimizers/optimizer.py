@@ -78,30 +78,32 @@ class Optimizer:
     improvement: float = 0.0
 
 
-def gradient_is_zero(iterate: Iterate, bounds: Bounds, tolerance: float) -> jax.Array:
-    """Return whether ``max(|z|, 1) |d value/dz| <= tolerance (1 + |value|)`` for every component.
+def gradient_is_zero(tolerance: float) -> Callable[[Iterate, jax.Array, Bounds], jax.Array]:
+    """Return a test of ``max(|z|, 1) |d value/dz| <= tolerance (1 + |value|)`` for every component.
 
     Near a bound dp/dz is small, so a small gradient counts only if it leads out of the bounds; one that leads inward is
     first divided by dp/dz relative to mid-interval. The gradient is relative to value and position, so that an
     objective that decreases without limit does not converge.
 
     Args:
-        iterate: position, value and gradient.
-        bounds: ``{path: (low, high)}``.
         tolerance: see above.
 
     Reference: Dennis and Schnabel, Numerical Methods for Unconstrained Optimization (1996), section 7.2.
     """
-    scaled = [
-        jnp.max(
-            jnp.maximum(jnp.abs(z), 1.0)
-            * jnp.abs(slope)
-            / jnp.where(descends_inward(z, slope, bounds, name), rate_of(z, bounds, name), 1)
-        )
-        for name, slope in iterate.gradient.items()
-        for z in [iterate.position[name]]
-    ]
-    return jnp.stack(scaled).max() <= tolerance * (1.0 + jnp.abs(iterate.value))
+
+    def converged(iterate: Iterate, idle: jax.Array, bounds: Bounds) -> jax.Array:
+        scaled = [
+            jnp.max(
+                jnp.maximum(jnp.abs(z), 1.0)
+                * jnp.abs(slope)
+                / jnp.where(descends_inward(z, slope, bounds, name), rate_of(z, bounds, name), 1)
+            )
+            for name, slope in iterate.gradient.items()
+            for z in [iterate.position[name]]
+        ]
+        return jnp.stack(scaled).max() <= tolerance * (1.0 + jnp.abs(iterate.value))
+
+    return converged
 
 
 def gradient_norm(iterate: Iterate) -> Arrays:

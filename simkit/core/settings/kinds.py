@@ -108,7 +108,6 @@ def line(
     *,
     pattern: str = "",
     form: str = "",
-    example: Any = None,
 ) -> Setting:
     """Return a setting that is text on one line, such as a title or a name.
 
@@ -118,7 +117,6 @@ def line(
         longest: largest number of characters.
         pattern: regular expression of the whole text; empty for any text that can be printed.
         form: the pattern in words.
-        example: value in place of a missing or wrong one, to look for further mistakes.
     """
 
     def check(value: Any, where: str) -> str:
@@ -135,8 +133,7 @@ def line(
             raise UserError(f"{where} = {shown(value)} {problem}")
         return value
 
-    setting = _setting("text on one line", doc, check, default, {"type": "string", "maxLength": longest})
-    return dataclasses.replace(setting, example=example)
+    return _setting("text on one line", doc, check, default, {"type": "string", "maxLength": longest})
 
 
 def numbers(doc: str, default: Any = _REQUIRED) -> Setting:
@@ -271,13 +268,12 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
     return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.inner, "list")
 
 
-def row(doc: str, *entries: Setting, default: Any = _REQUIRED) -> Setting:
+def row(doc: str, *entries: Setting) -> Setting:
     """Return a setting that is a list with one entry of each of several kinds, kept as a tuple.
 
     Args:
         doc: its meaning.
         *entries: setting of each entry.
-        default: default as written in a file.
     """
 
     def check(value: Any, where: str) -> tuple:
@@ -288,7 +284,7 @@ def row(doc: str, *entries: Setting, default: Any = _REQUIRED) -> Setting:
     def schema() -> dict[str, Any]:
         return {"type": "array", "prefixItems": [of.schema for of in entries], "minItems": len(entries), "items": False}
 
-    return _setting(f"a list of {', '.join(of.kind for of in entries)}", doc, check, default, schema, dict, "list")
+    return _setting(f"a list of {', '.join(of.kind for of in entries)}", doc, check, _REQUIRED, schema, dict, "list")
 
 
 def table(doc: str, keys: Mapping[str, Setting], default: Any = None, rules: tuple[Rule, ...] = ()) -> Setting:
@@ -300,12 +296,12 @@ def table(doc: str, keys: Mapping[str, Setting], default: Any = None, rules: tup
     return _setting("a table", doc, check, default, lambda: schema_of(keys, rules), lambda: keys, "table")
 
 
-def named(doc: str, one: Setting, pattern: str = r"[^\W\d]\w{0,63}") -> Setting:
+def named(doc: str, of: Setting, pattern: str = r"[^\W\d]\w{0,63}") -> Setting:
     """Return a setting that is a table whose keys are names chosen by the user, kept as a dictionary.
 
     Args:
         doc: its meaning.
-        one: setting of each value.
+        of: setting of each value.
         pattern: regular expression of the names.
     """
 
@@ -319,14 +315,14 @@ def named(doc: str, one: Setting, pattern: str = r"[^\W\d]\w{0,63}") -> Setting:
                 problem = "is not a name; use up to 64 letters, digits and _, starting with a letter"
                 mistakes.found.append(UserError(f"{where}: {one_line(name, 40)!r} {problem}", key=path))
                 continue
-            checked[str(name)] = mistakes.result(path, partial(one.check, entry, path), one.instead)
+            checked[str(name)] = mistakes.result(path, partial(of.check, entry, path), of.instead)
         mistakes.raise_if_any(checked)
         return checked
 
     def schema() -> dict[str, Any]:
-        return {"type": "object", "additionalProperties": one.schema}
+        return {"type": "object", "additionalProperties": of.schema}
 
-    return _setting(f"a table, by name, of: {one.kind}", doc, check, {}, schema, one.inner, "names")
+    return _setting(f"a table, by name, of: {of.kind}", doc, check, {}, schema, of.inner, "names")
 
 
 def either(doc: str, *kinds: Setting, default: Any = _REQUIRED) -> Setting:

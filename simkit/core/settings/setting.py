@@ -52,6 +52,7 @@ class Setting:
         unit: unit of a formula, in words such as ``"energy"``; empty for pure numbers and other values.
         bounds: lowest and highest value of a number or formula.
         example: value in place of a wrong or missing one without default, to look for further mistakes.
+        of_axes: ``count -> `` the setting in a space of that many axes, if it depends on their number.
     """
 
     kind: str
@@ -65,6 +66,7 @@ class Setting:
     unit: str = ""
     bounds: tuple[float, float] = UNBOUNDED
     example: Any = None
+    of_axes: "Callable[[int], Setting] | None" = None
 
     @property
     def keys(self) -> "Mapping[str, Setting]":

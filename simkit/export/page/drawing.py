@@ -9,14 +9,13 @@ import numpy as np
 
 from simkit.core.settings import word
 from simkit.render.bodies.camera import direction_of
-from simkit.render.bodies.ground import nice_length
+from simkit.render.bodies.light import nice_length
 from simkit.render.bodies.motion import are_balls_in_plane, body_colors, read_bodies
 from simkit.render.color import ColorScale, color_scale
 from simkit.render.field import cell_edges
-from simkit.render.figure import Window
-from simkit.render.page import read_sides
+from simkit.render.page import Window, read_sides
+from simkit.render.particles import particle_colors
 from simkit.render.selection import field_values, is_oblique, observed, periodic_box
-from simkit.render.spheres import particle_colors
 from simkit.render.style import BODIES, plain, shown_unit, with_unit
 from simkit.render.views import Clip, new_painter
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from simkit.render.figure import Window
+from simkit.render.page import Window
 from simkit.scenario.scenario import RenderSettings
 
 # Tangent of half the vertical angle of view, narrow as of a lens of 70 mm: parallel edges stay nearly parallel.

@@ -1,12 +1,15 @@
-"""Shading of surfaces and soft shadows of bodies, with one lamp at the upper left."""
+"""Light: shading of surfaces, soft shadows of bodies, and the checkered ground on which they fall."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.colors import to_rgb
 
-from simkit.render.bodies.camera import axes
+from simkit.render.bodies.camera import Camera, axes
 from simkit.render.bodies.solids import BOX, DISK, Solid
+from simkit.render.style import ACCENT
 
 # Azimuth of the lamp relative to that of the camera, and its elevation, in degrees.
 _ASIDE, _HEIGHT = -40.0, 52.0
@@ -189,3 +192,228 @@ def lighting(normal: np.ndarray, view: np.ndarray, light: Light, shadow: np.ndar
     gloss = _GLOSS_SKY * sky + _GLOSS_LAMP * facing
     fill = _FILL * np.clip(view @ normal, 0.0, None)
     return _GROUND + (_SKY - _GROUND) * sky + fill + _LAMP * facing, _SHINE * shine * (1 - shadow) + gloss
+
+
+_LIGHT, _DARK = "#e9edf1", "#d9dfe6"
+# Factor of each color channel in full shadow: bluish, as under a clear sky.
+_SHADED = np.array([0.36, 0.40, 0.47])
+# Darkening of the ground under a body in contact, where the sky is occluded.
+_CONTACT = 0.45
+# Occluded fraction of the sky below which it is not drawn.
+_FAINTEST = 0.06
+# Pixels at 640 x 360 over which a plane fades towards the sides of the picture.
+_EDGE = 34
+
+
+@dataclasses.dataclass(frozen=True)
+class Plane:
+    """A plane ``n . x = d`` with bodies in front of it.
+
+    Attributes:
+        normal: unit normal n (3,).
+        offset: d in m.
+        middle: center (3,) of the part that is drawn.
+        reach: distance from the center at which it has faded, in m.
+        tile: side length of its squares in m.
+    """
+
+    normal: np.ndarray
+    offset: float
+    middle: np.ndarray
+    reach: float
+    tile: float
+
+    def sides(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return two unit vectors (3,) along the sides of its squares, the first one horizontal."""
+        level = np.cross([0.0, 0.0, 1.0], self.normal)
+        length = np.linalg.norm(level)
+        first = level / length if length > 1e-9 else np.array([1.0, 0.0, 0.0])
+        return first, np.cross(self.normal, first)
+
+
+class Ground:
+    """Image of the planes without bodies.
+
+    Args:
+        planes: all planes.
+        camera: the camera.
+        light: the lamp.
+        scale: pixels per pixel of the design.
+        target: point (3,) marked by rings if it lies on a plane, or ``None``.
+        mark: radius of the rings in m.
+
+    Attributes:
+        color: (height, width, 3), linear in light; the paper is 1.
+    """
+
+    def __init__(
+        self,
+        planes: Sequence[Plane],
+        camera: Camera,
+        light: Light,
+        scale: float,
+        target: np.ndarray | None = None,
+        mark: float = 0.0,
+    ) -> None:
+        # Planes seen from behind are not drawn.
+        self._planes = [plane for plane in planes if plane.normal @ camera.eye > plane.offset]
+        self._camera, self._light = camera, light
+        x, y = camera.slopes(1)
+        depth, self._owner = _nearest(self._planes, camera, x, y)
+        depth = np.where(self._owner < 0, 0.0, depth)
+        self.color = np.ones((*depth.shape, 3))
+        self._strength = np.zeros(depth.shape)
+        edge = _vignette(camera.height, camera.width, _EDGE * scale)
+        for index, plane in enumerate(self._planes):
+            is_plane = self._owner == index
+            first, second = plane.sides()
+            u, v = (_coordinate(side, camera, x, y[:, None], depth) for side in (first, second))
+            color, strength = _pattern(plane, u, v)
+            strength *= edge
+            if target is not None and abs(plane.normal @ target - plane.offset) < 0.5 * mark:
+                # The mark does not fade with the plane.
+                marked = _rings(u - first @ target, v - second @ target, mark)
+                color += marked[..., None] * (linear(ACCENT) - color)
+                strength = np.maximum(strength, marked)
+            self._strength[is_plane] = strength[is_plane]
+            self.color[is_plane] = color[is_plane]
+        self.color = 1 - (1 - self.color) * self._strength[..., None]
+        # Coordinates of the ground in the frame of the light: two across it and one along it.
+        axes = (*light.across, light.toward)
+        self._in_light = [_coordinate(axis, camera, x, y[:, None], depth) for axis in axes]
+
+    def shadowed(self, shadows: Sequence[Shadow]) -> np.ndarray:
+        """Return the colors (height, width, 3) under the shadows of bodies."""
+        dark = np.zeros(self._owner.shape)
+        sky = np.ones_like(dark)
+        for index, plane in enumerate(self._planes):
+            for shadow in shadows:
+                height = float(plane.normal @ shadow.center) - plane.offset
+                self._cast_shadow(index, plane, shadow, height, dark)
+                self._occlude_sky(index, plane, shadow, height, sky)
+        rows, columns = np.nonzero((dark > 0) | (sky < 1))
+        hidden, strength = dark[rows, columns, None], self._strength[rows, columns, None]
+        factor = (1 - hidden * (1 - _SHADED)) * sky[rows, columns, None]
+        color = self.color.copy()
+        color[rows, columns] *= 1 - strength * (1 - factor)
+        return color
+
+    def _cast_shadow(self, index: int, plane: Plane, shadow: Shadow, height: float, dark: np.ndarray) -> None:
+        slope = float(plane.normal @ self._light.toward)
+        if slope < 0.05 or height < 0:
+            return
+        middle = shadow.center - height / slope * self._light.toward
+        # Corners of the bounding rectangle of the shadow, projected along the light onto the plane.
+        lean = self._light.across @ plane.normal / slope
+        edge = blur(shadow.narrow, height / slope + shadow.deep + float(np.abs(lean) @ shadow.reach)) / 2
+        corners = []
+        for signs in np.ndindex(2, 2):
+            step = (shadow.reach + edge) * (2 * np.array(signs) - 1)
+            corners.append(middle + step @ self._light.across - lean @ step * self._light.toward)
+        part = self._window(np.array(corners))
+        hidden = covered(shadow, [across[part] for across in self._in_light[:2]], self._in_light[2][part])
+        np.maximum(dark[part], hidden * (self._owner[part] == index), out=dark[part])
+
+    def _occlude_sky(self, index: int, plane: Plane, shadow: Shadow, height: float, sky: np.ndarray) -> None:
+        """Darken the ground near a body (ambient occlusion) as a ball of radius ``bulk`` would."""
+        if not 0 < height < shadow.bulk / _FAINTEST**0.5:
+            return
+        first, second = plane.sides()
+        reach = shadow.bulk * (max(height, shadow.bulk) / shadow.bulk / _FAINTEST) ** (1 / 3)
+        foot = shadow.center - height * plane.normal
+        part = self._window(np.array([foot + reach * (a * first + b * second) for a in (-1, 1) for b in (-1, 1)]))
+        center = (*shadow.place, shadow.along)
+        square = sum((points[part] - middle) ** 2 for points, middle in zip(self._in_light, center, strict=True))
+        square = np.maximum(square, shadow.bulk**2)
+        share = height * shadow.bulk**2 / (square * np.sqrt(square))
+        # Far from the body the darkening would be visible as bands of single gray levels.
+        share = np.clip((share - _FAINTEST) / (1 - _FAINTEST), 0.0, 1.0) * (self._owner[part] == index)
+        sky[part] *= 1 - _CONTACT * share
+
+    def _window(self, points: np.ndarray) -> tuple[slice, slice]:
+        """Return rows and columns of the bounding rectangle of points (n, 3)."""
+        column, row, depth = self._camera.project(points)
+        if (depth <= 0).any():
+            return slice(0, self._camera.height), slice(0, self._camera.width)
+        left, right = np.clip([column.min(), column.max() + 1], 0, self._camera.width).astype(int)
+        top, bottom = np.clip([row.min(), row.max() + 1], 0, self._camera.height).astype(int)
+        return slice(top, bottom), slice(left, right)
+
+
+def _nearest(
+    planes: Sequence[Plane], camera: Camera, across: np.ndarray, upward: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return depth and index (rows, columns) of the first plane that lines of sight hit, infinite and -1 for none."""
+    depth = np.full((len(upward), len(across)), np.inf)
+    owner = np.full(depth.shape, -1, np.int32)
+    for index, plane in enumerate(planes):
+        forward, right, up = (float(plane.normal @ axis) for axis in (camera.forward, camera.right, camera.up))
+        toward = -(forward + right * across + (up * upward)[:, None])
+        gap = float(plane.normal @ camera.eye) - plane.offset
+        far = np.where(toward > 1e-9, gap / np.maximum(toward, 1e-9), np.inf)
+        owner[far < depth] = index
+        depth = np.minimum(depth, far)
+    return depth, owner
+
+
+def _coordinate(
+    axis: np.ndarray, camera: Camera, across: np.ndarray, upward: np.ndarray, depth: np.ndarray
+) -> np.ndarray:
+    """Return the coordinate along an axis (3,) of points on lines of sight at a depth."""
+    forward, right, up, start = (float(axis @ other) for other in (camera.forward, camera.right, camera.up, camera.eye))
+    return start + depth * (forward + right * across + up * upward)
+
+
+def nice_length(length: float) -> float:
+    """Return 1, 2 or 5 times a power of ten, at most ``length``."""
+    power = 10.0 ** np.floor(np.log10(length))
+    return float(power * max(step for step in (1.0, 2.0, 5.0) if step * power <= length * (1 + 1e-9)))
+
+
+def _pattern(plane: Plane, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the colors (height, width, 3), linear in light, and the opacity (height, width) of a plane.
+
+    Args:
+        plane: the plane.
+        u: coordinate of each pixel along the first side of its squares.
+        v: coordinate along the second side.
+    """
+    first, second = plane.sides()
+    steps_u, steps_v = (np.abs(np.gradient(w)).sum(axis=0) for w in (u, v))
+    odd = 0.5 - 0.5 * stripes(u / plane.tile, steps_u / plane.tile) * stripes(v / plane.tile, steps_v / plane.tile)
+    light, dark = linear(_LIGHT), linear(_DARK)
+    color = light + odd[..., None] * (dark - light)
+    distance = np.hypot(u - first @ plane.middle, v - second @ plane.middle) / plane.reach
+    return color, smoothstep((1 - distance) / 0.62)
+
+
+def _rings(u: np.ndarray, v: np.ndarray, radius: float) -> np.ndarray:
+    """Return the fraction of each pixel (height, width) covered by a disk and a ring about the origin."""
+    distance = np.hypot(u, v)
+    pixel = np.maximum(np.abs(np.gradient(distance)).max(axis=0), 1e-12)
+    disk, inner, outer = (np.clip(0.5 + (part * radius - distance) / pixel, 0.0, 1.0) for part in (0.42, 0.74, 1.0))
+    return disk + outer - inner
+
+
+def stripes(x: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """Return 1 in even and -1 in odd unit intervals, averaged over a width, so that far squares do not flicker."""
+    width = np.clip(width, 1e-9, None)
+
+    def integral(x: np.ndarray) -> np.ndarray:
+        x = x % 2
+        return np.minimum(x, 2 - x)
+
+    return (integral(x + width / 2) - integral(x - width / 2)) / width
+
+
+def _vignette(height: int, width: int, edge: float) -> np.ndarray:
+    lines = []
+    for length in (height, width):
+        center = np.arange(length) + 0.5
+        lines.append(smoothstep(np.minimum(center, length - center) / edge))
+    return lines[0][:, None] * lines[1]
+
+
+def linear(color: str | np.ndarray) -> np.ndarray:
+    """Return a color linear in light, approximated by the square of its sRGB values."""
+    return np.asarray(to_rgb(color) if isinstance(color, str) else color) ** 2

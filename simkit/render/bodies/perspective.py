@@ -7,14 +7,12 @@ from matplotlib.colors import to_rgb
 from matplotlib.transforms import IdentityTransform
 
 from simkit.render.bodies.camera import Camera, direction_of, fitted, seen_window, turned
-from simkit.render.bodies.ground import Ground, Plane, linear, nice_length
-from simkit.render.bodies.light import lamp, shadow_of
+from simkit.render.bodies.light import Ground, Plane, lamp, linear, nice_length, shadow_of
 from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies
 from simkit.render.bodies.raster import Line, draw_lines, edges, packed, shaded, visible
 from simkit.render.bodies.solids import BALL, BOX, Solid, rod, solid
-from simkit.render.figure import Size, scale_of
-from simkit.render.page import Sheet
-from simkit.render.style import ACCENT, MUTED, house_style, stamps
+from simkit.render.page import Sheet, Size, scale_of
+from simkit.render.style import ACCENT, MUTED, house_style
 from simkit.render.views import Clip
 from simkit.scenario.scenario import RenderSettings
 
@@ -53,14 +51,7 @@ class PerspectivePainter:
         self._turn = clip.settings.options.get("turn", 0.0)
         points, radii, direction = self._measure(runs, clip.settings)
         pivot = self._middle if self._turn else None
-        self.sheet = Sheet(
-            size,
-            clip.title,
-            stamps(clip.diagnostics, len(self), clip.units.get("time", "s")),
-            seen_window(points, radii, *direction, pivot),
-            bar=(scale, clip.settings.label, clip.settings.unit) if scale else None,
-            stretch=True,
-        )
+        self.sheet = Sheet(clip, size, seen_window(points, radii, *direction, pivot), scale, "s", stretch=True)
         self._scale, box = scale_of(self.sheet.size), self.sheet.box
         self._camera = fitted(points, radii, *direction, (box.width, box.height), pivot)
         self._light = lamp(direction[0])

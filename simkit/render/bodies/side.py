@@ -8,10 +8,9 @@ from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
 from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies, seam
-from simkit.render.figure import Size, Window
-from simkit.render.page import Sheet
+from simkit.render.page import Sheet, Size, Window
 from simkit.render.particles import Disks
-from simkit.render.style import ACCENT, FAINT, INK, LUMINANCE, MUTED, PAPER, WALL, house_style, stamps
+from simkit.render.style import ACCENT, FAINT, INK, LUMINANCE, MUTED, PAPER, WALL, house_style
 from simkit.render.views import Clip
 
 # Largest numbers of bodies whose paths, and whose positions at apexes (ghosts), are drawn.
@@ -43,15 +42,7 @@ class SidePainter:
         # Colors that encode values must stay readable on white; colors of bodies may fade further.
         self._faintest = 0.6 if scale else 0.3
         self._apexes = apexes(self._place[..., 1]) if number <= _MOST_GHOSTS else np.empty((0, 2), int)
-        self.sheet = Sheet(
-            size,
-            clip.title,
-            stamps(clip.diagnostics, count, clip.units.get("time", "s")),
-            _window(runs),
-            axis_labels=("$x$ (m)", "$z$ (m)"),
-            bar=(scale, clip.settings.label, clip.settings.unit) if scale else None,
-            stretch=True,
-        )
+        self.sheet = Sheet(clip, size, _window(runs), scale, "s", ("$x$ (m)", "$z$ (m)"), stretch=True)
         with house_style():
             self._draw_surroundings()
             self._make_artists()

@@ -1,4 +1,4 @@
-"""Convergence, implicit derivatives, and members in flight."""
+"""Convergence, implicit derivatives, members in flight, and buffers that grow."""
 
 import dataclasses
 
@@ -7,15 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import simkit
 from simkit.core import gradient
-from simkit.core.converge import converge
-from simkit.core.ensemble import in_flight
+from simkit.core.averages import averaged
+from simkit.core.converge import converge, converge_with_growth
+from simkit.core.ensemble import ensemble
 from simkit.core.implicit import solve_symmetric
 from simkit.core.objective import Objective
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status, converged_when
-from tests.core.test_converge import MAX_STEPS, members
+from simkit.storage.store import Store
+from tests.core.test_converge import assert_same, recorded, search, swing
 from tests.core.toys import descent
 
 
@@ -91,73 +94,6 @@ def test_derivative_through_unfinished_iterations_has_the_status_max_steps(x64):
         assert status == expected
 
 
-def test_parameters_may_differ_between_members(x64):
-    simulation = descent()
-    states = members(simulation, 9)
-    params = {**simulation.params, "stiffness": jnp.linspace(1.0, 3.0, 9)}
-    run = in_flight(simulation, lanes=4, max_steps=MAX_STEPS, over=["stiffness"])
-    together = jax.jit(run)(states, params)
-    alone = jax.jit(converge(simulation, MAX_STEPS))
-    for index in range(9):
-        own = {**params, "stiffness": params["stiffness"][index]}
-        one = alone(jax.tree.map(lambda a, i=index: a[i], states), own)
-        assert int(together.iterations[index]) == int(one.iterations)
-        np.testing.assert_allclose(together.state.position[index], one.state.position, rtol=0, atol=1e-13)
-
-
-def test_derivative_of_every_member_is_implicit(x64):
-    simulation = descent()
-    states = members(simulation, 6)
-    alone = converge(simulation, MAX_STEPS)
-
-    def lengths_together(stiffness):
-        params = {**simulation.params, "stiffness": stiffness}
-        run = in_flight(simulation, lanes=2, max_steps=MAX_STEPS, over=["stiffness"])
-        state = run(states, params).state
-        return state.position[:, -1] - state.position[:, 0]
-
-    def length_alone(stiffness, state):
-        state = alone(state, {**simulation.params, "stiffness": stiffness}).state
-        return state.position[-1] - state.position[0]
-
-    stiffness = jnp.linspace(1.5, 3.0, 6)
-    together = jax.jit(jax.grad(lambda s: lengths_together(s).sum()))(stiffness)
-    expected = jax.jit(jax.vmap(jax.grad(length_alone)))(stiffness, states)
-    # Both solve the same equations at positions that differ by round-off.
-    np.testing.assert_allclose(together, expected, rtol=1e-9)
-    assert float(jnp.abs(expected).min()) > 1e-3
-
-
-def test_derivative_of_a_failed_member_alone_is_nan(x64):
-    simulation = descent()
-    states = members(simulation, 6)
-    iterations = jax.jit(in_flight(simulation, lanes=3, max_steps=MAX_STEPS))(states, simulation.params).iterations
-    limit = int(jnp.sort(iterations)[3])
-
-    def lengths(rest):
-        params = {**simulation.params, "rest": rest}
-        state = in_flight(simulation, lanes=3, max_steps=limit, over=["rest"])(states, params).state
-        return (state.position[:, -1] - state.position[:, 0]).sum()
-
-    gradient = jax.jit(jax.grad(lengths))(jnp.full(6, simulation.params["rest"]))
-    np.testing.assert_array_equal(np.isnan(gradient), iterations > limit)
-
-
-@pytest.mark.parametrize(("count", "lanes"), [(1, 4), (7, 3), (20, 8), (20, 64), (70, 9)])
-def test_every_member_takes_the_same_steps_as_alone(x64, count, lanes):
-    simulation = descent()
-    states = members(simulation, count)
-    together = jax.jit(in_flight(simulation, lanes=lanes, max_steps=MAX_STEPS))(states, simulation.params)
-    alone = jax.jit(converge(simulation, MAX_STEPS))
-    for index in range(count):
-        one = alone(jax.tree.map(lambda a, i=index: a[i], states), simulation.params)
-        assert int(together.iterations[index]) == int(one.iterations)
-        assert int(together.status[index]) == Status.CONVERGED
-        # A contraction, so round-off does not grow: a few roundings of numbers of order one.
-        np.testing.assert_allclose(together.state.position[index], one.state.position, rtol=0, atol=1e-13)
-        assert int(together.state.iteration[index]) == int(one.iterations)
-
-
 COUNT = 12
 
 
@@ -200,3 +136,68 @@ def test_without_a_minimum_the_solution_is_nan(x64):
     assert np.isnan(solved(ring(0.3), b)).all()
     # A zero mode that is not projected out has no solution either.
     assert np.isnan(solved(ring(), b, lambda x: x)).all()
+
+
+def test_buffers_of_ensembles_and_averages_grow(x64):
+    keys, frequency = jax.random.split(jax.random.key(0), 3), jnp.asarray([0.5, 4.0, 2.0])
+    for wrap in (
+        lambda member: ensemble(member, ["frequency"]),
+        lambda member: ensemble(averaged(member, lambda s, p: {"x": s.angle}, every=1, skip=0), ["frequency"]),
+    ):
+        small, large = wrap(swing()), wrap(swing(64))
+        params = small.params | {"frequency": frequency}
+        grown, pieces = recorded(small, keys, params=params)
+        roomy, _ = recorded(large, keys, params=params)
+        assert not np.any(pieces[-1].status == Status.BUFFER_OVERFLOW)
+        assert_same(grown, roomy)
+
+
+def test_added_quantities_are_kept_when_buffers_grow(x64):
+    bare = search()
+    simulation = bare.with_quantities(square=lambda state, params: state.x**2).with_params(target=3.0)
+    grown, end = converge_with_growth(simulation, 100)(simulation.params, jax.random.key(0))
+    assert int(end.status) == Status.CONVERGED
+    assert end.state.trials.capacity >= 22
+    assert float(grown.params["target"]) == 3.0
+    assert float(grown.diagnose(end.state, grown.params)["square"]) == pytest.approx(9, rel=1e-6)
+    near = Objective(simulation, "square", steps=100).continuation(simulation.params, jax.random.key(0))
+    assert float(jax.grad(near)(simulation.params)["target"]) == pytest.approx(6, rel=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["last", "time_mean(last, after=1)"])
+def test_a_derivative_is_that_of_the_run_with_large_buffers(objective, x64, recwarn):
+    def timed(capacity):
+        def last(state, params):
+            return jnp.max(state.passages.times) / params["frequency"]
+
+        return swing(capacity).with_quantities(last=last)
+
+    found, expected = (
+        simkit.value_and_grad(timed(capacity), "frequency", objective=objective, steps=200) for capacity in (1, 64)
+    )
+    assert found == expected and not recwarn
+    if objective == "last":
+        small = timed(1)
+        checked = simkit.check_gradient(Objective(small, "last", 200), small.params, jax.random.key(0), "frequency")
+        assert checked.value == expected[0] and checked.verdict == {"frequency": "agrees"}
+
+
+PASSAGES = 25
+
+
+def test_a_run_that_overflows_equals_the_run_with_large_buffers_bit_for_bit(x64):
+    grown, pieces = recorded(swing())
+    roomy, _ = recorded(swing(64))
+    assert pieces[0].state.passages.capacity == 1 < PASSAGES < pieces[-1].state.passages.capacity < 64
+    assert grown["diagnosed.passages"][-1] == PASSAGES
+    # Sums of the same times and of unused zeros.
+    assert_same(grown, roomy)
+
+
+def test_a_run_interrupted_after_its_buffers_grew_is_resumed(x64, tmp_path):
+    whole, _ = recorded(swing())
+    _, pieces = recorded(swing(), store=Store(tmp_path), stop=20)
+    assert pieces[-1].state.passages.capacity > 1
+    recorded(swing(), store=Store(tmp_path))
+    stored = Store(tmp_path).read()
+    assert_same({name: np.concatenate([arrays[name] for arrays in stored]) for name in whole}, whole)

@@ -1,4 +1,6 @@
-"""Derivatives: of runs, of second order, of sums of squares, within a memory limit."""
+"""Derivatives: of runs, of second order, of sums of squares, within a memory limit, of roots."""
+
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +22,7 @@ from tests.core.test_derivatives import (
     SIZE,
     arrays,
     compiled_size,
+    cube_root,
     state_size,
 )
 from tests.core.toys import descent, oscillator
@@ -211,3 +214,15 @@ def test_hessian_equals_differences_of_derivatives(x64, case):
         assert set(derivative) == set(wrt)
         np.testing.assert_allclose(matrix, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
         np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("modes", list(itertools.product([jax.jacfwd, jax.jacrev], repeat=3)))
+def test_three_derivatives_of_a_root_in_any_mode_are_those_of_the_function(x64, modes):
+    p, function = 1.7, cube_root
+    expected, factor = [], 1.0
+    for order in range(3):
+        factor *= 1 / 3 - order
+        expected.append(factor * p ** (1 / 3 - order - 1))
+    for mode, derivative in zip(modes, expected, strict=True):
+        function = mode(function)
+        np.testing.assert_allclose(function(p), derivative, rtol=1e-13)

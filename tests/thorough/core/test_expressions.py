@@ -278,21 +278,6 @@ def test_an_entry_of_an_array_is_a_quantity_and_an_objective(channel):
     assert np.isfinite(slopes["wall_velocity"]) and slopes["wall_velocity"] >= 1
 
 
-@every(
-    ("name", "message"),
-    [
-        ("u", "'u' is already a quantity or coordinate; choose another name"),
-        ("x", "'x' is already a quantity or coordinate; choose another name"),
-        ("frame", "'frame' is a name used by data sets; choose another name"),
-        ("status", "'status' is a name used by data sets; choose another name"),
-    ],
-)
-def test_a_quantity_needs_a_name_of_its_own(channel, name, message):
-    with pytest.raises(UserError) as caught:
-        measured(channel, **{name: "1 / reynolds"})
-    assert message in str(caught.value)
-
-
 @every("text", ["first(energy)", "time_mean(energy)", "final(energy) - largest(energy)"])
 def test_reductions_of_frames_are_refused_for_simulations_that_converge(text):
     pair = cluster(particles=2)
@@ -301,18 +286,22 @@ def test_reductions_of_frames_are_refused_for_simulations_that_converge(text):
 
 
 @every(
-    ("text", "message"),
+    ("name", "text", "message"),
     [
-        ("u + w", "column 5 of 'u + >>>w': 'w' is not known here"),
-        ("time_mean(u)", "reduces frames, and a quantity has one; make it an objective"),
-        ('mean(u, axis="z")', "reduces along 'z'; the array has x, y"),
-        ("profile + side_velocity + u[-1]", "'u[-1]' is no entry of an array"),
-        ("u[8, 0]", "is beyond the 8 entries along 'x'; write a number up to 7"),
-        ("u[0, 0, 0]", "has 3 numbers, and the array has 2 axes"),
-        ("reynold", "did you mean 'reynolds'?"),
+        ("u", "reynolds", "'u' is already a quantity or coordinate; choose another name"),
+        ("x", "reynolds", "'x' is already a quantity or coordinate; choose another name"),
+        ("frame", "reynolds", "'frame' is a name used by data sets; choose another name"),
+        ("status", "reynolds", "'status' is a name used by data sets; choose another name"),
+        ("wrong", "u + w", "column 5 of 'u + >>>w': 'w' is not known here"),
+        ("wrong", "time_mean(u)", "reduces frames, and here is the present one only; make it an objective"),
+        ("wrong", 'mean(u, axis="z")', "reduces along 'z'; the array has x, y"),
+        ("wrong", "profile + side_velocity + u[-1]", "'u[-1]' is no entry of an array"),
+        ("wrong", "u[8, 0]", "is beyond the 8 entries along 'x'; write a number up to 7"),
+        ("wrong", "u[0, 0, 0]", "has 3 numbers, and the array has 2 axes"),
+        ("wrong", "reynold", "did you mean 'reynolds'?"),
     ],
 )
-def test_a_mistake_is_one_line(channel, text, message):
-    with pytest.raises(UserError, match=r"file\.toml: quantities\.wrong: ") as caught:
-        measured(channel, wrong=text)
+def test_a_mistake_is_one_line(channel, name, text, message):
+    with pytest.raises(UserError, match=rf"file\.toml: quantities\.{name}: ") as caught:
+        measured(channel, **{name: text})
     assert message in str(caught.value)

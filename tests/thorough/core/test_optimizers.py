@@ -17,16 +17,13 @@ from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
 from simkit.errors import UserError
 from tests.core.test_optimizers import BOUNDS, decay, ended, needs_evosax, rosenbrock, start_at
-from tests.core.test_optimizers import BOUNDS as VALLEY_BOUNDS
 from tests.core.toys import oscillator
 from tests.tables import every
 
 
 @pytest.mark.parametrize(("method", "steps", "error"), [("lbfgs", 100, 1e-5), ("adam", 5000, 1e-2)])
 def test_optimizers_find_the_minimum_of_rosenbrock(x64, method, steps, error):
-    start = {"x": jnp.asarray(-1.2), "y": jnp.asarray(1.0)}
-    simulation = optimization(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
-    state = jax.jit(segment(simulation, steps))(simulation.init(start, jax.random.key(0)), start)
+    _, state, _ = ended(rosenbrock, start_at(-1.2, 1.0), steps, BOUNDS, method=method)
     # The minimum is (1, 1). L-BFGS converges to its gradient tolerance; Adam at a fixed rate hovers near it.
     assert abs(state.best["x"] - 1) < error
     assert abs(state.best["y"] - 1) < error
@@ -35,9 +32,7 @@ def test_optimizers_find_the_minimum_of_rosenbrock(x64, method, steps, error):
 @pytest.mark.parametrize("bounds", [(0.0, 10.0), (0.0, np.inf), (-np.inf, 0.0), (-10.0, 0.0)])
 def test_optimization_that_begins_at_a_bound_leaves_it(bounds, x64):
     inside = 2.0 if bounds[0] == 0 else -2.0
-    start = {"x": jnp.asarray(0.0)}
-    simulation = optimization(lambda params, key: 0.01 * (params["x"] - inside) ** 2, start, ["x"], {"x": bounds})
-    state = jax.jit(segment(simulation, 60))(simulation.init(start, jax.random.key(0)), start)
+    _, state, _ = ended(lambda p, key: 0.01 * (p["x"] - inside) ** 2, start_at(0.0), 60, {"x": bounds})
     assert float(state.best["x"]) == pytest.approx(inside, rel=1e-3)
 
 
@@ -52,12 +47,11 @@ def test_optimization_that_begins_at_a_bound_leaves_it(bounds, x64):
     ],
 )
 def test_bound_that_holds_the_best_value_is_named(bounds, wanted, side, x64):
-    start = {"x": jnp.asarray([1.0 if bounds[0] == 0 else -1.0, 1.0 if bounds[0] == 0 else -1.0])}
+    sign = 1.0 if bounds[0] == 0 else -1.0
+    start = {"x": jnp.asarray([sign, sign])}
     # The second entry is free: its best value is inside.
-    inside = 2.0 if bounds[0] == 0 else -2.0
-    target = jnp.asarray([wanted, inside])
-    simulation = optimization(lambda params, key: jnp.sum((params["x"] - target) ** 2), start, ["x"], {"x": bounds})
-    state = jax.jit(segment(simulation, 100))(simulation.init(start, jax.random.key(0)), start)
+    target = jnp.asarray([wanted, 2 * sign])
+    simulation, state, _ = ended(lambda p, key: jnp.sum((p["x"] - target) ** 2), start, 100, {"x": bounds})
     assert simulation.observe(state, start)["bound_x"].tolist() == [side, 0]
 
 
@@ -76,12 +70,8 @@ def test_bound_that_holds_the_best_value_is_named(bounds, wanted, side, x64):
 )
 def test_optimum_inside_of_wide_bounds_has_no_active_bound(bounds, begin, method, wide):
     with jax.enable_x64(wide):
-        begin = begin if bounds[0] == 0 else 3.5 - begin
-        start = {"x": jnp.asarray(begin, dtype=float)}
-        simulation = optimization(
-            lambda params, key: (params["x"] - 3.3) ** 2, start, ["x"], {"x": bounds}, method=method
-        )
-        state = jax.jit(segment(simulation, 200))(simulation.init(start, jax.random.key(0)), start)
+        start = start_at(begin if bounds[0] == 0 else 3.5 - begin)
+        simulation, state, _ = ended(lambda p, key: (p["x"] - 3.3) ** 2, start, 200, {"x": bounds}, method=method)
         assert simulation.observe(state, start)["bound_x"] == 0
 
 
@@ -92,23 +82,18 @@ def test_optimum_outside_of_wide_bounds_has_an_active_bound(bounds, power, wide)
     with jax.enable_x64(wide):
         low, high = bounds
         begin, side = (low + 4.0, -1) if low >= 0 else (high - 4.0, 1)
-        start = {"x": jnp.asarray(begin, dtype=float)}
-
-        def loss(params, key):
-            return (-side * (params["x"] - begin) + 5.0) ** power
-
-        simulation = optimization(loss, start, ["x"], {"x": bounds})
-        state = jax.jit(segment(simulation, 100))(simulation.init(start, jax.random.key(0)), start)
+        start = start_at(begin)
+        simulation, state, _ = ended(
+            lambda p, key: (-side * (p["x"] - begin) + 5.0) ** power, start, 100, {"x": bounds}
+        )
         assert simulation.observe(state, start)["bound_x"] == side
 
 
 @every("slope", [0.2, 3.0])
 def test_an_objective_that_falls_for_ever_does_not_converge(slope, x64):
-    start = {"x": jnp.asarray(1.0)}
-    simulation = optimization(lambda params, key: -slope * params["x"], start, ["x"], {})
-    state = jax.jit(segment(simulation, 40))(simulation.init(start, jax.random.key(0)), start)
+    _, state, status = ended(lambda params, key: -slope * params["x"], start_at(1.0), 40)
     assert state.value < -1e6 * slope
-    assert int(simulation.status(state, start)) == Status.OK
+    assert status == Status.OK
 
 
 def test_no_iterate_leaves_the_bounds_and_an_outside_optimum_is_met_at_the_bound(x64):
@@ -132,15 +117,13 @@ def test_a_parameter_of_a_simulation_is_recovered_through_its_run(x64):
 
 @every("bounds", [(0.0, 10.0), (0.0, np.inf)])
 def test_optimization_with_its_optimum_at_a_bound_converges_there(bounds, x64):
-    start = {"x": jnp.asarray(3.0)}
-    simulation = optimization(lambda params, key: params["x"] + 1.0, start, ["x"], {"x": bounds})
-    state = jax.jit(segment(simulation, 200))(simulation.init(start, jax.random.key(0)), start)
-    assert simulation.status(state, start) == Status.CONVERGED and float(state.best["x"]) < 1e-3
-    assert simulation.observe(state, start)["bound_x"] == -1
+    simulation, state, status = ended(lambda params, key: params["x"] + 1.0, start_at(3.0), 200, {"x": bounds})
+    assert status == Status.CONVERGED and float(state.best["x"]) < 1e-3
+    assert simulation.observe(state, start_at(3.0))["bound_x"] == -1
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["float32", "float64"])
-@pytest.mark.parametrize("bounds", [{}, VALLEY_BOUNDS], ids=["unbounded", "bounded"])
+@pytest.mark.parametrize("bounds", [{}, BOUNDS], ids=["unbounded", "bounded"])
 @pytest.mark.parametrize("maximize", [False, True], ids=["minimize", "maximize"])
 @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
 @pytest.mark.parametrize("method", METHODS)
@@ -171,8 +154,7 @@ def test_every_method_finds_the_optimum_in_every_combination(method, several, ma
 
 def test_levenberg_marquardt_agrees_with_scipy(x64):
     start = {"a": jnp.asarray(1.0), "k": jnp.asarray(0.1), "w": jnp.asarray(1.2)}
-    simulation = optimization(SumOfSquares(decay), start, list("akw"), {}, method="levenberg_marquardt", tolerance=1e-9)
-    state, status = ended(simulation, start, 50)
+    _, state, status = ended(SumOfSquares(decay), start, 50, method="levenberg_marquardt", tolerance=1e-9)
     names = sorted(start)
     reference = least_squares(
         lambda p: np.asarray(decay(dict(zip(names, p, strict=True)), None)),
@@ -198,8 +180,7 @@ def test_levenberg_marquardt_takes_far_fewer_updates_than_lbfgs(x64):
     start = {name: jnp.asarray(value) for name, value in {"a": 1.0, "b": 0.5, "k": 0.5, "w": 1.0}.items()}
     updates = {}
     for method in ("lbfgs", "levenberg_marquardt"):
-        simulation = optimization(SumOfSquares(two_rates), start, list(start), {}, method=method, tolerance=1e-8)
-        state, status = ended(simulation, start, 200)
+        _, state, status = ended(SumOfSquares(two_rates), start, 200, method=method, tolerance=1e-8)
         assert status == Status.CONVERGED
         np.testing.assert_allclose([state.best[name] for name in start], [2, 1, 0.3, 2], rtol=1e-6)
         updates[method] = int(state.iteration)
@@ -229,9 +210,9 @@ def test_cma_es_optimizes_what_has_no_derivative(x64):
         """Rounded up, so that its derivative is zero everywhere; lowest where |x - 1| and |y - 2| are below 0.1."""
         return jnp.ceil(10 * jnp.abs(params["x"] - 1)) + jnp.ceil(10 * jnp.abs(params["y"] - 2))
 
-    by_gradient, _ = ended(optimization(steps, start, ["x", "y"], VALLEY_BOUNDS), start, 100)
+    _, by_gradient, _ = ended(steps, start, 100, BOUNDS)
     assert by_gradient.best_value == by_gradient.value == steps(start, None)
-    state, status = ended(optimization(steps, start, ["x", "y"], VALLEY_BOUNDS, method="cma_es"), start, 200)
+    _, state, status = ended(steps, start, 200, BOUNDS, method="cma_es")
     assert status == Status.CONVERGED and float(state.best_value) == 2
 
 
@@ -242,12 +223,10 @@ def test_samples_that_are_not_finite_count_as_the_worst(x64):
     def half(params, key):
         return jnp.where(params["x"] < 0, jnp.nan, (params["x"] - 0.1) ** 2)
 
-    state, status = ended(optimization(half, start, ["x"], {}, method="cma_es"), start, 200)
+    _, state, status = ended(half, start, 200, method="cma_es")
     assert status == Status.CONVERGED and float(state.best["x"]) == pytest.approx(0.1, abs=1e-6)
-    nowhere = optimization(
-        lambda params, key: jnp.where(params["x"] == 0.5, 1.0, jnp.nan), start, ["x"], {}, method="cma_es"
-    )
-    assert ended(nowhere, start, 5)[1] == Status.NON_FINITE
+    nowhere = ended(lambda params, key: jnp.where(params["x"] == 0.5, 1.0, jnp.nan), start, 5, method="cma_es")
+    assert nowhere[2] == Status.NON_FINITE
 
 
 def test_samples_of_cma_es_stay_within_the_bounds(x64):
@@ -256,7 +235,7 @@ def test_samples_of_cma_es_stay_within_the_bounds(x64):
     simulation = optimization(lambda params, key: -params["x"], start, ["x"], {"x": (0.0, 4.0)}, method="cma_es")
     _, _, diagnostics = trajectory(simulation, 40, 1)(start, jax.random.key(0))
     assert np.all((diagnostics["x"] >= 0) & (diagnostics["x"] <= 4)) and diagnostics["x"][-1] > 3.999
-    state, status = ended(simulation, start, 100)
+    simulation, state, status = ended(lambda params, key: -params["x"], start, 100, {"x": (0.0, 4.0)}, method="cma_es")
     assert status == Status.CONVERGED and simulation.observe(state, start)["bound_x"] == 1
 
 
@@ -265,10 +244,8 @@ def test_samples_of_cma_es_stay_within_the_bounds(x64):
 def test_an_optimization_that_float32_takes_no_further_stops(bounds, method):
     start = {"x": jnp.float32(3.0)}
     # Near 1e4, float32 resolves 1e-3; what leads to the bound is below that long before the gradient vanishes.
-    simulation = optimization(
-        SumOfSquares(lambda params, key: params["x"] + 100), start, ["x"], {"x": bounds}, method=method, tolerance=1e-9
-    )
-    state, status = ended(simulation, start, 200)
+    squares = SumOfSquares(lambda params, key: params["x"] + 100)
+    simulation, state, status = ended(squares, start, 200, {"x": bounds}, method=method, tolerance=1e-9)
     assert status == (Status.STALLED if method == "lbfgs" else Status.CONVERGED) and int(state.iteration) < 40
     assert simulation.observe(state, start)["bound_x"] == -1
 
@@ -280,9 +257,8 @@ def test_lbfgs_recovers_from_a_search_that_ends_at_negative_curvature(x64):
         a = params["a"]
         return jnp.where(a > 3000, 0.01 * jnp.tanh((a - 3782) / 1000) ** 2, -jnp.inf)
 
-    simulation = optimization(objective, {"a": jnp.asarray(5000.0)}, "a", {})
-    state = jax.jit(segment(simulation, 40))(simulation.init(simulation.params, jax.random.key(0)), simulation.params)
-    assert int(simulation.status(state, simulation.params)) == Status.CONVERGED
+    simulation, state, status = ended(objective, {"a": jnp.asarray(5000.0)}, 40)
+    assert status == Status.CONVERGED
     assert float(state.best["a"]) == pytest.approx(3782, rel=1e-3)
     losses = [0.01 * np.tanh((5000 - 3782) / 1000) ** 2]
     state = simulation.init(simulation.params, jax.random.key(0))

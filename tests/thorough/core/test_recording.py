@@ -16,14 +16,14 @@ FRAMES, SIZE, EVERY, NOISE = 40, 30, 3, 0.05
 TRUTH = 1.3
 
 
-def made():
+def made(**start):
     return beside_recording(
         oscillator(SIZE),
         {"frequency": TRUTH},
         lambda state, params: {"position": state.position},
         every=EVERY,
         noise=NOISE,
-        fixed=("time_step",),
+        **(start or {"fixed": ("time_step",)}),
     )
 
 
@@ -69,18 +69,9 @@ def test_misfit_is_least_within_the_noise_of_the_truth():
 
 
 def test_seeds_differ_in_their_noise_only_where_the_start_has_a_key_of_its_own():
-    def fixed_start():
-        return beside_recording(
-            oscillator(SIZE),
-            {"frequency": TRUTH},
-            lambda state, params: {"position": state.position},
-            every=EVERY,
-            noise=NOISE,
-            start=lambda key: jax.random.key(7),
-        )
-
+    simulation = made(start=lambda key: jax.random.key(7))
     keys = jax.random.split(jax.random.key(0), 2)
-    run = jax.jit(trajectory(ensemble(fixed_start()), 4, 1))
-    frames = run(fixed_start().params, keys)[1]
+    run = jax.jit(trajectory(ensemble(simulation), 4, 1))
+    frames = run(simulation.params, keys)[1]
     np.testing.assert_array_equal(frames["position"][:, 0], frames["position"][:, 1])
     assert np.all(frames["recorded_position"][:, 0] != frames["recorded_position"][:, 1])

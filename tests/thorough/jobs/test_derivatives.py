@@ -19,7 +19,7 @@ from simkit.jobs.stored_jobs import progress_of
 from simkit.scenario.made_in_python import load
 from simkit.storage.files import read_arrays, write_arrays
 from simkit.storage.run_directory import RunDirectory
-from tests.core.test_buffers import search, swing
+from tests.core.test_converge import search, swing
 from tests.jobs.test_derivatives import BOTH, SEEDS
 from tests.stopping import StopAfter, Stopped
 from tests.tables import every

@@ -1,3 +1,3 @@
 """Fixtures of the quick tests of pictures."""
 
-from tests.render.conftest import body_run, drawn, field_run, particle_run, rgb, settings, window_of  # noqa: F401
+from tests.render.conftest import body_run, drawn, field_run, figures, particle_run, rgb, settings, window_of  # noqa: F401

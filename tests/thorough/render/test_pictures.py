@@ -13,13 +13,12 @@ from simkit.errors import UserError
 from simkit.render import chart
 from simkit.render.animate import render
 from simkit.render.bodies.light import covered, lamp, shadow_of
-from simkit.render.chart import history_chart
-from simkit.render.sweep_charts import SweepData, sweep_chart
+from simkit.render.chart import SweepData, history_chart, sweep_chart
 from simkit.render.video import write_gif
 from simkit.render.views import Pictures, new_painter
 from tests.render.scenes import ball, box, capsule
+from tests.render.test_chart import check_long_names, grid
 from tests.render.test_solids import TURNED, gap
-from tests.render.test_sweep_charts import check_long_names, grid
 from tests.tables import every
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from simkit import molecular
 from simkit.core.converge import converge
-from simkit.core.ensemble import in_flight
 from simkit.core.settings import read
 from simkit.core.status import Status
 from simkit.molecular import system
@@ -111,16 +110,15 @@ LENNARD_JONES_38 = -173.928427
 MORSE_13 = -42.439863
 
 
-def quenched(simulation, count, lanes=64, seed=0):
-    """Return what `in_flight` returns and the diagnostics of every member."""
+def quenched(simulation, count):
+    """Return the results of relaxations from random starts, and the diagnostics at their ends."""
 
-    @jax.jit
-    def run(params, keys):
-        states = jax.vmap(simulation.init, in_axes=(None, 0))(params, keys)
-        result = in_flight(simulation, lanes=lanes, max_steps=5000)(states, params)
-        return result, jax.vmap(simulation.diagnose, in_axes=(0, None))(result.state, params)
+    def quench(key):
+        result = converge(simulation, 5000)(simulation.init(simulation.params, key), simulation.params)
+        return result, simulation.diagnose(result.state, simulation.params)
 
-    return run(simulation.params, jax.random.split(jax.random.key(seed), count))
+    keys = jax.random.split(jax.random.key(0), count)
+    return jax.jit(lambda keys: jax.lax.map(quench, keys, batch_size=64))(keys)
 
 
 @pytest.mark.parametrize(("potential", "lowest"), [("lennard_jones", LENNARD_JONES_13), ("morse", MORSE_13)])
