@@ -166,12 +166,14 @@ def _write_vtk(result: "xarray.Dataset", folder: Path) -> None:
     from pyevtk.vtk import VtkGroup
 
     is_run = "status" not in result.data_vars and "time" in result.dims
-    if not is_run or not ("position" in result.data_vars or any({"x"} <= {*a.dims} for a in result.data_vars.values())):
+    shape = result["position"].shape if "position" in result.data_vars else ()
+    are_points = len(shape) == 3 and shape[2] in (2, 3)
+    if not is_run or not (are_points or any("x" in array.dims for array in result.data_vars.values())):
         raise UserError(
             "vtk files are made of the frames of a run, of positions or fields along x and y; give such a run, not a "
             "sweep or an optimization"
         )
-    write = _write_points if "position" in result.data_vars else _write_field
+    write = _write_points if are_points else _write_field
     folder.mkdir()
     group = VtkGroup(str(folder / "frames"))
     for index, time in enumerate(result["time"].values):
