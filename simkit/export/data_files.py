@@ -22,6 +22,7 @@ from simkit.molecular.structures.structures import RESERVED_ARRAYS, RESERVED_INF
 from simkit.storage import datasets
 from simkit.storage.datasets import to_netcdf_types
 from simkit.storage.files import hidden, make_folder, write_bytes
+from simkit.storage.run_directory import folder_of
 
 if TYPE_CHECKING:
     import pandas
@@ -54,7 +55,11 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
             has no numbers for a table, or no frames of fields or positions for VTK.
     """
     word("format", tuple(ENDINGS)).check(to, "to")
-    path = Path(path)
+    path = folder_of(path)
+    if not hasattr(result, "data_vars"):
+        raise UserError(
+            f"{type(result).__name__} is no result; give what simkit.run, sweep, optimize or open_run returned"
+        )
     if path.name == RESULT and (path.parent / "manifest.json").exists():
         raise UserError(
             f"{path} is the result of a sweep, which no export replaces; choose another file with {argument('output')}"
