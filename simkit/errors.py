@@ -263,7 +263,7 @@ def nearest(name: str, known: "list[str] | tuple[str, ...]") -> Hint:
     """
     if (close := closest(str(name), known)) is not None:
         return Hint(f"; did you mean '{close}'?", close)
-    return Hint(f"; known names: {', '.join(sorted(known))}" if known else "; there are none, so leave it out")
+    return Hint(f"; known names: {', '.join(sorted(set(known)))}" if known else "; there are none, so leave it out")
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -32,7 +32,8 @@ def test_the_remedy_at_the_end_of_a_long_message_is_kept():
     assert one_line("a" * 300_000 + "; choose another") == f"{'a' * 30}...aa; choose another"
 
 
-def test_what_is_no_text_is_near_no_name():
+def test_what_is_no_text_is_near_no_name_and_each_name_is_told_once():
+    assert nearest("x", ["fire", "lbfgs", "fire"]) == "; known names: fire, lbfgs"
     assert nearest(7.0, ["fire", "lbfgs"]) == "; known names: fire, lbfgs"
 
 

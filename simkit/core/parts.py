@@ -482,7 +482,7 @@ def table_of(text: str, key: str) -> dict[str, Any]:
         return table
     for option in re.split(r",(?=\s*\w+\s*=)", options):
         option_key, sign, value = option.partition("=")
-        if not sign:
+        if not sign or not option_key.strip():
             raise UserError(f"{key} = {shown(text)} has the option {shown(option)}; write {name}:KEY=VALUE,KEY=VALUE")
         if option_key.strip() in table:
             raise UserError(f"{key} = {shown(text)} gives {option_key.strip()} twice; keep one of them")

@@ -22,6 +22,7 @@ from simkit.molecular.structures.structures import RESERVED_ARRAYS, RESERVED_INF
 from simkit.storage import datasets
 from simkit.storage.datasets import to_netcdf_types
 from simkit.storage.files import hidden, make_folder, write_bytes
+from simkit.storage.run_directory import folder_of
 
 if TYPE_CHECKING:
     import pandas
@@ -54,7 +55,11 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
             has no numbers for a table, or no frames of fields or positions for VTK.
     """
     word("format", tuple(ENDINGS)).check(to, "to")
-    path = Path(path)
+    path = folder_of(path)
+    if not hasattr(result, "data_vars"):
+        raise UserError(
+            f"{type(result).__name__} is no result; give what simkit.run, sweep, optimize or open_run returned"
+        )
     if path.name == RESULT and (path.parent / "manifest.json").exists():
         raise UserError(
             f"{path} is the result of a sweep, which no export replaces; choose another file with {argument('output')}"
@@ -164,12 +169,14 @@ def _write_vtk(result: "xarray.Dataset", folder: Path) -> None:
     from pyevtk.vtk import VtkGroup
 
     is_run = "status" not in result.data_vars and "time" in result.dims
-    if not is_run or not ("position" in result.data_vars or any({"x"} <= {*a.dims} for a in result.data_vars.values())):
+    shape = result["position"].shape if "position" in result.data_vars else ()
+    are_points = len(shape) == 3 and shape[2] in (2, 3)
+    if not is_run or not (are_points or any("x" in array.dims for array in result.data_vars.values())):
         raise UserError(
             "vtk files are made of the frames of a run, of positions or fields along x and y; give such a run, not a "
             "sweep or an optimization"
         )
-    write = _write_points if "position" in result.data_vars else _write_field
+    write = _write_points if are_points else _write_field
     folder.mkdir()
     group = VtkGroup(str(folder / "frames"))
     for index, time in enumerate(result["time"].values):

@@ -91,7 +91,7 @@ class ConfigSweep(SweepJob):
 
     def _values(self, key: str, values: Any) -> tuple[Any, ...]:
         label = f"over {one_line(key, 80)}"
-        listed = unwrapped(values, label)
+        listed = unwrapped(list(values) if isinstance(values, range) else values, label)
         if self.scenario.made is not None:
             raise UserError(f"{label}: a simulation made in Python has no configuration; make one of each")
         check_listed(listed, label)

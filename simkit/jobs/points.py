@@ -136,10 +136,10 @@ class Members:
         try:
             listed = np.asarray(unwrapped(values, label)).tolist()
         except ValueError:  # rows of different lengths
-            listed = None
+            listed = list(values)
         check_listed(listed, label, may_repeat=self.zip)
         bounds, numbers = self.scenario.parameters[name].bounds, []
-        for index, value in enumerate(listed or ()):
+        for index, value in enumerate(listed):
             where = f"{label}, point {index}" if self.zip else label
             numbers.append(checks.number(value, where))
             checks.inside(numbers[-1], where, bounds)
@@ -160,10 +160,10 @@ def check_listed(values: Any, label: str, *, may_repeat: bool = False) -> None:
     Raises:
         UserError: with the label.
     """
-    listed = values if isinstance(values, list | tuple) else []
-    texts = set(map(repr, listed))
-    if not listed or (len(texts) < len(listed) and not may_repeat):
-        problem = "lists a value twice; keep one of them" if listed else "has no values; give a list of them"
+    if not isinstance(values, list | tuple):
+        raise UserError(f"{label} = {checks.show(values)} is no list; give a list of values")
+    if not values or (len(set(map(repr, values))) < len(values) and not may_repeat):
+        problem = "lists a value twice; keep one of them" if values else "has no values; give a list of them"
         raise UserError(f"{label} {problem}")
 
 

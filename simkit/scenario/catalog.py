@@ -203,6 +203,8 @@ def path_of(name_or_path: str | Path) -> tuple[Path, bool]:
         if Path(f"{text}.toml").is_file():
             alike = [f"{text}.toml"]
         hint = f"; did you mean {' or '.join(map(show, alike))}?" if alike else ";"
+        if Path(text or "?").is_dir():
+            hint = "; it is a folder, and that of a run is for `simkit resume`, `render` and `export` to files of data;"
         raise UserError(
             f"unknown scenario {show(text)}{hint} `simkit list` shows every name, and a path ends in .toml",
             allowed=[path.stem for path in files],

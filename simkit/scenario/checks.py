@@ -35,7 +35,7 @@ _FORMULA = re.compile(rf"(?:{'|'.join((*CONSTANTS, *FUNCTIONS))})\s*[-+*/(]")
 # Begins like a number or a bracket, has an operator later, and no character of a list, table or string.
 _OPERATION = re.compile(r"""(?=[\d.+(-])(?=.*[+*/(-])[^"'\[\]{}=#]+""")
 _WHOLE = re.compile(r"[\d\s+*()-]+")
-_LOOSE_FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_LOOSE_FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:

@@ -349,13 +349,13 @@ def _write_request(folder: Path, manifest: Mapping[str, Any], text: str) -> None
 
 
 def folder_of(path: Path | str) -> Path:
-    """Return the path of a folder.
+    """Return a path, such as that of a folder.
 
     Raises:
-        UserError: if it is not a path.
+        UserError: if it is none.
     """
     if not isinstance(path, str | os.PathLike):
-        raise UserError(f"{path!r:.80} is not the path of a folder; give a string or a pathlib.Path")
+        raise UserError(f"{path!r:.80} is not a path; give a string or a pathlib.Path")
     return Path(path)
 
 

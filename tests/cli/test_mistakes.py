@@ -157,6 +157,19 @@ MISTAKES = {
         ["run", "viscosity_from_frames", "--set", "cells.0=8", "--set", "cells=[16, 8]"],
         ["--set cells names config.cells.0 twice"],
     ),
+    "an option without a name": (
+        ["optimize", "projectile", "--wrt", "spin", "--method", "lbfgs:=1"],
+        ["method = 'lbfgs:=1' has the option '=1'; write lbfgs:KEY=VALUE"],
+    ),
+    "too many steps": (
+        ["run", "projectile", "--set", "steps=999999999999"],
+        ["--set steps = 999999999999 is not an integer of 1 to 2147483647"],
+    ),
+    "digits of another script": (
+        ["run", "projectile", "--set", "spin=\u0663.\u0665"],
+        ["is not a value; write a number"],
+    ),
+    "a folder": (["export", ".."], ["it is a folder, and that of a run is for `simkit resume`, `render` and "]),
     "list tag": (["list", "--tag", "nonsense"], ["nonsense", "tags"]),
 }
 

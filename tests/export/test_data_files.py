@@ -139,6 +139,16 @@ def test_refused_data_file_leaves_nothing(flow, sweep, tmp_path, monkeypatch):
         data_file(run, "csv", tmp_path / "there")
     with pytest.raises(UserError, match="not a sweep or an optimization"):
         data_file(sweep, "vtk", tmp_path / "b")
+    for wrong, path, message in (
+        (None, "b", "NoneType is no result; give what simkit.run, sweep"),
+        (run, None, "None is not a path"),
+    ):
+        with pytest.raises(UserError, match=message):
+            data_file(wrong, "csv", path)
+    for dims in ((), ("pendulum", "column")):  # positions of no points, of which no file can be made
+        numbers = xarray.Dataset({"position": (("time", *dims), np.ones((2, *[1 for _ in dims])))}, {"time": [0, 1]})
+        with pytest.raises(UserError, match="vtk files are made of the frames of a run, of positions or fields along"):
+            data_file(numbers, "vtk", tmp_path / "b")
     with pytest.raises(UserError, match="cannot write"):
         data_file(run, "zarr", tmp_path / "there" / "b")
     monkeypatch.setitem(sys.modules, "zarr", None)

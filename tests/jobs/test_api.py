@@ -176,9 +176,9 @@ def test_interrupted_run_is_read_back_as_unfinished(tmp_path):
         (lambda: simkit.value_and_grad(toy(), None), "wrt = None is not a name or a list of names"),
         (lambda: simkit.value_and_grad(toy(), [5]), r"wrt = \[5\] is not a name or a list of names"),
         (lambda: simkit.value_and_grad(toy(), "frequency", mode="x"), "mode = 'x' is unknown"),
-        (lambda: simkit.open_run(5), "5 is not the path of a folder"),
-        (lambda: simkit.resume(None), "None is not the path of a folder"),
-        (lambda: simkit.run(toy(), output=5), "5 is not the path of a folder"),
+        (lambda: simkit.open_run(5), "5 is not a path"),
+        (lambda: simkit.resume(None), "None is not a path"),
+        (lambda: simkit.run(toy(), output=5), "5 is not a path"),
     ],
 )
 def test_arguments_of_a_wrong_type_give_one_line(call, message):

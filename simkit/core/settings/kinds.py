@@ -50,7 +50,8 @@ def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 
     def check(value: Any, where: str) -> int:
         is_whole = isinstance(value, int) and not isinstance(value, bool) and not (is_even and value % 2)
         if not is_whole or not low <= value <= high:
-            limit = f"at least {low}" if high == 2**31 - 1 else f"{low} to {high}"
+            is_above = isinstance(value, int) and value > high
+            limit = f"at least {low}" if high == 2**31 - 1 and not is_above else f"{low} to {high}"
             limit = "32 bits" if (low, high) == (-(2**31), 2**31 - 1) else limit
             is_rounded = isinstance(value, float) and value.is_integer() and low <= value <= high
             remedy = Remedy("replace", int(value)) if is_rounded and not is_even else None

@@ -126,10 +126,12 @@ def trace(function: Callable[..., Any], *arguments: Any) -> tuple[Program, Any]:
         *arguments: trees of arrays, or of their shapes and types.
 
     Raises:
-        UserError: if the function uses an array of a surrounding transformation of JAX.
+        UserError: if the function returns no array, or uses one of a surrounding transformation of JAX.
     """
     with formulated_for("interpreter"):
         closed, result = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    if not closed.jaxpr.outvars:
+        raise UserError("the function returns no array, so that no program can be made of it; return one")
     program = _without_dead_code(_lowered(closed))
     refuse_tracers([value for _, value in program.constants], "the function uses an array from outside of it, which")
     return program, jax.tree.structure(result)

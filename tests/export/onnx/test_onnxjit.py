@@ -166,6 +166,11 @@ def test_static_arguments_are_counted_from_the_end_of_the_function():
     assert total(1.0, 2.0, 3) == 9
 
 
+def test_a_function_without_arrays_is_refused_in_one_line():
+    with pytest.raises(UserError, match="^the function returns no array, so that no program can be made of it"):
+        onnxjit(lambda x: {"a": None})(1.0)
+
+
 def test_integer_that_does_not_fit_is_refused():
     double = onnxjit(lambda x: 2 * x)
     # Also after a call with one that fits, whose model is kept.
