@@ -1,9 +1,12 @@
 """Modes in which a discrete Laplacian is diagonal: Fourier on periodic axes, eigenvectors on the others."""
 
 import dataclasses
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -188,7 +191,7 @@ class BatchedModes:
         self._folded, self._tables = [], {}
         bases = {}
         for axis in bounded:
-            along = [row[axis] for row in matrices]
+            along = [matrix for row in matrices if isinstance(matrix := row[axis], np.ndarray)]
             is_worthwhile = len(along[0]) > LONGEST_UNFOLDED or not prefers_whole_arrays()
             halves = fold and is_worthwhile and all(map(is_mirrored, along))
             self._folded += [axis] if halves else []
@@ -209,21 +212,23 @@ class BatchedModes:
             values[axis] = kind.eigenvalues[None, :count]
         self._values = [values[axis] for axis in self._order]
 
-    def filtered(self, arrays: Sequence[jax.Array], response: Callable[[jax.Array], jax.Array]) -> list[jax.Array]:
+    def filtered(self, arrays: Sequence[jax.Array], response: Callable[[Any], Any]) -> list[jax.Array]:
         """Return the arrays whose amplitudes are those of the given ones times ``response(eigenvalues)``."""
         parts = [part for f in arrays for part in self._halves(f)]
-        lengths = np.max([part.shape for part in parts], axis=0)
+        lengths = [max(each) for each in zip(*(part.shape for part in parts), strict=True)]
         batch = jnp.stack([_extended(part, lengths) for part in parts])
         axes = list(range(len(lengths)))
         for axis in reversed(self._tables):
             batch = _products(self._tables[axis][0], batch, axes, axis)
         batch = jnp.transpose(batch, [0, *(1 + axes.index(axis) for axis in self._order)])
         amplitudes = jnp.fft.rfftn(batch, axes=self._last) if self._last else batch
-        eigenvalues = jnp.zeros((), batch.dtype)
-        for axis, along in enumerate(self._values):
-            shape = [len(along), *(-1 if i == axis else 1 for i in range(len(self._order)))]
-            eigenvalues = eigenvalues + jnp.asarray(along, batch.dtype).reshape(shape)
-        amplitudes = amplitudes * response(eigenvalues)
+        dtype, count = batch.dtype, len(self._order)
+        tables = [v.reshape([len(v), *(-1 if i == n else 1 for i in range(count))]) for n, v in enumerate(self._values)]
+        # Runtimes that run each operation separately get the sum as a constant.
+        if prefers_whole_arrays():
+            tables = [functools.reduce(np.add, tables)]
+        constants = [v.astype(dtype) if prefers_whole_arrays() else jnp.asarray(v, dtype) for v in tables]
+        amplitudes = amplitudes * response(functools.reduce(operator.add, constants))
         batch = jnp.fft.irfftn(amplitudes, s=self._lengths, axes=self._last) if self._last else amplitudes
         axes = list(self._order)
         for axis in self._tables:

@@ -207,10 +207,11 @@ def fastest_solver(make: Callable[[Method], Callable[..., Any]], method: Method 
 
 
 def _by_modes(modes: BatchedModes) -> Callable[[jax.Array], jax.Array]:
-    def inverse(eigenvalues: jax.Array) -> jax.Array:
+    def inverse(eigenvalues: Any) -> Any:
         # A constant, of eigenvalue zero, is contained in neither source nor pressure.
+        where = np.where if isinstance(eigenvalues, np.ndarray) else jnp.where
         is_zero = eigenvalues == 0
-        return jnp.where(is_zero, 0, -1 / jnp.where(is_zero, 1, eigenvalues))
+        return where(is_zero, 0, -1 / where(is_zero, 1, eigenvalues))
 
     return lambda source: modes.filtered([source], inverse)[0]
 

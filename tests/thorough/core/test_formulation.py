@@ -36,7 +36,7 @@ CONTROL_FLOW = {
 MOST_OPERATIONS = {
     "lennard_jones_fluid": 4900,
     "lennard_jones_crystal": 4600,
-    "turbulent_channel": 2600,
+    "turbulent_channel": 1900,
     "cylinder_in_channel": 3500,
     "falling_pile": 13000,
     "billiards_break": 2900,
