@@ -31,7 +31,7 @@ def radial_distribution(position: jax.Array, cell: jax.Array, *, reach: jax.Arra
 
     with n_k the number of ordered pairs whose distance by the nearest image is in shell k, and v_k the volume of that
     shell. An ideal gas has g = 1 - 1/N at every distance. It is a histogram, so its derivatives are zero. Pairs are
-    counted N at a time on a CPU, up to 16 million divided by the number of shells elsewhere, to limit memory.
+    counted in blocks, to limit memory.
 
     Args:
         position: length, (N, d); may lie outside the cell.
