@@ -72,7 +72,7 @@ def _eliminating(matrices: Matrices) -> Callable[..., jax.Array]:
     return _by_elimination(Transform(others, first=along), bounded[along])
 
 
-def _by_elimination(transform: Transform, matrix: np.ndarray) -> Callable[[jax.Array, jax.Array], jax.Array]:
+def _by_elimination(transform: Transform, matrix: np.ndarray) -> Callable[..., jax.Array]:
     weights = symmetric_weights(matrix)
     coupling = weights[:-1] * np.diag(matrix, 1)
     # Excess of the diagonal over the couplings: at a wall at rest, and from the eigenvalues of the other axes.
