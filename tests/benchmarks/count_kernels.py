@@ -95,7 +95,7 @@ def main() -> None:
             step, *arguments = step_of(cells, implicit)
             lowered = jax.jit(step, in_shardings=place, out_shardings=place).trace(*arguments).lower()
             began = time.perf_counter()
-            kernels = traffic(lowered.compile().as_text())
+            kernels = traffic(lowered.compile().as_text() or "")
             text = f"implicit {implicit}: {len(kernels)} kernels, {sum(kernels) / 1e6:.1f} MB"
             print(f"{' x '.join(map(str, cells))}, {text}, compiled in {time.perf_counter() - began:.1f} s", flush=True)
 

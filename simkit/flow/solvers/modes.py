@@ -216,16 +216,18 @@ class BatchedModes:
         """Return the arrays whose amplitudes are those of the given ones times ``response(eigenvalues)``."""
         parts = [part for f in arrays for part in self._halves(f)]
         lengths = [max(each) for each in zip(*(part.shape for part in parts), strict=True)]
-        batch = jnp.stack([_extended(part, lengths) for part in parts])
+        is_batch = len(parts) > 1
+        batch = jnp.stack([_extended(part, lengths) for part in parts]) if is_batch else parts[0]
         axes = list(range(len(lengths)))
         for axis in reversed(self._tables):
             batch = _products(self._tables[axis][0], batch, axes, axis)
-        batch = jnp.transpose(batch, [0, *(1 + axes.index(axis) for axis in self._order)])
+        batch = _ordered(batch, [axes.index(axis) for axis in self._order])
         amplitudes = jnp.fft.rfftn(batch, axes=self._last) if self._last else batch
         dtype, count = batch.dtype, len(self._order)
-        tables = [v.reshape([len(v), *(-1 if i == n else 1 for i in range(count))]) for n, v in enumerate(self._values)]
-        # Runtimes that run each operation separately get the sum as a constant.
+        shapes = [[-1 if i == n else 1 for i in range(count)] for n in range(count)]
+        tables = [v.reshape([len(v)] * is_batch + shape) for v, shape in zip(self._values, shapes, strict=True)]
         if prefers_whole_arrays():
+            # Runtimes that run each operation separately get the sum as a constant.
             tables = [functools.reduce(np.add, tables)]
         constants = [v.astype(dtype) if prefers_whole_arrays() else jnp.asarray(v, dtype) for v in tables]
         amplitudes = amplitudes * response(functools.reduce(operator.add, constants))
@@ -233,9 +235,9 @@ class BatchedModes:
         axes = list(self._order)
         for axis in self._tables:
             batch = _products(self._tables[axis][1], batch, axes, axis)
-        batch = jnp.transpose(batch, [0, *(1 + axes.index(axis) for axis in range(len(axes)))])
-        count = len(parts) // len(arrays)
-        return [self._whole(list(batch[i * count : (i + 1) * count]), f.shape) for i, f in enumerate(arrays)]
+        batch = _ordered(batch, [axes.index(axis) for axis in range(count)])
+        parts, count = list(batch) if is_batch else [batch], len(parts) // len(arrays)
+        return [self._whole(parts[i * count : (i + 1) * count], f.shape) for i, f in enumerate(arrays)]
 
     def _halves(self, f: jax.Array) -> list[jax.Array]:
         """Return the sums and the differences of the values and their mirror images, up to the middle of each axis."""
@@ -282,11 +284,18 @@ def _padded(parts: list[Part]) -> Part:
 
 
 def _products(matrices: np.ndarray, batch: jax.Array, axes: list[int], axis: int) -> jax.Array:
-    """Return the products of a batch of matrices with one of the axes, which then comes first."""
-    constant = jnp.asarray(matrices, batch.dtype)
-    numbers = (((2,), (1 + axes.index(axis),)), ((0,), (0,)))
+    """Return the products of a batch of matrices, or of its only one, with an axis, which then comes first."""
+    lead = batch.ndim - len(axes)
+    constant = jnp.asarray(matrices if lead else matrices[0], batch.dtype)
+    numbers = (((lead + 1,), (lead + axes.index(axis),)), ((0,) * lead, (0,) * lead))
     _move(axes, axis, last=False)
     return jax.lax.dot_general(constant, batch, numbers, precision=jax.lax.Precision.HIGHEST)
+
+
+def _ordered(batch: jax.Array, order: list[int]) -> jax.Array:
+    """Return a batch of arrays with their axes in another order."""
+    lead = batch.ndim - len(order)
+    return jnp.transpose(batch, [*range(lead), *(lead + axis for axis in order)])
 
 
 def _extended(f: jax.Array, lengths: Sequence[int]) -> jax.Array:

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from simkit.core.formulation import formulated_for
 from simkit.errors import UserError
 from simkit.flow.diagnosis.measures import control_volumes, kinetic_energy, mean_velocity
 from simkit.flow.equations import Equations
@@ -116,10 +115,6 @@ def test_combination_conserves_volume_scalar_and_momentum(row):
         return jax.lax.scan(lambda s, _: (step(s, params),) * 2, begin, length=STEPS)
 
     state, states = run()
-    with formulated_for("accelerator"):
-        other, _ = run()
-    # Some hundred sums of numbers of size 1, whose roundings add up at random.
-    assert max(jnp.max(jnp.abs(f - g)) for f, g in zip(state.velocity, other.velocity, strict=True)) < 1e-13
     for leaf in jax.tree.leaves(state):
         assert jnp.all(jnp.isfinite(leaf))
     # Rounding of velocities of about 1 in cells of about 0.05.
