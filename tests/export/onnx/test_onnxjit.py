@@ -167,7 +167,7 @@ def test_static_arguments_are_counted_from_the_end_of_the_function():
 
 
 def test_a_function_without_arrays_is_refused_in_one_line():
-    with pytest.raises(UserError, match="^the function returns no array, so that no program can be made of it"):
+    with pytest.raises(UserError, match=r"^the function returns no array, so that no program can be made of it"):
         onnxjit(lambda x: {"a": None})(1.0)
 
 
