@@ -159,7 +159,7 @@ def test_transposes_are_those_of_the_formulation():
 
 def test_a_neighbor_list_is_built_on_an_accelerator_without_loops_and_conditions():
     def build(position):
-        return neighbor_list.build(position, jnp.full(3, 34.0), 2.8, 100)
+        return neighbor_list.build(position, jnp.full(3, 34.0), jnp.float32(2.8), 100)
 
     # Above 256,000 particles candidates are tested in three parts.
     for particles, most in ((32_000, 800), (1_000_000, 1100)):
