@@ -39,6 +39,7 @@ class Status(enum.IntEnum):
     UNBALANCED = 20
     SWEEPS_TOO_FEW = 21
     STEP_TOO_LONG = 22
+    TABLE_ENDED = 23
 
 
 MESSAGES = {
@@ -72,6 +73,8 @@ MESSAGES = {
     "take a larger cell of more particles, a shorter cut-off, or a lower pressure",
     Status.VISCOSITY_OUT_OF_RANGE: "has a viscosity, a diffusivity or a drag that became negative, or one of the first "
     "two that became too large for its explicit time step; change its formula, or reduce the time step",
+    Status.TABLE_ENDED: "went on beyond the last row of a table of the time, where it has no value; give the table "
+    "more rows, write outside = 'hold' in it, or take fewer steps",
     Status.OUTLINE_TOO_COARSE: "has a body whose outline became too long for its points, so that fluid leaks through; "
     "give the obstacle more points",
     Status.COURANT_ABOVE_LIMIT: "ran all its steps, but the flow crosses more cells in a step than the method carries "
@@ -97,7 +100,10 @@ FAILURES = (
     Status.CELL_TOO_SMALL,
     Status.VISCOSITY_OUT_OF_RANGE,
     Status.OUTLINE_TOO_COARSE,
+    Status.TABLE_ENDED,
 )
+# Failures that leave a state which is not finite.
+BROKEN = (Status.NON_FINITE, Status.TABLE_ENDED)
 # Statuses that do not stop a run, whose result or derivatives may deviate from the physics.
 CAUTIONS = (
     Status.BRIEF_CONTACT,

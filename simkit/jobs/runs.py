@@ -12,7 +12,7 @@ import numpy as np
 from simkit.core.parameter import MOST_SHOWN, count
 from simkit.core.precision import precision
 from simkit.core.simulation import Simulation
-from simkit.core.status import CAUTIONS, MESSAGES, ONLY_DERIVATIVES, Status, failed
+from simkit.core.status import BROKEN, CAUTIONS, MESSAGES, ONLY_DERIVATIVES, Status, failed
 from simkit.engine.driver import Drive, Plan, Program, Segment, final_status, plan_of, run_all
 from simkit.engine.processes import ProcessGroup, SharedDrive, SharedStore
 from simkit.errors import UserError
@@ -104,7 +104,7 @@ class Outcome:
             return f"{self.scenario.name} is not finished (stored up to {self._step(-1)}){remedy}"
         if not self.failed:
             return "; ".join([f"{self.scenario.name} {MESSAGES[status]}", *self.cautions])
-        when = self._when() if status is Status.NON_FINITE else f"after {self._step(-1)}"
+        when = self._when() if status in BROKEN else f"after {self._step(-1)}"
         return f"{self.scenario.name} {MESSAGES[status]} ({when}, with {describe(self.scenario)})"
 
     @property
@@ -269,7 +269,7 @@ class DrivenJob[Result: Outcome](Job[Result]):
     @staticmethod
     def warning(result: Result) -> str:
         """Return the failure of a run, or its caution."""
-        if (result.status == Status.NON_FINITE).any():
+        if np.isin(result.status, BROKEN).any():
             raise RunFailedError(result.message)
         warned = [code for code in (*CAUTIONS, Status.MAX_STEPS) if code not in ONLY_DERIVATIVES]
         is_told = result.failed or np.isin(result.status, warned).any() or result.cautions

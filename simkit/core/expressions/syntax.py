@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import math
+import re
 import warnings
 from collections.abc import Collection
 from typing import NoReturn
@@ -104,7 +105,7 @@ FUNCTIONS = {
     "hypot": Function("hypot(x, y)", "length of (x, y)", 2, 2),
     "clip": Function("clip(x, low, high)", "x, but at least low and at most high", 3, 3),
     "where": Function("where(condition, one, other)", "one value where a comparison is true, else the other", 3, 3),
-    "interp": Function("interp(y, inflow)", "value of a table of numbers at a point", 2, 2),
+    "interp": Function("interp(y, inflow)", "value of a named table of numbers at a point", 2, 2),
     "max": Function("max(a, b) or max(u)", "the largest of several, or of a frame", 1, 16, ("axis",)),
     "min": Function("min(a, b) or min(u)", "the smallest of several, or of a frame", 1, 16, ("axis",)),
     **_over_space(),
@@ -132,6 +133,8 @@ FUNCTIONS = {
     **_over_frames(),
 }
 
+# Begins the name of a table that the text of its formula does not name, see `readable`.
+OWN_TABLE = "table__"
 MAX_LENGTH, MAX_DEPTH, MAX_PARTS = 1000, 100, 400
 # In place of a wrong formula or an unknown name, to look for further mistakes.
 STAND_IN = "1"
@@ -239,7 +242,17 @@ def refusal(text: str, where: str, problem: str, repaired: str = STAND_IN, unkno
         unknown: the unknown name in it, if that is the mistake.
     """
     remedy = Remedy("replace", repaired, of_formula=True, unknown=unknown)
-    return UserError(f"{where}: {problem}", key=where.rpartition(": ")[2], remedy=remedy)
+    return UserError(f"{where}: {readable(problem)}", key=where.rpartition(": ")[2], remedy=remedy)
+
+
+def readable(text: str) -> str:
+    """Return a text with every `OWN_TABLE` called ``table``."""
+    return re.sub(rf"\b{OWN_TABLE}\w*", "table", text)
+
+
+def nameable(names: Collection[str]) -> list[str]:
+    """Return, sorted, the names that a user may write."""
+    return sorted(name for name in names if not name.startswith(OWN_TABLE))
 
 
 class _Checker:
@@ -331,7 +344,7 @@ class _Checker:
                 self.refuse(node, f"is a function; write {name}(...)")
             hint = "; did you mean 'time'?" if name == "t" and "time" in self.known else None
             hint = hint if self.known else "; write a plain number, without names"
-            self.refuse_unknown(node, name, hint or nearest(name, sorted(self.known)))
+            self.refuse_unknown(node, name, hint or nearest(name, nameable(self.known)))
         self.names[name] = None
 
     def call(self, node: ast.Call, name: str, depth: int) -> None:
@@ -343,13 +356,16 @@ class _Checker:
         self.over_frames |= function.over_frames
         count = len(node.args)
         if not function.least <= count <= function.most or any(isinstance(arg, ast.Starred) for arg in node.args):
-            self.refuse(node, f"has {count} arguments; write {function.usage}")
+            self.refuse(node, f"has {count} argument{'s' * (count != 1)}; write {function.usage}, {function.doc}")
         if function.by_axis and not node.keywords:
             self.refuse(node, f"needs a coordinate; write {function.usage}")
         if function.needs_axis and not node.keywords:
             self.refuse(node, f"needs an axis; write {function.usage}")
         for keyword in node.keywords:
             self.keyword(node, function, keyword, depth)
+        table = dotted(node.args[1]) if name == "interp" else ""
+        if table and self.known is not None and table not in self.known:
+            self.refuse_unknown(node.args[1], table, "; interp reads a table that has a name under 'tables'")
         for number, argument in enumerate(node.args):
             (self.condition if name == "where" and number == 0 else self.number)(argument, depth)
 

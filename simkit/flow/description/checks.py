@@ -71,6 +71,7 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
         refuse_out_of_bounds(formula, value(params, zero))
     length = _first_step(flow, velocity, scalars, params)
     times = [0.0, *(length * 2.0**k for k in range(LOOKS))]
+    times = [time for time in times if not any(each.has_ended(params, time) for each in flow.tables_in_time)]
     speeds = _speeds_on_sides(flow, params, times)
     if flow.obstacles:
         bodies = _speeds_of_obstacles(flow, params, times)
@@ -114,6 +115,27 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
         equations.explicit,
         diffusivities,
     )
+
+
+def check_tables(flow: ComposedFlow, params: Params, steps: int) -> None:
+    """Raise if a table of the time ends before a run of a number of steps of one length does.
+
+    Args:
+        flow: the flow.
+        params: parameters at the start of the run.
+        steps: of the run.
+
+    Raises:
+        UserError: that names the table, its end and that of the run.
+    """
+    end = steps * float(params["time_step"])
+    for each in flow.tables_in_time if flow.courant_number is None else ():
+        if each.has_ended(params, jnp.asarray(end, precision_of(params))):
+            raise UserError(
+                f"{each.formula.where}: {each.table.where} ends at {each.table.x[-1]:g}, and the run at time {end:g}, "
+                "where it has no value; give it more rows, write outside = 'hold' there, or take fewer steps",
+                key=each.formula.where,
+            )
 
 
 def _largest_speed(flow: ComposedFlow, params: Params) -> float | tuple[float, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from simkit.core.expressions.scope import Formula, scope
+from simkit.core.expressions.scope import Formula, TableInTime, scope, tables_in_time
 from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS
 from simkit.core.settings import Settings
 from simkit.core.simulation import TAKEN as OF_DATA_SETS
@@ -131,6 +131,7 @@ class ComposedFlow:
         implicit_viscosity: formula of the part of a viscosity field that is implicit; or None.
         courant_number: formula of the Courant number that sets the time step; None for a fixed one.
         largest_speed: formula of the largest speed expected, or one for each component; empty where none is given.
+        tables_in_time: tables that may end during a run.
         equations: the equations made of all of these.
     """
 
@@ -149,6 +150,7 @@ class ComposedFlow:
     implicit_viscosity: Formula | None
     courant_number: Formula | None
     largest_speed: tuple[Formula, ...]
+    tables_in_time: tuple[TableInTime, ...]
     equations: Equations
 
     @classmethod
@@ -228,6 +230,7 @@ class ComposedFlow:
             implicit_viscosity=implicit_viscosity,
             courant_number=courant_number,
             largest_speed=_largest_speed(settings, known),
+            tables_in_time=tables_in_time(known.made),
             equations=equations,
         )
 

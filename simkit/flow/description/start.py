@@ -1,22 +1,23 @@
 """Start of a flow described as data: formulas of the velocity, random eddies, and stored fields."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arrays import Stored
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.functions import UNARY
 from simkit.core.expressions.scope import precision_of, refuse_out_of_bounds
 from simkit.core.formulation import computed_once
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import UserError, nearest
 from simkit.flow.boundary.domain import prescribe, velocity_on_sides
-from simkit.flow.description.formulas import COMPONENTS, Names, Places
+from simkit.flow.description.formulas import AXES, COMPONENTS, Names, Places
 from simkit.flow.eddies import periodic_eddies, random_eddies
 from simkit.flow.grid import Velocity, end, with_end
 from simkit.flow.operators.differences import curl, divergence, gradient, linear_at_faces
@@ -39,7 +40,7 @@ class StoredFields:
             places: of the domain.
 
         Raises:
-            UserError: if one is missing or has another shape than the grid, or a scalar is given twice.
+            UserError: if one is missing, given twice or not used, or has another shape than the grid.
         """
         self.velocity: tuple[np.ndarray, ...] | None = None
         self.scalars: dict[str, np.ndarray] = {}
@@ -52,9 +53,12 @@ class StoredFields:
             arrays = dict(zip(places.components, whole, strict=True))
         for axis, along in zip(places.axes, grid.axes, strict=True):
             if axis in arrays and not _are_at(arrays[axis], along.centers):
-                ends = [f"{points[0]:g} to {points[-1]:g}" for points in (np.ravel(arrays[axis]), along.centers)]
+                lines = (np.ravel(arrays[axis]), along.centers)
+                ends = [f"{points[0]:g} to {points[-1]:g}" if len(points) else "no place" for points in lines]
                 problem = f"has its cells at {axis} = {ends[0]}, and the flow at {ends[1]}; take the same grid"
                 raise UserError(f"start {problem}", key="start")
+        if not isinstance(arrays, Stored):
+            _refuse_unused(arrays, places, settings["scalars"])
         components = []
         for i, name in enumerate(places.components):
             if f"{name}_face" in arrays:
@@ -79,6 +83,17 @@ class StoredFields:
             problem = f"has the shape {list(array.shape)}, and the flow {list(shape)}"
             raise UserError(f"{what} {problem}; give one number at each point{order}", key="start")
         return array
+
+
+def _refuse_unused(arrays: Mapping[str, Any], places: Places, scalars: Collection[str]) -> None:
+    """Refuse arrays of which a flow would take none."""
+    allowed = [*places.components, *(f"{name}_face" for name in places.components), *scalars, *places.axes]
+    for name in arrays:
+        if name not in allowed:
+            why = "is not an array of this flow" if name in COMPONENTS + AXES else f"is unknown{nearest(name, allowed)}"
+            raise UserError(f"start: '{name}' {why}; leave it out, or give some of {', '.join(allowed)}", key="start")
+        if f"{name}_face" in arrays:
+            raise UserError(f"start has both '{name}' and '{name}_face'; give one of them", key="start")
 
 
 def _are_at(stored: np.ndarray, centers: np.ndarray) -> bool:

@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Parameter
 from simkit.core.settings import declares, read
-from simkit.core.simulation import Params, Simulation
-from simkit.core.status import at_frames
+from simkit.core.simulation import Params, Simulation, over_steps
+from simkit.core.status import Status, at_frames
 from simkit.errors import UserError
-from simkit.flow.description.checks import check_start
+from simkit.flow.description.checks import check_start, check_tables
 from simkit.flow.description.equations import ComposedFlow
 from simkit.flow.description.measurements import Measurements, unit_of_time
 from simkit.flow.description.settings import SETTINGS, settings_of
@@ -109,11 +110,19 @@ def system(
     flow = ComposedFlow.of(settings, joined_parameters(own, unit_of_time(settings), adapts))
     seen = Measurements(flow)
     begin, step = stepper(flow.equations)
+    status_of_flow = flow_status(flow.equations)
 
     def init(params: Params, key: jax.Array) -> FlowState:
         velocity = flow.initial(params, key, flow.equations.boundary)
         scalars = {name: one.start(flow.places, params) for name, one in flow.scalars.items()}
         return begin(velocity, params, scalars or ())
+
+    def status(state: FlowState, params: Params) -> jax.Array:
+        code = status_of_flow(state, params)
+        for each in flow.tables_in_time:
+            is_cause = (code == Status.NON_FINITE) & each.has_ended(params, state.time[0])
+            code = jnp.where(is_cause, jnp.int32(Status.TABLE_ENDED), code)
+        return code
 
     return Simulation(
         init=init,
@@ -121,8 +130,8 @@ def system(
         observe=seen.observe,
         diagnose=seen.diagnose,
         params=flow.parameters,
-        status=at_frames(flow_status(flow.equations)),
-        check=functools.partial(check_start, flow),
+        status=at_frames(status),
+        check=over_steps(functools.partial(check_start, flow), functools.partial(check_tables, flow)),
         dimensions=seen.dimensions,
         coordinates=seen.coordinates,
         quantities=seen.quantities,
