@@ -81,8 +81,11 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     if any(formula.takes(COMPONENTS[i]) for i, formula in flow.force.items()):
         check_damping(equations, velocity, scalars or (), params, zero)
     if equations.drag is not None:
-        for coefficient in equations.drag(params, zero)[0]:
+        coefficients, velocities = equations.drag(params, zero)
+        for coefficient in coefficients:
             refuse_out_of_bounds(flow.drag["coefficient"], coefficient)
+        for name, value in zip(places.components, velocities, strict=True):
+            refuse_non_finite(flow.drag[name], value)
     if flow.flow_rate is not None:
         refuse_non_finite(flow.flow_rate, flow.flow_rate.number(params, time=zero))
 

@@ -5,14 +5,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from simkit.core.expressions.scope import Formula, TableInTime, scope, tables_in_time
+from simkit.core.expressions.scope import Formula, TableInTime, precision_of, scope, tables_in_time
 from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS
 from simkit.core.settings import Settings
 from simkit.core.simulation import TAKEN as OF_DATA_SETS
 from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import velocity_on_sides
+from simkit.flow.boundary.scalar_sides import ScalarSide
+from simkit.flow.boundary.sides import Side
 from simkit.flow.description.formulas import AXES, COMPONENTS, EVERY_FIELD, SHEAR_RATE, TIME, Names, Places, expanded
 from simkit.flow.description.obstacles import ObstacleFormulas, with_obstacles
 from simkit.flow.description.scalars import ScalarFormulas, carried_scalar
@@ -209,7 +212,7 @@ class ComposedFlow:
             flow_rate=None if flow_rate is None else flow_rate.of_time,
             scalar=TransportedScalars(carried) if carried else None,
             method=settings["method"],
-            implicit=_implicit(settings, places, varies),
+            implicit=_implicit(settings, places, varies, carried, defaults),
             implicit_viscosity=None if implicit_viscosity is None else implicit_viscosity.number,
             scheme=settings["scheme"],
         )
@@ -253,11 +256,42 @@ def _largest_speed(settings: Settings, names: Names) -> tuple[Formula, ...]:
     return () if texts is None else tuple(map(names.formula, texts if isinstance(texts, tuple) else (texts,)))
 
 
-def _implicit(settings: Settings, places: Places, varies: bool) -> tuple[int, ...]:
-    """Return the axes of implicit friction: those in the settings, by default those with a wall."""
+def _implicit(
+    settings: Settings, places: Places, varies: bool, scalars: Mapping[str, TransportedScalar], params: Params
+) -> tuple[int, ...]:
+    """Return the axes of implicit friction: those in the settings, by default those with a wall that are served.
+
+    Implicit friction and diffusion serve sides with values that follow from the parameters on one of the axes that a
+    field sees: of those axes the one with the thinnest cells is taken.
+    """
     domain, said = places.domain, settings["implicit"]
     if said is not None:
         return tuple(AXES.index(name) for name in dict.fromkeys(said))
     if settings["obstacles"] or (varies and settings["implicit_viscosity"] is None):
         return ()
-    return tuple(i for i in domain.bounded() if any(domain.side(i, side).sticks for side in (0, 1)))
+    served, with_values = [], []
+    for i in domain.bounded():
+        of_flow = [(side, domain.side(i, side)) for side in (0, 1)]
+        of_scalars = [(side, one.known[i][side]) for one in scalars.values() for side in (0, 1)]  # type: ignore[index]
+        calls = [(kind, (1 - min(i, 1), domain.place(i, side))) for side, kind in of_flow]
+        calls += [(kind, (domain.place(i, side),)) for side, kind in of_scalars]
+        is_wall = any(kind.sticks or kind.is_wall() for _, kind in of_flow)
+        if is_wall and all(_has_one_share(kind, arguments, params) for kind, arguments in calls):
+            served.append(i)
+        # In the plane a component of the velocity sees the sides of one axis.
+        others = of_scalars if len(places.axes) == 2 else [*of_flow, *of_scalars]
+        if any(kind.has_values for _, kind in others):
+            with_values.append(i)
+    thinnest = sorted((i for i in served if i in with_values), key=lambda i: domain.grid.axes[i].widths.min())
+    return tuple(i for i in served if i not in thinnest[1:])
+
+
+def _has_one_share(kind: Side | ScalarSide, arguments: tuple, params: Params) -> bool:
+    """Return whether the share of the slope on a side is one number, as implicit friction and diffusion need it."""
+
+    def share() -> Any:
+        values = kind.values(params, jnp.zeros((), precision_of(params)))
+        return kind.share(*arguments, values, *([1.0] if isinstance(kind, ScalarSide) else []))
+
+    shape = jax.eval_shape(share)
+    return shape is not None and shape.ndim == 0
