@@ -365,6 +365,26 @@ def tables_in_time(formulas: Collection[Formula]) -> tuple[TableInTime, ...]:
     return tuple(found)
 
 
+def refuse_ended(tables: Collection[TableInTime], params: Params, end: float) -> None:
+    """Refuse a run that goes on beyond the end of a table of the time.
+
+    Args:
+        tables: see `tables_in_time`.
+        params: parameters of the run.
+        end: its time at the end.
+
+    Raises:
+        UserError: that names the table, its end and that of the run.
+    """
+    for each in tables:
+        if each.has_ended(params, jnp.asarray(end, precision_of(params))):
+            raise UserError(
+                f"{each.formula.where}: {each.table.where} ends at {each.table.x[-1]:g}, and the run at time {end:g}, "
+                "where it has no value; give it more rows, write outside = 'hold' there, or take fewer steps",
+                key=each.formula.where,
+            )
+
+
 def _tables_of(formula: Formula) -> dict[str, Table]:
     """Return the tables that a formula reads, itself or through derived values, by name."""
     found: dict[str, Table] = {}

@@ -120,27 +120,6 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     )
 
 
-def check_tables(flow: ComposedFlow, params: Params, steps: int) -> None:
-    """Raise if a table of the time ends before a run of a number of steps of one length does.
-
-    Args:
-        flow: the flow.
-        params: parameters at the start of the run.
-        steps: of the run.
-
-    Raises:
-        UserError: that names the table, its end and that of the run.
-    """
-    end = steps * float(params["time_step"])
-    for each in flow.tables_in_time if flow.courant_number is None else ():
-        if each.has_ended(params, jnp.asarray(end, precision_of(params))):
-            raise UserError(
-                f"{each.formula.where}: {each.table.where} ends at {each.table.x[-1]:g}, and the run at time {end:g}, "
-                "where it has no value; give it more rows, write outside = 'hold' there, or take fewer steps",
-                key=each.formula.where,
-            )
-
-
 def _largest_speed(flow: ComposedFlow, params: Params) -> float | tuple[float, ...]:
     """Return the largest speed expected, or the largest size of each component, after checking that it is one."""
     sizes = []

@@ -1,6 +1,7 @@
 """Equations of a flow described as data: names in formulas, viscosity and forces."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,8 +15,7 @@ from simkit.core.simulation import TAKEN as OF_DATA_SETS
 from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import velocity_on_sides
-from simkit.flow.boundary.scalar_sides import ScalarSide
-from simkit.flow.boundary.sides import Side
+from simkit.flow.boundary.side_data import OwnValues
 from simkit.flow.description.formulas import AXES, COMPONENTS, EVERY_FIELD, SHEAR_RATE, TIME, Names, Places, expanded
 from simkit.flow.description.obstacles import ObstacleFormulas, with_obstacles
 from simkit.flow.description.scalars import ScalarFormulas, carried_scalar
@@ -271,27 +271,21 @@ def _implicit(
         return ()
     served, with_values = [], []
     for i in domain.bounded():
-        of_flow = [(side, domain.side(i, side)) for side in (0, 1)]
-        of_scalars = [(side, one.known[i][side]) for one in scalars.values() for side in (0, 1)]  # type: ignore[index]
-        calls = [(kind, (1 - min(i, 1), domain.place(i, side))) for side, kind in of_flow]
-        calls += [(kind, (domain.place(i, side),)) for side, kind in of_scalars]
-        is_wall = any(kind.sticks or kind.is_wall() for _, kind in of_flow)
-        if is_wall and all(_has_one_share(kind, arguments, params) for kind, arguments in calls):
+        along, ends = 1 - min(i, 1), [(domain.side(i, side), domain.place(i, side)) for side in (0, 1)]
+        shares = [(kind, functools.partial(kind.share, along, place)) for kind, place in ends]
+        of_scalars = [(one.known[i][side], domain.place(i, side)) for one in scalars.values() for side in (0, 1)]  # type: ignore[index]
+        shares += [(kind, functools.partial(kind.share, place, diffusivity=1.0)) for kind, place in of_scalars]
+        is_wall = any(kind.sticks or kind.is_wall() for kind, _ in ends)
+        if is_wall and all(_is_number(share, kind, params) for kind, share in shares):
             served.append(i)
         # In the plane a component of the velocity sees the sides of one axis.
-        others = of_scalars if len(places.axes) == 2 else [*of_flow, *of_scalars]
-        if any(kind.has_values for _, kind in others):
+        if any(kind.has_values for kind, _ in (of_scalars if len(places.axes) == 2 else [*ends, *of_scalars])):
             with_values.append(i)
     thinnest = sorted((i for i in served if i in with_values), key=lambda i: domain.grid.axes[i].widths.min())
     return tuple(i for i in served if i not in thinnest[1:])
 
 
-def _has_one_share(kind: Side | ScalarSide, arguments: tuple, params: Params) -> bool:
-    """Return whether the share of the slope on a side is one number, as implicit friction and diffusion need it."""
-
-    def share() -> Any:
-        values = kind.values(params, jnp.zeros((), precision_of(params)))
-        return kind.share(*arguments, values, *([1.0] if isinstance(kind, ScalarSide) else []))
-
-    shape = jax.eval_shape(share)
+def _is_number(share: Callable[[Any], Any], kind: OwnValues, params: Params) -> bool:
+    """Return whether the share of a side is one number, as implicit friction and diffusion need it."""
+    shape = jax.eval_shape(lambda params: share(kind.values(params, jnp.zeros((), precision_of(params)))), params)
     return shape is not None and shape.ndim == 0

@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.expressions.scope import refuse_ended
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Parameter
 from simkit.core.settings import declares, read
 from simkit.core.simulation import Params, Simulation, over_steps
 from simkit.core.status import Status, at_frames
 from simkit.errors import UserError
-from simkit.flow.description.checks import check_start, check_tables
+from simkit.flow.description.checks import check_start
 from simkit.flow.description.equations import ComposedFlow
 from simkit.flow.description.measurements import Measurements, unit_of_time
 from simkit.flow.description.settings import SETTINGS, settings_of
@@ -82,7 +83,7 @@ def system(
         courant_number: largest number of cells that the flow crosses in a step, a number or a formula; the parameter
             ``time_step`` is then the longest step, see `simkit.flow.stepping.time_step.adaptive_time_step`.
         method: "runge_kutta" or "adams_bashforth".
-        implicit: axes along which friction and diffusion are implicit, by default those with a wall.
+        implicit: axes along which friction and diffusion are implicit, by default those with a wall or slip.
         implicit_viscosity: where the viscosity is a field, the part of it that is implicit, a number or a formula.
         scheme: of advection, "central" or "upwind".
         wall_slope: "parabola" or "symmetric", see `simkit.flow.boundary.domain.Domain`.
@@ -124,6 +125,10 @@ def system(
             code = jnp.where(is_cause, jnp.int32(Status.TABLE_ENDED), code)
         return code
 
+    def lasting(params: Params, steps: int) -> None:
+        if flow.courant_number is None:
+            refuse_ended(flow.tables_in_time, params, steps * float(params["time_step"]))
+
     return Simulation(
         init=init,
         step=step,
@@ -131,7 +136,7 @@ def system(
         diagnose=seen.diagnose,
         params=flow.parameters,
         status=at_frames(status),
-        check=over_steps(functools.partial(check_start, flow), functools.partial(check_tables, flow)),
+        check=over_steps(functools.partial(check_start, flow), lasting),
         dimensions=seen.dimensions,
         coordinates=seen.coordinates,
         quantities=seen.quantities,

@@ -91,6 +91,12 @@ def bounded_numbers(tables: Iterable[Settings], names: Names) -> list[tuple[Form
     return [(names.number(text), text.bounds) for text in texts if text.bounds != UNBOUNDED]
 
 
+def timed_numbers(tables: Iterable[Settings], names: Names) -> list[Formula]:
+    """Return the formulas of all numbers that may depend on the time in tables of settings."""
+    texts = [text for table in tables for text in formulas_in(table).values()]
+    return [names.number(text) for text in texts if TIME in text.takes]
+
+
 def _refuse_numbers(
     interactions: Interactions, numbers: Sequence[tuple[Formula, tuple[float, float]]], params: Params
 ) -> None:

@@ -9,12 +9,13 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core.expressions.scope import refuse_ended, tables_in_time
 from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings, declares, read
-from simkit.core.simulation import Params, Simulation, as_arrays
+from simkit.core.simulation import Params, Simulation, as_arrays, over_steps
 from simkit.errors import UserError
 from simkit.molecular.description import tasks
-from simkit.molecular.description.checks import bounded_numbers, checker, refuse_same_place
+from simkit.molecular.description.checks import bounded_numbers, checker, refuse_same_place, timed_numbers
 from simkit.molecular.description.diagnostics import (
     DIMENSIONS,
     averaged_over_run,
@@ -209,13 +210,20 @@ def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
     tables = [*settings["particles"].values(), settings["start"], *([made.dynamics] if made.dynamics else [])]
     numbers = bounded_numbers(tables, made.names)
     check = checker(made.interactions, made.members, made.placing, made.room, made.images, numbers)
+    in_time = tables_in_time(timed_numbers(tables, made.names))
+
+    def lasting(params: Any, steps: int) -> None:
+        if made.dynamics is not None:
+            length = float(made.names.number(made.dynamics["time_step"]).number(params))
+            refuse_ended(in_time, params, (made.dynamics["steps"] or steps) * length)
+
     known = quantities(settings["units"], made.room.dimension, moves=made.sequence == ("dynamics",))
     known = {name: each for name, each in known.items() if made.room.is_free or name != "unbound"}
     return dataclasses.replace(
         simulation,
         params=parameters,
         coordinates={**simulation.coordinates, "species_names": np.array(made.members.names)},
-        check=with_shells_inside(check, averages, made.room),
+        check=over_steps(with_shells_inside(check, averages, made.room), lasting),
         quantities=known | mean_quantities(known, averages, settings["units"]["length"]),
     )
 
