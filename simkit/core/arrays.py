@@ -35,7 +35,8 @@ def arrays(doc: str) -> Setting:
         if isinstance(value, str):
             content, name = content_of(value, where)
             found = _loaded(content, f"{where}: {one_line(name, 60)}" if name else where)
-            kind = Stored if name == FRAME else dict
+            # Scenarios kept by earlier versions do not name what they keep.
+            kind = Stored if name in (FRAME, "") else dict
         elif isinstance(value, Mapping):
             found = {str(name): _in_order(array) for name, array in value.items()}
             kind = Stored if hasattr(value, "data_vars") else dict

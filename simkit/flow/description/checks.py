@@ -58,13 +58,6 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     for name, one in flow.scalars.items():
         refuse_out_of_bounds(one.diffusivity, flow.carried[name].diffusivity_at(scalars, params, zero))
     check_parts(flow.sides, places, params, zero)
-    if places.domain.entrances() and not (places.domain.exits() or places.domain.open_sides()):
-        entering, leaving = map(float, passing(equations.on_sides(params, zero), places.domain, zero.dtype))
-        if not is_balanced(equations, params, zero):
-            raise UserError(
-                f"the velocity is given on all sides through which fluid passes, and {entering:.4g} enters while "
-                f"{leaving:.4g} leaves, per time; let both be equal, or make one side an outflow"
-            )
     pressures = [(formula, places.of_side(formula, *which)) for which, formula in flow.sides.pressures.items()]
     on_scalars = [each for scalar in flow.scalars.values() for each in scalar.on_sides]
     for formula, value in (*pressures, *flow.sides.data, *on_scalars):
@@ -73,6 +66,13 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     times = [0.0, *(length * 2.0**k for k in range(LOOKS))]
     times = [time for time in times if not any(each.has_ended(params, time) for each in flow.tables_in_time)]
     speeds = _speeds_on_sides(flow, params, times)
+    if places.domain.entrances() and not (places.domain.exits() or places.domain.open_sides()):
+        entering, leaving = map(float, passing(equations.on_sides(params, zero), places.domain, zero.dtype))
+        if not is_balanced(equations, params, zero):
+            raise UserError(
+                f"the velocity is given on all sides through which fluid passes, and {entering:.4g} enters while "
+                f"{leaving:.4g} leaves, per time; let both be equal, or make one side an outflow"
+            )
     if flow.obstacles:
         bodies = _speeds_of_obstacles(flow, params, times)
         speeds = tuple(FASTER * max(pair) for pair in zip(speeds, bodies, strict=True))

@@ -15,7 +15,7 @@ from simkit.core.expressions.scope import precision_of, refuse_out_of_bounds
 from simkit.core.formulation import computed_once
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 from simkit.flow.boundary.domain import prescribe, velocity_on_sides
 from simkit.flow.description.formulas import AXES, COMPONENTS, Names, Places
 from simkit.flow.eddies import periodic_eddies, random_eddies
@@ -51,14 +51,16 @@ class StoredFields:
         if "" in arrays:
             whole = self._shaped(arrays[""], "", (grid.dimension, *grid.cells))
             arrays = dict(zip(places.components, whole, strict=True))
-        for axis, along in zip(places.axes, grid.axes, strict=True):
-            if axis in arrays and not _are_at(arrays[axis], along.centers):
-                lines = (np.ravel(arrays[axis]), along.centers)
-                ends = [f"{points[0]:g} to {points[-1]:g}" if len(points) else "no place" for points in lines]
-                problem = f"has its cells at {axis} = {ends[0]}, and the flow at {ends[1]}; take the same grid"
+        lines = zip(places.axes, grid.axes, strict=True)
+        coordinates = {name: x for axis, a in lines for name, x in ((axis, a.centers), (f"{axis}_face", a.points))}
+        for name, points in coordinates.items():
+            if name in arrays and not _are_at(arrays[name], points):
+                ends = [f"{x[0]:g} to {x[-1]:g}" if len(x) else "no place" for x in (np.ravel(arrays[name]), points)]
+                problem = f"has its cells at {name} = {ends[0]}, and the flow at {ends[1]}; take the same grid"
                 raise UserError(f"start {problem}", key="start")
         if not isinstance(arrays, Stored):
-            _refuse_unused(arrays, places, settings["scalars"])
+            faces = (f"{name}_face" for name in places.components)
+            _refuse_unused(arrays, (*places.components, *faces, *settings["scalars"], *coordinates))
         components = []
         for i, name in enumerate(places.components):
             if f"{name}_face" in arrays:
@@ -85,14 +87,13 @@ class StoredFields:
         return array
 
 
-def _refuse_unused(arrays: Mapping[str, Any], places: Places, scalars: Collection[str]) -> None:
-    """Refuse arrays of which a flow would take none."""
-    allowed = [*places.components, *(f"{name}_face" for name in places.components), *scalars, *places.axes]
+def _refuse_unused(arrays: Mapping[str, Any], takes: Collection[str]) -> None:
+    """Refuse arrays of which a flow would take none, and two for one component."""
     for name in arrays:
-        if name not in allowed:
-            why = "is not an array of this flow" if name in COMPONENTS + AXES else f"is unknown{nearest(name, allowed)}"
-            raise UserError(f"start: '{name}' {why}; leave it out, or give some of {', '.join(allowed)}", key="start")
-        if f"{name}_face" in arrays:
+        if name not in takes:
+            why = "is not an array of this flow" if name in COMPONENTS + AXES else "is unknown"
+            raise UserError(f"start: '{name}' {why}; leave it out, it takes {', '.join(takes)}", key="start")
+        if name in COMPONENTS and f"{name}_face" in arrays:
             raise UserError(f"start has both '{name}' and '{name}_face'; give one of them", key="start")
 
 

@@ -149,3 +149,14 @@ def test_the_flux_through_a_side_that_transfers_heat_is_diagnosed():
     found = simulation.diagnose(state, simulation.params)
     assert float(found["heat.flux_y_upper"]) == pytest.approx(0.4, rel=1e-12)
     assert float(found["heat.flux_y_lower"]) == pytest.approx(-0.4, rel=1e-12)
+
+
+def test_a_velocity_on_sides_that_is_not_a_number_is_told_before_that_the_flows_do_not_balance():
+    blown = {"kind": "inflow", "u": "sqrt(slip - 1)"}
+    axes = {
+        "x": {"cells": 8, "length": 1.0, "lower": blown, "upper": {"kind": "inflow", "u": 1}},
+        "y": {"cells": 8, "length": 1.0, "lower": "wall", "upper": "wall"},
+    }
+    simulation = slippery(8, axes=axes)
+    with pytest.raises(UserError, match=r"axes\.x\.lower\.u: 'sqrt\(slip - 1\)' is nan at index"):
+        simulation.check(simulation.params, jax.random.key(0))

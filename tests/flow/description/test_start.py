@@ -115,7 +115,11 @@ ONES = np.ones((8, 10))
         ({"u": ONES, "u_face": ONES, "v": ONES}, {}, "start has both 'u' and 'u_face'; give one of them"),
         ({"u": ONES, "v": ONES, "w": ONES}, {}, "start: 'w' is not an array of this flow; leave it out"),
         ({"u": ONES, "v": ONES, "z": ONES}, {}, "start: 'z' is not an array of this flow; leave it out"),
-        ({"u": ONES, "v": ONES, "dye": ONES}, {}, "start: 'dye' is unknown; known names: u, u_face, v, v_face, x, y"),
+        (
+            {"u": ONES, "v": ONES, "dye": ONES},
+            {},
+            "start: 'dye' is unknown; leave it out, it takes u, v, u_face, v_face, x",
+        ),
         (3, {}, "start = 3 has no arrays"),
         ("text", {}, "start is no file of arrays"),
     ]
