@@ -46,7 +46,7 @@ class Names:
     scope: Scope
     dimension: int
     scalars: tuple[str, ...]
-    made: list[Formula] = dataclasses.field(default_factory=list)
+    made: list[Formula] = dataclasses.field(default_factory=list, compare=False)
 
     def at(self, text: FormulaText) -> tuple[str, ...]:
         """Return the names that a formula may contain besides parameters and derived values."""
