@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from simkit.core.files import content_of, frame_text, is_frame, read_text
+from simkit.core.files import FRAME, content_of, frame_text, is_frame, read_text
 from simkit.core.settings.setting import Setting, shown
 from simkit.errors import UserError, one_line
 
 # A compressed file may declare a thousand times its own size.
 LARGEST = 2**30
+
+
+class Stored(dict[str, np.ndarray]):
+    """Arrays of a frame of a stored run, or of a data set, which has more than what is asked for."""
 
 
 def arrays(doc: str) -> Setting:
@@ -29,13 +33,17 @@ def arrays(doc: str) -> Setting:
         elif isinstance(value, Mapping) and is_frame(value):
             value = frame_text(str(value["run"]), value.get("frame", -1), where)
         if isinstance(value, str):
-            named = _loaded(content_of(value, where), where)
+            content, name = content_of(value, where)
+            named = _loaded(content, f"{where}: {one_line(name, 60)}" if name else where)
+            # Scenarios kept by earlier versions do not name what they keep.
+            kind = Stored if name in (FRAME, "") else dict
         elif isinstance(value, Mapping):
             named = {str(name): _in_order(array) for name, array in value.items()}
+            kind = Stored if hasattr(value, "data_vars") else dict
         else:
             ways = 'write { file = "start.npz" }, { run = "runs/demo", frame = -1 }, or arrays by name'
             raise UserError(f"{where} = {shown(value)} has no arrays; {ways}")
-        return {name: _checked(array, f"{where}.{name}".rstrip(".")) for name, array in named.items()}
+        return kind((name, _checked(array, f"{where}.{name}".rstrip("."))) for name, array in named.items())
 
     schema = {"type": ["object", "string"]}
     return Setting("arrays by name", doc, check, describe=lambda: schema, form="arrays")
@@ -70,6 +78,5 @@ def _loaded(content: bytes, where: str) -> dict[str, np.ndarray]:
         with np.load(io.BytesIO(content), allow_pickle=False) as members:
             return dict(members)
     except Exception as error:  # zipfile and numpy raise many types of errors on malformed bytes
-        raise UserError(
-            f"{where} cannot be read as arrays ({one_line(error, 60)}); write it with numpy.savez"
-        ) from None
+        reason = one_line(error, 60)
+        raise UserError(f"{where} is cut short or no file of arrays ({reason}); write it with numpy.savez") from None

@@ -12,8 +12,8 @@ from simkit.errors import UserError, one_line
 from simkit.plugins import Registry
 
 MAX_FILE_BYTES = 8 * 2**20
-# Files of arrays, and how their text begins.
-ARRAYS, BINARY = (".npy", ".npz"), "base64:"
+# Files of arrays, and how their text begins; its first line goes on with the name of the file, or with `FRAME`.
+ARRAYS, BINARY, FRAME = (".npy", ".npz"), "base64:", "frame"
 # Characters that TOML does not allow in a multi-line string.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 # ``frame``: ``(folder, frame) -> `` content of an ``.npz`` file with the arrays of one frame; added by `simkit`.
@@ -46,7 +46,7 @@ def read_text(
             with path.open("rb") as file:
                 content = file.read(largest + 1)
             if path.suffix in ARRAYS:
-                decoded = binary_text(content)
+                decoded = binary_text(content, path.name)
             else:
                 decoded = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
@@ -66,20 +66,21 @@ def read_text(
     return decoded
 
 
-def binary_text(content: bytes) -> str:
-    """Return bytes as lines of text, see `content_of`."""
-    return f"{BINARY}\n{base64.encodebytes(content).decode()}"
+def binary_text(content: bytes, name: str) -> str:
+    """Return bytes as lines of text with the name of their file, see `content_of`."""
+    return f"{BINARY}{' '.join(name.split())}\n{base64.encodebytes(content).decode()}"
 
 
-def content_of(text: str, where: str) -> bytes:
-    """Return the bytes of a file of arrays from its text.
+def content_of(text: str, where: str) -> tuple[bytes, str]:
+    """Return the bytes of a file of arrays from its text, and the name of the file, or `FRAME`.
 
     Raises:
         UserError: if the text is that of another file.
     """
+    name, _, lines = text.removeprefix(BINARY).partition("\n")
     if text.startswith(BINARY):
         with contextlib.suppress(ValueError):
-            return base64.decodebytes(text.removeprefix(BINARY).encode())
+            return base64.decodebytes(lines.encode()), name
     raise UserError(f"{where} is no file of arrays; name a .npz or .npy file")
 
 
@@ -100,6 +101,6 @@ def frame_text(path: Path | str, frame: Any, where: str) -> str:
         UserError: if it is no run, or has no such frame.
     """
     try:
-        return binary_text(RUNS.resolve("frame")(path, frame))
+        return binary_text(RUNS.resolve("frame")(path, frame), FRAME)
     except UserError as error:
         raise error.within("", f"{where}: ") from None

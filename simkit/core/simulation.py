@@ -90,6 +90,19 @@ class Quantity:
     limit: str = ""
 
 
+def over_steps(
+    check: Callable[[Params, jax.Array], None], lasting: Callable[[Params, int], None]
+) -> Callable[[Params, jax.Array], None]:
+    """Return a check of a simulation with one of runs of a number of steps, such as that data in time lasts as long.
+
+    Args:
+        check: ``(params, key) -> None``, see `Simulation`.
+        lasting: ``(params, steps) -> None``; raises `UserError`.
+    """
+    check.lasting = lasting  # type: ignore[attr-defined]
+    return check
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class Simulation:
     """A simulation as pure functions and the default parameters they take.
@@ -112,7 +125,8 @@ class Simulation:
             same simulation, whose ``init`` and ``equilibrium`` make buffers as large as those of the state. All other
             functions take buffers of any size. Called by `with_buffers_of`.
         check: ``(params, key) -> None``, on the host before a run, with the arguments of ``init``; raises `UserError`
-            for values, or an initial state drawn from the key, with which it cannot run. Called by `check_values`.
+            for values, or an initial state drawn from the key, with which it cannot run. Called by `check_values`. See
+            `over_steps` for what depends on the number of steps.
         step_members: ``(states, params) -> states``, the step of many members at once, every array of states and params
             with a leading member axis, for kernels with a better layout for a batch; ``None`` uses `jax.vmap`.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
@@ -204,12 +218,13 @@ class Simulation:
         )
         return f"<table><tr><th>parameter</th><th>default</th></tr>{rows}</table>"
 
-    def check_values(self, params: Params, key: jax.Array) -> None:
+    def check_values(self, params: Params, key: jax.Array, steps: int | None = None) -> None:
         """Refuse values that are out of declared bounds or refused by the simulation's ``check``.
 
         Args:
             params: the parameters that ``init`` will get, not traced.
             key: the random key that ``init`` will get, not traced.
+            steps: number of steps of the run, where it is known.
 
         Raises:
             UserError: that names the first parameter out of bounds, or raised by ``check``.
@@ -217,6 +232,9 @@ class Simulation:
         check_bounds(self.parameters, paths.leaves(params))
         if self.check is not None:
             self.check(params, key)
+        lasting = getattr(self.check, "lasting", None)
+        if steps is not None and lasting is not None:
+            lasting(params, steps)
 
     def with_params(self, values: Any = None, /, **named: Any) -> "Simulation":
         """Return the same simulation with other default parameters.

@@ -39,6 +39,7 @@ class Status(enum.IntEnum):
     UNBALANCED = 20
     SWEEPS_TOO_FEW = 21
     STEP_TOO_LONG = 22
+    TABLE_ENDED = 23
 
 
 _ENDS = {
@@ -63,6 +64,8 @@ _FAILURES = {
     "take a larger cell of more particles, a shorter cut-off, or a lower pressure",
     Status.VISCOSITY_OUT_OF_RANGE: "has a viscosity, a diffusivity or a drag that became negative, or one of the first "
     "two that became too large for its explicit time step; change its formula, or reduce the time step",
+    Status.TABLE_ENDED: "went on beyond the last row of a table of the time, where it has no value; give the table "
+    "more rows, write outside = 'hold' in it, or take fewer steps",
     Status.OUTLINE_TOO_COARSE: "has a body whose outline became too long for its points, so that fluid leaks through; "
     "give the obstacle more points",
 }
@@ -91,6 +94,8 @@ _CAUTIONS = {
 }
 MESSAGES = _ENDS | _FAILURES | _CAUTIONS
 FAILURES, CAUTIONS = tuple(_FAILURES), tuple(_CAUTIONS)
+# Failures that leave a state which is not finite.
+BROKEN = (Status.NON_FINITE, Status.TABLE_ENDED)
 # Cautions about derivatives only: the run itself is as accurate as without them.
 ONLY_DERIVATIVES = (Status.STEPPED_IMPACT,)
 

@@ -14,7 +14,7 @@ from simkit.core import paths
 from simkit.core.devices import devices, platform
 from simkit.core.ensemble import ensemble
 from simkit.core.simulation import Params, Simulation
-from simkit.core.status import Status, stops
+from simkit.core.status import BROKEN, stops
 from simkit.engine.driver import Drive, Plan, Program, Segment, final_status, run_all
 from simkit.engine.lanes import SEGMENTS, Queue
 from simkit.jobs.job import Prepared
@@ -228,7 +228,7 @@ def _held_at_stop(
     rows = np.minimum(np.arange(frames)[:, None], ended.argmax(axis=0))
     held = {name: np.take_along_axis(array, rows, axis=0) for name, array in arrays.items()}
     held["status"] = held["status"][-1]
-    failed = held["status"] == Status.NON_FINITE
+    failed = np.isin(held["status"], BROKEN)
     for name, array in observed.items():
         if failed.any() and np.issubdtype(array.dtype, np.floating):
             array = np.where(failed.reshape(-1, *[1] * (array.ndim - 1)), np.full_like(array, np.nan), array)

@@ -221,14 +221,14 @@ def check_extremes(simulation: "Simulation", members: Members) -> None:
     """
     if simulation.check is None and not simulation.parameters:
         return
-    first = members.scenario.run.seed
+    first, steps = members.scenario.run.seed, None if members.scenario.run.stop else members.scenario.run.steps
     seeds = range(first, first + members.seeds if draws(simulation) else first + 1)
     # All extreme points with the first seed, then with the next. (`itertools.product` would store all seeds.)
     extremes = ((seed, point) for seed in seeds for point in members.extreme_points())
     for seed, point in itertools.islice(extremes, CHECKED):
         chosen = {name: float(value) for name, value in members.points(np.asarray(point)).items()}
         try:
-            simulation.check_values(simulation.with_params(chosen).params, jax.random.key(seed))
+            simulation.check_values(simulation.with_params(chosen).params, jax.random.key(seed), steps)
         except UserError as error:
             words = named(point * members.seeds + seed - first, chosen | {"seed": seed})
             raise error.within("", f"{words}: ", 200) from None

@@ -15,7 +15,7 @@ from simkit.core.parameter import MOST_SHOWN, count
 from simkit.core.precision import precision
 from simkit.core.settings import unwrapped
 from simkit.core.simulation import Simulation
-from simkit.core.status import CAUTIONS, MESSAGES, ONLY_DERIVATIVES, Status, failed
+from simkit.core.status import BROKEN, CAUTIONS, MESSAGES, ONLY_DERIVATIVES, Status, failed
 from simkit.engine.driver import Drive, Plan, Program, Segment, final_status, plan_of, run_all
 from simkit.engine.processes import ProcessGroup, SharedDrive, SharedStore
 from simkit.errors import UserError
@@ -108,7 +108,7 @@ class Outcome:
         if not self.failed:
             limits = self._limits if status is Status.CONVERGED else []
             return "; ".join([f"{self.scenario.name} {MESSAGES[status]}", *limits, *self.cautions])
-        when = self._when() if status is Status.NON_FINITE else f"after {self._step(-1)}"
+        when = self._when() if status in BROKEN else f"after {self._step(-1)}"
         return f"{self.scenario.name} {MESSAGES[status]} ({when}, with {describe(self.scenario)})"
 
     @property
@@ -280,7 +280,7 @@ class DrivenJob[Result: Outcome](Job[Result]):
     @staticmethod
     def warning(result: Result) -> str:
         """Return the failure of a run, or its caution."""
-        if (result.status == Status.NON_FINITE).any():
+        if np.isin(result.status, BROKEN).any():
             raise RunFailedError(result.message)
         warned = [code for code in (*CAUTIONS, Status.MAX_STEPS) if code not in ONLY_DERIVATIVES]
         is_told = result.failed or np.isin(result.status, warned).any() or result.cautions

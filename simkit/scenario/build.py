@@ -292,7 +292,9 @@ def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
     import jax
 
     try:
-        simulation.check_values(simulation.params, jax.random.key(scenario.run.seed))
+        # A condition may end the run sooner.
+        steps = None if scenario.run.stop else scenario.run.steps
+        simulation.check_values(simulation.params, jax.random.key(scenario.run.seed), steps)
     except UserError as error:
         table = "config" if re.split(r"[.\[]", error.key)[0] in scenario.config else "params"
         raise error.within(table, f"{scenario.file}: [{table}]: ", LONGEST_ERROR) from error

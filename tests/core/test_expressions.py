@@ -222,7 +222,7 @@ MISTAKES = {
     "x if x > 1 else y": "write where(condition, one, other)",
     "max()": "has 0 arguments",
     "sin(x, y)": "has 2 arguments; write sin(x)",
-    "sin(*x)": "has 1 arguments; write sin(x)",
+    "sin(*x)": "has 1 argument; write sin(x)",
     "sin(x, axis='x')": "has no option 'axis'",
     "mean(x, axes='x')": "has no option 'axes'; did you mean 'axis'?",
     "mean(x, axis=3)": "is no name of an axis",

@@ -28,11 +28,11 @@ def finish(outcome: "Outcome", job: "Run", folder: Path, arguments: argparse.Nam
         arguments: arguments with ``format`` and ``json``.
         size: size of the picture; ``None`` draws none.
     """
-    from simkit.core.status import Status
+    from simkit.core.status import BROKEN, Status
 
     status = Status(int(outcome.status))
     picture = None
-    if size and status is not Status.NON_FINITE:
+    if size and status not in BROKEN:
         from simkit.export.pictures import draw
 
         file = folder / f"{job.scenario.name}.{arguments.format}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.expressions.evaluation import Expression, Named, aligned, expression
-from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, dotted, parse, refuse
+from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, dotted, nameable, parse, readable, refuse
 from simkit.core.parameter import UNBOUNDED, out_of_bounds
 from simkit.core.settings import FormulaText
 from simkit.core.settings.tables import Table
@@ -132,7 +132,7 @@ class Scope:
             problem = ""
             if name in self.local:
                 # The nearest known name would mislead: ``time`` is no misspelt ``time_step``.
-                names_here = f"known names: {', '.join(sorted(known))}" if known else "write a plain number"
+                names_here = f"known names: {', '.join(nameable(known))}" if known else "write a plain number"
                 problem = f"is not known here, but in other formulas; {names_here}"
             elif name in self.lists:
                 problem = "is a list, and a formula takes single numbers here; declare a parameter for each"
@@ -168,6 +168,11 @@ class Formula:
     def where(self) -> str:
         """Path of its key, for messages."""
         return self.expression.where
+
+    @property
+    def text(self) -> str:
+        """Its text, for messages."""
+        return one_line(readable(self.expression.syntax.text), 80)
 
     def __call__(self, params: Params, **given: Named | jax.Array | float) -> Named:
         """Return its value.
@@ -281,11 +286,10 @@ def refuse_non_finite(formula: Formula, value: jax.Array | Named) -> None:
     wrong = np.argwhere(~np.isfinite(array))
     if len(wrong):
         index = f" at index {[int(k) for k in wrong[0]]} of {list(array.shape)}" if array.ndim else ""
-        text = one_line(formula.expression.syntax.text, 80)
-        remedy = ", or write outside = 'hold' where its table ends" if "interp(" in text else ""
+        remedy = ", or write outside = 'hold' where its table ends" if "interp(" in formula.text else ""
         raise UserError(
-            f"{formula.where}: '{text}' is {array[tuple(wrong[0])]}{index} at the start; change it, or the parameters "
-            f"in it{remedy}"
+            f"{formula.where}: '{formula.text}' is {array[tuple(wrong[0])]}{index} at the start; change it, or the "
+            f"parameters in it{remedy}"
         )
 
 
@@ -305,10 +309,91 @@ def refuse_out_of_bounds(formula: Formula, value: jax.Array | Named) -> None:
     if len(outside):
         worst = outside.min() if outside.min() < formula.bounds[0] else outside.max()
         raise UserError(
-            f"{formula.where}: '{one_line(formula.expression.syntax.text, 80)}' = {worst:g} at the start "
-            f"{out_of_bounds(formula.bounds, worst)}",
+            f"{formula.where}: '{formula.text}' = {worst:g} at the start {out_of_bounds(formula.bounds, worst)}",
             allowed=formula.bounds,
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class TableInTime:
+    """A table that a formula reads, which may end while a run goes on.
+
+    Attributes:
+        formula: the formula.
+        table: the table, which has no value beyond its points.
+        held: for each table of the formula one that has a value everywhere.
+        name: of the table among those.
+    """
+
+    formula: Formula
+    table: Table
+    held: Mapping[str, Table]
+    name: str
+
+    def has_ended(self, params: Params, time: Any) -> jax.Array:
+        """Return whether the formula has a value at time 0, and at a time none because the table ends, a boolean.
+
+        Coordinates and fields are replaced by a number: only what the time leads beyond the table counts.
+
+        Args:
+            params: parameters.
+            time: the time.
+        """
+        numbers = paths.leaves(params)
+        held = {name: Named(table) for name, table in self.held.items()}
+        others: dict[str, Any] = {name: 0.5 for name in self.formula.taken if name not in numbers}
+
+        def lacks(time: Any, table: Table) -> jax.Array:
+            given = {**others, **held, self.name: Named(table), "time": time}
+            return jnp.isnan(jnp.asarray(self.formula.of(params, given).array))
+
+        ends = [lacks(moment, self.table) & ~lacks(moment, self.held[self.name]) for moment in (0.0, time)]
+        return ends[1] & ~ends[0]
+
+
+def tables_in_time(formulas: Collection[Formula]) -> tuple[TableInTime, ...]:
+    """Return the tables that may end during a run, each with a formula of the time that reads it.
+
+    Args:
+        formulas: all formulas of a system.
+    """
+    found = []
+    for formula in formulas:
+        tables = _tables_of(formula) if formula.takes("time") else {}
+        held = {name: dataclasses.replace(table, outside="hold") for name, table in tables.items()}
+        found += [TableInTime(formula, table, held, name) for name, table in tables.items() if table.outside == "none"]
+    return tuple(found)
+
+
+def refuse_ended(tables: Collection[TableInTime], params: Params, end: float) -> None:
+    """Refuse a run that goes on beyond the end of a table of the time.
+
+    Args:
+        tables: see `tables_in_time`.
+        params: parameters of the run.
+        end: its time at the end.
+
+    Raises:
+        UserError: that names the table, its end and that of the run.
+    """
+    for each in tables:
+        if each.has_ended(params, jnp.asarray(end, precision_of(params))):
+            raise UserError(
+                f"{each.formula.where}: {each.table.where} ends at {each.table.x[-1]:g}, and the run at time {end:g}, "
+                "where it has no value; give it more rows, write outside = 'hold' there, or take fewer steps",
+                key=each.formula.where,
+            )
+
+
+def _tables_of(formula: Formula) -> dict[str, Table]:
+    """Return the tables that a formula reads, itself or through derived values, by name."""
+    found: dict[str, Table] = {}
+    for name in formula.expression.syntax.names:
+        if name in formula.scope.tables:
+            found[name] = formula.scope.tables[name]
+        elif name in formula.scope.derived:
+            found |= _tables_of(formula.scope.derived[name])
+    return found
 
 
 def precision_of(params: Params) -> Any:

@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import math
+import re
 import sys
 import warnings
 from collections.abc import Collection
@@ -75,7 +76,7 @@ FUNCTIONS = {
             "hypot(x, y)": "length of (x, y)",
             "clip(x, low, high)": "x, but at least low and at most high",
             "where(condition, one, other)": "one value where a comparison is true, else the other",
-            "interp(y, inflow)": "value of a table of numbers at a point",
+            "interp(y, inflow)": "value of a named table of numbers at a point",
             'mean(u, axis="x")': "mean of all numbers of a frame, or along one axis, weighted by the widths of unequal "
             "cells",
             'sum(u, axis="x")': "sum of all numbers of a frame, or along one axis",
@@ -112,6 +113,8 @@ FUNCTIONS = {
     ),
 }
 
+# Begins the name of a table that the text of its formula does not name, see `readable`.
+OWN_TABLE = "table__"
 MAX_LENGTH, MAX_DEPTH, MAX_PARTS = 1000, 100, 400
 # In place of a wrong formula or an unknown name, to look for further mistakes.
 STAND_IN = "1"
@@ -218,7 +221,18 @@ def refusal(where: str, *problem: str, repaired: str = STAND_IN, unknown: str = 
         unknown: the unknown name in it, if that is the mistake.
     """
     remedy = Remedy("replace", repaired, of_formula=True, unknown=unknown)
-    return UserError(f"{where}: ", *problem, key=where.rpartition(": ")[2], remedy=remedy)
+    words = (part if isinstance(part, Hint) else readable(part) for part in problem)
+    return UserError(f"{where}: ", *words, key=where.rpartition(": ")[2], remedy=remedy)
+
+
+def readable(text: str) -> str:
+    """Return a text with every `OWN_TABLE` called ``table``."""
+    return re.sub(rf"\b{OWN_TABLE}\w*", "table", text)
+
+
+def nameable(names: Collection[str]) -> list[str]:
+    """Return, sorted, the names that a user may write."""
+    return sorted(name for name in names if not name.startswith(OWN_TABLE))
 
 
 class _Checker:
@@ -304,7 +318,7 @@ class _Checker:
         if self.known is not None and name not in self.known:
             if name in FUNCTIONS:
                 self.refuse(node, f"is a function; write {name}(...)")
-            hint = nearest("time" if name == "t" and "time" in self.known else name, sorted(self.known))
+            hint = nearest("time" if name == "t" and "time" in self.known else name, nameable(self.known))
             self.refuse_unknown(node, name, hint if self.known else Hint("; write a plain number, without names"))
         self.names[name] = None
 
@@ -321,11 +335,15 @@ class _Checker:
         lacks_axis = (function.by_axis or function.needs_axis) and not node.keywords
         problem = f"needs {'a coordinate' if function.by_axis else 'an axis'}" if lacks_axis else ""
         if not function.least <= count <= function.most or any(isinstance(arg, ast.Starred) for arg in node.args):
-            problem = f"has {count} arguments"
+            problem = f"has {count} argument{'s' * (count != 1)}"
         if problem:
-            self.refuse(node, f"{problem}; write {function.usage}")
+            self.refuse(node, f"{problem}; write {function.usage}, {function.doc}")
         for keyword in node.keywords:
             self.keyword(node, function, keyword, depth)
+        table = dotted(node.args[1]) if name == "interp" else ""
+        if table and self.known is not None and table not in self.known:
+            hint = Hint("; interp reads a table that has a name under 'tables'")
+            self.refuse_unknown(node.args[1], table, hint)
         for number, argument in enumerate(node.args):
             (self.condition if name == "where" and number == 0 else self.number)(argument, depth)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from simkit.core.expressions.syntax import parse
+from simkit.core.expressions.syntax import OWN_TABLE, parse
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Numbers, out_of_bounds
 from simkit.core.paths import below
 from simkit.core.settings.setting import Form, FormulaText, Rule, Setting, Settings, read, schema_of, shown
@@ -416,5 +416,5 @@ def _table_text(value: Mapping[str, Any], where: str) -> FormulaText:
     if not isinstance(at, str) or (settings["at"] is None and not at.isidentifier()):
         raise UserError(f'{where}.at is missing; write where the table is read, such as at = "y"')
     formula_text(at, f"{where}.at")
-    name = "table_" + re.sub(r"\W", "_", where)
+    name = OWN_TABLE + re.sub(r"\W", "_", where)
     return FormulaText(f"interp({at}, {name})", where, tables=((name, table_of(settings, where)),))

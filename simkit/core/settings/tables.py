@@ -23,12 +23,14 @@ class Table:
         interpolation: "linear", or "cubic" for the spline whose third derivative is continuous at the second point
             and the last but one (not-a-knot).
         outside: beyond the points "none", not a number, or "hold", the value of the nearest point.
+        where: path of its key, and the file, for messages.
     """
 
     x: tuple[float, ...]
     y: tuple[float, ...]
     interpolation: str
     outside: str
+    where: str = ""
 
 
 def table_of(settings: Mapping[str, Any], where: str) -> Table:
@@ -61,7 +63,7 @@ def table_of(settings: Mapping[str, Any], where: str) -> Table:
         if not x[before] < x[after]:
             problem = f"= {x[after]:g} in {places[after]} does not lie beyond {x[before]:g} in {places[before]}"
             raise UserError(f"{where}: '{settings['x'] if file else 'x'}' {problem}; sort the rows, each x once")
-    return Table(tuple(x), tuple(y), settings["interpolation"], settings["outside"])
+    return Table(tuple(x), tuple(y), settings["interpolation"], settings["outside"], where)
 
 
 def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float], list[float], list[str]]:
@@ -83,12 +85,17 @@ def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float]
             raise UserError(f"{where} has {header.count(name)} columns {shown(name)}; name each apart")
     columns: tuple[list[float], list[float]] = ([], [])
     for number, cells in rows:
+        if any(cells[len(header) :]):
+            problem = f"has {len(cells)} cells for {len(header)} columns; remove the rest, and write decimal points"
+            raise UserError(f"{where}, line {number} {problem}")
         for name, column in zip(names, columns, strict=True):
             place = header.index(name)
             cell = cells[place] if place < len(cells) else ""
             value = number_of(cell)
             if value is None or not math.isfinite(value):
-                problem = f"{shown(cell)} is not a finite number; repair or remove the row"
+                comma = re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", cell)
+                remedy = "write decimal points, not commas" if comma else "repair or remove the row"
+                problem = f"{shown(cell)} is not a finite number; {remedy}"
                 raise UserError(f"{where}, line {number}, column {shown(name)}: {problem}")
             column.append(value)
     return *columns, [f"line {number}" for number, _ in rows]

@@ -58,6 +58,14 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     for name, one in flow.scalars.items():
         refuse_out_of_bounds(one.diffusivity, flow.carried[name].diffusivity_at(scalars, params, zero))
     check_parts(flow.sides, places, params, zero)
+    pressures = [(formula, places.of_side(formula, *which)) for which, formula in flow.sides.pressures.items()]
+    on_scalars = [each for scalar in flow.scalars.values() for each in scalar.on_sides]
+    for formula, value in (*pressures, *flow.sides.data, *on_scalars):
+        refuse_out_of_bounds(formula, value(params, zero))
+    length = _first_step(flow, velocity, scalars, params)
+    times = [0.0, *(length * 2.0**k for k in range(LOOKS))]
+    times = [time for time in times if not any(each.has_ended(params, time) for each in flow.tables_in_time)]
+    speeds = _speeds_on_sides(flow, params, times)
     if places.domain.entrances() and not (places.domain.exits() or places.domain.open_sides()):
         entering, leaving = map(float, passing(equations.on_sides(params, zero), places.domain, zero.dtype))
         if not is_balanced(equations, params, zero):
@@ -65,13 +73,6 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
                 f"the velocity is given on all sides through which fluid passes, and {entering:.4g} enters while "
                 f"{leaving:.4g} leaves, per time; let both be equal, or make one side an outflow"
             )
-    pressures = [(formula, places.of_side(formula, *which)) for which, formula in flow.sides.pressures.items()]
-    on_scalars = [each for scalar in flow.scalars.values() for each in scalar.on_sides]
-    for formula, value in (*pressures, *flow.sides.data, *on_scalars):
-        refuse_out_of_bounds(formula, value(params, zero))
-    length = _first_step(flow, velocity, scalars, params)
-    times = [0.0, *(length * 2.0**k for k in range(LOOKS))]
-    speeds = _speeds_on_sides(flow, params, times)
     if flow.obstacles:
         bodies = _speeds_of_obstacles(flow, params, times)
         speeds = tuple(FASTER * max(pair) for pair in zip(speeds, bodies, strict=True))
@@ -80,8 +81,11 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     if any(formula.takes(COMPONENTS[i]) for i, formula in flow.force.items()):
         check_damping(equations, velocity, scalars or (), params, zero)
     if equations.drag is not None:
-        for coefficient in equations.drag(params, zero)[0]:
+        coefficients, velocities = equations.drag(params, zero)
+        for coefficient in coefficients:
             refuse_out_of_bounds(flow.drag["coefficient"], coefficient)
+        for name, value in zip(places.components, velocities, strict=True):
+            refuse_non_finite(flow.drag[name], value)
     if flow.flow_rate is not None:
         refuse_non_finite(flow.flow_rate, flow.flow_rate.number(params, time=zero))
 

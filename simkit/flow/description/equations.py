@@ -1,18 +1,21 @@
 """Equations of a flow described as data: names in formulas, viscosity and forces."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from simkit.core.expressions.scope import Formula, scope
+from simkit.core.expressions.scope import Formula, TableInTime, precision_of, scope, tables_in_time
 from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS
 from simkit.core.settings import Settings
 from simkit.core.simulation import TAKEN as OF_DATA_SETS
 from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import velocity_on_sides
+from simkit.flow.boundary.side_data import OwnValues
 from simkit.flow.description.formulas import AXES, COMPONENTS, EVERY_FIELD, SHEAR_RATE, TIME, Names, Places, expanded
 from simkit.flow.description.obstacles import ObstacleFormulas, with_obstacles
 from simkit.flow.description.scalars import ScalarFormulas, carried_scalar
@@ -131,6 +134,7 @@ class ComposedFlow:
         implicit_viscosity: formula of the part of a viscosity field that is implicit; or None.
         courant_number: formula of the Courant number that sets the time step; None for a fixed one.
         largest_speed: formula of the largest speed expected, or one for each component; empty where none is given.
+        tables_in_time: tables that may end during a run.
         equations: the equations made of all of these.
     """
 
@@ -149,6 +153,7 @@ class ComposedFlow:
     implicit_viscosity: Formula | None
     courant_number: Formula | None
     largest_speed: tuple[Formula, ...]
+    tables_in_time: tuple[TableInTime, ...]
     equations: Equations
 
     @classmethod
@@ -207,7 +212,7 @@ class ComposedFlow:
             flow_rate=None if flow_rate is None else flow_rate.of_time,
             scalar=TransportedScalars(carried) if carried else None,
             method=settings["method"],
-            implicit=_implicit(settings, places, varies),
+            implicit=_implicit(settings, places, varies, carried, defaults),
             implicit_viscosity=None if implicit_viscosity is None else implicit_viscosity.number,
             scheme=settings["scheme"],
         )
@@ -228,6 +233,7 @@ class ComposedFlow:
             implicit_viscosity=implicit_viscosity,
             courant_number=courant_number,
             largest_speed=_largest_speed(settings, known),
+            tables_in_time=tables_in_time(known.made),
             equations=equations,
         )
 
@@ -250,11 +256,36 @@ def _largest_speed(settings: Settings, names: Names) -> tuple[Formula, ...]:
     return () if texts is None else tuple(map(names.formula, texts if isinstance(texts, tuple) else (texts,)))
 
 
-def _implicit(settings: Settings, places: Places, varies: bool) -> tuple[int, ...]:
-    """Return the axes of implicit friction: those in the settings, by default those with a wall."""
+def _implicit(
+    settings: Settings, places: Places, varies: bool, scalars: Mapping[str, TransportedScalar], params: Params
+) -> tuple[int, ...]:
+    """Return the axes of implicit friction: those in the settings, by default those with a wall that are served.
+
+    Implicit friction and diffusion serve sides with values that follow from the parameters on one of the axes that a
+    field sees: of those axes the one with the thinnest cells is taken.
+    """
     domain, said = places.domain, settings["implicit"]
     if said is not None:
         return tuple(AXES.index(name) for name in dict.fromkeys(said))
     if settings["obstacles"] or (varies and settings["implicit_viscosity"] is None):
         return ()
-    return tuple(i for i in domain.bounded() if any(domain.side(i, side).sticks for side in (0, 1)))
+    served, with_values = [], []
+    for i in domain.bounded():
+        along, ends = 1 - min(i, 1), [(domain.side(i, side), domain.place(i, side)) for side in (0, 1)]
+        shares = [(kind, functools.partial(kind.share, along, place)) for kind, place in ends]
+        of_scalars = [(one.known[i][side], domain.place(i, side)) for one in scalars.values() for side in (0, 1)]  # type: ignore[index]
+        shares += [(kind, functools.partial(kind.share, place, diffusivity=1.0)) for kind, place in of_scalars]
+        is_wall = any(kind.sticks or kind.is_wall() for kind, _ in ends)
+        if is_wall and all(_is_number(share, kind, params) for kind, share in shares):
+            served.append(i)
+        # In the plane a component of the velocity sees the sides of one axis.
+        if any(kind.has_values for kind, _ in (of_scalars if len(places.axes) == 2 else [*ends, *of_scalars])):
+            with_values.append(i)
+    thinnest = sorted((i for i in served if i in with_values), key=lambda i: domain.grid.axes[i].widths.min())
+    return tuple(i for i in served if i not in thinnest[1:])
+
+
+def _is_number(share: Callable[[Any], Any], kind: OwnValues, params: Params) -> bool:
+    """Return whether the share of a side is one number, as implicit friction and diffusion need it."""
+    shape = jax.eval_shape(lambda params: share(kind.values(params, jnp.zeros((), precision_of(params)))), params)
+    return shape is not None and shape.ndim == 0

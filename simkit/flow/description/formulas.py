@@ -40,11 +40,13 @@ class Names:
         scope: parameters and derived values.
         dimension: number of axes.
         scalars: names of the scalars that the flow carries.
+        made: all formulas that were made.
     """
 
     scope: Scope
     dimension: int
     scalars: tuple[str, ...]
+    made: list[Formula] = dataclasses.field(default_factory=list, compare=False)
 
     def at(self, text: FormulaText) -> tuple[str, ...]:
         """Return the names that a formula may contain besides parameters and derived values."""
@@ -56,7 +58,8 @@ class Names:
         Raises:
             UserError: if it takes a name that it may not take.
         """
-        return self.scope.formula(text, self.at(text))
+        self.made.append(self.scope.formula(text, self.at(text)))
+        return self.made[-1]
 
 
 def expanded(takes: tuple[str, ...], dimension: int, scalars: tuple[str, ...]) -> tuple[str, ...]:

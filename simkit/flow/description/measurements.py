@@ -429,7 +429,7 @@ class Measurements:
             found[f"{name}.variance"] = scalar_variance(c, self._grid, fluid)
             for axis, pair in enumerate(formulas.ends):
                 for side, (kind, _) in enumerate(pair or ()):
-                    if kind.is_given:
+                    if kind.is_given or kind.has_values:
                         flux = self._flow.carried[name].side_flux(c, params, state.time[0], axis, side, state.scalar)
                         found[f"{name}.flux_{AXES[axis]}_{ENDS[side]}"] = self._mean_on_side(flux, axis)
         return found

@@ -221,10 +221,10 @@ class ObstacleFormulas:
         place = [float(x) for x in self.at(params, 0.0)]
         reach = math.hypot(*(axis.length for axis in domain.grid.axes))
         pivot = tuple(jnp.asarray(0.0 if self.moves else p, float) for p in place)
-        # One program compiles faster than each of its operations.
-        around = jax.jit(lambda params: outline(shape(params), pivot, MEASURED, reach))(params)
+        # One program compiles faster than each of its operations, and without the points in half the time.
+        spacing = jax.jit(lambda params: outline(shape(params), pivot, MEASURED, reach).spacing)(params)
         size = float(self.size.number(params, time=0.0)) if self.moves and self.size is not None else 1.0
-        perimeter = size * float(jnp.sum(around.spacing))
+        perimeter = size * float(jnp.sum(spacing))
         # A multiple of four: a point on an axis of a symmetric body, where rays meet the outline, would follow the rays
         # of one side, and derivatives would lose the symmetry.
         width = self.cell(domain, params)

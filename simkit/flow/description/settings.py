@@ -341,8 +341,8 @@ def settings_of(dimension: int | None = None, scalars: tuple[str, ...] | None = 
         "method": word("of the steps in time", TIME_METHODS, TIME_METHODS[0]),
         "implicit": several(
             word("an axis", tuple(axes)),
-            "axes along which friction and diffusion are implicit; by default those with a wall, unless the viscosity "
-            "is a field or there are obstacles",
+            "axes along which friction and diffusion are implicit; by default those with a wall, with slip or without, "
+            "unless the viscosity is a field or there are obstacles",
             default=None,
         ),
         "implicit_viscosity": formula(

@@ -1,13 +1,14 @@
 """Start of a flow described as data: formulas of the velocity, random eddies, and stored fields."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arrays import Stored
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.functions import UNARY
 from simkit.core.expressions.scope import precision_of, refuse_out_of_bounds
@@ -16,7 +17,7 @@ from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import prescribe, velocity_on_sides
-from simkit.flow.description.formulas import COMPONENTS, Names, Places
+from simkit.flow.description.formulas import AXES, COMPONENTS, Names, Places
 from simkit.flow.eddies import periodic_eddies, random_eddies
 from simkit.flow.grid import Velocity, end, with_end
 from simkit.flow.operators.differences import curl, divergence, gradient, linear_at_faces
@@ -39,7 +40,7 @@ class StoredFields:
             places: of the domain.
 
         Raises:
-            UserError: if one is missing or has another shape than the grid, or a scalar is given twice.
+            UserError: if one is missing, given twice or not used, or has another shape than the grid.
         """
         self.velocity: tuple[np.ndarray, ...] | None = None
         self.scalars: dict[str, np.ndarray] = {}
@@ -50,11 +51,16 @@ class StoredFields:
         if "" in arrays:
             whole = self._shaped(arrays[""], "", (grid.dimension, *grid.cells))
             arrays = dict(zip(places.components, whole, strict=True))
-        for axis, along in zip(places.axes, grid.axes, strict=True):
-            if axis in arrays and not _are_at(arrays[axis], along.centers):
-                ends = [f"{points[0]:g} to {points[-1]:g}" for points in (np.ravel(arrays[axis]), along.centers)]
-                problem = f"has its cells at {axis} = {ends[0]}, and the flow at {ends[1]}; take the same grid"
+        lines = zip(places.axes, grid.axes, strict=True)
+        coordinates = {name: x for axis, a in lines for name, x in ((axis, a.centers), (f"{axis}_face", a.points))}
+        for name, points in coordinates.items():
+            if name in arrays and not _are_at(arrays[name], points):
+                ends = [f"{x[0]:g} to {x[-1]:g}" if len(x) else "no place" for x in (np.ravel(arrays[name]), points)]
+                problem = f"has its cells at {name} = {ends[0]}, and the flow at {ends[1]}; take the same grid"
                 raise UserError(f"start {problem}", key="start")
+        if not isinstance(arrays, Stored):
+            faces = (f"{name}_face" for name in places.components)
+            _refuse_unused(arrays, (*places.components, *faces, *settings["scalars"], *coordinates))
         components = []
         for i, name in enumerate(places.components):
             if f"{name}_face" in arrays:
@@ -79,6 +85,16 @@ class StoredFields:
             problem = f"has the shape {list(array.shape)}, and the flow {list(shape)}"
             raise UserError(f"{what} {problem}; give one number at each point{order}", key="start")
         return array
+
+
+def _refuse_unused(arrays: Mapping[str, Any], takes: Collection[str]) -> None:
+    """Refuse arrays of which a flow would take none, and two for one component."""
+    for name in arrays:
+        if name not in takes:
+            why = "is not an array of this flow" if name in COMPONENTS + AXES else "is unknown"
+            raise UserError(f"start: '{name}' {why}; leave it out, it takes {', '.join(takes)}", key="start")
+        if name in COMPONENTS and f"{name}_face" in arrays:
+            raise UserError(f"start has both '{name}' and '{name}_face'; give one of them", key="start")
 
 
 def _are_at(stored: np.ndarray, centers: np.ndarray) -> bool:

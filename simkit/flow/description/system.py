@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.expressions.scope import refuse_ended
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Parameter
 from simkit.core.settings import declares, read
-from simkit.core.simulation import Params, Simulation
-from simkit.core.status import at_frames
+from simkit.core.simulation import Params, Simulation, over_steps
+from simkit.core.status import Status, at_frames
 from simkit.errors import UserError
 from simkit.flow.description.checks import check_start
 from simkit.flow.description.equations import ComposedFlow
@@ -81,7 +83,7 @@ def system(
         courant_number: largest number of cells that the flow crosses in a step, a number or a formula; the parameter
             ``time_step`` is then the longest step, see `simkit.flow.stepping.time_step.adaptive_time_step`.
         method: "runge_kutta" or "adams_bashforth".
-        implicit: axes along which friction and diffusion are implicit, by default those with a wall.
+        implicit: axes along which friction and diffusion are implicit, by default those with a wall or slip.
         implicit_viscosity: where the viscosity is a field, the part of it that is implicit, a number or a formula.
         scheme: of advection, "central" or "upwind".
         wall_slope: "parabola" or "symmetric", see `simkit.flow.boundary.domain.Domain`.
@@ -109,11 +111,23 @@ def system(
     flow = ComposedFlow.of(settings, joined_parameters(own, unit_of_time(settings), adapts))
     seen = Measurements(flow)
     begin, step = stepper(flow.equations)
+    status_of_flow = flow_status(flow.equations)
 
     def init(params: Params, key: jax.Array) -> FlowState:
         velocity = flow.initial(params, key, flow.equations.boundary)
         scalars = {name: one.start(flow.places, params) for name, one in flow.scalars.items()}
         return begin(velocity, params, scalars or ())
+
+    def status(state: FlowState, params: Params) -> jax.Array:
+        code = status_of_flow(state, params)
+        for each in flow.tables_in_time:
+            is_cause = (code == Status.NON_FINITE) & each.has_ended(params, state.time[0])
+            code = jnp.where(is_cause, jnp.int32(Status.TABLE_ENDED), code)
+        return code
+
+    def lasting(params: Params, steps: int) -> None:
+        if flow.courant_number is None:
+            refuse_ended(flow.tables_in_time, params, steps * float(params["time_step"]))
 
     return Simulation(
         init=init,
@@ -121,8 +135,8 @@ def system(
         observe=seen.observe,
         diagnose=seen.diagnose,
         params=flow.parameters,
-        status=at_frames(flow_status(flow.equations)),
-        check=functools.partial(check_start, flow),
+        status=at_frames(status),
+        check=over_steps(functools.partial(check_start, flow), lasting),
         dimensions=seen.dimensions,
         coordinates=seen.coordinates,
         quantities=seen.quantities,

@@ -302,10 +302,11 @@ class Bodies(Obstacle):
     def check_places(self, params: Params, time: float) -> None:
         """Refuse bodies that do not fit at a time."""
         now = jnp.asarray(time, float)
-        shapes = {name: distances_from(shape, params, now) for name, shape in self._shapes_at.items()}
+        distances = {}
         for (name, body), position in zip(self.bodies.items(), self._positions(params, now), strict=True):
-            check_obstacle(shapes[name], self.domain, position, name, position, body.attached)
-        check_apart(shapes, self.domain)
+            shape = distances_from(self._shapes_at[name], params, now)
+            distances[name] = check_obstacle(shape, self.domain, position, name, position, body.attached)
+        check_apart(distances, self.domain)
 
     @functools.cached_property
     def _positions(self) -> Callable[[Params, jax.Array], list[tuple]]:

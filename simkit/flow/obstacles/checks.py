@@ -56,8 +56,10 @@ def check_obstacle(
     name: str = "obstacle",
     position: Sequence[jax.Array | float] | None = None,
     attached: bool = False,
-) -> None:
+) -> np.ndarray:
     """Refuse a body that is outside the domain, fills it, touches one of its sides, or is too small for its cells.
+
+    Returns the distances of the cell centers from it.
 
     Args:
         shape: distances from the body, with the values it would run with.
@@ -116,6 +118,7 @@ def check_obstacle(
             f"{what} is about {thickness:.3g} across where cells are {narrow:.3g} wide; "
             f"use smaller cells, at least {NARROWEST} across it"
         )
+    return distance
 
 
 def _outside(position: Sequence[jax.Array | float] | None, domain: Domain) -> str:
@@ -166,21 +169,17 @@ def _is_endless(shape: Distances, domain: Domain, pivot: Point, axis: int) -> bo
     return all(np.allclose(other, middle, rtol=0, atol=1e-5 * grid.axes[axis].length) for other in others)
 
 
-def check_apart(shapes: Mapping[str, Distances], domain: Domain) -> None:
+def check_apart(distances: Mapping[str, np.ndarray], domain: Domain) -> None:
     """Refuse bodies that overlap, or come within two cells of each other.
 
     Args:
-        shapes: distances from the bodies by their names, with the values they would run with.
+        distances: of the cell centers from the bodies, by their names.
         domain: the domain.
 
     Raises:
         UserError: names the two bodies.
     """
     grid = domain.grid
-    centers = [jnp.asarray(p, dtype=float) for p in positions(None, grid)]
-    if len(shapes) < 2:
-        return
-    distances = {name: shape(centers)[0] for name, shape in shapes.items()}
     for (one, a), (other, b) in itertools.combinations(distances.items(), 2):
         # On the line between two bodies this sum is their gap; elsewhere it is larger.
         between = a + b

@@ -102,7 +102,8 @@ def adaptive_time_step(courant_number: Callable[[Params], Any] = itemgetter("cou
         for moment in (time, time + 1 / rate):
             given = rate_of_given_speeds(equations, params, moment)
             rate = rate if given is None else jnp.maximum(rate, given / cells)
-        return 1 / rate
+        # A flow that is not finite takes the longest step, so that its time still tells when that happened.
+        return 1 / jnp.where(jnp.isnan(rate), 1 / params["time_step"], rate)
 
     return time_step
 

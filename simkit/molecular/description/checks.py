@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.expressions.scope import Formula, precision_of, refuse_non_finite
+from simkit.core.expressions.scope import Formula, precision_of, refuse_ended, refuse_non_finite, tables_in_time
 from simkit.core.formulation import precise_product
 from simkit.core.parameter import POSITIVE, UNBOUNDED, out_of_bounds
 from simkit.core.parts import declaration_of, formulas_in
-from simkit.core.simulation import Params
+from simkit.core.simulation import Params, over_steps
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.description.composition import System
@@ -51,6 +51,12 @@ def checker(system: System) -> Callable[[Params, jax.Array], None]:
     tables = [*system.settings["particles"].values(), system.settings["start"], system.dynamics]
     texts = [text for table in tables if table is not None for text in formulas_in(table).values()]
     numbers = [(names.number(text), text.bounds) for text in texts if text.bounds != UNBOUNDED]
+    in_time = tables_in_time([names.number(text) for text in texts if TIME in text.takes])
+
+    def lasting(params: Params, steps: int) -> None:
+        if system.dynamics is not None:
+            step = float(names.number(system.dynamics["time_step"]).number(params))
+            refuse_ended(in_time, params, (system.dynamics["steps"] or steps) * step)
 
     def check(params: Params, key: jax.Array) -> None:
         _refuse_numbers(system.interactions, numbers, params)
@@ -66,7 +72,7 @@ def checker(system: System) -> Callable[[Params, jax.Array], None]:
         _refuse_non_finite(system, start, params)
         _refuse_far_shells(system, params)
 
-    return check
+    return over_steps(check, lasting)
 
 
 def _checked_draw(system: System, random: RandomPlaces, params: Params, key: jax.Array) -> np.ndarray:

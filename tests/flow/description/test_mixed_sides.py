@@ -72,3 +72,91 @@ def test_a_wrong_slip_length_is_one_line_with_its_remedy(side, message):
     with pytest.raises(UserError, match=message):
         simulation = channel(lower=side)
         simulation.check(simulation.params, jax.random.key(0))
+
+
+def slippery(cells, slip="slip", method="runge_kutta", **more):
+    side = {"kind": "navier_slip", "slip_length": slip}
+    axes = {
+        "x": {"cells": 4, "length": 4.0, "periodic": True},
+        "y": {"cells": cells, "from": -1, "to": 1, "stretching": 2.0, "lower": side, "upper": side},
+    }
+    return flow.system(
+        **{"axes": axes, "viscosity": 1.0, "force": {"x": 1.0}, "method": method} | more,
+        parameters={"slip": 0.3, "time_step": 0.05},
+    )
+
+
+@every(["runge_kutta", "adams_bashforth"])
+def test_friction_on_walls_with_slip_is_implicit_by_default_and_of_second_order(method):
+    errors = []
+    for cells in (16, 32):
+        # The thinnest cells allow explicit steps of 1e-3 and 7e-5.
+        simulation = slippery(cells, method=method)
+        simulation.check(simulation.params, jax.random.key(0))
+
+        @jax.jit
+        def end(params, simulation=simulation):
+            begin = simulation.init(params, jax.random.key(0))
+            return jax.lax.fori_loop(0, 600, lambda _, state: simulation.step(state, params), begin)
+
+        y = simulation.coordinates["y"]
+        # The slowest mode decays at a rate of 1.4: exp(-1.4 * 30) is below round-off.
+        errors.append(np.max(np.abs(end(simulation.params).velocity[0][0] - (1 - y**2 + 0.6) / 2)))
+    assert 3.5 < errors[0] / errors[1] < 4.5
+
+
+CUBE = {
+    axis: {
+        "cells": 4,
+        "length": 1.0 + 0.1 * k,
+        "lower": {"kind": "navier_slip", "slip_length": "slip"},
+        "upper": "wall",
+    }
+    for k, axis in enumerate("xyz")
+}
+WARM = {"kind": "robin", "coefficient": "slip"}
+BETWEEN = {axis: {"cells": 8, "length": 1.0, "lower": "wall", "upper": "wall"} for axis in "xy"}
+
+
+@every(
+    {
+        "a slip length that varies along the wall": {"slip": "0.3 + 0.1*sin(pi*x/2)"},
+        "slip on three axes": {"axes": CUBE},
+        "heat through sides of two axes": {
+            "axes": BETWEEN,
+            "scalars": {"heat": {"diffusivity": 1, "sides": {"x": {"lower": WARM}, "y": {"upper": WARM}}}},
+        },
+    }
+)
+def test_sides_that_implicit_friction_does_not_serve_are_explicit_by_default(settings):
+    simulation = slippery(8, **settings)
+    params = simulation.params | {"time_step": jnp.asarray(1e-3)}
+    simulation.check(params, jax.random.key(0))
+    begin = jax.eval_shape(simulation.init, params, jax.random.key(0))
+    assert jax.eval_shape(simulation.step, begin, params)
+
+
+def test_the_flux_through_a_side_that_transfers_heat_is_diagnosed():
+    """Between 0 at y = 0 and 1 outside y = 1: the flux is D/(1 + D/h)."""
+    axes = {
+        "x": {"cells": 4, "length": 1.0, "periodic": True},
+        "y": {"cells": 8, "length": 1.0, "lower": "wall", "upper": "wall"},
+    }
+    sides = {"y": {"lower": 0, "upper": {"kind": "robin", "coefficient": 2, "outside": 1}}}
+    heat = {"diffusivity": 0.5, "initial": "0.8*y", "sides": sides}
+    simulation = flow.system(axes=axes, viscosity=1.0, scalars={"heat": heat})
+    state = jax.jit(simulation.init)(simulation.params, jax.random.key(0))
+    found = simulation.diagnose(state, simulation.params)
+    assert float(found["heat.flux_y_upper"]) == pytest.approx(0.4, rel=1e-12)
+    assert float(found["heat.flux_y_lower"]) == pytest.approx(-0.4, rel=1e-12)
+
+
+def test_a_velocity_on_sides_that_is_not_a_number_is_told_before_that_the_flows_do_not_balance():
+    blown = {"kind": "inflow", "u": "sqrt(slip - 1)"}
+    axes = {
+        "x": {"cells": 8, "length": 1.0, "lower": blown, "upper": {"kind": "inflow", "u": 1}},
+        "y": {"cells": 8, "length": 1.0, "lower": "wall", "upper": "wall"},
+    }
+    simulation = slippery(8, axes=axes)
+    with pytest.raises(UserError, match=r"axes\.x\.lower\.u: 'sqrt\(slip - 1\)' is nan at index"):
+        simulation.check(simulation.params, jax.random.key(0))

@@ -107,6 +107,19 @@ ONES = np.ones((8, 10))
             {},
             "start has its cells at x = 0 to 7, and the flow at 0.06",
         ),
+        (
+            {"u": ONES, "v": ONES, "x": np.zeros(0)},
+            {},
+            "start has its cells at x = no place, and the flow at 0.06",
+        ),
+        ({"u": ONES, "u_face": ONES, "v": ONES}, {}, "start has both 'u' and 'u_face'; give one of them"),
+        ({"u": ONES, "v": ONES, "w": ONES}, {}, "start: 'w' is not an array of this flow; leave it out"),
+        ({"u": ONES, "v": ONES, "z": ONES}, {}, "start: 'z' is not an array of this flow; leave it out"),
+        (
+            {"u": ONES, "v": ONES, "dye": ONES},
+            {},
+            "start: 'dye' is unknown; leave it out, it takes u, v, u_face, v_face, x",
+        ),
         (3, {}, "start = 3 has no arrays"),
         ("text", {}, "start is no file of arrays"),
     ]
@@ -114,3 +127,16 @@ ONES = np.ones((8, 10))
 def test_arrays_that_are_not_those_of_the_flow_are_refused(start, more, message):
     with pytest.raises(UserError, match=message):
         flow.system(axes=BOX, viscosity=0.02, start=start, **more)
+
+
+def test_a_file_of_arrays_that_is_cut_short_is_refused_by_its_name(tmp_path):
+    np.savez(tmp_path / "start.npz", u=ONES, v=ONES)
+    np.save(tmp_path / "start.npy", np.stack([ONES, ONES]))
+    (tmp_path / "later.toml").write_text(CONFIG.replace("START", '{ file = "start.npz" }'))
+    for name in ("start.npz", "start.npy"):
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(UserError, match=f"start: {name} is cut short or no file of arrays"):
+            flow.system(axes=BOX, viscosity=0.02, start={"file": str(tmp_path / name)})
+    with pytest.raises(UserError, match=r"start: start\.npz is cut short"):
+        simkit.build(read_scenario(tmp_path / "later.toml"))

@@ -106,6 +106,11 @@ MISTAKES = {
     "no number": ("y;speed\n0;1\n1;nan\n", r"line 3, column 'speed': 'nan' is not a finite number"),
     "a short row": ("y speed\n0 1\n1\n", r"line 3, column 'speed': '' is not a finite number"),
     "a turn": ("y\tspeed\n0\t1\n2\t1\n1\t0\n", r"'y' = 1 in line 4 does not lie beyond 2 in line 3; sort the rows"),
+    "decimal commas": (
+        "y;speed\n0;1\n0,5;1\n",
+        r"column 'y': '0,5' is not a finite number; write decimal points",
+    ),
+    "commas for all": ("y,speed\n0,1\n0,5,1\n", r"line 3 has 3 cells for 2 columns; .* write decimal points"),
     "one row": ("y, speed\n0, 1\n", r"inflow.csv has 1 row; give at least 2"),
     "nothing": ("# y\n", r"inflow.csv has no rows"),
 }
@@ -125,6 +130,14 @@ def test_a_wrong_file_is_refused_with_its_line_and_column(content, message):
         (LISTS | {"y": [1]}, {}, r"x has 2 entries and y 1"),
         (LISTS | {"file": "a.csv"}, {}, r"give x and y as two lists, or a file"),
         ("interp(y, 3)", {}, r"'3' is no table of numbers"),
+        ("interp(t)", {}, r"has 1 argument; write interp\(y, inflow\), value of a named table"),
+        ("interp(y, tt)", {}, r"'tt' is not known here; interp reads a table that has a name under 'tables'"),
+        (
+            {**LISTS, "at": "tt"},
+            {},
+            r"'interp\(>>>tt, table\)': 'tt' is not known here; known names: low, peak, time",
+        ),
+        ({**LISTS, "at": "u"}, {}, r"in other formulas; known names: low, peak, time, time_step, x, y$"),
         ("1 + t", {"t": {"x": [0, 1], "y": [0, 1]}}, r"'t' is a table; write interp\(x, t\)"),
         ("1", {"sin": {"x": [0, 1], "y": [0, 1]}}, r"tables.sin: the name 'sin' is taken"),
     ]
@@ -136,5 +149,50 @@ def test_a_table_that_cannot_be_read_is_refused(u, tables, message):
 
 def test_beyond_its_ends_a_table_has_no_value_unless_it_says_so():
     simulation = channel({"x": [0.2, 1], "y": [0, 1], "at": "y"})
-    with pytest.raises(UserError, match=r"nan at index .* outside = 'hold'"):
+    with pytest.raises(UserError, match=r"'interp\(y, table\)' is nan at index .* outside = 'hold'"):
         simulation.check(simulation.params, jax.random.key(0))
+
+
+PUMP_ROWS = {"x": [0, 0.25], "y": [0, 1]}
+PUMP = PUMP_ROWS | {"at": "time"}
+BODY = {"rod": {"shape": "circle", "radius": 0.2, "position": [1, "0.5 + interp(time, pump)*0"]}}
+
+
+def box(**more):
+    axes = {axis: {"cells": 16, "length": 2.0, "lower": "wall", "upper": "wall"} for axis in "xy"}
+    settings = {"axes": axes, "viscosity": 0.1, "tables": {"pump": PUMP_ROWS}}
+    return flow.system(**{**settings, **more}, parameters={"time_step": 0.025, "low": 0.0})
+
+
+@every(
+    {
+        "a force": {"force": {"x": PUMP}},
+        "beside other data": {
+            "force": {"x": "interp(time, pump)*interp(y + 9, far)"},
+            "tables": {"far": {"x": [9, 11], "y": [0, 1]}, "pump": PUMP_ROWS},
+        },
+        "a viscosity": {"viscosity": "0.1 + 0.01*interp(time, pump)", "implicit": []},
+        "a drag": {"drag": {"coefficient": "ramp"}, "derived": {"ramp": "interp(time, pump)"}},
+        "a body": {"obstacles": BODY},
+        "a scalar": {"scalars": {"dye": {"diffusivity": 0.1, "sides": {"y": {"lower": {"value": PUMP}}}}}},
+    }
+)
+def test_a_run_that_a_table_of_the_time_does_not_cover_is_refused_before_it_begins(settings):
+    simulation = box(**settings)
+    simulation.check_values(simulation.params, jax.random.key(0), 10)
+    with pytest.raises(UserError, match=r"ends at 0\.25, and the run at time 0\.275, where it has no value"):
+        simulation.check_values(simulation.params, jax.random.key(0), 11)
+
+
+def test_a_run_whose_end_is_not_known_beforehand_says_which_table_ended():
+    held = box(force={"x": PUMP | {"outside": "hold"}, "y": "where(time < 0.2, interp(time, pump), 0)"})
+    held.check_values(held.params, jax.random.key(0), 100)
+    adaptive = box(force={"x": PUMP}, courant_number=0.5)
+    adaptive.check_values(adaptive.params, jax.random.key(0), 100)
+    with pytest.raises(simkit.RunFailedError, match="went on beyond the last row of a table of the time"):
+        simkit.run(adaptive, steps=40, every=4)
+    # A condition may end a run before its table does.
+    text = SCENARIO.replace("U", '{ x = [0, 0.015], y = [1, 1], at = "time" }')
+    with pytest.raises(UserError, match=r"x\.lower\.u ends at 0\.015, and the run at time 0\.02,"):
+        simkit.build(parse_scenario(text, "probe.toml"))
+    simkit.build(parse_scenario(text.replace("[run]", '[run]\nstop = "time > 0.012"'), "probe.toml"))
