@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, each
@@ -29,9 +30,9 @@ def plane(
     """
     x, y, z = (jnp.asarray(component, dtype=float) for component in normal)
     for name, value in (("offset", offset), ("friction", friction), ("restitution", restitution)):
-        if jnp.ndim(value):
+        if np.ndim(value):
             raise UserError(
-                f"plane: {name} has shape {jnp.shape(value)}, but is one number of one plane; join several planes with "
+                f"plane: {name} has shape {np.shape(value)}, but is one number of one plane; join several planes with "
                 "`gather_planes`"
             )
     numbers = [jnp.asarray(number, dtype=float) for number in (offset, friction, restitution)]

@@ -234,7 +234,7 @@ def test_a_word_is_one_name_and_not_its_letters():
     ("bounds", "good", "bad", "told"),
     [
         (POSITIVE, [1.0, 2.0**-126], [1.0, 0.0], "x = 0 is not positive; choose a value above 0"),
-        (POSITIVE, [3.0], [math.nan], "x = nan is not positive"),
+        (POSITIVE, [3.0], [math.nan], "x = nan is not a number"),
         (NOT_NEGATIVE, [0.0, 5.0], [5.0, -2.0], "x = -2 is negative; choose 0 or a value above"),
         (SHARE, [0.0, 1.0], [1.5], r"x = 1.5 is above its upper bound 1; choose a value in \[0, 1\]"),
         ((-3.0, 2.0), [-3.0, 2.0], [-3.5], r"x = -3.5 is below its lower bound -3; choose a value in \[-3, 2\]"),
@@ -242,7 +242,7 @@ def test_a_word_is_one_name_and_not_its_letters():
 )
 def test_a_value_out_of_bounds_is_refused_by_name(bounds, good, bad, told):
     declared = {"free": Parameter(0.0), "x": Parameter(1.0, bounds)}
-    check_bounds(declared, {"free": np.asarray(math.nan), "x": np.asarray(good)})
+    check_bounds(declared, {"free": np.asarray(-1e300), "x": np.asarray(good)})
     with pytest.raises(UserError, match=told):
         check_bounds(declared, {"free": np.asarray(0.0), "x": np.asarray(bad)})
 

@@ -195,7 +195,7 @@ def test_operators_without_replacement_are_reported_with_their_source_lines(tmp_
     words = ["export", tmp_path / "toy.toml", "--to", "onnx", "--ops", tmp_path / "few.toml", "-o", tmp_path / "out"]
     assert main([str(word) for word in words]) == 1
     printed = capsys.readouterr().err
-    assert "simkit: the target has no Sin, 1 of which come from tests/core/toys.py:29" in printed
+    assert "simkit: the target has no Sin, 1 of which come from tests/core/toys.py:31" in printed
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert set(report["operators_outside"]) >= {"Sin"} and not report["passed"]
 

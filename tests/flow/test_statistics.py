@@ -94,7 +94,7 @@ def test_moments_over_time_are_those_of_all_samples_together(x64):
         ({"cells": (8, 8)}, "cells has 2 entries; write 3"),
         ({"lengths": 3.0}, "lengths = 3 is no list"),
         ({"drive": "pump"}, "drive = 'pump' is unknown"),
-        ({"settle": -1}, "skip = -1 is negative"),
+        ({"settle": -1}, "skip = -1 is not an integer of at least 0"),
     ]
 )
 def test_mistakes_are_refused(values, message):

@@ -174,8 +174,8 @@ def test_float32_agrees_within_its_rounding():
     np.testing.assert_allclose(as_numbers(single), end("velocity_verlet", 100), atol=100 * 6e-8 * 10)
 
 
-def test_an_unknown_integrator_is_refused_with_the_list():
-    with pytest.raises(UserError, match=r"did you mean 'velocity_verlet'.*semi_implicit_euler, velocity_verlet, runge"):
+def test_an_unknown_integrator_is_refused_with_the_nearest():
+    with pytest.raises(UserError, match="integrator = 'velocity_verlett' is unknown; did you mean 'velocity_verlet'"):
         integrator_named("velocity_verlett")
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
 from simkit.core.pytrees import pytree
-from simkit.core.settings import arguments, formula
+from simkit.core.settings import formula
 from simkit.core.simulation import Params, Simulation
 from simkit.molecular.dynamics.measures import kinetic_energy, thermal_velocity
 from simkit.molecular.dynamics.method import Options, Schedule
@@ -31,7 +31,6 @@ class RescalingState:
 
 
 @part(values={"thermostat_time": formula("time constant of the thermostat", unit="time", bounds=POSITIVE)})
-@arguments()
 def bussi(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],

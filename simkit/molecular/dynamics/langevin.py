@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE
 from simkit.core.parts import part
-from simkit.core.settings import arguments, formula
+from simkit.core.settings import formula
 from simkit.core.simulation import Params, Simulation
 from simkit.molecular.dynamics.method import Options, Schedule
 from simkit.molecular.dynamics.splitting import Barostat, MidStep, Thermostat, key_of_step, seed, thermostatted
@@ -16,7 +16,6 @@ from simkit.molecular.interactions.interaction import Interaction
 
 
 @part(values={"friction": formula("friction of the bath", unit="1 / time", bounds=NOT_NEGATIVE)})
-@arguments()
 def langevin(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],

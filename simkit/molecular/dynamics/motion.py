@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.formulation import computed_once
+from simkit.core.settings import arguments
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
@@ -210,6 +211,7 @@ class MolecularDynamics:
         )
 
 
+@arguments()
 def motion(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],

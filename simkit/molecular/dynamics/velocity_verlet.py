@@ -6,7 +6,6 @@ from typing import Any, Unpack
 import jax
 
 from simkit.core.parts import part
-from simkit.core.settings import arguments
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.molecular.dynamics.method import Options
@@ -16,7 +15,6 @@ from simkit.molecular.interactions.interaction import Interaction
 
 
 @part(excludes={"barostat": "which has no thermostat, as a barostat needs it"})
-@arguments()
 def velocity_verlet(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],
