@@ -1,4 +1,4 @@
-"""Documentation site: the pages of this folder and, from the docstrings, a page for every public name; ``make docs``."""
+"""Documentation site: the pages of this folder and, from docstrings, a page for every public name; ``make docs``."""
 
 import importlib
 import inspect
@@ -14,7 +14,7 @@ from make_api import PACKAGES
 
 project = "simkit"
 author = "The simkit authors"
-copyright = author  # noqa: A001
+copyright = author
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
