@@ -117,9 +117,18 @@ def as_restructured(app: Any, what: str, name: str, value: Any, options: Any, li
     lines[:] = re.sub(r"^ {8}(?=\w)", " " * 6, text, flags=re.MULTILINE).split("\n")
 
 
+def without_types(app: Any, what: str, name: str, value: Any, options: Any, signature: str, result: str) -> Any:
+    """Return the signature of a class without types, which its list of attributes explains in words."""
+    if what != "class" or not signature:
+        return None
+    arguments = inspect.signature(value).parameters.values()
+    return f"({', '.join(each.name + '=...' * (each.default is not each.empty) for each in arguments)})", None
+
+
 def setup(app: Any) -> None:
     """Connect the functions of this file to the builder."""
     app.connect("builder-inited", write_pages)
     app.connect("source-read", prepare)
     app.connect("autodoc-process-docstring", as_restructured, priority=900)
+    app.connect("autodoc-process-signature", without_types)
     app.connect("build-finished", copy_gallery)
