@@ -19,3 +19,8 @@ def test_every_extra_that_a_message_or_a_page_names_exists():
     assert len(named) > 2
     assert {name for name, _ in named} == {project["name"]}
     assert {extra for _, extra in named} <= set(project["optional-dependencies"])
+
+
+def test_the_version_to_cite_is_that_of_the_package():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()

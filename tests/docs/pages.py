@@ -20,11 +20,11 @@ from simkit.cli.main import main
 REPOSITORY = Path(__file__).parents[2]
 # The site alone has these: they hold the text of README.md and CHANGELOG.md.
 SITE = ("index", "changelog")
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
-PAGES = [page for page in PAGES if page.stem not in SITE]
+PAGES = [page for page in sorted(REPOSITORY.glob("*.md")) if page.stem != "CHANGELOG"]
+PAGES += [page for page in sorted((REPOSITORY / "docs").rglob("*.md")) if page.stem not in SITE]
 
 # Pages whose code runs in a few seconds; tests/thorough/docs runs that of the others.
-QUICK = ("api", "checked_numbers", "how_do_i", "rigid_joints", "simulations", "speed")
+QUICK = ("api", "checked_numbers", "rigid_joints", "simulations", "speed")
 
 # A page shows numbers to a few digits. Rounding differs between machines by about 1e-7 in single precision, which
 # cancellation may magnify; numbers smaller than TINY on both sides are residuals of rounding.

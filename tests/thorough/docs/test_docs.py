@@ -8,11 +8,14 @@ import pytest
 
 from simkit.scenario.registry import FACTORIES
 from tests.docs.generated import check_section
-from tests.docs.pages import PAGES, QUICK, REPOSITORY, run_alone
+from tests.docs.pages import PAGES, QUICK, REPOSITORY, blocks, run_alone
 from tests.docs.systems import SYSTEMS, check_program
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in QUICK], ids=lambda page: page.stem)
+CODED = [page for page in PAGES if any(block.language in ("python", "console") for block in blocks(page))]
+
+
+@pytest.mark.parametrize("page", [page for page in CODED if page.stem not in QUICK], ids=lambda page: page.stem)
 def test_every_example_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
     run_alone(page, tmp_path, monkeypatch)
 
