@@ -11,7 +11,6 @@ from tests.docs.generated import check_section
 from tests.docs.pages import PAGES, QUICK, REPOSITORY, blocks, run_alone
 from tests.docs.systems import SYSTEMS, check_program
 
-
 CODED = [page for page in PAGES if any(block.language in ("python", "console") for block in blocks(page))]
 
 
