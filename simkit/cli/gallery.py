@@ -6,8 +6,9 @@ from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any
 
-from simkit.cli.gallery_pages import SHARED, Shown, command, index_page, scenario_page, shared
+from simkit.cli.gallery_pages import SHARED, Shown, command, index_page, scenario_page
 from simkit.errors import UserError
+from simkit.export.markup import shared
 from simkit.export.pictures import draw
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Outcome, Run
@@ -133,7 +134,7 @@ def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
             lines += ["", escaped(scene.command) if "`" in scene.command else f"`{scene.command}`"]
     write_bytes(folder / "README.md", ("\n".join(lines) + "\n").encode())
     for name in SHARED:
-        write_bytes(folder / name, shared(name))
+        write_bytes(folder / name, shared(name).encode())
     for scene in shown:
         if scene.scenario:
             page = scenario_page(scene.scenario, _diagnostics_of(folder / scene.name), sizes[scene.name])

@@ -2,18 +2,17 @@
 
 import collections
 import dataclasses
-import html
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simkit.core.parameter import shown_bounds
+from simkit.export.markup import code, literal, page, table
 from simkit.scenario.catalog import shipped_folder
 from simkit.scenario.scenario import Scenario, shown_value
 
 # Files beside the pages that all of them load.
-SHARED = ("gallery.css", "gallery.js")
+SHARED = ("pages.css", "gallery.js")
 # A tag of fewer scenarios is found by words.
 LEAST_TAGGED = 3
 
@@ -53,11 +52,6 @@ def command(scenario: Scenario, verb: str, *words: str) -> str:
     return shlex.join(["simkit", verb, scenario.name if is_shipped else str(scenario.source), *words])
 
 
-def shared(name: str) -> bytes:
-    """Return the content of a file that all pages load, one of `SHARED`."""
-    return (Path(__file__).with_name("web") / name).read_bytes()
-
-
 def index_page(shown: Sequence[Shown], sizes: Mapping[str, tuple[int, int]]) -> str:
     """Return the HTML of the index: cards by domain, and a form that filters them.
 
@@ -68,18 +62,18 @@ def index_page(shown: Sequence[Shown], sizes: Mapping[str, tuple[int, int]]) -> 
     counts = collections.Counter(tag for scene in shown for tag in scene.tags)
     domains = sorted({scene.domain for scene in shown})
     buttons = [
-        f'<button type="button" value="{_text(tag)}" aria-pressed="false">{_text(tag)}</button>'
+        f'<button type="button" value="{literal(tag)}" aria-pressed="false">{literal(tag)}</button>'
         for tag, count in sorted(counts.items())
         if LEAST_TAGGED <= count < len(shown) and tag not in domains
     ]
     sections = []
     for domain in domains:
         cards = [_card(scene, sizes[scene.name]) for scene in shown if scene.domain == domain]
-        heading = f"<h2>{_text(domain.replace('_', ' ').capitalize())}</h2>"
+        heading = f"<h2>{literal(domain.replace('_', ' ').capitalize())}</h2>"
         sections.append(f'<section>{heading}<div class="cards">{"".join(cards)}</div></section>')
-    return _page(
+    return page(
         "simkit gallery",
-        "",
+        _loading(""),
         "<main><h1>simkit gallery</h1><p>Each film is one command; its scenario can be swept, differentiated and "
         'optimized.</p><form role="search"><input type="search" aria-label="filter by words" '
         f'placeholder="filter by words"><output aria-live="polite"></output>{"".join(buttons)}</form>'
@@ -88,12 +82,12 @@ def index_page(shown: Sequence[Shown], sizes: Mapping[str, tuple[int, int]]) -> 
 
 
 def _card(scene: Shown, size: tuple[int, int]) -> str:
-    title, folder = _text(scene.title), _text(scene.name)
+    title, folder = literal(scene.title), literal(scene.name)
     link = f'<a href="{folder}/index.html">{title}</a>' if scene.scenario else title
     return (
-        f'<article data-tags="{_text("|".join(scene.tags))}"><img src="{folder}/thumbnail.png" '
+        f'<article data-tags="{literal("|".join(scene.tags))}"><img src="{folder}/thumbnail.png" '
         f'data-film="{folder}/animation.gif" alt="{title}" width="{size[0]}" height="{size[1]}" loading="lazy">'
-        f'<div class="words"><h3>{link}</h3><p>{_text(scene.summary)}</p><code>{_text(scene.command)}</code>'
+        f'<div class="words"><h3>{link}</h3><p>{literal(scene.summary)}</p><code>{literal(scene.command)}</code>'
         "</div></article>"
     )
 
@@ -106,15 +100,15 @@ def scenario_page(scenario: Scenario, diagnostics: Mapping[str, Any], size: tupl
         diagnostics: final values of its run, by name.
         size: width and height of the film in pixels.
     """
-    title = _text(scenario.title)
+    title = literal(scenario.title)
     parts = [
         '<p><a href="../index.html">all scenarios</a></p>',
-        f"<h1>{title}</h1><p>{_text(scenario.summary)}</p>",
+        f"<h1>{title}</h1><p>{literal(scenario.summary)}</p>",
         f'<figure><img src="animation.gif" alt="{title}" width="{size[0]}" height="{size[1]}"></figure>',
         "<h2>Use</h2>",
-        _code("\n".join(_commands(scenario))),
+        code("\n".join(_commands(scenario))),
         "<h2>Parameters</h2>",
-        _table(
+        table(
             ("parameter", "value", "unit", "bounds", "meaning"),
             (
                 (n, shown_value(p.default), p.unit, shown_bounds(p.bounds), p.doc)
@@ -124,12 +118,12 @@ def scenario_page(scenario: Scenario, diagnostics: Mapping[str, Any], size: tupl
     ]
     if scenario.objectives:
         rows = ((name, each.goal, each.doc, each.as_expression) for name, each in scenario.objectives.items())
-        parts += ["<h2>Objectives</h2>", _table(("objective", "goal", "meaning", "formula"), rows)]
+        parts += ["<h2>Objectives</h2>", table(("objective", "goal", "meaning", "formula"), rows)]
     if scenario.validations:
         parts += [
             "<h2>Numbers that it reproduces</h2>",
-            _code(command(scenario, "validate")),
-            _table(
+            code(command(scenario, "validate")),
+            table(
                 ("quantity", "expected", "tolerance", "in this run", "source"),
                 (
                     (each.words, f"{each.expected:g}", f"{each.tolerance:g}", _value_in(each, diagnostics), each.source)
@@ -140,12 +134,12 @@ def scenario_page(scenario: Scenario, diagnostics: Mapping[str, Any], size: tupl
     numbers = {name: value for name, value in diagnostics.items() if isinstance(value, int | float)}
     if numbers:
         rows = ((name, f"{value:.6g}") for name, value in numbers.items())
-        parts += ["<h2>At the end of this run</h2>", _table(("diagnostic", "value"), rows)]
+        parts += ["<h2>At the end of this run</h2>", table(("diagnostic", "value"), rows)]
     if scenario.references:
         items = "".join(f"<li>{_reference(each)}</li>" for each in scenario.references)
         parts += ["<h2>References</h2>", f"<ul>{items}</ul>"]
-    parts += [f"<h2>{_text(scenario.source.name)}</h2>", _code(scenario.text)]
-    return _page(scenario.title, "../", f'<main class="scenario">{"".join(parts)}</main>')
+    parts += [f"<h2>{literal(scenario.source.name)}</h2>", code(scenario.text)]
+    return page(scenario.title, _loading("../"), f'<main class="scenario">{"".join(parts)}</main>')
 
 
 def _commands(scenario: Scenario) -> list[str]:
@@ -174,29 +168,11 @@ def _value_in(validation: Any, diagnostics: Mapping[str, Any]) -> str:
 
 def _reference(text: str) -> str:
     """Return a reference, as a link if it is a DOI."""
-    words = _text(text)
-    return f'<a href="https://doi.org/{_text(text.removeprefix("doi:"))}">{words}</a>' if text[:4] == "doi:" else words
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    heads = "".join(f'<th scope="col">{_text(word)}</th>' for word in head)
-    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _code(text: str) -> str:
-    return f'<pre tabindex="0"><code>{_text(text)}</code></pre>'
-
-
-def _text(text: str) -> str:
-    """Return a text as HTML that shows it literally, also within an attribute."""
-    return html.escape(text)
-
-
-def _page(title: str, up: str, body: str) -> str:
+    words = literal(text)
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<title>{_text(title)}</title>\n<link rel="stylesheet" href="{up}gallery.css">\n'
-        f'<script src="{up}gallery.js" defer></script>\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+        f'<a href="https://doi.org/{literal(text.removeprefix("doi:"))}">{words}</a>' if text[:4] == "doi:" else words
     )
+
+
+def _loading(up: str) -> str:
+    return f'<link rel="stylesheet" href="{up}pages.css">\n<script src="{up}gallery.js" defer></script>'
