@@ -10,7 +10,7 @@ CANDIDATES := $(PYTHON) python3.12 python3.13 python3.14 python3 python $(wildca
 PYTEST := $(VENV)/bin/python -m pytest -n auto --dist worksteal
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test acceptance thorough check gallery api clean
+.PHONY: install demo test acceptance thorough check gallery api docs clean
 
 install: $(STAMP)
 
@@ -53,6 +53,10 @@ check: install
 api: install
 	$(VENV)/bin/python docs/make_api.py
 	$(VENV)/bin/python docs/make_simulations.py
+
+# The documentation as a site that needs no network: build/docs/index.html.
+docs: install
+	$(VENV)/bin/python -m sphinx --fail-on-warning --keep-going -d build/doctrees docs build/docs
 
 gallery: install
 	$(VENV)/bin/simkit gallery

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from simkit.errors import UserError
     from simkit.export.onnx.runtime import onnxjit
     from simkit.export.pictures import animate, picture
+    from simkit.export.report import report
     from simkit.jobs.differentiation import hessian, value_and_grad
     from simkit.jobs.optimizations import optimize
     from simkit.jobs.runs import RunFailedError, run
@@ -58,6 +59,7 @@ _HOMES = {
     "open_run": "simkit.jobs.stored_jobs",
     "optimize": "simkit.jobs.optimizations",
     "picture": "simkit.export.pictures",
+    "report": "simkit.export.report",
     "resume": "simkit.jobs.stored_jobs",
     "run": "simkit.jobs.runs",
     "segment": "simkit.core.rollout",
@@ -93,6 +95,7 @@ __all__ = [
     "open_run",
     "optimize",
     "picture",
+    "report",
     "resume",
     "rigid",
     "run",

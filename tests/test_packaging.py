@@ -29,3 +29,8 @@ def test_the_extra_cuda_is_that_of_jax_in_the_required_version():
     assert f"{name}{version}" in project["dependencies"]
     assert extra in metadata.metadata(name).get_all("Provides-Extra")
     assert any(f'extra == "{extra}"' in each and "cuda" in each.split(";")[0] for each in metadata.requires(name))
+
+
+def test_the_version_to_cite_is_that_of_the_package():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()

@@ -1,18 +1,18 @@
-"""Gallery of scenarios: pictures, index and texts without markup."""
+"""Gallery of scenarios: its pictures, cards, pages and notes."""
 
 import dataclasses
-import html
 import re
-import shlex
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
+from typing import Any
 
+from simkit.cli.gallery_pages import SHARED, Shown, command, index_page, scenario_page
 from simkit.errors import UserError
+from simkit.export.markup import shared
 from simkit.export.pictures import draw
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Outcome, Run
 from simkit.render.video import size_of_gif
-from simkit.scenario.catalog import shipped_folder
 from simkit.scenario.scenario import Scenario
 from simkit.storage.files import DamagedFileError, check_folder, make_folder, read_json, write_bytes, write_json
 
@@ -43,6 +43,8 @@ THUMBNAIL = SIZE // 4
 # Pages with many animations must load quickly.
 MAX_BYTES = 3_000_000
 FRAMES = (120, 90, 60, 40, 20)
+# Entries of a card that the index shows.
+TEXTS = ("name", "title", "summary", "domain", "command")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,12 +88,13 @@ def render_scenario(
     draw(outcome, home / "thumbnail.png", "png", THUMBNAIL)
     card = {
         "name": scenario.name,
-        "command": _command(scenario),
+        "command": command(scenario, "run"),
         "title": scenario.title,
         "summary": scenario.summary,
         "domain": scenario.domain,
         "parameters": {name: parameter.default for name, parameter in scenario.parameters.items()},
         "diagnostics": outcome.diagnostics,
+        "tags": list(scenario.tags),
         "references": list(scenario.references),
     }
     write_json(home / "card.json", card)
@@ -108,25 +111,6 @@ def _draw_small(outcome: Outcome, animation: Path, report: Callable[[float], Non
     return size
 
 
-@dataclasses.dataclass(frozen=True)
-class Shown:
-    """What the index shows of a scenario.
-
-    Attributes:
-        name: of the scenario, and of its folder in the gallery.
-        title: a few words.
-        summary: one sentence.
-        domain: its domain.
-        command: the command that runs it.
-    """
-
-    name: str
-    title: str
-    summary: str
-    domain: str
-    command: str
-
-
 def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
     """Write the page that shows every scenario of the gallery, domain by domain.
 
@@ -136,31 +120,36 @@ def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
         scenarios: scenarios to show as they are now; those without an animation are omitted.
         folder: the gallery.
     """
-    now = [Shown(scene.name, scene.title, scene.summary, scene.domain, _command(scene)) for scene in scenarios]
+    now = [Shown.of(scene) for scene in scenarios]
     before = _cards_of(folder, {scene.name for scene in now})
     shown = [scene for scene in [*now, *before] if (folder / scene.name / "animation.gif").exists()]
-    domains = sorted({scene.domain for scene in shown})
+    sizes = {scene.name: size_of_gif(folder / scene.name / "animation.gif") for scene in shown}
     lines = ["# Gallery", "", "Each animation is one command: `simkit run NAME`."]
-    cards = []
-    for domain in domains:
+    for domain in sorted({scene.domain for scene in shown}):
         lines += ["", f"## {escaped(domain.capitalize())}"]
         for scene in (s for s in shown if s.domain == domain):
-            picture = f"{scene.name}/animation.gif"
             title, summary = escaped(scene.title), escaped(scene.summary)
-            lines += ["", f"### {title}", "", f"![{title}]({picture})", "", summary]
+            lines += ["", f"### {title}", "", f"![{title}]({scene.name}/animation.gif)", "", summary]
             # A path with a backtick would end the code.
             lines += ["", escaped(scene.command) if "`" in scene.command else f"`{scene.command}`"]
-            cards.append(_card(scene, picture, size_of_gif(folder / picture)))
     write_bytes(folder / "README.md", ("\n".join(lines) + "\n").encode())
-    page = folder / "index.html"
-    write_bytes(page, _PAGE.replace("CARDS", "\n".join(cards)).encode())
-    return page
+    for name in SHARED:
+        write_bytes(folder / name, shared(name).encode())
+    for scene in shown:
+        if scene.scenario:
+            page = scenario_page(scene.scenario, _diagnostics_of(folder / scene.name), sizes[scene.name])
+            write_bytes(folder / scene.name / "index.html", page.encode())
+    index = folder / "index.html"
+    write_bytes(index, index_page(shown, sizes).encode())
+    return index
 
 
-def _command(scenario: Scenario) -> str:
-    """Return the command that runs a scenario: a shipped one by its name, another by its file."""
-    shipped = scenario.source.is_relative_to(shipped_folder())
-    return shlex.join(["simkit", "run", scenario.name if shipped else str(scenario.source)])
+def _diagnostics_of(home: Path) -> dict[str, Any]:
+    """Return the final diagnostics on a card; none if it is missing or damaged."""
+    try:
+        return dict(read_json(home / "card.json")["diagnostics"])
+    except (DamagedFileError, UserError, TypeError, KeyError, ValueError):
+        return {}
 
 
 def _cards_of(folder: Path, names: Container[str]) -> list[Shown]:
@@ -171,44 +160,7 @@ def _cards_of(folder: Path, names: Container[str]) -> list[Shown]:
             card = read_json(path)
         except (DamagedFileError, UserError):
             continue
-        values = {field.name: str(card.get(field.name, "")) for field in dataclasses.fields(Shown)}
-        if values["name"] == path.parent.name and values["name"] not in names and all(values.values()):
-            cards.append(Shown(**values))
+        name, title, summary, domain, words = (str(card.get(key, "")) for key in TEXTS)
+        if name == path.parent.name and name not in names and title and summary and domain and words:
+            cards.append(Shown(name, title, summary, domain, words))
     return cards
-
-
-def _card(scene: Shown, picture: str, size: tuple[int, int]) -> str:
-    title, summary, command = (html.escape(text) for text in (scene.title, scene.summary, scene.command))
-    return (
-        f'<figure><img src="{picture}" alt="{title}" width="{size[0]}" height="{size[1]}" loading="lazy">'
-        f"<figcaption><h2>{title}</h2><p>{summary}</p><code>{command}</code></figcaption></figure>"
-    )
-
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>simkit gallery</title>
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; background: #f6f7f9; margin: 0 auto; max-width: 1400px;
-  padding: 2rem; }
-main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); gap: 1.5rem; }
-figure { margin: 0; background: #fff; border-radius: 8px; overflow: hidden; box-shadow: 0 1px 4px #0002; }
-img { display: block; width: 100%; height: auto; aspect-ratio: 4 / 3; object-fit: contain; }
-figcaption { padding: 0 1rem 1rem; }
-h2 { font-size: 1.1rem; margin: .8rem 0 .2rem; }
-p { margin: .2rem 0 .6rem; color: #4a5663; }
-code { background: #eef1f4; padding: .15rem .4rem; border-radius: 4px; }
-</style>
-</head>
-<body>
-<h1>simkit gallery</h1>
-<p>Each animation is one command.</p>
-<main>
-CARDS
-</main>
-</body>
-</html>
-"""

@@ -102,6 +102,7 @@ VERBS = {
     "merge": "combine finished sweeps of one scenario and settings into one",
     "status": "progress of stored work, from another shell",
     "render": "draw a stored run as gif, mp4 or png, or the chart of a sweep",
+    "report": "write a page about stored work: film, charts, parameters, how to compute it again",
     "validate": "check scenarios against their published and analytic numbers",
     "export": "write a simulation for other runtimes or as a page, or a run as NetCDF, Zarr, CSV, VTK, ...",
     "gallery": "render every scenario into a gallery",
@@ -110,7 +111,7 @@ VERBS = {
 CHAPTERS = {
     "scenarios": ("list", "show", "new", "check"),
     "new_jobs": ("run", "sweep", "grad", "optimize"),
-    "stored_jobs": ("launch", "resume", "merge", "status", "render"),
+    "stored_jobs": ("launch", "resume", "merge", "status", "render", "report"),
     "shipped": ("validate", "gallery", "doctor"),
     "export": ("export",),
 }

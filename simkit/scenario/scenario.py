@@ -89,7 +89,7 @@ class Scenario:
     def __repr__(self) -> str:
         """Return one line: name, simulation and parameters."""
         values = {name: one.default for name, one in self.parameter_settings.items() if one.default is not None}
-        shown = "".join(f", {name} = {_shown(value)}" for name, value in values.items())
+        shown = "".join(f", {name} = {shown_value(value)}" for name, value in values.items())
         return f"<Scenario {self.name}: {self.simulation}{shown}>"
 
     def _repr_html_(self) -> str:
@@ -99,7 +99,7 @@ class Scenario:
             "<tr>"
             + "".join(
                 f"<td>{html.escape(text)}</td>"
-                for text in (name, _shown(p.default), p.unit, shown_bounds(p.bounds), p.doc)
+                for text in (name, shown_value(p.default), p.unit, shown_bounds(p.bounds), p.doc)
             )
             + "</tr>"
             for name, p in self.parameters.items()
@@ -423,6 +423,10 @@ def plain(value: Any) -> Numbers:
     return tuple(plain(entry) for entry in value) if isinstance(value, list | tuple) else float(value)
 
 
-def _shown(value: Numbers) -> str:
-    """Return a number as text, or the number of entries of an array."""
+def shown_value(value: Numbers) -> str:
+    """Return a number as text, or the number of entries of an array.
+
+    Args:
+        value: default of a parameter.
+    """
     return f"{value:g}" if not isinstance(value, tuple) else f"[{count(value)} values]"

@@ -44,7 +44,7 @@ MANIFEST, SCENARIO = "manifest.json", "scenario.toml"
 COPY = "manifest_copy.json"
 # The number of steps of a run that was extended.
 CONTINUATION = "continuation.json"
-SUMMARY, LOCK = "summary.json", ".lock"
+SUMMARY, REPORT, LOCK = "summary.json", "report.html", ".lock"
 # Network file systems keep files that are deleted while another process reads them.
 _TEMPORARY = r"\..+\.\d+\.(tmp|partial)|\.nfs[0-9a-f]+"
 _STORE = rf"checkpoint(_previous)?\.npz|{_TEMPORARY}|segments/(\d{{6,}}\.npz|{_TEMPORARY})"
@@ -60,7 +60,7 @@ def foreign_files(folder: Path, scenario: str, kind: str) -> list[str]:
     """
     job = kind_of(kind)
     nested = f"({job.stores})/" if job.stores else ""
-    names = "|".join(map(re.escape, (LOCK, MANIFEST, COPY, SCENARIO, SUMMARY, CONTINUATION)))
+    names = "|".join(map(re.escape, (LOCK, MANIFEST, COPY, SCENARIO, SUMMARY, REPORT, CONTINUATION)))
     written = re.compile(rf"{names}|{job.files}|({nested})?({_STORE})|{re.escape(scenario)}\.(gif|mp4|png|xyz)")
     folders = re.compile(rf"({nested})?segments|{job.stores}")
     foreign = _foreign_files(folder, "", written, folders)

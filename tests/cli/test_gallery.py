@@ -1,15 +1,18 @@
 """Gallery pages show the texts of scenario files literally, without markup or scripts."""
 
 import dataclasses
+import html
 import html.parser
 import json
 import re
+import shlex
 import struct
 from pathlib import Path
 
 import pytest
 
 from simkit.cli.gallery import escaped, write_index
+from simkit.cli.main import Parser, verb_of
 from simkit.scenario.catalog import find_scenario
 from tests.tables import every
 
@@ -113,9 +116,33 @@ def test_pages_show_texts_of_a_scenario_literally(tmp_path):
     drawn(tmp_path, scenario.name)
     page = write_index([scenario], tmp_path)
     shown = Words(page.read_text())
-    assert "script" not in shown.tags and shown.tags.count("img") == 1 and "a" not in shown.tags
+    # The script of the gallery itself, and the link to the page of the scenario.
+    assert [shown.tags.count(tag) for tag in ("script", "img", "a", "s", "em")] == [1, 1, 1, 0, 0]
     assert HOSTILE[0] in shown.text and HOSTILE[1] in shown.text
     assert 'width="480" height="420"' in page.read_text()
+    of_scenario = Words((tmp_path / scenario.name / "index.html").read_text())
+    assert [of_scenario.tags.count(tag) for tag in ("script", "img", "s", "em")] == [1, 1, 0, 0]
+    assert HOSTILE[0] in of_scenario.text and HOSTILE[1] in of_scenario.text and scenario.text in of_scenario.text
     notes = Words(_page((tmp_path / "README.md").read_text()))
     assert notes.tags.count("img") == 1 and not {"script", "a", "s", "em", "strong"} & set(notes.tags)
     assert HOSTILE[0] in notes.text and HOSTILE[1] in notes.text
+
+
+def test_the_page_of_a_scenario_shows_what_it_reproduces_and_commands_that_exist(tmp_path):
+    scenario = find_scenario("couette_poiseuille")
+    drawn(tmp_path, scenario.name, {**CARD, "diagnostics": {"flow_rate": 0.125, "time": 3}})
+    write_index([scenario], tmp_path)
+    page = (tmp_path / scenario.name / "index.html").read_text()
+    shown = Words(page).text
+    sources = {each.source for each in scenario.validations}
+    assert [
+        word for word in scenario.parameters.keys() | scenario.objectives.keys() | sources if word not in shown
+    ] == []
+    assert "0.125" in shown
+    codes = [html.unescape(code) for code in re.findall("<pre[^>]*><code>(.*?)</code>", page, re.DOTALL)]
+    commands = [shlex.split(line)[1:] for code in codes for line in code.splitlines() if line.startswith("simkit ")]
+    assert [words[0] for words in commands] == ["run", "sweep", "grad", "optimize", "validate"]
+    for verb, *options in commands:
+        parser = Parser()
+        verb_of(verb).add_arguments(parser)
+        parser.parse_args(options)

@@ -18,7 +18,10 @@ import pytest
 from simkit.cli.main import main
 
 REPOSITORY = Path(__file__).parents[2]
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+# The site alone has these: they hold the text of README.md and CHANGELOG.md.
+SITE = ("index", "changelog")
+PAGES = [page for page in sorted(REPOSITORY.glob("*.md")) if page.stem != "CHANGELOG"]
+PAGES += [page for page in sorted((REPOSITORY / "docs").rglob("*.md")) if page.stem not in SITE]
 
 # Pages whose code runs in a few seconds; tests/thorough/docs runs that of the others.
 QUICK = ("accelerators", "api", "checked_numbers", "rigid_joints", "simulations", "speed")

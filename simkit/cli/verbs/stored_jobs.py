@@ -1,4 +1,4 @@
-"""Verbs about stored work: resume, launch, merge, status and render."""
+"""Verbs about stored work: resume, launch, merge, status, render and report."""
 
 import argparse
 import contextlib
@@ -54,7 +54,7 @@ from simkit.storage.kinds import kind_of
 if TYPE_CHECKING:
     import xarray
 
-    from simkit.jobs.reporting import Report
+    from simkit.jobs import reporting
     from simkit.jobs.runs import Outcome
     from simkit.storage.run_directory import RunDirectory
 
@@ -243,7 +243,7 @@ class Merge:
 
         opened = finished_sweeps(arguments.sweeps)
 
-        def work(report: "Report") -> "xarray.Dataset":
+        def work(report: "reporting.Report") -> "xarray.Dataset":
             return merged(opened, arguments.output, overwrite=arguments.overwrite, warn=warnings.warn, report=report)
 
         return carry_out(Sweep.of(opened[0]), arguments.output, arguments, None, work)
@@ -342,6 +342,25 @@ class Render:
             print_json({"picture": output, "frames": len(outcome.arrays["status"])})
         else:
             print(output)
+        return FINE
+
+
+class Report:
+    """Write a page about stored work: film, charts, parameters, and how to compute it again; it needs no network."""
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments of the verb."""
+        parser.add_argument("run", metavar="RUN", help="the run directory")
+        parser.add_argument("-o", "--output", type=Path, help="file to write (default: RUN/report.html)")
+
+    @staticmethod
+    def main(arguments: argparse.Namespace) -> int:
+        """Write the page, and print its file."""
+        from simkit.export.report import report
+
+        file = report(arguments.run, arguments.output)
+        print_json({"report": file}) if arguments.json else print(file)
         return FINE
 
 

@@ -74,7 +74,7 @@ class ManyBody(NamedTuple):
 
     Attributes:
         interaction: with the declared values as its params.
-        reach: ``(**values) -> `` distance beyond which no two particles interact.
+        reach: ``(**values) -> distance`` beyond which no two particles interact.
         bond: ``(**values) -> (length, stiffness)``, see `simkit.molecular.potentials.PairPotential`.
         dimensions: dimensions of space in which it is defined.
     """

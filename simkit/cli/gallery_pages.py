@@ -1,0 +1,178 @@
+"""Pages of the gallery: the index, which is filtered by words and tags, and a page for every scenario."""
+
+import collections
+import dataclasses
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from simkit.core.parameter import shown_bounds
+from simkit.export.markup import code, literal, page, table
+from simkit.scenario.catalog import shipped_folder
+from simkit.scenario.scenario import Scenario, shown_value
+
+# Files beside the pages that all of them load.
+SHARED = ("pages.css", "gallery.js")
+# A tag of fewer scenarios is found by words.
+LEAST_TAGGED = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """What the index shows of a scenario.
+
+    Attributes:
+        name: of the scenario, and of its folder in the gallery.
+        title: a few words.
+        summary: one sentence.
+        domain: its domain.
+        command: the command that runs it.
+        tags: words for searches.
+        scenario: the scenario, of which there is a page; ``None`` for one that is known by its card alone.
+    """
+
+    name: str
+    title: str
+    summary: str
+    domain: str
+    command: str
+    tags: tuple[str, ...] = ()
+    scenario: Scenario | None = None
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "Shown":
+        """Return what the index shows of a scenario."""
+        texts = (scenario.name, scenario.title, scenario.summary, scenario.domain, command(scenario, "run"))
+        return cls(*texts, scenario.tags, scenario)
+
+
+def command(scenario: Scenario, verb: str, *words: str) -> str:
+    """Return a command on a scenario: a shipped one is given by its name, another by its file."""
+    is_shipped = scenario.source.is_relative_to(shipped_folder())
+    return shlex.join(["simkit", verb, scenario.name if is_shipped else str(scenario.source), *words])
+
+
+def index_page(shown: Sequence[Shown], sizes: Mapping[str, tuple[int, int]]) -> str:
+    """Return the HTML of the index: cards by domain, and a form that filters them.
+
+    Args:
+        shown: scenarios in their order.
+        sizes: width and height of the picture of each in pixels, by name.
+    """
+    counts = collections.Counter(tag for scene in shown for tag in scene.tags)
+    domains = sorted({scene.domain for scene in shown})
+    buttons = [
+        f'<button type="button" value="{literal(tag)}" aria-pressed="false">{literal(tag)}</button>'
+        for tag, count in sorted(counts.items())
+        if LEAST_TAGGED <= count < len(shown) and tag not in domains
+    ]
+    sections = []
+    for domain in domains:
+        cards = [_card(scene, sizes[scene.name]) for scene in shown if scene.domain == domain]
+        heading = f"<h2>{literal(domain.replace('_', ' ').capitalize())}</h2>"
+        sections.append(f'<section>{heading}<div class="cards">{"".join(cards)}</div></section>')
+    return page(
+        "simkit gallery",
+        _loading(""),
+        "<main><h1>simkit gallery</h1><p>Each film is one command; its scenario can be swept, differentiated and "
+        'optimized.</p><form role="search"><input type="search" aria-label="filter by words" '
+        f'placeholder="filter by words"><output aria-live="polite"></output>{"".join(buttons)}</form>'
+        f"{''.join(sections)}</main>",
+    )
+
+
+def _card(scene: Shown, size: tuple[int, int]) -> str:
+    title, folder = literal(scene.title), literal(scene.name)
+    link = f'<a href="{folder}/index.html">{title}</a>' if scene.scenario else title
+    return (
+        f'<article data-tags="{literal("|".join(scene.tags))}"><img src="{folder}/thumbnail.png" '
+        f'data-film="{folder}/animation.gif" alt="{title}" width="{size[0]}" height="{size[1]}" loading="lazy">'
+        f'<div class="words"><h3>{link}</h3><p>{literal(scene.summary)}</p><code>{literal(scene.command)}</code>'
+        "</div></article>"
+    )
+
+
+def scenario_page(scenario: Scenario, diagnostics: Mapping[str, Any], size: tuple[int, int]) -> str:
+    """Return the HTML of the page of a scenario: film, commands, parameters, checked numbers and file.
+
+    Args:
+        scenario: the scenario.
+        diagnostics: final values of its run, by name.
+        size: width and height of the film in pixels.
+    """
+    title = literal(scenario.title)
+    parts = [
+        '<p><a href="../index.html">all scenarios</a></p>',
+        f"<h1>{title}</h1><p>{literal(scenario.summary)}</p>",
+        f'<figure><img src="animation.gif" alt="{title}" width="{size[0]}" height="{size[1]}"></figure>',
+        "<h2>Use</h2>",
+        code("\n".join(_commands(scenario))),
+        "<h2>Parameters</h2>",
+        table(
+            ("parameter", "value", "unit", "bounds", "meaning"),
+            (
+                (n, shown_value(p.default), p.unit, shown_bounds(p.bounds), p.doc)
+                for n, p in scenario.parameters.items()
+            ),
+        ),
+    ]
+    if scenario.objectives:
+        rows = ((name, each.goal, each.doc, each.as_expression) for name, each in scenario.objectives.items())
+        parts += ["<h2>Objectives</h2>", table(("objective", "goal", "meaning", "formula"), rows)]
+    if scenario.validations:
+        parts += [
+            "<h2>Numbers that it reproduces</h2>",
+            code(command(scenario, "validate")),
+            table(
+                ("quantity", "expected", "tolerance", "in this run", "source"),
+                (
+                    (each.words, f"{each.expected:g}", f"{each.tolerance:g}", _value_in(each, diagnostics), each.source)
+                    for each in scenario.validations
+                ),
+            ),
+        ]
+    numbers = {name: value for name, value in diagnostics.items() if isinstance(value, int | float)}
+    if numbers:
+        rows = ((name, f"{value:.6g}") for name, value in numbers.items())
+        parts += ["<h2>At the end of this run</h2>", table(("diagnostic", "value"), rows)]
+    if scenario.references:
+        items = "".join(f"<li>{_reference(each)}</li>" for each in scenario.references)
+        parts += ["<h2>References</h2>", f"<ul>{items}</ul>"]
+    parts += [f"<h2>{literal(scenario.source.name)}</h2>", code(scenario.text)]
+    return page(scenario.title, _loading("../"), f'<main class="scenario">{"".join(parts)}</main>')
+
+
+def _commands(scenario: Scenario) -> list[str]:
+    """Return commands that run, sweep, differentiate and optimize a scenario."""
+    single = {name: p for name, p in scenario.parameters.items() if isinstance(p.default, float) and p.default}
+    commands = [command(scenario, "run")]
+    if single:
+        name, parameter = next(iter(single.items()))
+        low, high = (
+            min(max(factor * parameter.default, *parameter.bounds[:1]), parameter.bounds[1]) for factor in (0.9, 1.1)
+        )
+        commands.append(command(scenario, "sweep", "--over", f"{name}={min(low, high):g}:{max(low, high):g}:5"))
+        if scenario.objectives:
+            objective = next(iter(scenario.objectives))
+            commands.append(command(scenario, "grad", "--objective", objective, "--wrt", name, "--check"))
+            commands.append(command(scenario, "optimize", "--objective", objective, "--wrt", name))
+    return commands
+
+
+def _value_in(validation: Any, diagnostics: Mapping[str, Any]) -> str:
+    """Return the value of a checked number in the run of the page, or a dash if it is that of another run."""
+    is_final = not (validation.overrides or validation.derivative or validation.expression)
+    value = diagnostics.get(validation.quantity) if is_final and validation.reduce == "final" else None
+    return f"{value:g}" if isinstance(value, int | float) else "\N{EN DASH}"
+
+
+def _reference(text: str) -> str:
+    """Return a reference, as a link if it is a DOI."""
+    words = literal(text)
+    return (
+        f'<a href="https://doi.org/{literal(text.removeprefix("doi:"))}">{words}</a>' if text[:4] == "doi:" else words
+    )
+
+
+def _loading(up: str) -> str:
+    return f'<link rel="stylesheet" href="{up}pages.css">\n<script src="{up}gallery.js" defer></script>'
