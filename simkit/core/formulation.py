@@ -205,18 +205,18 @@ def _by_device_primitive() -> Primitive:
         return jax.jit(of_default_device(**formulations))(*arguments)
 
     def differentiate(primals: Any, tangents: Any, **formulations: Any) -> Any:
-        # The derivative replaces the choice, so that residuals are stored and transposed as in any other program.
-        function = of_default_device(**formulations)
-        varying = [n for n, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
-
-        def of_varying(*values: jax.Array) -> Any:
-            replaced = dict(zip(varying, values, strict=True))
-            return function(*(replaced.get(n, primal) for n, primal in enumerate(primals)))
-
-        results, slopes = jax.jvp(of_varying, [primals[n] for n in varying], [tangents[n] for n in varying])
+        # The derivative replaces the choice, so that residuals are stored and transposed as in any other program; what
+        # does not depend on the varying arguments keeps a symbolic zero, which barriers cannot do without.
+        program = jax.make_jaxpr(of_default_device(**formulations))(*primals)
+        varies = [not isinstance(tangent, ad.Zero) for tangent in tangents]
+        derived, depends = ad.jvp_jaxpr(program, varies, False)
+        numbers = jaxpr_as_fun(derived)(
+            *primals, *(t for t, is_varying in zip(tangents, varies, strict=True) if is_varying)
+        )
+        results, slopes = numbers[: len(depends)], iter(numbers[len(depends) :])
         return results, [
-            ad.Zero(jax.typeof(result).to_tangent_aval()) if slope.dtype == jax.dtypes.float0 else slope
-            for result, slope in zip(results, slopes, strict=True)
+            next(slopes) if is_varying else ad.Zero(jax.typeof(result).to_tangent_aval())
+            for result, is_varying in zip(results, depends, strict=True)
         ]
 
     def batch(arguments: Any, axes: Any, *, cpu: Any, accelerator: Callable[..., Any]) -> Any:

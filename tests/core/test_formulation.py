@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.formulation import by_device, computed_once_on_cpu, formulated_for, in_blocks
+from simkit.core.formulation import by_device, computed_once, computed_once_on_cpu, formulated_for, in_blocks
 from simkit.molecular.neighbors import neighbor_list
 from simkit.scenario.catalog import find_scenario
 from tests.programs import imprecise, operations, operations_of
@@ -144,6 +144,15 @@ def test_a_flow_on_an_accelerator_has_few_products_and_transforms_and_no_copied_
     assert not misses(
         {kind: (counts[kind], most) for kind, most in MOST_LARGE_OPERATIONS.items()}, lambda count, most: count <= most
     )
+
+
+def test_a_result_without_a_slope_passes_a_barrier_in_reverse_mode():
+    def total(x):
+        doubled, ones = by_device(x, cpu=lambda x: (2 * x, jnp.ones(x.shape)), accelerator=lambda x: (2 * x, x))
+        doubled, ones = computed_once((doubled, ones))
+        return jnp.sum(doubled * ones)
+
+    np.testing.assert_array_equal(jax.jit(jax.grad(total))(NUMBERS), jnp.full(NUMBERS.shape, 2.0))
 
 
 def test_transposes_are_those_of_the_formulation():
