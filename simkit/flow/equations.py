@@ -237,9 +237,9 @@ def explicit_terms(
     if equations.force is not None:
         acceleration = jax.tree.map(jnp.add, acceleration, equations.force(velocity, scalar, params, time))
     pushes = bool(domain.open_sides()) and not equations.keeps_pressure
-    given = equations.pressure_on_sides(params, time) if pushes else None
+    side_values = equations.pressure_on_sides(params, time) if pushes else None
     terms = tuple(
-        computed_once_on_cpu(_on_all_faces(a, velocity, i, domain, given)) for i, a in enumerate(acceleration)
+        computed_once_on_cpu(_on_all_faces(a, velocity, i, domain, side_values)) for i, a in enumerate(acceleration)
     )
     if equations.scalar is None:
         return terms
@@ -298,12 +298,12 @@ def _with_friction(
 
 
 def _on_all_faces(
-    acceleration: jax.Array, velocity: Velocity, i: int, domain: Domain, given: PressureOnSides | None
+    acceleration: jax.Array, velocity: Velocity, i: int, domain: Domain, side_values: PressureOnSides | None
 ) -> jax.Array:
     """Return one component on all faces, with the accelerations on outflow sides and on open sides."""
     if not any(side.leaves for side in domain.sides[i] or ()):
         acceleration = on_all_faces(acceleration, i, domain)
-        return acceleration if given is None else pushed_along(i, acceleration, given, domain)
+        return acceleration if side_values is None else pushed_along(i, acceleration, side_values, domain)
     ends = []
     for side in (0, 1):
         moved = (

@@ -311,29 +311,29 @@ def from_jax_cfd(
     axes, components = AXES[: grid.ndim], COMPONENTS[: grid.ndim]
 
     def check(flow: Any) -> None:
-        found = velocity(flow)
-        is_one = isinstance(found, tuple) and len(found) == grid.ndim
-        if not is_one or not all(isinstance(u, base.grids.GridVariable) and u.grid == grid for u in found):
+        velocities = velocity(flow)
+        is_one = isinstance(velocities, tuple) and len(velocities) == grid.ndim
+        if not is_one or not all(isinstance(u, base.grids.GridVariable) and u.grid == grid for u in velocities):
             raise UserError(
-                f"initial gives {_shortened(found)} for a velocity; give a tuple of {grid.ndim} GridVariables on the "
-                "grid, or say with velocity= where they are"
+                f"initial gives {_shortened(velocities)} for a velocity; give a tuple of {grid.ndim} GridVariables on "
+                "the grid, or say with velocity= where they are"
             )
-        offsets = tuple(tuple(u.offset) for u in found)
+        offsets = tuple(tuple(u.offset) for u in velocities)
         if offsets not in (grid.cell_faces, (grid.cell_center,) * grid.ndim):
             raise UserError(
                 f"the velocity lives at the offsets {offsets}; give it on the faces {grid.cell_faces}, or for "
                 f"jax_cfd.collocated at the centers {grid.cell_center}"
             )
 
-    def at_centers(found: Any) -> list[Any]:
-        return [base.interpolation.linear(u, grid.cell_center) for u in found]
+    def at_centers(velocities: Any) -> list[Any]:
+        return [base.interpolation.linear(u, grid.cell_center) for u in velocities]
 
-    def divergence(found: Any) -> Any:
+    def divergence(velocities: Any) -> Any:
         differences = base.finite_differences
-        if found[0].offset == grid.cell_center:
+        if velocities[0].offset == grid.cell_center:
             # The divergence that the projection of jax_cfd.collocated makes zero.
-            return sum(differences.central_difference(u, axis) for axis, u in enumerate(found))
-        return differences.divergence(found)
+            return sum(differences.central_difference(u, axis) for axis, u in enumerate(velocities))
+        return differences.divergence(velocities)
 
     def observed(flow: Any, params: Params) -> Arrays:
         centered = at_centers(velocity(flow))
@@ -345,11 +345,11 @@ def from_jax_cfd(
         return arrays | (observe(flow, params) if observe else {})
 
     def diagnosed(flow: Any, params: Params) -> Arrays:
-        found = velocity(flow)
-        crossed = sum(jnp.abs(u.data) / width for u, width in zip(at_centers(found), grid.step, strict=True))
+        velocities = velocity(flow)
+        crossed = sum(jnp.abs(u.data) / width for u, width in zip(at_centers(velocities), grid.step, strict=True))
         scalars = {
-            "kinetic_energy": sum(jnp.mean(u.data**2) for u in found) / 2,
-            "divergence": jnp.max(jnp.abs(divergence(found).data)),
+            "kinetic_energy": sum(jnp.mean(u.data**2) for u in velocities) / 2,
+            "divergence": jnp.max(jnp.abs(divergence(velocities).data)),
             "courant_number": params["time_step"] * jnp.max(crossed),
         }
         return scalars | (diagnose(flow, params) if diagnose else {})

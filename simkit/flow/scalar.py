@@ -239,13 +239,13 @@ class TransportedScalar:
     def _checked(self, values: SideValues) -> SideValues:
         if len(values) != len(self.sides):
             raise UserError(f"the values of the scalar are for {len(values)} axes; give a pair or None for each axis")
-        for i, (pair, given) in enumerate(zip(self.known, values, strict=True)):
+        for i, (pair, side_values) in enumerate(zip(self.known, values, strict=True)):
             kinds = tuple(side.kind for side in pair or ())
-            if pair is None and given is not None:
+            if pair is None and side_values is not None:
                 raise UserError(f"the scalar is given values on axis {'xyz'[i]}, which is periodic; give None there")
-            if any(side.takes for side in pair or ()) and (given is None or len(given) != 2):
+            if any(side.takes for side in pair or ()) and (side_values is None or len(side_values) != 2):
                 raise UserError(f"the scalar needs two values on axis {'xyz'[i]}, for its sides {kinds}; give a pair")
-            for side, value in zip(pair or (), given or (), strict=False):
+            for side, value in zip(pair or (), side_values or (), strict=False):
                 if not side.takes and not (isinstance(value, int | float) and value == 0):
                     raise UserError(
                         f"the scalar is given a value on an {side.kind} side of axis {'xyz'[i]}, which does not use "
@@ -273,11 +273,11 @@ class TransportedScalar:
         self, scalar: jax.Array, values: SideValues, diffusivity: jax.Array, axis: int, side: int
     ) -> jax.Array:
         what, place = self._side(axis, side), self.domain.place(axis, side)
-        given, own = self._given(scalar, values, axis, side), values_on(values, axis, side, what)
+        side_values, own = self._given(scalar, values, axis, side), values_on(values, axis, side, what)
         if self._is_outside(axis, side):
-            return jnp.zeros_like(given)
+            return jnp.zeros_like(side_values)
         diffusivity = place.nearest(diffusivity) if self.varies else diffusivity
-        return what.entering(scalar, given, diffusivity, place, own)
+        return what.entering(scalar, side_values, diffusivity, place, own)
 
     def _diffusing(self, scalar: jax.Array, values: SideValues, diffusivity: jax.Array, axis: int) -> jax.Array:
         """Return the diffusive flux through all faces across an axis."""
@@ -304,8 +304,8 @@ class TransportedScalar:
         return pair[side]
 
     def _given(self, scalar: jax.Array, values: SideValues, axis: int, side: int) -> jax.Array:
-        given = 0.0 if values[axis] is None else on_side(values, axis, side)
-        return self.domain.place(axis, side).layer(scalar, given)
+        side_values = 0.0 if values[axis] is None else on_side(values, axis, side)
+        return self.domain.place(axis, side).layer(scalar, side_values)
 
     def _is_outside(self, axis: int, side: int) -> bool:
         """Return whether a side is open and its value is that of the fluid outside."""
@@ -449,8 +449,8 @@ class TransportedScalars:
         Args:
             axes: along which diffusion is implicit, see `TransportedScalar.implicit_diffusion`.
         """
-        found = {name: one.implicit_diffusion(axes) for name, one in self.scalars.items()}
-        solvers = {name: one for name, one in found.items() if one is not None}
+        implicit = {name: one.implicit_diffusion(axes) for name, one in self.scalars.items()}
+        solvers = {name: one for name, one in implicit.items() if one is not None}
         if not solvers:
             return None
 

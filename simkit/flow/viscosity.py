@@ -41,8 +41,8 @@ def is_field(viscosity: Viscosity) -> bool:
 
 def number_of_arguments(function: Callable[..., Any]) -> int:
     """Return how many arguments a function needs."""
-    given = inspect.signature(function).parameters.values()
-    return sum(a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty for a in given)
+    arguments = inspect.signature(function).parameters.values()
+    return sum(a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty for a in arguments)
 
 
 def uniform(viscosity: Viscosity, params: Params, what: str = "this part") -> Any:

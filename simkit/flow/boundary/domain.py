@@ -272,8 +272,8 @@ def velocity_on_sides(boundary: Boundary | None, domain: Domain, params: Params,
     Raises:
         UserError: if a side is given a component that its kind does not use.
     """
-    given = no_motion(domain) if boundary is None else checked_boundary(boundary(params, time), domain)
-    return with_values(given, domain.sides, params, time)
+    side_values = no_motion(domain) if boundary is None else checked_boundary(boundary(params, time), domain)
+    return with_values(side_values, domain.sides, params, time)
 
 
 def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelocity:
@@ -292,13 +292,13 @@ def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelo
         UserError: if an entry is missing, superfluous or unused; names the side.
     """
     dimension = domain.grid.dimension
-    for axis, side, given in entries_on_sides("boundary", boundary, domain):
+    for axis, side, side_values in entries_on_sides("boundary", boundary, domain):
         what = domain.side(axis, side)
         here = f"{domain.place(axis, side).name}, which is of kind '{what.kind}',"
-        unused, problem = [], f"{_entries_of(given)} and not {dimension} components"
-        if _count(given) == dimension:
+        unused, problem = [], f"{_entries_of(side_values)} and not {dimension} components"
+        if _count(side_values) == dimension:
             uses = [what.enters if component == axis else what.takes_along for component in range(dimension)]
-            unused = [i for i, value in enumerate(given) if not uses[i] and not _is_zero(value)]
+            unused = [i for i, value in enumerate(side_values) if not uses[i] and not _is_zero(value)]
             if not unused:
                 continue
             problem = f"a velocity along {'xyz'[unused[0]]}, which it does not use; give the number 0"
@@ -307,25 +307,27 @@ def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelo
     return boundary
 
 
-def entries_on_sides(name: str, given: Any, domain: Domain) -> Iterator[tuple[int, int, Any]]:
+def entries_on_sides(name: str, side_values: Any, domain: Domain) -> Iterator[tuple[int, int, Any]]:
     """Yield (axis, 0 or 1, entry) of data on the sides, which is a pair for each bounded axis and None for the others.
 
     Args:
         name: of the data, for messages.
-        given: the data.
+        side_values: the data.
         domain: the domain.
 
     Raises:
         UserError: if a pair is missing or superfluous.
     """
     wanted = [0 if pair is None else 2 for pair in domain.sides]
-    counts = [0 if pair is None else _count(pair) for pair in given] if isinstance(given, tuple | list) else None
+    counts = (
+        [0 if pair is None else _count(pair) for pair in side_values] if isinstance(side_values, tuple | list) else None
+    )
     if counts != wanted:
         raise UserError(
-            f"{name} gives {_entries_of(given)}, with {counts} of their own; give one for each axis: None for a "
+            f"{name} gives {_entries_of(side_values)}, with {counts} of their own; give one for each axis: None for a "
             f"periodic one, a pair for the lower and the upper side of a bounded one, {wanted}"
         )
-    for axis, pair in enumerate(given):
+    for axis, pair in enumerate(side_values):
         for side, entry in enumerate(pair or ()):
             yield axis, side, entry
 
@@ -349,11 +351,13 @@ type PressureOnSides = tuple[tuple[jax.Array | float, jax.Array | float] | None,
 type SidePressure = Callable[[Params, jax.Array], PressureOnSides]
 
 
-def pressure_on_sides(given: SidePressure | None, domain: Domain, params: Params, time: jax.Array) -> PressureOnSides:
+def pressure_on_sides(
+    side_values: SidePressure | None, domain: Domain, params: Params, time: jax.Array
+) -> PressureOnSides:
     """Return the pressure on the sides at a time, checked; zero by default.
 
     Args:
-        given: ``(params, time) -> pressure``; None for zero on every open side.
+        side_values: ``(params, time) -> pressure``; None for zero on every open side.
         domain: the domain.
         params: parameters.
         time: the time.
@@ -361,9 +365,9 @@ def pressure_on_sides(given: SidePressure | None, domain: Domain, params: Params
     Raises:
         UserError: if an entry is missing, or given for a side that does not use it; names the side.
     """
-    if given is None:
+    if side_values is None:
         return tuple(None if pair is None else (0.0, 0.0) for pair in domain.sides)
-    pressure = given(params, time)
+    pressure = side_values(params, time)
     for axis, side, value in entries_on_sides("side_pressure", pressure, domain):
         if not domain.side(axis, side).gives_pressure and not _is_zero(value):
             raise UserError(

@@ -28,8 +28,8 @@ def side_slope(
         domain: the domain.
     """
     what = domain.side(axis, side)
-    given, values = on_side(boundary, axis, side)[component], values_on(boundary, axis, side, what)
-    return what.slope(f, component, given, domain.place(axis, side), values)
+    side_values, values = on_side(boundary, axis, side)[component], values_on(boundary, axis, side, what)
+    return what.slope(f, component, side_values, domain.place(axis, side), values)
 
 
 def side_shares(component: int, axis: int, boundary: BoundaryVelocity, domain: Domain) -> tuple[Share, Share]:

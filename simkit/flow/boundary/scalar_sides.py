@@ -42,7 +42,7 @@ class ScalarSide(OwnValues):
         return 0.0
 
     def entering(
-        self, scalar: jax.Array, given: jax.Array, diffusivity: jax.Array, place: Place, values: Any
+        self, scalar: jax.Array, side_values: jax.Array, diffusivity: jax.Array, place: Place, values: Any
     ) -> jax.Array:
         """Return the diffusive flux into the fluid through the side, per area and time, as one layer.
 
@@ -50,19 +50,19 @@ class ScalarSide(OwnValues):
 
         Args:
             scalar: at the cell centers.
-            given: the given number, as one layer.
+            side_values: the given number, as one layer.
             diffusivity: diffusivity of the scalar.
             place: position of the side; ``place.slope(f, value)`` is the derivative for a given value.
             values: the result of `values`.
         """
         share = known_share(self.kind, self.share(place, values, diffusivity), "entering")
         if isinstance(share, float) and share == 0:
-            return jnp.zeros_like(given)
-        slope = place.slope(scalar, given)
+            return jnp.zeros_like(side_values)
+        slope = place.slope(scalar, side_values)
         flux = diffusivity * (slope if place.side else -slope)
         return flux if isinstance(share, float) and share == 1 else share * flux
 
-    def carried(self, scalar: jax.Array, given: jax.Array, place: Place) -> jax.Array:
+    def carried(self, scalar: jax.Array, side_values: jax.Array, place: Place) -> jax.Array:
         """Return the scalar that a flow through the side carries, as one layer: that of the nearest cells."""
         return place.nearest(scalar)
 
@@ -80,9 +80,9 @@ class GivenValue(ScalarSide):
         """Return 1."""
         return 1.0
 
-    def carried(self, scalar: jax.Array, given: jax.Array, place: Place) -> jax.Array:
+    def carried(self, scalar: jax.Array, side_values: jax.Array, place: Place) -> jax.Array:
         """Return the given value."""
-        return given
+        return side_values
 
 
 @part(values={"flux": formula("flux into the fluid, per area and time", takes=ON_SIDE)})
@@ -94,10 +94,10 @@ class GivenFlux(ScalarSide):
     takes = True
 
     def entering(
-        self, scalar: jax.Array, given: jax.Array, diffusivity: jax.Array, place: Place, values: Any
+        self, scalar: jax.Array, side_values: jax.Array, diffusivity: jax.Array, place: Place, values: Any
     ) -> jax.Array:
         """Return the given amount."""
-        return given
+        return side_values
 
 
 @part(
@@ -140,7 +140,7 @@ class Robin(ScalarSide):
         return values[0] / jnp.where(total > 0, total, 1)
 
     def entering(
-        self, scalar: jax.Array, given: jax.Array, diffusivity: jax.Array, place: Place, values: Any
+        self, scalar: jax.Array, side_values: jax.Array, diffusivity: jax.Array, place: Place, values: Any
     ) -> jax.Array:
         """Return the share of the flux that the value outside would cause on the side itself."""
         return super().entering(scalar, place.layer(scalar, values[1]), diffusivity, place, values)

@@ -61,17 +61,17 @@ type Boundary = Callable[[Params, jax.Array], BoundaryVelocity]
 type SideValues = tuple[tuple[jax.Array | float | Given, jax.Array | float | Given] | None, ...]
 
 
-def with_values(given: tuple, sides: tuple, params: Params, time: jax.Array) -> tuple:
+def with_values(side_values: tuple, sides: tuple, params: Params, time: jax.Array) -> tuple:
     """Return the boundary data of all sides, with the own values of those that hold some.
 
     Args:
-        given: boundary data, a pair for each axis, or None.
+        side_values: boundary data, a pair for each axis, or None.
         sides: for each axis a pair of sides, or None.
         params: parameters.
         time: the time.
     """
     if not any(side.has_values for pair in sides for side in pair or ()):
-        return given
+        return side_values
     return tuple(
         ends
         if pair is None
@@ -79,23 +79,23 @@ def with_values(given: tuple, sides: tuple, params: Params, time: jax.Array) -> 
             Given(end, side.values(params, time)) if side.has_values else end
             for end, side in zip((0.0, 0.0) if ends is None else ends, pair, strict=True)
         )
-        for ends, pair in zip(given, sides, strict=True)
+        for ends, pair in zip(side_values, sides, strict=True)
     )
 
 
-def on_side(given: BoundaryVelocity | SideValues, axis: int, side: int) -> Any:
+def on_side(side_values: BoundaryVelocity | SideValues, axis: int, side: int) -> Any:
     """Return the velocity, or for a scalar the number, given on one side of a bounded axis."""
-    pair = given[axis]
+    pair = side_values[axis]
     assert pair is not None, "a periodic axis has no sides"
     entry = pair[side]
     return entry.given if isinstance(entry, Given) else entry
 
 
-def values_on(given: BoundaryVelocity | SideValues, axis: int, side: int, what: OwnValues) -> Any:
+def values_on(side_values: BoundaryVelocity | SideValues, axis: int, side: int, what: OwnValues) -> Any:
     """Return the own values of one side of a bounded axis; None if it holds none.
 
     Args:
-        given: boundary data of the sides.
+        side_values: boundary data of the sides.
         axis: index of a bounded axis.
         side: 0 for the lower, 1 for the upper.
         what: the side.
@@ -105,7 +105,7 @@ def values_on(given: BoundaryVelocity | SideValues, axis: int, side: int, what: 
     """
     if not what.has_values:
         return None
-    entry = (given[axis] or ((), ()))[side]
+    entry = (side_values[axis] or ((), ()))[side]
     if not isinstance(entry, Given):
         raise UserError(
             f"side '{what.kind}' of axis {'xyz'[axis]} has values of its own, which are missing here; "

@@ -72,7 +72,7 @@ class Side(OwnValues):
         return 0.0
 
     def slope(
-        self, f: jax.Array, component: int, given: jax.Array | float, place: Place, values: Any
+        self, f: jax.Array, component: int, side_values: jax.Array | float, place: Place, values: Any
     ) -> jax.Array | None:
         """Return the normal derivative of a tangential velocity on the side, as one layer; None for zero.
 
@@ -81,14 +81,14 @@ class Side(OwnValues):
         Args:
             f: the component of the velocity, at the cell centers along the axis.
             component: index of the velocity component.
-            given: the given value of that component on the side.
+            side_values: the given value of that component on the side.
             place: position of the side; ``place.slope(f, value)`` is the derivative at a wall.
             values: the result of `values`.
         """
         share = known_share(self.kind, self.share(component, place, values), "slope")
         if isinstance(share, float) and share == 0:
             return None
-        slope = place.slope(f, place.layer(f, given))
+        slope = place.slope(f, place.layer(f, side_values))
         return slope if isinstance(share, float) and share == 1 else share * slope
 
     def acceleration(self, velocity: Velocity, place: Place) -> jax.Array | None:

@@ -141,45 +141,45 @@ def _first_step(flow: ComposedFlow, velocity: Velocity, scalars: Any, params: Pa
             f"of stability of {method}"
         )
     zero = jnp.zeros((), precision_of(params))
-    found = float(flow.equations.step_length(velocity, scalars or (), params, zero))
+    step = float(flow.equations.step_length(velocity, scalars or (), params, zero))
     # Formulas that are not finite are named by the checks that follow.
-    return found if np.isfinite(found) else longest
+    return step if np.isfinite(step) else longest
 
 
 def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:
     """Return the largest absolute value of each velocity component of obstacles, after checking that they fit."""
     bodies = flow.equations.obstacle
-    for one in flow.obstacles.values():
-        for formula in one.formulas:
+    for obstacle in flow.obstacles.values():
+        for formula in obstacle.formulas:
             refuse_out_of_bounds(formula, formula.number(params, time=0.0))
-        one.check_shape(params)
+        obstacle.check_shape(params)
     moves = bodies.moves  # type: ignore[union-attr]
-    for name, one in flow.obstacles.items():
-        check_surface(name, one, flow, params)
+    for name, obstacle in flow.obstacles.items():
+        check_surface(name, obstacle, flow, params)
     bodies.check(params, times if moves else times[:1])  # type: ignore[union-attr]
     _check_covered_sides(flow, params)
-    found = np.zeros(len(flow.places.axes))
+    speeds = np.zeros(len(flow.places.axes))
     moving = [body for body in bodies.bodies.values() if body.motion is not None]  # type: ignore[union-attr]
     # One program for all times compiles faster than each of its operations.
     speeds_at = jax.jit(lambda params, time: [jnp.abs(jnp.stack(body.now(params, time).velocity)) for body in moving])
     for time in times if moving else ():
-        found = np.max([found, *speeds_at(params, jnp.asarray(time, precision_of(params)))], axis=0)
-    return tuple(found)
+        speeds = np.max([speeds, *speeds_at(params, jnp.asarray(time, precision_of(params)))], axis=0)
+    return tuple(speeds)
 
 
 def _check_covered_sides(flow: ComposedFlow, params: Params) -> None:
     """Refuse fluid that is given to enter or leave where an obstacle covers a side."""
-    if not any(one.attached for one in flow.obstacles.values()):
+    if not any(obstacle.attached for obstacle in flow.obstacles.values()):
         return
     equations, domain, zero = flow.equations, flow.places.domain, jnp.zeros((), precision_of(params))
     centers = [like(zero, p) for p in positions(None, domain.grid)]
     shapes = equations.obstacle.shapes(params, zero)  # type: ignore[union-attr]
     for axis, side in domain.entrances():
-        place, given = domain.place(axis, side), on_side(equations.on_sides(params, zero), axis, side)[axis]
+        place, velocity = domain.place(axis, side), on_side(equations.on_sides(params, zero), axis, side)[axis]
         face = domain.grid.axes[axis].faces[-1 if side else 0]
         points = [jnp.full_like(p, face) if k == axis else p for k, p in enumerate(centers)]
         for name, shape in shapes.items():
-            if jnp.any((distance_and_normal(shape, points)[0] < 0) & (jnp.abs(given) > 0)):
+            if jnp.any((distance_and_normal(shape, points)[0] < 0) & (jnp.abs(velocity) > 0)):
                 raise UserError(
                     f"obstacle '{name}' covers a part of {place.name} through which fluid is given to flow; let the "
                     "velocity be 0 there"
@@ -188,12 +188,12 @@ def _check_covered_sides(flow: ComposedFlow, params: Params) -> None:
 
 def _speeds_on_sides(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:
     """Return the largest absolute value of each component of the velocity on the sides, at the given times."""
-    found = np.zeros(len(flow.places.axes))
+    speeds = np.zeros(len(flow.places.axes))
     for (axis, side, component), formula in flow.sides.velocities.items():
         of_time = jax.jit(flow.places.of_side(formula, axis, side, component))
         for time in times if formula.takes("time") else times[:1]:
             value = of_time(params, jnp.asarray(time, precision_of(params)))
             if time == 0:
                 refuse_non_finite(formula, value)
-            found[component] = max(found[component], float(np.nanmax(np.abs(value))))
-    return tuple(found)
+            speeds[component] = max(speeds[component], float(np.nanmax(np.abs(value))))
+    return tuple(speeds)

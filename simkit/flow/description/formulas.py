@@ -111,14 +111,14 @@ class Places:
             params: parameters; their floating-point type is that of the result.
             where_moving: only the faces whose velocity is an unknown: inner faces, and those on open sides.
         """
-        found: Given = {}
+        coordinates: Given = {}
         for i, (name, axis) in enumerate(zip(self.axes, self.domain.grid.axes, strict=True)):
             points = axis.points if i == component else axis.centers
             if where_moving and i == component and not axis.periodic:
                 lower, upper = self.domain.is_open(i)
                 points = points[0 if lower else 1 : len(points) - (0 if upper else 1)]
-            found[name] = Named(jnp.asarray(points, precision_of(params)), (name,))
-        return found
+            coordinates[name] = Named(jnp.asarray(points, precision_of(params)), (name,))
+        return coordinates
 
     def on_side(self, axis: int, side: int, component: int | None, params: Params) -> Given:
         """Return the coordinates of the points of a side; the one normal to it is a single number.
@@ -129,9 +129,9 @@ class Places:
             component: component of the velocity whose points are taken; None for the centers of the faces.
             params: parameters; their floating-point type is that of the result.
         """
-        found = self.coordinates(None if component == axis else component, params)
+        inside = self.coordinates(None if component == axis else component, params)
         face = self.domain.grid.axes[axis].faces[-1 if side else 0]
-        return {**found, self.axes[axis]: jnp.asarray(face, precision_of(params))}
+        return {**inside, self.axes[axis]: jnp.asarray(face, precision_of(params))}
 
     def of_side(self, formula: Formula, axis: int, side: int, component: int | None = None) -> OfTime:
         """Return the values of a formula on a side, ``(params, time) -> `` one layer; see `on_side`."""
@@ -162,11 +162,11 @@ class Places:
                 return moving(velocity[i], i, self.domain)
             return means_where_moving(mean_at_centers(velocity[j], j, grid), i, self.domain)
 
-        known: dict[str, Callable[..., jax.Array]] = {
+        makers: dict[str, Callable[..., jax.Array]] = {
             name: lambda j=j: component(j) for j, name in enumerate(self.components)
         }
-        known |= {name: lambda s=s: means_where_moving(s, i, self.domain) for name, s in dict(scalars).items()}
-        return self._value(formula, known, self.coordinates(i, params, where_moving=True), params, time)
+        makers |= {name: lambda s=s: means_where_moving(s, i, self.domain) for name, s in dict(scalars).items()}
+        return self._value(formula, makers, self.coordinates(i, params, where_moving=True), params, time)
 
     def at_centers(
         self, formula: Formula, velocity: Velocity, scalars: Any, params: Params, time: Any, boundary: Any = None
@@ -182,19 +182,24 @@ class Places:
             boundary: velocity on the sides, ``() -> values``, needed for the shear rate.
         """
         grid = self.domain.grid
-        known: dict[str, Callable[..., jax.Array]] = {
+        makers: dict[str, Callable[..., jax.Array]] = {
             name: lambda j=j: mean_at_centers(velocity[j], j, grid) for j, name in enumerate(self.components)
         }
-        known |= {name: lambda s=s: s for name, s in dict(scalars).items()}
-        known["speed"] = lambda: magnitude(at_centers(velocity, grid))
+        makers |= {name: lambda s=s: s for name, s in dict(scalars).items()}
+        makers["speed"] = lambda: magnitude(at_centers(velocity, grid))
         if boundary is not None:
-            known[SHEAR_RATE] = lambda: UNARY["sqrt"](squared_shear_rate(velocity, boundary(), self.domain))
-        field = self._value(formula, known, self.coordinates(None, params), params, time)
+            makers[SHEAR_RATE] = lambda: UNARY["sqrt"](squared_shear_rate(velocity, boundary(), self.domain))
+        field = self._value(formula, makers, self.coordinates(None, params), params, time)
         return jnp.broadcast_to(field, grid.cells)
 
     def _value(
-        self, formula: Formula, known: Mapping[str, Callable[[], jax.Array]], given: Given, params: Params, time: Any
+        self,
+        formula: Formula,
+        makers: Mapping[str, Callable[[], jax.Array]],
+        coordinates: Given,
+        params: Params,
+        time: Any,
     ) -> jax.Array:
         """Return the values of a formula; only the names it uses are computed."""
-        fields = {name: Named(make(), self.axes) for name, make in known.items() if formula.takes(name)}
-        return formula.on(self.axes, params, **{**given, **fields, TIME: time})
+        fields = {name: Named(make(), self.axes) for name, make in makers.items() if formula.takes(name)}
+        return formula.on(self.axes, params, **{**coordinates, **fields, TIME: time})

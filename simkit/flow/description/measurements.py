@@ -96,19 +96,19 @@ def shear_on_walls(flow: "ComposedFlow", state: FlowState, params: Params) -> Ar
     """
     if flow.equations.varies:
         return {}
-    domain, found = flow.places.domain, {}
-    given = flow.equations.on_sides(params, state.time[0])
+    domain, stresses = flow.places.domain, {}
+    side_values = flow.equations.on_sides(params, state.time[0])
     viscosity = flow.viscosity.number(params)
     for axis, side, name in walls_of(flow):
         share = _share_of_walls(flow, axis, side, params, state.time[0])
         for i, f in enumerate(state.velocity):
             if i == axis:
                 continue
-            stress = (-1 if side else 1) * viscosity * end(shear(f, i, axis, given, domain), axis, side)
+            stress = (-1 if side else 1) * viscosity * end(shear(f, i, axis, side_values, domain), axis, side)
             area = _area_of_walls(share, axis, i, flow)
             total = jnp.sum(area)
-            found[f"{name}.shear_{AXES[i]}"] = jnp.sum(stress * area) / jnp.where(total > 0, total, 1)
-    return found
+            stresses[f"{name}.shear_{AXES[i]}"] = jnp.sum(stress * area) / jnp.where(total > 0, total, 1)
+    return stresses
 
 
 def _share_of_walls(flow: "ComposedFlow", axis: int, side: int, params: Params, time: jax.Array) -> jax.Array:
@@ -156,8 +156,8 @@ def surface_pressures(
     shape = body.shape_at(params, now, domain)
     angles = jnp.stack([formula.number(params, time=time) for formula in one.pressures.values()])
     points = on_rays(shape, now.position, angles, farthest_corner(now.position, domain))
-    found = surface_pressure(name, points, cell, flow.equations, state, params)
-    return {where: found[k] for k, where in enumerate(one.pressures)}
+    pressures = surface_pressure(name, points, cell, flow.equations, state, params)
+    return {where: pressures[k] for k, where in enumerate(one.pressures)}
 
 
 def check_surface(name: str, one: ObstacleFormulas, flow: "ComposedFlow", params: Params) -> None:
@@ -231,11 +231,11 @@ class Measurements:
         self._domain, self._grid = flow.places.domain, flow.places.domain.grid
         self._plane = self._found_plane()
         fields = self._fields() | self._asked_for()
-        said = flow.settings["observed"]
+        chosen = flow.settings["observed"]
         self.quantities = self._described()
-        check_observed(said or (), fields, self._unnamed(), self._grid.dimension)
+        check_observed(chosen or (), fields, self._unnamed(), self._grid.dimension)
         flat = [name for name, axes in self._fields().items() if len(axes) < 3]
-        self._names = tuple(flat if said is None else dict.fromkeys(said))
+        self._names = tuple(flat if chosen is None else dict.fromkeys(chosen))
         if self._domain_moves:
             self._names = (*self._names, "side_velocity")
             fields["side_velocity"] = ("side",)
@@ -337,7 +337,7 @@ class Measurements:
             # The velocity inside a body that changes its size has a divergence, which fills it.
             filling = bodies.source(params, state.time[0])
             excess = excess if filling is None else excess - filling
-        found = {
+        diagnostics = {
             "time": state.time[0],
             "kinetic_energy": kinetic_energy(velocity, grid, fluid),
             "largest_velocity": jnp.max(speed),
@@ -345,16 +345,16 @@ class Measurements:
             "courant_number": courant_number(velocity, state.time_step, grid),
         }
         if self._flow.courant_number is not None:
-            found["last_time_step"] = state.time_step
+            diagnostics["last_time_step"] = state.time_step
         for name, f in zip(self._flow.places.components, centered, strict=True):
-            found[f"mean_{name}"] = mean_scalar(f, grid)
+            diagnostics[f"mean_{name}"] = mean_scalar(f, grid)
         if self._is_driven:
-            found["drive"] = self._drive(state, params)
+            diagnostics["drive"] = self._drive(state, params)
         for axis, side, name in self._passages():
-            found[f"{name}.flow"] = -self._domain.place(axis, side).flux(velocity)
-        found |= shear_on_walls(self._flow, state, params)
-        found |= self._loads(state, params)
-        return found | self._scalars(state, params, None if fluid is None else fluid(None))
+            diagnostics[f"{name}.flow"] = -self._domain.place(axis, side).flux(velocity)
+        diagnostics |= shear_on_walls(self._flow, state, params)
+        diagnostics |= self._loads(state, params)
+        return diagnostics | self._scalars(state, params, None if fluid is None else fluid(None))
 
     def _on_sides(self, state: FlowState, params: Params) -> Any:
         return self._flow.equations.on_sides(params, state.time[0])
@@ -373,41 +373,41 @@ class Measurements:
 
     def _side_velocity(self, state: FlowState, params: Params) -> jax.Array:
         """Return the mean velocity along each of the left, right, lower and upper side."""
-        given = self._on_sides(state, params)
-        found = []
+        side_values = self._on_sides(state, params)
+        velocities = []
         for axis in (0, 1):
             for side in (0, 1):
                 moves = self._domain.sides[axis] is not None and self._domain.side(axis, side).is_wall()
-                along = on_side(given, axis, side)[1 - axis] if moves else 0.0
-                found.append(jnp.mean(like(state.time, along)))
-        return jnp.stack(found)
+                along = on_side(side_values, axis, side)[1 - axis] if moves else 0.0
+                velocities.append(jnp.mean(like(state.time, along)))
+        return jnp.stack(velocities)
 
     def _distance(self, state: FlowState, params: Params) -> jax.Array:
         """Return the distance from the nearest obstacle, negative inside; in space, in the plane of pictures."""
-        found = self._flow.equations.obstacle.distance(params, state.time[0])  # type: ignore[union-attr]
-        return found if self._is_plane else self._cut(found)
+        distance = self._flow.equations.obstacle.distance(params, state.time[0])  # type: ignore[union-attr]
+        return distance if self._is_plane else self._cut(distance)
 
     def _loads(self, state: FlowState, params: Params) -> Arrays:
         """Return force and torque on each obstacle, and the positions of moving ones."""
-        found: Arrays = {}
+        loads: Arrays = {}
         names = LOADS[self._grid.dimension]
         for name, one in self._flow.obstacles.items():
             load = self._flow.equations.obstacle.load_on(name, state.load)  # type: ignore[union-attr]
             # What the fluid inside an attached body exerts on the sides is part of the load, and not known.
-            found |= {} if one.attached else {f"{name}.{what}": load[k] for k, what in enumerate(names)}
+            loads |= {} if one.attached else {f"{name}.{what}": load[k] for k, what in enumerate(names)}
             if one.reference and not one.attached:
                 # A dynamic pressure times the projected area; in the plane, times the length.
                 speed, size = (formula.number(params) for formula in one.reference.values())
                 scale = speed**2 / 2 * size
-                found |= {f"{name}.{what}_coefficient": found[f"{name}.{what}"] / scale for what in COEFFICIENTS}
+                loads |= {f"{name}.{what}_coefficient": loads[f"{name}.{what}"] / scale for what in COEFFICIENTS}
             for scalar in () if one.attached else self._flow.scalars:
-                found[f"{name}.{scalar}_given"] = self._flow.equations.obstacle.heat_of(name, state.load, scalar)  # type: ignore[union-attr]
+                loads[f"{name}.{scalar}_given"] = self._flow.equations.obstacle.heat_of(name, state.load, scalar)  # type: ignore[union-attr]
             if one.moves:
                 place = one.at(params, state.time[0])
-                found |= {f"{name}.{axis}": x for axis, x in zip(self._flow.places.axes, place, strict=True)}
+                loads |= {f"{name}.{axis}": x for axis, x in zip(self._flow.places.axes, place, strict=True)}
             pressures = surface_pressures(name, one, self._flow, self._cells.get(name, 0.0), state, params)
-            found |= {f"{name}.pressure_{where}": value for where, value in pressures.items()}
-        return found
+            loads |= {f"{name}.pressure_{where}": value for where, value in pressures.items()}
+        return loads
 
     def _passages(self) -> Iterator[tuple[int, int, str]]:
         """Yield (axis, side, name) of the sides through which fluid passes."""
@@ -422,17 +422,17 @@ class Measurements:
         return jnp.sum(layer)
 
     def _scalars(self, state: FlowState, params: Params, fluid: jax.Array | None) -> Arrays:
-        found: Arrays = {}
+        statistics: Arrays = {}
         for name, formulas in self._flow.scalars.items():
             c = state.scalar[name]
-            found[f"{name}.mean"] = mean_scalar(c, self._grid, fluid)
-            found[f"{name}.variance"] = scalar_variance(c, self._grid, fluid)
+            statistics[f"{name}.mean"] = mean_scalar(c, self._grid, fluid)
+            statistics[f"{name}.variance"] = scalar_variance(c, self._grid, fluid)
             for axis, pair in enumerate(formulas.ends):
                 for side, (kind, _) in enumerate(pair or ()):
                     if kind.is_given or kind.has_values:
                         flux = self._flow.carried[name].side_flux(c, params, state.time[0], axis, side, state.scalar)
-                        found[f"{name}.flux_{AXES[axis]}_{ENDS[side]}"] = self._mean_on_side(flux, axis)
-        return found
+                        statistics[f"{name}.flux_{AXES[axis]}_{ENDS[side]}"] = self._mean_on_side(flux, axis)
+        return statistics
 
     def _described(self) -> dict[str, Quantity]:
         settings, time = self._flow.settings["units"], unit_of_time(self._flow.settings)

@@ -67,8 +67,8 @@ def _function_of_points(formula: Formula, params: Params, names: Names) -> Shape
     def value(*points: jax.Array) -> jax.Array:
         points = tuple(jnp.broadcast_arrays(*points))
         axes = tuple(f"points_{k}" for k in range(points[0].ndim))
-        given = {name: Named(x, axes) for name, x in zip(AXES[: names.dimension], points, strict=True)}
-        array = formula.on(axes, params, **given) if axes else formula.number(params, **given)
+        coordinates = {name: Named(x, axes) for name, x in zip(AXES[: names.dimension], points, strict=True)}
+        array = formula.on(axes, params, **coordinates) if axes else formula.number(params, **coordinates)
         return jnp.broadcast_to(array, points[0].shape)
 
     return value
@@ -162,7 +162,7 @@ class ObstacleFormulas:
 
     def at(self, params: Params, time: Any) -> tuple[jax.Array, ...]:
         """Return its position at a time, one coordinate per axis."""
-        return computed_once(tuple(one.number(params, time=time) for one in self.position))
+        return computed_once(tuple(coordinate.number(params, time=time) for coordinate in self.position))
 
     def body(self, domain: Domain, params: Params) -> Body:
         """Return the body of the obstacle.

@@ -234,13 +234,13 @@ class InitialVelocity:
             corners = {name: Named(jnp.asarray(axis.points, dtype), (name,)) for name, axis in axes}
             field = self.stream.on(places.axes, params, **corners)
             return curl(jnp.broadcast_to(field, [len(axis.points) for axis in grid.axes]), grid)
-        found = []
+        fields = []
         for i in range(grid.dimension):
             field = jnp.zeros((), dtype)
             if i in self.components:
                 field = self.components[i].on(places.axes, params, **places.coordinates(i, params))
-            found.append(jnp.broadcast_to(field, grid.shape(i)))
-        return tuple(found)
+            fields.append(jnp.broadcast_to(field, grid.shape(i)))
+        return tuple(fields)
 
     def __call__(self, params: Params, key: jax.Array, boundary: Callable[[Params, Any], Any] | None) -> Velocity:
         """Return the divergence-free initial velocity.

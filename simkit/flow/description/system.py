@@ -98,17 +98,17 @@ def system(
         UserError: if a setting or a formula is wrong (names its key and the column); before a run, if a formula is not
             finite at the start, or the time step is above the limit of stability.
     """
-    given = dict(locals())
-    own = given.pop("parameters")
+    keys = dict(locals())
+    declared = keys.pop("parameters")
     dimension = 3 if isinstance(axes, Mapping) and axes.get("z") is not None else 2
     carried = tuple(map(str, scalars)) if isinstance(scalars, Mapping) else ()
-    settings = read({key: value for key, value in given.items() if value is not None}, settings_of(dimension, carried))
+    settings = read({key: value for key, value in keys.items() if value is not None}, settings_of(dimension, carried))
     adapts = settings["courant_number"] is not None
-    if adapts and "time_step" not in (own or {}):
+    if adapts and "time_step" not in (declared or {}):
         raise settings.refuse(
             "courant_number", "is given, and nothing says the longest time step; give the parameter time_step"
         )
-    flow = ComposedFlow.of(settings, joined_parameters(own, unit_of_time(settings), adapts))
+    flow = ComposedFlow.of(settings, joined_parameters(declared, unit_of_time(settings), adapts))
     seen = Measurements(flow)
     begin, step = stepper(flow.equations)
     status_of_flow = flow_status(flow.equations)
@@ -143,26 +143,26 @@ def system(
     )
 
 
-def joined_parameters(own: Mapping[str, Any] | None, time: str = "1", adapts: bool = False) -> dict[str, Any]:
+def joined_parameters(parameters: Mapping[str, Any] | None, time: str = "1", adapts: bool = False) -> dict[str, Any]:
     """Return the declared parameters, with the user's values and declarations applied, and the user's own.
 
     Args:
-        own: numbers or `Parameter` by name.
+        parameters: numbers or `Parameter` by name.
         time: unit of the time step by default.
         adapts: whether the time step follows from the flow.
     """
-    found: dict[str, Any] = dict(own or {})
+    joined: dict[str, Any] = dict(parameters or {})
     for name, declared in PARAMETERS.items():
-        said = found.get(name, declared)
-        said = said if isinstance(said, Parameter) else Parameter(said)
-        if isinstance(said.default, Mapping) or np.shape(said.default):
+        parameter = joined.get(name, declared)
+        parameter = parameter if isinstance(parameter, Parameter) else Parameter(parameter)
+        if isinstance(parameter.default, Mapping) or np.shape(parameter.default):
             raise UserError(f"parameter '{name}' is a table or an array; give one number")
-        if isinstance(said.default, jax.Array) and said.default.dtype.itemsize < 4:
-            raise UserError(f"parameter '{name}' is of type {said.default.dtype}; give a number of 32 or 64 bits")
-        found[name] = Parameter(
-            said.default,
-            declared.bounds if said.bounds == UNBOUNDED else said.bounds,
-            said.unit if said.unit != "1" else time,
-            said.doc or (LONGEST if adapts else declared.doc),
+        if isinstance(parameter.default, jax.Array) and parameter.default.dtype.itemsize < 4:
+            raise UserError(f"parameter '{name}' is of type {parameter.default.dtype}; give a number of 32 or 64 bits")
+        joined[name] = Parameter(
+            parameter.default,
+            declared.bounds if parameter.bounds == UNBOUNDED else parameter.bounds,
+            parameter.unit if parameter.unit != "1" else time,
+            parameter.doc or (LONGEST if adapts else declared.doc),
         )
-    return found
+    return joined

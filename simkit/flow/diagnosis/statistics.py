@@ -83,7 +83,7 @@ class ChannelStatistics:
         u = velocity[0] - self._along_y(reference)
         v = velocity[1]
         slope = shear(velocity[0], 0, 1, boundary, self.domain)
-        found = {
+        moments = {
             "u": _planes(u),
             "uu": _planes(u**2),
             "vv": _planes(mean_at_centers(v**2, 1, grid)),
@@ -94,8 +94,8 @@ class ChannelStatistics:
             "strain": self._strain(velocity, boundary),
         }
         if grid.dimension == 3:
-            found |= {"w": _planes(velocity[2]), "ww": _planes(velocity[2] ** 2)}
-        return found
+            moments |= {"w": _planes(velocity[2]), "ww": _planes(velocity[2] ** 2)}
+        return moments
 
     def profiles(self, mean: Arrays, params: Params) -> Arrays:
         """Return the statistics across the channel from the means of samples.
@@ -107,7 +107,7 @@ class ChannelStatistics:
         nu, grid = uniform(self.viscosity, params, "the balance of a channel's statistics"), self.domain.grid
         uv = jnp.pad(mean["uv"], 1)
         of_mean_flow = _between_faces(mean["slope"] * mean["step"])
-        found = {
+        profiles_by_name = {
             "mean_velocity": mean["u"] if self.reference is None else mean["u"] + like(mean["u"], self.reference),
             "reynolds_stress_uu": mean["uu"] - mean["u"] ** 2,
             "reynolds_stress_vv": mean["vv"],
@@ -116,8 +116,8 @@ class ChannelStatistics:
             "dissipation": nu * (mean["strain"] - of_mean_flow),
         }
         if grid.dimension == 3:
-            found["reynolds_stress_ww"] = mean["ww"] - mean["w"] ** 2
-        return found
+            profiles_by_name["reynolds_stress_ww"] = mean["ww"] - mean["w"] ** 2
+        return profiles_by_name
 
     def numbers(self, mean: Arrays, params: Params) -> Arrays:
         """Return the statistics that are single numbers from the means of samples.

@@ -259,9 +259,9 @@ class Bodies(Obstacle):
         """Return the signed distance of the cell centers from the nearest body, negative inside."""
         # The barrier keeps the compiler from folding constants, with a rounding that differs between programs.
         points = computed_once([jnp.asarray(p, jnp.asarray(time).dtype) for p in positions(None, self.domain.grid)])
-        found = [distance_and_normal(shape, points)[0] for shape in self.shapes(params, time).values()]
-        nearest = found[0]
-        for other in found[1:]:
+        distances = [distance_and_normal(shape, points)[0] for shape in self.shapes(params, time).values()]
+        nearest = distances[0]
+        for other in distances[1:]:
             nearest = jnp.minimum(nearest, other)
         return computed_once(nearest)
 
@@ -488,8 +488,8 @@ class MethodInStep(BodiesInStep):
         if carried is None:
             return impulse
         kept = [self._kept(body, name, before, after) for name in self.bodies.scalars for body in bodies]
-        given, made = -jnp.stack(kept), self._produced(before, after, carried)
-        return impulse.at[-len(kept) :].add(given if made is None else given + made)
+        momentum, made = -jnp.stack(kept), self._produced(before, after, carried)
+        return impulse.at[-len(kept) :].add(momentum if made is None else momentum + made)
 
     def _kept(self, body: Body, name: str | None, before: Moment, after: Moment) -> jax.Array:
         """Return the increase of the amount of a scalar in the fluid inside a body."""

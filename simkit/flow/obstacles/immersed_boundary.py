@@ -268,11 +268,11 @@ class ImmersedBoundary(Bodies):
 
     def _outlines(self, params: Params, dtype) -> list[Outline]:
         """Return the outlines of all shapes, before their motions are applied."""
-        found = [
+        outlines = [
             outline(body.shape(params), body.pivot(params), body.points or 0, self._reach(body, params))
             for body in self.bodies.values()
         ]
-        return jax.tree.map(lambda f: jnp.asarray(f, dtype), found)
+        return jax.tree.map(lambda f: jnp.asarray(f, dtype), outlines)
 
     def _spacing(self, params: Params, time: jax.Array) -> list[jax.Array]:
         """Return the largest distance of the points on each outline, in cells."""
@@ -282,8 +282,8 @@ class ImmersedBoundary(Bodies):
     def _moved(self, outlines: list[Outline], params: Params, time: jax.Array) -> list[Outline]:
         """Return the outlines at the positions of their bodies at a time."""
         return [
-            found if body.motion is None else moved_outline(found, body.pivot(params), body.now(params, time))
-            for body, found in zip(self.bodies.values(), outlines, strict=True)
+            moved if body.motion is None else moved_outline(moved, body.pivot(params), body.now(params, time))
+            for body, moved in zip(self.bodies.values(), outlines, strict=True)
         ]
 
     def _placed(self, outlines: list[Outline], params: Params, time: jax.Array) -> Placed:
@@ -355,18 +355,18 @@ class ImmersedBoundary(Bodies):
         self, change: jax.Array, i: int, owner: jax.Array, params: Params, time: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return the integrals of a change of a component, and of both arms times it, over the inside of each body."""
-        grid, found = self.domain.grid, []
-        own = grid.axes[i]
+        grid, sums = self.domain.grid, []
+        local = grid.axes[i]
         # Nothing changes on the sides.
-        lengths = own.distances if own.periodic else np.pad(own.distances, 1)
+        lengths = local.distances if local.periodic else np.pad(local.distances, 1)
         volumes = [like(change, lengths if k == i else a.widths) for k, a in enumerate(grid.axes)]
-        points = [like(change, own.points if k == i else a.centers) for k, a in enumerate(grid.axes)]
+        points = [like(change, local.points if k == i else a.centers) for k, a in enumerate(grid.axes)]
         for k, body in enumerate(self.bodies.values()):
             arm = body.arm(points, body.now(params, time), self.domain)
             part = change if len(self.bodies) == 1 else jnp.where(owner == k, change, 0)
             x, y = (jnp.stack([volume, volume * a]) for volume, a in zip(volumes, arm, strict=True))
-            found.append(precise_product(x, part, y.T))
-        products = jnp.stack(found)
+            sums.append(precise_product(x, part, y.T))
+        products = jnp.stack(sums)
         return products[:, 0, 0], products[:, 1, 0], products[:, 0, 1]
 
     def impose(

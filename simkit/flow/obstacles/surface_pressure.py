@@ -118,9 +118,9 @@ def _forces(equations: "Equations", state: "FlowState", params: Params) -> Veloc
     drive = (state.drive, jnp.zeros_like(state.drive))
     if equations.force is None:
         return tuple(jnp.broadcast_to(f, domain.grid.cells) for f in drive)
-    given = equations.force(state.velocity, state.scalar, params, state.time[0])
+    side_values = equations.force(state.velocity, state.scalar, params, state.time[0])
     forces = []
-    for i, (f, uniform_part) in enumerate(zip(given, drive, strict=True)):
+    for i, (f, uniform_part) in enumerate(zip(side_values, drive, strict=True)):
         inner = jnp.broadcast_to(f + uniform_part, moving(state.velocity[i], i, domain).shape)
         closed = [0 if domain.sides[i] is None or is_open else 1 for is_open in domain.is_open(i)]
         forces.append(jnp.pad(inner, [tuple(closed) if k == i else (0, 0) for k in range(2)], mode="edge"))
@@ -147,14 +147,14 @@ def interpolate(f: jax.Array, point: Sequence[jax.Array], component: int | None,
         places.append(x)
 
     def at(x: jax.Array, y: jax.Array) -> jax.Array:
-        found = f
+        pressure = f
         for coordinate, values in ((y, nodes[1]), (x, nodes[0])):
             first = jnp.clip(jnp.searchsorted(values, coordinate) - 2, 0, len(values) - 4)
             four = jax.lax.dynamic_slice_in_dim(values, first, 4)
             weights = jnp.stack(
                 [math.prod((coordinate - four[j]) / (four[i] - four[j]) for j in range(4) if j != i) for i in range(4)]
             )
-            found = precise_product(jax.lax.dynamic_slice_in_dim(found, first, 4, axis=-1), weights)
-        return found
+            pressure = precise_product(jax.lax.dynamic_slice_in_dim(pressure, first, 4, axis=-1), weights)
+        return pressure
 
     return jax.vmap(at)(*places)

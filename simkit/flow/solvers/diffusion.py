@@ -62,13 +62,13 @@ def _by_modes(modes: BatchedModes) -> Solver:
 
 def _eliminating(matrices: Matrices) -> Callable[..., jax.Array]:
     """Return the solver for one array, by elimination along an axis of open ends, or else the longest bounded one."""
-    known = [None if isinstance(matrix, OpenEnds) else matrix for matrix in matrices]
+    closed = [None if isinstance(matrix, OpenEnds) else matrix for matrix in matrices]
     for i, ends in enumerate(matrices):
         if isinstance(ends, OpenEnds):
-            return _by_elimination_between(Transform(known, first=i), ends)
-    bounded = {i: matrix for i, matrix in enumerate(known) if isinstance(matrix, np.ndarray)}
+            return _by_elimination_between(Transform(closed, first=i), ends)
+    bounded = {i: matrix for i, matrix in enumerate(closed) if isinstance(matrix, np.ndarray)}
     along = max(bounded, key=lambda i: len(bounded[i]))
-    others = [None if i == along else matrix for i, matrix in enumerate(known)]
+    others = [None if i == along else matrix for i, matrix in enumerate(closed)]
     return _by_elimination(Transform(others, first=along), bounded[along])
 
 
@@ -131,9 +131,9 @@ def solver_between_sides(domain: Domain, axes: tuple[int, ...]) -> Callable[...,
     """
 
     @functools.cache
-    def tables(known: tuple[tuple[Known, ...], ...]) -> Callable[..., list[jax.Array]]:
+    def tables(closed: tuple[tuple[Known, ...], ...]) -> Callable[..., list[jax.Array]]:
         return diffusion_solver(
-            [[_matrix(domain, i, pair) if i in axes else None for i, pair in enumerate(pairs)] for pairs in known]
+            [[_matrix(domain, i, pair) if i in axes else None for i, pair in enumerate(pairs)] for pairs in closed]
         )
 
     def solve(sources: Sequence[jax.Array], coefficient: jax.Array, shares: Sequence[Shares]) -> list[jax.Array]:

@@ -170,9 +170,9 @@ def lifting(equations: Equations, solve_pressure: Callable[[jax.Array], jax.Arra
     domain = equations.domain
 
     def lift(pressure: jax.Array, params: Params, before: jax.Array, now: jax.Array) -> jax.Array:
-        given = (equations.pressure_on_sides(params, time) for time in (before, now))
+        side_values = (equations.pressure_on_sides(params, time) for time in (before, now))
         nothing = tuple(jnp.zeros(domain.grid.shape(i), pressure.dtype) for i in range(domain.grid.dimension))
-        change = jax.tree.map(lambda old, new: new - old, *given)
+        change = jax.tree.map(lambda old, new: new - old, *side_values)
         return pressure + solve_pressure(divergence(pushed(nothing, change, domain), domain.grid))
 
     return lift

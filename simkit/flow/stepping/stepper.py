@@ -280,7 +280,7 @@ class Stepper:
         change = changes[: self.grid.dimension]
         if self.equations.flow_rate is not None:
             change = (change[0] + part * at.drive, *change[1:])
-        scalar, given = self._next_scalar(scalar, changes[self.grid.dimension :], now, time, part)
+        scalar, side_values = self._next_scalar(scalar, changes[self.grid.dimension :], now, time, part)
         pressure, left, correction = at.pressure, at.pressure, None
         if self.add_implicit is not None:
             with jax.named_scope("implicit"):
@@ -298,7 +298,7 @@ class Stepper:
             drive = drive + missing / part
             driven = driven + part * drive
         mean_pressure = jax.tree.map(lambda p: p + part / now.length * pressure, at.mean_pressure)
-        impulse = at.impulse + jnp.concatenate([momentum, given])
+        impulse = at.impulse + jnp.concatenate([momentum, side_values])
         return Between(velocity, pressure, scalar, explicit, drive, driven, impulse, mean_pressure)
 
     def _solenoidal(

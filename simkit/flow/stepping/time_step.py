@@ -40,13 +40,13 @@ def rate_of_given_speeds(equations: Equations, params: Params, time: jax.Array) 
 
 def _rates_on_sides(equations: Equations, params: Params, time: jax.Array) -> list[jax.Array | None]:
     domain = equations.domain
-    given = equations.on_sides(params, time)
+    side_values = equations.on_sides(params, time)
     rates: list[jax.Array | None] = []
     for axis in domain.bounded():
         for side in (0, 1):
             terms = [
                 jnp.max(jnp.abs(value) * like(time, _per_cell(domain.grid, component, axis, side)))
-                for component, value in enumerate(on_side(given, axis, side))
+                for component, value in enumerate(on_side(side_values, axis, side))
                 if not (isinstance(value, int | float) and value == 0)
             ]
             rates += [functools.reduce(jnp.add, terms)] if terms else []
@@ -100,8 +100,8 @@ def adaptive_time_step(courant_number: Callable[[Params], Any] = itemgetter("cou
                 rates += [2 / diffusion_limit(equations.domain, equations.method, axes) * diffusivity]
         rate = functools.reduce(jnp.maximum, rates)
         for moment in (time, time + 1 / rate):
-            given = rate_of_given_speeds(equations, params, moment)
-            rate = rate if given is None else jnp.maximum(rate, given / cells)
+            side_values = rate_of_given_speeds(equations, params, moment)
+            rate = rate if side_values is None else jnp.maximum(rate, side_values / cells)
         # A flow that is not finite takes the longest step, so that its time still tells when that happened.
         return 1 / jnp.where(jnp.isnan(rate), 1 / params["time_step"], rate)
 
@@ -113,12 +113,12 @@ def _spreading(
 ) -> list[tuple[Any, tuple[int, ...]]]:
     """Return the largest diffusivity of each scalar and the viscosity, with the axes along which they are explicit."""
     explicit = equations.explicit
-    found = [] if equations.scalar is None else equations.scalar.spreading(scalar, params, time, explicit)
+    rates = [] if equations.scalar is None else equations.scalar.spreading(scalar, params, time, explicit)
     if not equations.varies:
-        return [*found, (uniform(equations.viscosity, params), explicit)]
+        return [*rates, (uniform(equations.viscosity, params), explicit)]
     cells = equations.domain.grid.cells
     field = field_at_centers(equations.viscosity, velocity, params, cells, (scalar, time))
-    return [*found, (jnp.max(field), explicit)]
+    return [*rates, (jnp.max(field), explicit)]
 
 
 def diffusion_limit(domain: Domain, method: str, axes: tuple[int, ...]) -> float:

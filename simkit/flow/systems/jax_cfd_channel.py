@@ -60,13 +60,13 @@ def jax_cfd_channel(*, cells: tuple[int, int] = (128, 64), length: float = 6.0) 
     doi:10.1017/S0022112071002842, for the limit of stability.
     """
     base = load("base")
-    own = Grid((periodic_axis(cells[0], length), bounded_axis(cells[1], 2.0, -1.0)))
+    parameters = Grid((periodic_axis(cells[0], length), bounded_axis(cells[1], 2.0, -1.0)))
     grid = base.grids.Grid(tuple(cells), domain=((0.0, length), (-1.0, 1.0)))
     walls = base.boundaries.channel_flow_boundary_conditions(2)
-    heights = own.axes[1].centers
+    heights = parameters.axes[1].centers
 
     def initial(params: Params, key: jax.Array) -> Any:
-        u, v = (params["perturbation"] * w for w in random_eddies(own, key, params["perturbation"].dtype))
+        u, v = (params["perturbation"] * w for w in random_eddies(parameters, key, params["perturbation"].dtype))
         u = u + 1.5 * params["initial_velocity"] * (1 - jnp.asarray(heights, u.dtype) ** 2)
         # jax-cfd keeps no velocity on the lower wall.
         return tuple(
@@ -100,7 +100,7 @@ def jax_cfd_channel(*, cells: tuple[int, int] = (128, 64), length: float = 6.0) 
 
     def diagnose(velocity: Any, params: Params) -> Arrays:
         profile = velocity[0].data.mean(axis=0)
-        return {"bulk_velocity": profile.mean(), "centerline_velocity": interpolate(profile, 0.0, own.axes[1])}
+        return {"bulk_velocity": profile.mean(), "centerline_velocity": interpolate(profile, 0.0, parameters.axes[1])}
 
     def check(params: Params, key: jax.Array) -> None:
         del key
