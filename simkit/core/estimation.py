@@ -8,6 +8,7 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.averages import averaged
+from simkit.core.formulation import root
 from simkit.core.parameter import Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment, trajectory
@@ -164,9 +165,7 @@ def beside_recording(
 
     def diagnose(state: Recording, params: Params) -> Arrays:
         trial, exact, _ = measured(state, params)
-        square = mean_square({name: trial[name] - exact[name] for name in trial})
-        is_positive = square > 0
-        distance = jnp.where(is_positive, jnp.sqrt(jnp.where(is_positive, square, 1)), 0)
+        distance = root(mean_square({name: trial[name] - exact[name] for name in trial}))
         return simulation.diagnose(*of_trial(state, params)) | {"distance": distance}
 
     def check(params: Params, key: jax.Array) -> None:

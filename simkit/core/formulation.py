@@ -126,6 +126,18 @@ def is_for_accelerators() -> bool:
     return _TARGET.get() == "accelerator"
 
 
+def root(squared: jax.Array) -> jax.Array:
+    """Return the square root of a sum of squares, with derivative zero at zero.
+
+    NaN stays NaN: a comparison with zero would tell a state that is broken as one at rest.
+
+    Args:
+        squared: at least 0.
+    """
+    is_zero = squared == 0
+    return jnp.where(is_zero, 0, jnp.sqrt(jnp.where(is_zero, 1, squared)))
+
+
 def prefers_whole_arrays() -> bool:
     """Return whether a program for an interpreter is being traced, which runs every operation of every turn separately.
 

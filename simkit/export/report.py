@@ -84,6 +84,9 @@ def _results(opened: RunDirectory, kind: str, result: xarray.Dataset) -> Iterato
         numbers = {name: numbers[name] for name in ("loss", *opened.manifest["request"]["wrt"]) if name in numbers}
     if clock and (over := {name: array for name, array in numbers.items() if array.dims == (clock,)}):
         yield f"Over {clock}", _charts(result[clock], over)
+    if objective := opened.manifest["request"].get("objective"):
+        value = result.attrs.get("value", "")
+        yield "Objective", table(("name", "value"), [(objective, f"{value:.10g}" if value else "over the iterations")])
     if numbers:
         rows = ((n, f"{a.values.ravel()[-1]:.10g}", _unit(a), a.attrs.get("long_name", "")) for n, a in numbers.items())
         yield "Derivatives" if kind == "derivative" else "At the end", table(("name", "value", "unit", "meaning"), rows)
@@ -174,10 +177,14 @@ def _circumstances(opened: RunDirectory, scenario: Scenario, result: xarray.Data
         yield "Published numbers of this scenario", table(("quantity", "expected", "tolerance", "source"), checked)
     manifest = opened.manifest
     began = datetime.datetime.fromtimestamp((opened.path / "manifest.json").stat().st_mtime, datetime.UTC)
-    facts = [("began", f"{began:%Y-%m-%d %H:%M} UTC"), ("devices", ", ".join(manifest["devices"]))]
+    run = scenario.run
+    facts = [("steps", str(run.steps)), ("steps per frame", str(run.every)), ("precision", run.precision)]
+    facts += [("seed", str(run.seed)), ("began", f"{began:%Y-%m-%d %H:%M} UTC")]
+    facts += [("devices", ", ".join(manifest["devices"]))]
     facts += [(name, str(version)) for name, version in manifest["versions"].items()]
-    yield "Software and devices", table(("", ""), facts)
-    yield "Again", code(_call(opened, scenario)) + code(opened.text)
+    yield "Run, software and devices", table(("", ""), facts)
+    saved = f"<p>With the file below saved as {literal(scenario.name)}.toml:</p>"
+    yield "Again", saved + code(_call(opened, scenario)) + code(opened.text)
 
 
 FUNCTIONS = {"sweep": "sweep", "optimization": "optimize", "starts": "optimize", "derivative": "value_and_grad"}

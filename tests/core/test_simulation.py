@@ -20,6 +20,9 @@ from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Equilibrium, check_bounds
 from simkit.errors import UserError
+from simkit.flow.diagnosis.measures import magnitude
+from simkit.molecular.minimizers.protocol import largest_norm
+from simkit.rigid.algebra.vector import Vector, norm, normalize
 from tests.core.toys import descent, oscillator
 from tests.tables import every
 
@@ -331,3 +334,16 @@ def test_what_is_wrong_is_refused_by_name_in_one_line(act, message):
     with pytest.raises((UserError, ValueError), match=message) as error:
         act()
     assert "\n" not in str(error.value)
+
+
+def test_a_length_that_is_no_number_is_not_told_as_zero():
+    number = jnp.array(math.nan)
+    broken = Vector(number, jnp.zeros(()), jnp.ones(()))
+    upward = Vector(jnp.zeros(()), jnp.zeros(()), jnp.ones(()))
+    lengths = [
+        norm(broken),
+        normalize(broken, upward).x,
+        magnitude((number, jnp.zeros(()))),
+        largest_norm(number[None]),
+    ]
+    assert np.isnan(lengths).all()

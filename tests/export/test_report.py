@@ -37,6 +37,7 @@ def test_the_report_of_a_run_shows_its_diagnostics_and_the_call_that_repeats_it(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bouncing_ball.toml").write_text(scenario)
     np.testing.assert_array_equal(eval(call)["position"], run["position"])
+    assert "<td>float64</td>" in text
     # The report belongs to the run, which may be replaced with it.
     simkit.run("bouncing_ball", **SHORT, output=tmp_path / "run", overwrite=True)
 

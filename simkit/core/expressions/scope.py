@@ -378,8 +378,10 @@ def refuse_ended(tables: Collection[TableInTime], params: Params, end: float) ->
     """
     for each in tables:
         if each.has_ended(params, jnp.asarray(end, precision_of(params))):
+            # A table of the formula's own key names it already.
+            reader = "" if each.table.where.startswith(each.formula.where) else f"{each.formula.where}: "
             raise UserError(
-                f"{each.formula.where}: {each.table.where} ends at {each.table.x[-1]:g}, and the run at time {end:g}, "
+                f"{reader}{each.table.where} ends at {each.table.x[-1]:g}, and the run at time {end:g}, "
                 "where it has no value; give it more rows, write outside = 'hold' there, or take fewer steps",
                 key=each.formula.where,
             )

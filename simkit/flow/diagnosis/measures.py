@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.formulation import root
 from simkit.core.simulation import Quantity, over, raised
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.boundary.side_data import BoundaryVelocity
@@ -72,9 +73,7 @@ def speed(velocity: Velocity, grid: Grid) -> jax.Array:
 
 def magnitude(velocity: Velocity) -> jax.Array:
     """Return the magnitude from components at the same points, with derivative zero where the fluid is at rest."""
-    square = sum(f**2 for f in velocity)
-    moving = square > 0
-    return jnp.where(moving, jnp.sqrt(jnp.where(moving, square, 1)), 0)
+    return root(sum(f**2 for f in velocity))  # type: ignore[arg-type]
 
 
 def vorticity(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain) -> jax.Array:

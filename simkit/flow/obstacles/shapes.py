@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core.formulation import root
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
 from simkit.core.parts import part, per_axis
 from simkit.core.settings import formula, several, text
@@ -197,9 +198,7 @@ def _joined(nearest_side: jax.Array, outside: jax.Array) -> jax.Array:
 
 def length(vector: list[jax.Array]) -> jax.Array:
     """Return the Euclidean length, with derivative zero where it is zero."""
-    square = sum(a**2 for a in vector)
-    away = square > 0
-    return jnp.where(away, jnp.sqrt(jnp.where(away, square, 1)), 0)
+    return root(sum(a**2 for a in vector))  # type: ignore[arg-type]
 
 
 # Half the thickness of an airfoil: 5 t times these numbers and the powers 1/2, 1, 2, 3, 4 of the place on the chord.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import by_device, prefers_whole_arrays
+from simkit.core.formulation import by_device, prefers_whole_arrays, root
 from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays
 from simkit.errors import UserError
@@ -317,7 +317,7 @@ def polygon_order(pairs: Pairs, bonds: jax.Array, corners: int) -> jax.Array:
     Reference: Nelson, Halperin, Phys. Rev. B 19, 2457 (1979), doi:10.1103/PhysRevB.19.2457.
     """
     real, imaginary = (jnp.where(bonds, part, 0).sum(axis=1) for part in _turned(pairs, corners))
-    return _root(real**2 + imaginary**2) / jnp.maximum(bonds.sum(axis=1), corners)
+    return root(real**2 + imaginary**2) / jnp.maximum(bonds.sum(axis=1), corners)
 
 
 def _turned(pairs: Pairs, fold: int) -> Moments:
@@ -389,13 +389,7 @@ def _mean_over_bonds(values: jax.Array, pairs: Pairs) -> jax.Array:
 def _magnitude(real: jax.Array, imaginary: jax.Array, degree: int) -> jax.Array:
     each = real**2 + imaginary**2
     # Magnitudes of m and -m are equal.
-    return _root(4 * math.pi / (2 * degree + 1) * (2 * each.sum(axis=-1) - each[..., 0]))
-
-
-def _root(squared: jax.Array) -> jax.Array:
-    """Return the square root, with derivative zero at zero."""
-    is_positive = squared > 0
-    return jnp.where(is_positive, jnp.sqrt(jnp.where(is_positive, squared, 1)), 0)
+    return root(4 * math.pi / (2 * degree + 1) * (2 * each.sum(axis=-1) - each[..., 0]))
 
 
 @functools.cache

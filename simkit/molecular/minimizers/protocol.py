@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import jax
 import jax.numpy as jnp
 
+from simkit.core.formulation import root
 from simkit.core.pytrees import pytree
 
 type Evaluate = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
@@ -161,8 +162,7 @@ def largest_norm(vectors: jax.Array) -> jax.Array:
     Args:
         vectors: (N, d).
     """
-    squared = jnp.max(jnp.sum(vectors**2, axis=-1))
-    return jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 0)
+    return root(jnp.max(jnp.sum(vectors**2, axis=-1)))
 
 
 def clip(displacement: jax.Array, limit: jax.Array) -> jax.Array:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.formulation import root
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.settings import arguments, number, row, whole, word
 from simkit.core.simulation import Arrays, Params, Simulation, described
@@ -158,8 +159,7 @@ def colloid_assembly(
 
     def measure(position: jax.Array, box: Cell, params: Params) -> Arrays:
         honeycomb_order, neighbors = order(position, box, params)
-        squared = jnp.sum(displacement(position, box, params) ** 2, axis=1).mean()
-        deviation = jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 0)
+        deviation = root(jnp.sum(displacement(position, box, params) ** 2, axis=1).mean())
         own = between.energy(position, box, params, ()) / count
         honeycomb = between.energy(home(params), box, params, ()) / count
         area = 3 * math.sqrt(3) / 4 * params["bond"] ** 2

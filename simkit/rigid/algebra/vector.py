@@ -10,6 +10,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.core.formulation import root
 from simkit.rigid.algebra.stages import staged
 
 
@@ -105,9 +106,7 @@ def select(condition: jax.Array, a: Vector, b: Vector) -> Vector:
 
 def norm(a: Vector) -> jax.Array:
     """Return the length ``|a|``; its derivative at zero is zero, the mean over all directions."""
-    squared = dot(a, a)
-    positive = squared > 0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, squared, 1)), 0)
+    return root(dot(a, a))
 
 
 def normalize(a: Vector, fallback: Vector) -> Vector:
@@ -118,8 +117,8 @@ def normalize(a: Vector, fallback: Vector) -> Vector:
         fallback: unit vectors returned where ``a`` is zero; the derivative there is zero.
     """
     squared = dot(a, a)
-    positive = squared > 0
-    return select(positive, a / jnp.sqrt(jnp.where(positive, squared, 1)), fallback)
+    is_zero = squared == 0
+    return select(is_zero, fallback, a / jnp.sqrt(jnp.where(is_zero, 1, squared)))
 
 
 def shortened(a: Vector, length: jax.Array) -> Vector:
