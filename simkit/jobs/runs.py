@@ -232,6 +232,9 @@ class DrivenJob[Result: Outcome](Job[Result]):
         if written:
             try:
                 status = directory.store.read_segment(written[-1])["status"][-1]
+                # That a run took all its steps without converging is known at its end alone.
+                if check_regular(summary := directory.path / SUMMARY):
+                    status = np.asarray(read_sealed_json(summary, directory.identity).get("status_code", status))
                 broken = [MESSAGES[Status(int(status))]] if failed(status) else []
             except DamagedFileError as error:
                 broken = [f"{error}; {self.repair} with: {directory.resuming}"]

@@ -9,6 +9,7 @@ from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.jobs.stored_jobs import progress_of
 from simkit.storage.run_directory import RunDirectory, is_locked
+from tests.core.toys import descent
 from tests.stopping import StopAfter, Stopped
 from tests.toys import toy
 
@@ -86,3 +87,10 @@ def test_status_as_json(tmp_path, capsys):
     assert main(["status", str(tmp_path / "run"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["state"], told["fraction"], told["failed"]) == ("finished", 1.0, [])
+
+
+def test_the_status_of_a_run_that_did_not_converge_says_so(tmp_path):
+    with pytest.warns(UserWarning, match="did not converge"):
+        simkit.run(descent(), steps=4, every=2, output=tmp_path / "run")
+    (line,) = progress_of(tmp_path / "run").failed
+    assert line.startswith("did not converge within its steps")
