@@ -6,10 +6,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simkit.core.parameter import shown_bounds
 from simkit.export.markup import code, literal, page, table
 from simkit.scenario.catalog import shipped_folder
-from simkit.scenario.scenario import Scenario, shown_value
+from simkit.scenario.scenario import PARAMETER_HEAD, Scenario
 
 # Files beside the pages that all of them load.
 SHARED = ("pages.css", "gallery.js")
@@ -108,13 +107,7 @@ def scenario_page(scenario: Scenario, diagnostics: Mapping[str, Any], size: tupl
         "<h2>Use</h2>",
         code("\n".join(_commands(scenario))),
         "<h2>Parameters</h2>",
-        table(
-            ("parameter", "value", "unit", "bounds", "meaning"),
-            (
-                (n, shown_value(p.default), p.unit, shown_bounds(p.bounds), p.doc)
-                for n, p in scenario.parameters.items()
-            ),
-        ),
+        table(PARAMETER_HEAD, scenario.parameter_rows),
     ]
     if scenario.objectives:
         rows = ((name, each.goal, each.doc, each.as_expression) for name, each in scenario.objectives.items())
@@ -148,10 +141,9 @@ def _commands(scenario: Scenario) -> list[str]:
     commands = [command(scenario, "run")]
     if single:
         name, parameter = next(iter(single.items()))
-        low, high = (
-            min(max(factor * parameter.default, *parameter.bounds[:1]), parameter.bounds[1]) for factor in (0.9, 1.1)
-        )
-        commands.append(command(scenario, "sweep", "--over", f"{name}={min(low, high):g}:{max(low, high):g}:5"))
+        least, largest = parameter.bounds
+        low, high = sorted(min(max(factor * parameter.default, least), largest) for factor in (0.9, 1.1))
+        commands.append(command(scenario, "sweep", "--over", f"{name}={low:g}:{high:g}:5"))
         if scenario.objectives:
             objective = next(iter(scenario.objectives))
             commands.append(command(scenario, "grad", "--objective", objective, "--wrt", name, "--check"))
@@ -168,9 +160,9 @@ def _value_in(validation: Any, diagnostics: Mapping[str, Any]) -> str:
 
 def _reference(text: str) -> str:
     """Return a reference, as a link if it is a DOI."""
-    words = literal(text)
+    identifier = text.removeprefix("doi:")
     return (
-        f'<a href="https://doi.org/{literal(text.removeprefix("doi:"))}">{words}</a>' if text[:4] == "doi:" else words
+        literal(text) if identifier == text else f'<a href="https://doi.org/{literal(identifier)}">{literal(text)}</a>'
     )
 
 

@@ -133,8 +133,8 @@ def devices(*, local: bool = False) -> list[Any]:
 
 def plugins() -> list[str]:
     """Return the installed packages by which JAX uses accelerators, with their versions."""
-    found = list[str]()
+    installed = list[str]()
     for name in PLUGINS:
         with suppress(metadata.PackageNotFoundError):
-            found.append(f"{name} {metadata.version(name)}")
-    return found
+            installed.append(f"{name} {metadata.version(name)}")
+    return installed

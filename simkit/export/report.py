@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import xarray
 
-from simkit.core.parameter import shown_bounds
 from simkit.errors import UserError
 from simkit.export.markup import code, literal, page, shared, table
 from simkit.export.pictures import draw, draw_sweep
@@ -19,7 +18,7 @@ from simkit.jobs.stored_jobs import open_frames, open_run
 from simkit.jobs.sweep_results import columns_of, final_numbers, objective_arrays
 from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.drawing import CLOCKS
-from simkit.scenario.scenario import Scenario, shown_value
+from simkit.scenario.scenario import PARAMETER_HEAD, Scenario
 from simkit.storage.files import write_bytes
 from simkit.storage.kinds import kind_of
 from simkit.storage.run_directory import REPORT, SCENARIO, RunDirectory
@@ -165,11 +164,8 @@ def _cell(value: Any) -> str:
 def _circumstances(opened: RunDirectory, scenario: Scenario, result: xarray.Dataset) -> Iterator[Section]:
     """Yield parameters, published numbers, software, devices, and how to compute it again."""
     swept = set(map(str, result.dims)) | set(map(str, result.coords))
-    rows = (
-        (name, "swept" if name in swept else shown_value(each.default), each.unit, shown_bounds(each.bounds), each.doc)
-        for name, each in scenario.parameters.items()
-    )
-    yield "Parameters", table(("parameter", "value", "unit", "bounds", "meaning"), rows)
+    rows = ((name, "swept" if name in swept else value, *words) for name, value, *words in scenario.parameter_rows)
+    yield "Parameters", table(PARAMETER_HEAD, rows)
     if scenario.validations:
         checked = (
             (each.words, f"{each.expected:g}", f"{each.tolerance:g}", each.source) for each in scenario.validations

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 # In place of a registered name, for a simulation made in Python.
 IN_PYTHON = "python.simulation"
+# Columns of `Scenario.parameter_rows`.
+PARAMETER_HEAD = ("parameter", "value", "unit", "bounds", "meaning")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
@@ -89,23 +91,22 @@ class Scenario:
     def __repr__(self) -> str:
         """Return one line: name, simulation and parameters."""
         values = {name: one.default for name, one in self.parameter_settings.items() if one.default is not None}
-        shown = "".join(f", {name} = {shown_value(value)}" for name, value in values.items())
+        shown = "".join(f", {name} = {_shown(value)}" for name, value in values.items())
         return f"<Scenario {self.name}: {self.simulation}{shown}>"
 
     def _repr_html_(self) -> str:
         """Return title, summary and parameters as a table, for notebooks."""
-        head = "".join(f"<th>{word}</th>" for word in ("parameter", "value", "unit", "bounds", "meaning"))
-        rows = "".join(
-            "<tr>"
-            + "".join(
-                f"<td>{html.escape(text)}</td>"
-                for text in (name, shown_value(p.default), p.unit, shown_bounds(p.bounds), p.doc)
-            )
-            + "</tr>"
-            for name, p in self.parameters.items()
-        )
+        head = "".join(f"<th>{word}</th>" for word in PARAMETER_HEAD)
+        cells = (map(html.escape, row) for row in self.parameter_rows)
+        rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
         title = f"<b>{html.escape(self.title)}</b> ({self.name}, {self.simulation})<br>{html.escape(self.summary)}"
         return f"{title}<table><tr>{head}</tr>{rows}</table>"
+
+    @property
+    def parameter_rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Name, value, unit, bounds and meaning of every parameter, as text."""
+        parameters = self.parameters.items()
+        return [(name, _shown(p.default), p.unit, shown_bounds(p.bounds), p.doc) for name, p in parameters]
 
     @functools.cached_property
     def declared(self) -> dict[str, Parameter]:
@@ -423,10 +424,6 @@ def plain(value: Any) -> Numbers:
     return tuple(plain(entry) for entry in value) if isinstance(value, list | tuple) else float(value)
 
 
-def shown_value(value: Numbers) -> str:
-    """Return a number as text, or the number of entries of an array.
-
-    Args:
-        value: default of a parameter.
-    """
+def _shown(value: Numbers) -> str:
+    """Return a number as text, or the number of entries of an array."""
     return f"{value:g}" if not isinstance(value, tuple) else f"[{count(value)} values]"
