@@ -97,7 +97,8 @@ def brax_engine(name: str, description: Description) -> Engine:
         links=links,
         contacts=contacts,
         masses=masses,
-        has_armature=is_generalized,
+        rotors=description.rotors if is_generalized else lambda params: 0 * description.rotors(params),
+        stiffness=description.stiffness,
         check=check,
         touches=placed is not None,
     )

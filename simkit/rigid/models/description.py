@@ -1,7 +1,8 @@
 """Description of an articulated model for any engine: bodies, shapes to draw, gravity and initial state."""
 
 import dataclasses
-from typing import Any
+import re
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -68,13 +69,24 @@ class Description:
 
     def masses(self, params: Params) -> tuple[jax.Array, jax.Array]:
         """Return masses in kg (B,) and principal moments in kg m^2 (B, 3), scaled with the masses."""
-        mass = params["mass"] * params["mass_scale"]
+        mass = params["mass"]
+        if isinstance(mass, dict):
+            mass = jnp.stack([mass[name] for name in names(self.mujoco, "body")[1:]])
+        mass = mass * params["mass_scale"]
         ratio = mass / jnp.asarray(self.mass, mass.dtype)
         return mass, jnp.asarray(self.inertia, mass.dtype) * ratio[:, None]
 
+    def rotors(self, params: Params) -> jax.Array:
+        """Return the inertia of the rotors of the model, (nv,)."""
+        return jnp.asarray(self.armature, params["time_step"].dtype)
+
+    def stiffness(self, params: Params) -> jax.Array:
+        """Return the stiffness of the model's springs at joints with one coordinate, (S,)."""
+        return jnp.asarray(self.springs[0], params["time_step"].dtype)
+
     def gravity_vector(self, params: Params) -> jax.Array:
-        """Return the acceleration of free fall in m/s^2, (3,)."""
-        return params["gravity"] * jnp.asarray(self.down, params["gravity"].dtype)
+        """Return the acceleration of free fall in m/s^2, (3, ...) for a strength (...)."""
+        return jnp.stack([params["gravity"] * float(component) for component in self.down])
 
 
 def describe(model: Any) -> Description:
@@ -96,7 +108,7 @@ def describe(model: Any) -> Description:
         position = model.numeric_data[first : first + model.nq].copy()
     # The first stiffness coefficient is the linear one; further ones are of higher order.
     stiffness = model.jnt_stiffness.reshape(model.njnt, -1)[:, 0]
-    single = (model.jnt_type >= int(mujoco.mjtJoint.mjJNT_SLIDE)) & (stiffness > 0)
+    single = model.jnt_type >= int(mujoco.mjtJoint.mjJNT_SLIDE)
     where = model.jnt_qposadr[single]
     return Description(
         mujoco=model,
@@ -112,6 +124,18 @@ def describe(model: Any) -> Description:
         springs=np.stack([stiffness[single], where, model.qpos_spring[where]]),
         shapes=_shapes(model),
     )
+
+
+def names(model: Any, kind: Literal["body", "joint", "actuator"]) -> list[str]:
+    """Return the names of a model's parts of a kind, as keys of parameters; a part without a name has its number.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        kind: ``"body"`` (the first is the world), ``"joint"`` or ``"actuator"``.
+    """
+    count = {"body": model.nbody, "joint": model.njnt, "actuator": model.nu}[kind]
+    named = [re.sub(r"\W", "_", getattr(model, kind)(index).name) or f"{kind}_{index}" for index in range(count)]
+    return [name if named.count(name) == 1 else f"{name}_{index}" for index, name in enumerate(named)]
 
 
 def place(shapes: Shapes, position: jax.Array, orientation: jax.Array) -> tuple[jax.Array, jax.Array]:

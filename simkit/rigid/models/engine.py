@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from simkit.core.parameter import Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError, one_line
@@ -49,9 +50,12 @@ class Engine:
         links: ``(params, memory) -> Links``.
         contacts: ``(params, memory) -> (number, depth)``, int32 and the largest penetration in m.
         masses: ``params -> (mass, moments)`` in the engine, in kg (B,) and kg m^2 (B, 3).
-        has_armature: whether the engine includes the inertia of rotors.
+        rotors: ``params -> armature``, inertia of rotors in the engine, (nv,).
+        stiffness: ``params -> stiffness`` of the springs of joints with one coordinate, (S,).
         check: ``params -> None``; raises `UserError` for values that the engine cannot run with.
         touches: whether any pair of geoms can be in contact.
+        parameters: of this engine, beside or in place of those that all engines have.
+        members_last: whether ``advance`` takes many members at once, as a last axis of every array.
     """
 
     start: Callable[[Params, jax.Array, jax.Array], Memory]
@@ -60,9 +64,12 @@ class Engine:
     links: Callable[[Params, Memory], Links]
     contacts: Callable[[Params, Memory], tuple[jax.Array, jax.Array]]
     masses: Callable[[Params], tuple[jax.Array, jax.Array]]
-    has_armature: bool
+    rotors: Callable[[Params], jax.Array]
+    stiffness: Callable[[Params], jax.Array]
     check: Callable[[Params], None]
     touches: bool
+    parameters: Mapping[str, Parameter] = MappingProxyType({})
+    members_last: bool = False
 
 
 def like[T](new: T, old: T) -> T:

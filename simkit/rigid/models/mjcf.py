@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.averages import compensated_sum
-from simkit.core.formulation import computed_once, precise_product
+from simkit.core.formulation import computed_once, in_blocks, members_first, members_last, precise_product
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.settings import arguments, whole, word
@@ -22,6 +22,7 @@ from simkit.rigid.algebra.tensor import rotated
 from simkit.rigid.models.brax_pipelines import brax_engine
 from simkit.rigid.models.description import Description, describe, place
 from simkit.rigid.models.engine import Engine, Memory, silent, watched
+from simkit.rigid.models.joint_coordinates import simkit_engine
 from simkit.rigid.models.mjx import mjx_engine
 from simkit.rigid.models.mujoco_c import mujoco_engine
 from simkit.rigid.models.source import compiled, library, read_spec, without_reports
@@ -36,7 +37,7 @@ DIMENSIONS = {
     "joint_velocity": ("degree_of_freedom",),
 }
 
-ENGINES = ("mjx", "brax-spring", "brax-generalized", "brax-positional", "mujoco")
+ENGINES = ("mjx", "brax-spring", "brax-generalized", "brax-positional", "mujoco", "simkit")
 _checked = arguments(
     engine=word("engine", ENGINES),
     substeps=whole("time steps per step of the simulation", low=1),
@@ -118,6 +119,8 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
     description = describe(compiled(without_reports(spec)))
     if name == "mujoco":
         engine = mujoco_engine(spec, description)
+    elif name == "simkit":
+        engine = simkit_engine(description)
     else:
         refuse_too_many_contacts(name, description.mujoco)
         engine = mjx_engine(description) if name == "mjx" else brax_engine(name, description)
@@ -153,6 +156,16 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         memory, time, excess = computed_once((memory, time, excess))
         return Articulated(memory=watched(memory, on_derivative=on_derivative), time=time, excess=excess)
 
+    def step_members(states: Articulated, params: Params) -> Articulated:
+        def step_block(states: Articulated, params: Params) -> Articulated:
+            driven = jax.vmap(controls)(params, states.time)
+            last = members_last((params, states.memory, driven))
+            memory = members_first(engine.advance(*last))
+            time, excess = compensated_sum(states.time, states.excess, substeps * params["time_step"])
+            return Articulated(memory=memory, time=time, excess=excess)
+
+        return in_blocks(step_block, states, params)
+
     def observe(state: Articulated, params: Params) -> Arrays:
         state, params = computed_once((state, params))
         links, shapes = engine.links(params, state.memory), description.shapes
@@ -176,7 +189,8 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         step=cautioned(step, _caveat_on_second_derivatives(description)),
         observe=observe,
         diagnose=diagnose,
-        params=_parameters(description),
+        params=_parameters(description) | dict(engine.parameters),
+        step_members=step_members if engine.members_last else None,
         check=lambda params, key: _check(engine, description, params),
         dimensions=DIMENSIONS,
         # Bodies without a joint between them count as one.
@@ -275,11 +289,10 @@ def measures(engine: Engine, description: Description, params: Params, memory: M
     center, linear = vector.vector(links.center), vector.vector(links.velocity)
 
     kinetic = jnp.sum(mass * vector.dot(linear, linear) + vector.dot(spin, omega)) / 2
-    if engine.has_armature:
-        kinetic = kinetic + jnp.sum(jnp.asarray(description.armature, dtype) * velocity**2) / 2
-    stiffness, where, rest = description.springs
+    kinetic = kinetic + jnp.sum(engine.rotors(params) * velocity**2) / 2
+    _, where, rest = description.springs
     stretch = position[where.astype(int)] - jnp.asarray(rest, dtype)
-    stored = jnp.sum(jnp.asarray(stiffness, dtype) * stretch**2) / 2
+    stored = jnp.sum(engine.stiffness(params) * stretch**2) / 2
     potential = stored - jnp.sum(mass * precise_product(links.center, description.gravity_vector(params)))
 
     contacts, penetration = engine.contacts(params, memory)

@@ -113,7 +113,8 @@ def mjx_engine(description: Description) -> Engine:
         links=links,
         contacts=contacts,
         masses=description.masses,
-        has_armature=True,
+        rotors=description.rotors,
+        stiffness=description.stiffness,
         check=lambda params: None,
         touches=touches,
     )

@@ -235,7 +235,8 @@ def mujoco_engine(spec: Any, description: Description) -> Engine:
         links=links,
         contacts=contacts,
         masses=description.masses,
-        has_armature=True,
+        rotors=description.rotors,
+        stiffness=description.stiffness,
         check=lambda params: None,
         touches=False,
     )

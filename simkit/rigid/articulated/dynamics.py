@@ -1,0 +1,355 @@
+"""Equations of motion in joint coordinates, ``M(q) dv/dt + c(q, v) = tau``.
+
+Twists and wrenches are written in world axes about one point for each tree, the origin of its first link. Then neither
+changes from link to link: the velocity of a link is the sum of its ancestors' joint velocities, and a composite inertia
+or a total force the sum over its descendants. Both sums are products with constant matrices of zeros and ones, so that
+no loop runs along the tree. After R. Featherstone, Rigid Body Dynamics Algorithms, 2008, doi:10.1007/978-1-4899-7560-7.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.formulation import precise_product
+from simkit.core.pytrees import pytree
+from simkit.rigid.algebra import quaternion, vector
+from simkit.rigid.algebra.quaternion import Quaternion, multiply, rotate
+from simkit.rigid.algebra.tensor import SymmetricTensor, rotated
+from simkit.rigid.algebra.vector import Vector, cross, dot, each
+from simkit.rigid.articulated.tree import Tree, displacements, like
+
+
+@pytree
+class Inertia:
+    """Mass distribution of the B bodies, and of the rotors of the joints.
+
+    Attributes:
+        mass: in kg, (B,).
+        moments: principal moments in kg m^2, B vectors.
+        center: center of mass in the frame of the body in m, B vectors.
+        orientation: of the principal axes in the frame of the body, B quaternions.
+        armature: inertia of rotors, added to the diagonal of the mass matrix, (nv,).
+    """
+
+    mass: jax.Array
+    moments: Vector
+    center: Vector
+    orientation: Quaternion
+    armature: jax.Array
+
+
+@pytree
+class Twist:
+    """Velocities, or joint axes: of rotation, and of the point of the body that is at the tree's point of reference."""
+
+    turn: Vector
+    shift: Vector
+
+
+@pytree
+class Kinematics:
+    """Places of the links and axes of the joints at given coordinates.
+
+    Attributes:
+        position: of the body frames in m, B vectors.
+        orientation: of the body frames, B quaternions.
+        reference: of each link's tree, L vectors in m.
+        axes: of the degrees of freedom, as nv twists of unit velocity.
+    """
+
+    position: Vector
+    orientation: Quaternion
+    reference: Vector
+    axes: Twist
+
+
+def forward_kinematics(tree: Tree, position: jax.Array) -> Kinematics:
+    """Return the places of all bodies and joint axes.
+
+    Links are composed with their ancestors in ``ceil(log2(depth))`` rounds, each over all links at once.
+
+    Args:
+        tree: the kinematic tree.
+        position: coordinates, (nq,).
+
+    Example:
+        ``forward_kinematics(tree, position).position.z[-1]`` is the height of the last body.
+    """
+    links = len(tree.parent)
+
+    def constant(values: np.ndarray) -> Vector:
+        return each(lambda a: like(a, position), vector.vector(values))
+
+    shift, turn = displacements(tree, position)
+    fixed = each(lambda a: like(a, position), quaternion.quaternion(tree.orientation))
+    place, orientation = constant(tree.offset) + rotate(fixed, shift), multiply(fixed, turn)
+    one = jnp.ones_like(place.x[:1])
+    world = vector.zeros(one), quaternion.identity(one)
+    above = tree.parent
+    while (above < links).any():
+        upper = each(lambda a, end, above=above: jnp.concatenate([a, end])[above], (place, orientation), world)
+        place, orientation = upper[0] + rotate(upper[1], place), multiply(upper[1], orientation)
+        above = np.append(above, links)[above]
+
+    own, axis = tree.link, constant(tree.axis)
+    axis = vector.select(like(tree.attached, position, bool), rotate(orientation[own], axis), axis)
+    reference = place[tree.roots]
+    none, turns = vector.zeros(axis.x), like(tree.turns, position, bool)
+    arm = cross(place[own] - reference[own], axis)
+    last = tree.links_of_bodies
+    return Kinematics(
+        position=place[last] - rotate(orientation[last], constant(tree.anchor[last])),
+        orientation=orientation[last],
+        reference=reference,
+        axes=Twist(turn=vector.select(turns, axis, none), shift=vector.select(turns, arm, axis)),
+    )
+
+
+def mass_matrix(tree: Tree, inertia: Inertia, position: jax.Array) -> jax.Array:
+    """Return the mass matrix M(q), (nv, nv), by composite rigid bodies.
+
+    Args:
+        tree: the kinematic tree.
+        inertia: of its bodies.
+        position: coordinates, (nq,).
+
+    Example:
+        ``velocity @ mass_matrix(tree, inertia, position) @ velocity / 2`` is the kinetic energy.
+    """
+    kinematics = forward_kinematics(tree, position)
+    return _mass_matrix(tree, inertia, kinematics)
+
+
+def bias_forces(
+    tree: Tree, inertia: Inertia, position: jax.Array, velocity: jax.Array, gravity: jax.Array
+) -> jax.Array:
+    """Return the joint forces c(q, v) that hold the velocities constant, against gravity and inertia, (nv,).
+
+    Args:
+        tree: the kinematic tree.
+        inertia: of its bodies.
+        position: coordinates, (nq,).
+        velocity: velocities, (nv,).
+        gravity: acceleration of free fall in m/s^2, (3,).
+
+    Example:
+        ``bias_forces(tree, inertia, position, 0 * velocity, gravity)`` hold the mechanism at rest.
+    """
+    return inverse_dynamics(tree, inertia, position, velocity, jnp.zeros_like(velocity), gravity)
+
+
+def inverse_dynamics(
+    tree: Tree,
+    inertia: Inertia,
+    position: jax.Array,
+    velocity: jax.Array,
+    acceleration: jax.Array,
+    gravity: jax.Array,
+) -> jax.Array:
+    """Return the joint forces that produce an acceleration, ``tau = M(q) a + c(q, v)``, (nv,), by Newton and Euler.
+
+    Args:
+        tree: the kinematic tree.
+        inertia: of its bodies.
+        position: coordinates, (nq,).
+        velocity: velocities, (nv,).
+        acceleration: derivative of the velocities, (nv,).
+        gravity: acceleration of free fall in m/s^2, (3,).
+
+    Example:
+        ``tau = inverse_dynamics(tree, inertia, position, velocity, wanted, gravity)``
+    """
+    return _forces(tree, inertia, forward_kinematics(tree, position), velocity, acceleration, gravity)
+
+
+def acceleration(
+    tree: Tree,
+    inertia: Inertia,
+    position: jax.Array,
+    velocity: jax.Array,
+    force: jax.Array,
+    gravity: jax.Array,
+    *,
+    implicit: jax.Array | None = None,
+) -> jax.Array:
+    """Return the acceleration ``M(q)^-1 (tau - c(q, v))``, (nv,), by a Cholesky factor of the mass matrix.
+
+    Args:
+        tree: the kinematic tree.
+        inertia: of its bodies.
+        position: coordinates, (nq,).
+        velocity: velocities, (nv,).
+        force: tau, joint forces in N and torques in N m, (nv,).
+        gravity: acceleration of free fall in m/s^2, (3,).
+        implicit: symmetric matrix (nv, nv) added to M, such as time step times damping.
+
+    Example:
+        ``acceleration(tree, inertia, position, velocity, 0 * velocity, gravity)`` is that of free motion.
+    """
+    kinematics = forward_kinematics(tree, position)
+    matrix = _mass_matrix(tree, inertia, kinematics)
+    rest = force - _forces(tree, inertia, kinematics, velocity, jnp.zeros_like(velocity), gravity)
+    return solve(matrix if implicit is None else matrix + implicit, rest)
+
+
+def jacobian(tree: Tree, position: jax.Array, body: int, point: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the matrices J with which a point of a body moves, ``J v``, and the body turns: (3, nv) each.
+
+    Args:
+        tree: the kinematic tree.
+        position: coordinates, (nq,).
+        body: index of the body; the first one is 0.
+        point: in the world frame in m, (3,).
+
+    Example:
+        ``moved, turned = jacobian(tree, position, 2, tip)``; a force at the point is ``moved.T @ force``.
+    """
+    kinematics = forward_kinematics(tree, position)
+    link = tree.links_of_bodies[body]
+    moves = like(tree.carries[tree.link, link], position)
+    axes = each(lambda a: moves * a, kinematics.axes)
+    arm = vector.vector(point) - kinematics.reference[link]
+    moved = axes.shift + cross(axes.turn, each(lambda a: jnp.broadcast_to(a, moves.shape), arm))
+    return vector.stacked(moved).T, vector.stacked(axes.turn).T
+
+
+def velocities(tree: Tree, kinematics: Kinematics, velocity: jax.Array, points: Vector) -> tuple[Vector, Vector]:
+    """Return angular velocities of the bodies, and velocities of one point of each, B vectors in the world frame.
+
+    Args:
+        tree: the kinematic tree.
+        kinematics: places of its links.
+        velocity: velocities, (nv,).
+        points: one of each body in the world frame in m, B vectors.
+    """
+    last = tree.links_of_bodies
+    twist = _sums(tree.carries[tree.link][:, last].T, each(lambda a: velocity * a, kinematics.axes))
+    return twist.turn, twist.shift + cross(twist.turn, points - kinematics.reference[last])
+
+
+@pytree
+class _Body:
+    """Inertia about the point of reference in world axes: mass, first moment m c, and second moment."""
+
+    mass: jax.Array
+    first: Vector
+    second: SymmetricTensor
+
+    def momentum(self, twist: Twist) -> Twist:
+        """Return linear (shift) and angular (turn) momentum."""
+        return Twist(
+            turn=self.second @ twist.turn + cross(self.first, twist.shift),
+            shift=self.mass * twist.shift + cross(twist.turn, self.first),
+        )
+
+
+def _bodies(tree: Tree, inertia: Inertia, kinematics: Kinematics) -> _Body:
+    """Return the inertia of each body about the point of reference of its tree, B of each."""
+    frame = kinematics.orientation
+    center = kinematics.position + rotate(frame, inertia.center)
+    arm = center - kinematics.reference[tree.links_of_bodies]
+    central = rotated(inertia.moments, multiply(frame, inertia.orientation))
+    first, squares = inertia.mass * arm, inertia.mass * dot(arm, arm)
+    around = SymmetricTensor(
+        Vector(squares - first.x * arm.x, squares - first.y * arm.y, squares - first.z * arm.z),
+        Vector(-first.y * arm.z, -first.z * arm.x, -first.x * arm.y),
+    )
+    return _Body(mass=inertia.mass, first=first, second=each(jnp.add, central, around))
+
+
+def _mass_matrix(tree: Tree, inertia: Inertia, kinematics: Kinematics) -> jax.Array:
+    # Bodies carried by the link of each degree of freedom.
+    carried = tree.carries[tree.link][:, tree.links_of_bodies]
+    axes, momentum = kinematics.axes, _sums(carried, _bodies(tree, inertia, kinematics)).momentum(kinematics.axes)
+    # (i, j): momentum of all that j moves along i, right where i moves j.
+    along, moved = each(lambda a: a[:, None], axes), each(lambda a: a[None], momentum)
+    products = dot(along.turn, moved.turn) + dot(along.shift, moved.shift)
+    moves = tree.carries[tree.link][:, tree.link]
+    upper, lower = (like2(which, products) for which in (moves, moves.T & ~moves))
+    rotors = like2(np.eye(len(moves)), products) * inertia.armature
+    return upper * products + lower * jnp.swapaxes(products, 0, 1) + rotors
+
+
+def _forces(
+    tree: Tree, inertia: Inertia, kinematics: Kinematics, velocity: jax.Array, change: jax.Array, gravity: jax.Array
+) -> jax.Array:
+    axes = kinematics.axes
+    moves = tree.carries[tree.link]  # (nv, L)
+    last = tree.links_of_bodies
+    twist = _sums(moves.T, each(lambda a: velocity * a, axes))
+    own = each(lambda a: a[tree.link], twist)
+    # Rate of change of an axis that moves with its link: [V x S] v.
+    attached = like(tree.attached, velocity) * velocity
+    rate = Twist(
+        turn=attached * cross(own.turn, axes.turn) + change * axes.turn,
+        shift=attached * (cross(own.turn, axes.shift) + cross(own.shift, axes.turn)) + change * axes.shift,
+    )
+    accelerated = _sums(moves[:, last].T, rate)
+    # Weight as an acceleration of the frame against gravity.
+    falling = Vector(*(accelerated.shift.x * 0 + gravity[i] for i in range(3)))
+    accelerated = Twist(turn=accelerated.turn, shift=accelerated.shift - falling)
+    moving = each(lambda a: a[last], twist)
+    bodies = _bodies(tree, inertia, kinematics)
+    momentum, inertial = bodies.momentum(moving), bodies.momentum(accelerated)
+    wrench = Twist(
+        turn=inertial.turn + cross(moving.turn, momentum.turn) + cross(moving.shift, momentum.shift),
+        shift=inertial.shift + cross(moving.turn, momentum.shift),
+    )
+    borne = _sums(moves[:, last], wrench)
+    along = dot(axes.turn, borne.turn) + dot(axes.shift, borne.shift)
+    return along + inertia.armature * change
+
+
+def solve(matrix: jax.Array, values: jax.Array) -> jax.Array:
+    """Return ``matrix^-1 values`` of a symmetric positive matrix.
+
+    With trailing axes, members, each step of an elimination without pivots is one operation over all of them, several
+    times faster than a factorization one after the other; without, LAPACK compiles faster. Derivatives are those of the
+    solution, by further solves.
+
+    Args:
+        matrix: (n, n, ...).
+        values: (n, ...).
+    """
+
+    def eliminated(_: Any, values: jax.Array) -> jax.Array:
+        rows, pivots, rest, right = [], [], matrix, values
+        for _ in range(len(values)):
+            pivot = 1 / rest[0, 0]
+            column = rest[1:, 0] * pivot
+            rows.append(rest[0, 1:])
+            pivots.append((pivot, right[0]))
+            rest = rest[1:, 1:] - column[:, None] * rest[0, None, 1:]
+            right = right[1:] - column * right[0]
+        solution: list[jax.Array] = []
+        for row, (pivot, value) in zip(reversed(rows), reversed(pivots), strict=True):
+            known = jnp.sum(row * jnp.stack(solution), axis=0) if solution else 0
+            solution.insert(0, pivot * (value - known))
+        return jnp.stack(solution)
+
+    def times(x: jax.Array) -> jax.Array:
+        return jnp.sum(matrix * x[None], axis=1)
+
+    def factored(_: Any, values: jax.Array) -> jax.Array:
+        factor = jnp.linalg.cholesky(matrix)
+        half = jax.lax.linalg.triangular_solve(factor, values[:, None], left_side=True, lower=True)
+        return jax.lax.linalg.triangular_solve(factor, half, left_side=True, lower=True, transpose_a=True)[:, 0]
+
+    method = factored if values.ndim == 1 else eliminated
+    return jax.lax.custom_linear_solve(times, values, method, symmetric=True)
+
+
+def like2(which: np.ndarray, array: jax.Array) -> jax.Array:
+    """Return a constant matrix with as many axes, and of the precision, of another, (n, n, ...)."""
+    return jnp.asarray(which.reshape(which.shape + (1,) * (array.ndim - 2)), array.dtype)
+
+
+def _sums[T](which: np.ndarray, terms: T) -> T:
+    """Return the sums of terms, arrays (n, ...), that each row of a constant matrix of booleans selects."""
+    leaves, structure = jax.tree.flatten(terms)
+    table = jnp.stack(leaves, axis=1)
+    sums = precise_product(jnp.asarray(which, table.dtype), table.reshape(len(table), -1))
+    sums = sums.reshape(len(which), *table.shape[1:])
+    return jax.tree.unflatten(structure, [sums[:, n] for n in range(len(leaves))])

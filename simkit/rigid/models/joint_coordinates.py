@@ -1,0 +1,336 @@
+"""The engine ``"simkit"``: equations of motion in joint coordinates, with exact derivatives in both modes.
+
+Forces, damping and integrators are those of MuJoCo, so that trajectories agree with it to round-off.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, UNBOUNDED, Parameter
+from simkit.core.pytrees import pytree
+from simkit.core.simulation import Params
+from simkit.rigid.algebra import quaternion, vector
+from simkit.rigid.algebra.vector import each
+from simkit.rigid.articulated.dynamics import Inertia, acceleration, forward_kinematics, like2, velocities
+from simkit.rigid.articulated.tree import KINDS, integrate, kinematic_tree, like
+from simkit.rigid.models.description import Description, names
+from simkit.rigid.models.engine import Engine, Links, supporting
+from simkit.rigid.models.source import library
+
+# Weights and times of the stages of the classical Runge-Kutta method.
+STAGES, WEIGHTS = (0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+
+
+@pytree
+class JointMemory:
+    """State in joint coordinates.
+
+    Attributes:
+        position: coordinates, (nq,).
+        velocity: velocities, (nv,).
+    """
+
+    position: jax.Array
+    velocity: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class _Actuators:
+    """Forces linear in control, length and velocity of what an actuator moves, between limits.
+
+    Attributes:
+        moves: change of each actuator's length per velocity, without its gear, (nu, nv).
+        reads: the same per coordinate, (nu, nq).
+        controls: limits of the controls, (nu, 2).
+        forces: limits of the forces, (nu, 2).
+        joints: limits of the sum of forces on each degree of freedom, (nv, 2).
+        gain: force per control, and its change with length and velocity, (nu, 3).
+        bias: force without a control, and its change with length and velocity, (nu, 3).
+        gear: of each actuator, (nu,).
+    """
+
+    moves: np.ndarray
+    reads: np.ndarray
+    controls: np.ndarray
+    forces: np.ndarray
+    joints: np.ndarray
+    gain: np.ndarray
+    bias: np.ndarray
+    gear: np.ndarray
+
+
+def simkit_engine(description: Description) -> Engine:
+    """Return simkit's own equations of motion as an engine for a model.
+
+    Args:
+        description: of the model.
+
+    Raises:
+        UserError: if the model has a part that the engine does not have, by name.
+    """
+    model = description.mujoco
+    with supporting("simkit", _lacking(model)):
+        tree = kinematic_tree(model)
+    bodies, joints, actuators = names(model, "body")[1:], names(model, "joint"), names(model, "actuator")
+    mujoco = library("mujoco")
+    off, method = mujoco.mjtDisableBit, mujoco.mjtIntegrator(int(model.opt.integrator))
+    driven, is_off = _actuators(model), lambda bit: bool(model.opt.disableflags & int(bit))
+    spring = model.jnt_qposadr, model.jnt_dofadr
+    elastic = np.flatnonzero(model.jnt_type >= KINDS.index("slide"))
+    sprung = 0.0 if is_off(off.mjDSBL_SPRING) else 1.0
+    rest = model.qpos_spring[spring[0][elastic]]
+    damped = 0.0 if is_off(off.mjDSBL_DAMPER) else 1.0
+    weight = 0.0 if is_off(off.mjDSBL_GRAVITY) else 1.0
+
+    def by_name(parts: Sequence[str], values: Params) -> jax.Array:
+        return jnp.stack([values[name] for name in parts])
+
+    def rotors(params: Params) -> jax.Array:
+        return by_name(joints, params["armature"])[model.dof_jntid]
+
+    def stiffness(params: Params) -> jax.Array:
+        return sprung * by_name(joints, params["stiffness"])[elastic]
+
+    def inertia(params: Params) -> Inertia:
+        mass = by_name(bodies, params["mass"]) * params["mass_scale"]
+        center, frame, moments = (
+            each(lambda a: like(a, mass), parts)
+            for parts in (
+                vector.vector(model.body_ipos[1:]),
+                quaternion.quaternion(description.inertia_frame),
+                vector.vector(description.inertia / description.mass[:, None]),
+            )
+        )
+        return Inertia(mass=mass, moments=mass * moments, center=center, orientation=frame, armature=rotors(params))
+
+    def damping(params: Params) -> jax.Array:
+        return by_name(joints, params["damping"])[model.dof_jntid] * damped
+
+    def forces(params: Params, position: jax.Array, velocity: jax.Array, control: jax.Array) -> jax.Array:
+        """Return the forces of springs, dampers and actuators, (nv, ...)."""
+        stretch = position[spring[0][elastic]] - like(rest, position)
+        force = _scattered(spring[1][elastic], -stiffness(params) * stretch, model.nv) - damping(params) * velocity
+        if model.nu and not is_off(off.mjDSBL_ACTUATION):
+            gear, gain = by_name(actuators, params["gear"]), by_name(actuators, params["gain"])
+            length = gear * _product(driven.reads, position)
+            rate = gear * _product(driven.moves, velocity)
+
+            def linear(coefficients: np.ndarray) -> jax.Array:
+                of_one, of_length, of_rate = (like(column, length) for column in coefficients.T)
+                return of_one + of_length * length + of_rate * rate
+
+            push = gain * (linear(driven.gain) * _limited(control, driven.controls) + linear(driven.bias))
+            push = gear * _limited(push, driven.forces)
+            force = force + _limited(_product(driven.moves.T, push), driven.joints)
+        return force
+
+    def implicit(params: Params) -> jax.Array | None:
+        """Return the time step times what is taken at the end of it: damping, and feedback of velocities."""
+        if method == mujoco.mjtIntegrator.mjINT_RK4 or (is_off(off.mjDSBL_EULERDAMP) and method == 0):
+            return None
+        damps = damping(params)
+        matrix = like2(np.eye(model.nv), damps[None]) * damps
+        if method == mujoco.mjtIntegrator.mjINT_IMPLICITFAST and driven.bias[:, 2].any():
+            gear, gain = by_name(actuators, params["gear"]), by_name(actuators, params["gain"])
+            feedback = gain * gear**2 * like(driven.bias[:, 2], gear)
+            pairs = driven.moves[:, :, None] * driven.moves[:, None, :]
+            matrix = matrix - jnp.tensordot(jnp.asarray(pairs, gear.dtype), feedback, ((0,), (0,)), precision="highest")
+        return params["time_step"] * matrix
+
+    def advance(params: Params, memory: JointMemory, controls: jax.Array) -> JointMemory:
+        bodies, gravity, h = inertia(params), weight * description.gravity_vector(params), params["time_step"]
+        matrix = implicit(params)
+
+        def rate(position: jax.Array, velocity: jax.Array, control: jax.Array) -> jax.Array:
+            pushed = forces(params, position, velocity, control)
+            return acceleration(tree, bodies, position, velocity, pushed, gravity, implicit=matrix)
+
+        def step(now: JointMemory, control: jax.Array) -> tuple[JointMemory, None]:
+            if method != mujoco.mjtIntegrator.mjINT_RK4:
+                velocity = now.velocity + h * rate(now.position, now.velocity, control)
+                return JointMemory(position=integrate(tree, now.position, velocity, h), velocity=velocity), None
+            speeds, changes = [now.velocity], [rate(now.position, now.velocity, control)]
+            for share in STAGES:
+                position = integrate(tree, now.position, speeds[-1], share * h)
+                speeds.append(now.velocity + share * h * changes[-1])
+                changes.append(rate(position, speeds[-1], control))
+            mean = functools.partial(_mean, dtype=h.dtype)
+            position = integrate(tree, now.position, mean(speeds), h)
+            return JointMemory(position=position, velocity=now.velocity + h * mean(changes)), None
+
+        return jax.lax.scan(step, memory, controls)[0]
+
+    def links(params: Params, memory: JointMemory) -> Links:
+        kinematics = forward_kinematics(tree, memory.position)
+        center = kinematics.position + quaternion.rotate(kinematics.orientation, inertia(params).center)
+        spin, linear = velocities(tree, kinematics, memory.velocity, center)
+        return Links(
+            position=vector.stacked(kinematics.position),
+            orientation=quaternion.stacked(kinematics.orientation),
+            center=vector.stacked(center),
+            velocity=vector.stacked(linear),
+            angular_velocity=vector.stacked(spin),
+        )
+
+    return Engine(
+        start=lambda params, position, velocity: JointMemory(position=position, velocity=velocity),
+        advance=advance,
+        coordinates=lambda memory: (memory.position, memory.velocity),
+        links=links,
+        contacts=lambda params, memory: (jnp.int32(0), jnp.zeros_like(params["time_step"])),
+        masses=description.masses,
+        rotors=rotors,
+        stiffness=stiffness,
+        check=lambda params: None,
+        touches=False,
+        parameters=_parameters(model),
+        members_last=True,
+    )
+
+
+def _mean(stages: Sequence[jax.Array], dtype: Any) -> jax.Array:
+    return functools.reduce(jnp.add, (jnp.asarray(w, dtype) * a for w, a in zip(WEIGHTS, stages, strict=True)))
+
+
+def _limited(values: jax.Array, limits: np.ndarray) -> jax.Array:
+    """Return values between limits, (n, 2)."""
+    return jnp.clip(values, *(like(end, values) for end in limits.T)) if np.isfinite(limits).any() else values
+
+
+def _product(matrix: np.ndarray, values: jax.Array) -> jax.Array:
+    """Return the product of a constant matrix (m, n) with values (n, ...), (m, ...)."""
+    return jnp.tensordot(jnp.asarray(matrix, values.dtype), values, 1, precision="highest")
+
+
+def _scattered(where: np.ndarray, values: jax.Array, size: int) -> jax.Array:
+    """Return values (n, ...) at their places in an array of zeros, (size, ...)."""
+    return _product(np.eye(size)[:, where], values)
+
+
+def _parameters(model: Any) -> dict[str, Parameter]:
+    def of(parts: Sequence[str], values: Any, *rest: Any) -> Parameter:
+        return Parameter({name: float(value) for name, value in zip(parts, values, strict=True)}, *rest)
+
+    first = model.jnt_dofadr
+    linear = model.jnt_stiffness.reshape(model.njnt, -1)[:, 0]
+    bodies, joints, actuators = names(model, "body")[1:], names(model, "joint"), names(model, "actuator")
+    parameters = {
+        "mass": of(bodies, model.body_mass[1:], POSITIVE, "kg", "mass of each body; its moments scale with it"),
+        "damping": of(joints, model.dof_damping[first], NOT_NEGATIVE, "1", "of each joint, in N s/m or N m s/rad"),
+        "stiffness": of(joints, linear, NOT_NEGATIVE, "1", "of each joint's spring, in N/m or N m/rad"),
+        "armature": of(joints, model.dof_armature[first], NOT_NEGATIVE, "1", "inertia of each rotor, in kg or kg m^2"),
+    }
+    if not model.nu:
+        return parameters
+    gear = "force or torque on the joint per force of each actuator"
+    gain = "factor on the force of each actuator, feedback included"
+    return parameters | {
+        "gear": of(actuators, model.actuator_gear[:, 0], UNBOUNDED, "1", gear),
+        "gain": of(actuators, np.ones(model.nu), UNBOUNDED, "1", gain),
+    }
+
+
+def _actuators(model: Any) -> _Actuators:
+    mujoco = library("mujoco")
+    moves, reads = np.zeros((model.nu, model.nv)), np.zeros((model.nu, model.nq))
+    for index, (kind, target) in enumerate(zip(model.actuator_trntype, model.actuator_trnid[:, 0], strict=True)):
+        moved = [(target, 1.0)]
+        if kind == int(mujoco.mjtTrn.mjTRN_TENDON):
+            first, count = model.tendon_adr[target], model.tendon_num[target]
+            moved = [(model.wrap_objid[n], model.wrap_prm[n]) for n in range(first, first + count)]
+        for joint, share in moved:
+            moves[index, model.jnt_dofadr[joint]] += share
+            reads[index, model.jnt_qposadr[joint]] += share
+
+    def limits(is_limited: Any, ends: np.ndarray) -> np.ndarray:
+        return np.where(np.asarray(is_limited, bool)[:, None], ends, [-np.inf, np.inf])
+
+    unclamped = model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL)
+    affine = model.actuator_gaintype[:, None] == int(mujoco.mjtGain.mjGAIN_AFFINE)
+    biased = model.actuator_biastype[:, None] == int(mujoco.mjtBias.mjBIAS_AFFINE)
+    gain, bias = model.actuator_gainprm[:, :3], model.actuator_biasprm[:, :3]
+    return _Actuators(
+        moves=moves,
+        reads=reads,
+        controls=limits(model.actuator_ctrllimited * (not unclamped), model.actuator_ctrlrange),
+        forces=limits(model.actuator_forcelimited, model.actuator_forcerange),
+        joints=limits(model.jnt_actfrclimited, model.jnt_actfrcrange)[model.dof_jntid],
+        gain=np.where(affine, gain, gain * [1, 0, 0]),
+        bias=np.where(biased, bias, 0.0),
+        gear=model.actuator_gear[:, 0],
+    )
+
+
+def _lacking(model: Any) -> dict[str, Any]:
+    """Return whether a model has each of the parts that the engine lacks."""
+    mujoco = library("mujoco")
+    off, trn = mujoco.mjtDisableBit, mujoco.mjtTrn
+    flags = int(model.opt.disableflags)
+    unconstrained = flags & int(off.mjDSBL_CONSTRAINT)
+    scalar = model.jnt_type >= KINDS.index("slide")
+    on_joint = np.isin(model.actuator_trntype, [int(trn.mjTRN_JOINT), int(trn.mjTRN_JOINTINPARENT)])
+    on_tendon = model.actuator_trntype == int(trn.mjTRN_TENDON)
+    targets = model.actuator_trnid[:, 0]
+    several = on_joint & ~scalar[np.where(on_joint, targets, 0)]
+    integrators = (int(getattr(mujoco.mjtIntegrator, f"mjINT_{name}")) for name in ("EULER", "RK4", "IMPLICITFAST"))
+    simple = {int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE)}
+    pair = None if flags & int(off.mjDSBL_CONTACT) or unconstrained else pair_that_may_touch(model)
+    touching = pair and " and ".join(repr(model.geom(geom).name or f"geom {geom}") for geom in pair)
+    limited = np.flatnonzero(model.jnt_limited) if not (flags & int(off.mjDSBL_LIMIT) or unconstrained) else []
+    joint = names(model, "joint")[limited[0]] if len(limited) else ""
+    nonlinear = ("jnt_stiffnesspoly", "dof_dampingpoly", "actuator_damping", "actuator_armature")
+    return {
+        f"contacts, and {touching} may touch (contype and conaffinity)": pair,
+        f"limits of joints (joint '{joint}'; limited='false')": len(limited),
+        "friction of joints (frictionloss)": model.dof_frictionloss.any() and not flags & int(off.mjDSBL_FRICTIONLOSS),
+        "equality constraints": model.neq and not flags & int(off.mjDSBL_EQUALITY),
+        "tendons that pass sites or geoms": any(kind != 1 for kind in model.wrap_type),
+        "springs, limits and friction of tendons": model.tendon_stiffness.any()
+        or model.tendon_damping.any()
+        or model.tendon_limited.any()
+        or model.tendon_frictionloss.any(),
+        "springs of free and ball joints": (model.jnt_stiffness.reshape(model.njnt, -1)[~scalar] != 0).any(),
+        "springs and dampers that are not linear": any(np.any(getattr(model, name, 0)) for name in nonlinear),
+        "fluid forces": model.opt.density > 0 or model.opt.viscosity > 0,
+        "compensation of gravity": model.ngravcomp,
+        "actuators of sites, bodies, free and ball joints": (~(on_joint | on_tendon) | several).any(),
+        "gains of actuators that depend on velocity with the integrator implicitfast": model.actuator_gainprm[
+            :, 2
+        ].any()
+        and model.opt.integrator == int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST),
+        "actuators with a state": model.na,
+        "muscles and other actuators that are not linear": not set(model.actuator_gaintype.tolist()) <= simple,
+        "integrators but Euler, implicitfast and RK4": int(model.opt.integrator) not in set(integrators),
+        "mocap bodies": model.nmocap,
+        "flexible bodies": model.nflex,
+    }
+
+
+def pair_that_may_touch(model: Any) -> tuple[int, int] | None:
+    """Return the first two geoms that MuJoCo would let touch, or None.
+
+    Args:
+        model: a `mujoco.MjModel`.
+    """
+    if model.npair:
+        return int(model.pair_geom1[0]), int(model.pair_geom2[0])
+    # Bodies without a joint between them count as one; parent and child do not touch unless the parent is the world.
+    one = model.body_weldid[model.geom_bodyid]
+    above = model.body_weldid[model.body_parentid[one]]
+    filters = not model.opt.disableflags & int(library("mujoco").mjtDisableBit.mjDSBL_FILTERPARENT)
+    excluded = {divmod(int(pair), 2**16) for pair in model.exclude_signature}
+    able = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
+    for a, b in itertools.combinations(able.tolist(), 2):
+        bits = (model.geom_contype[a] & model.geom_conaffinity[b]) | (model.geom_contype[b] & model.geom_conaffinity[a])
+        related = filters and ((above[a] == one[b] and one[b]) or (above[b] == one[a] and one[a]))
+        bodies = int(model.geom_bodyid[a]), int(model.geom_bodyid[b])
+        if bits and one[a] != one[b] and not related and not excluded & {bodies, bodies[::-1]}:
+            return a, b
+    return None
