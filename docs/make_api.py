@@ -19,6 +19,7 @@ PACKAGES = {
     "simkit.molecular.dynamics": "Dynamics",
     "simkit.molecular.structures": "Structures",
     "simkit.rigid": "Rigid bodies",
+    "simkit.rigid.articulated": "Mechanisms in joint coordinates",
 }
 HEAD = """\
 # The public surface

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import precise_product
+from simkit.core.formulation import computed_once_on_cpu, precise_product
 from simkit.core.pytrees import pytree
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.quaternion import Quaternion, multiply, rotate
@@ -38,6 +38,24 @@ class Inertia:
     center: Vector
     orientation: Quaternion
     armature: jax.Array
+
+
+def inertia_of(model: Any) -> Inertia:
+    """Return the mass distribution of a model.
+
+    Args:
+        model: a `mujoco.MjModel`.
+
+    Example:
+        ``mass_matrix(kinematic_tree(model), inertia_of(model), position)``
+    """
+    return Inertia(
+        mass=jnp.asarray(model.body_mass[1:]),
+        moments=vector.vector(jnp.asarray(model.body_inertia[1:])),
+        center=vector.vector(jnp.asarray(model.body_ipos[1:])),
+        orientation=quaternion.quaternion(jnp.asarray(model.body_iquat[1:])),
+        armature=jnp.asarray(model.dof_armature),
+    )
 
 
 @pytree
@@ -82,7 +100,7 @@ def forward_kinematics(tree: Tree, position: jax.Array) -> Kinematics:
     def constant(values: np.ndarray) -> Vector:
         return each(lambda a: like(a, position), vector.vector(values))
 
-    shift, turn = displacements(tree, position)
+    shift, turn = computed_once_on_cpu(displacements(tree, position))
     fixed = each(lambda a: like(a, position), quaternion.quaternion(tree.orientation))
     place, orientation = constant(tree.offset) + rotate(fixed, shift), multiply(fixed, turn)
     one = jnp.ones_like(place.x[:1])
@@ -90,7 +108,7 @@ def forward_kinematics(tree: Tree, position: jax.Array) -> Kinematics:
     above = tree.parent
     while (above < links).any():
         upper = each(lambda a, end, above=above: jnp.concatenate([a, end])[above], (place, orientation), world)
-        place, orientation = upper[0] + rotate(upper[1], place), multiply(upper[1], orientation)
+        place, orientation = computed_once_on_cpu((upper[0] + rotate(upper[1], place), multiply(upper[1], orientation)))
         above = np.append(above, links)[above]
 
     own, axis = tree.link, constant(tree.axis)
@@ -99,12 +117,13 @@ def forward_kinematics(tree: Tree, position: jax.Array) -> Kinematics:
     none, turns = vector.zeros(axis.x), like(tree.turns, position, bool)
     arm = cross(place[own] - reference[own], axis)
     last = tree.links_of_bodies
-    return Kinematics(
+    kinematics = Kinematics(
         position=place[last] - rotate(orientation[last], constant(tree.anchor[last])),
         orientation=orientation[last],
         reference=reference,
         axes=Twist(turn=vector.select(turns, axis, none), shift=vector.select(turns, arm, axis)),
     )
+    return computed_once_on_cpu(kinematics)
 
 
 def mass_matrix(tree: Tree, inertia: Inertia, position: jax.Array) -> jax.Array:
@@ -189,9 +208,9 @@ def acceleration(
         ``acceleration(tree, inertia, position, velocity, 0 * velocity, gravity)`` is that of free motion.
     """
     kinematics = forward_kinematics(tree, position)
-    matrix = _mass_matrix(tree, inertia, kinematics)
+    matrix = computed_once_on_cpu(_mass_matrix(tree, inertia, kinematics))
     rest = force - _forces(tree, inertia, kinematics, velocity, jnp.zeros_like(velocity), gravity)
-    return solve(matrix if implicit is None else matrix + implicit, rest)
+    return solve(matrix if implicit is None else matrix + implicit, computed_once_on_cpu(rest))
 
 
 def jacobian(tree: Tree, position: jax.Array, body: int, point: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -256,7 +275,7 @@ def _bodies(tree: Tree, inertia: Inertia, kinematics: Kinematics) -> _Body:
         Vector(squares - first.x * arm.x, squares - first.y * arm.y, squares - first.z * arm.z),
         Vector(-first.y * arm.z, -first.z * arm.x, -first.x * arm.y),
     )
-    return _Body(mass=inertia.mass, first=first, second=each(jnp.add, central, around))
+    return computed_once_on_cpu(_Body(mass=inertia.mass, first=first, second=each(jnp.add, central, around)))
 
 
 def _mass_matrix(tree: Tree, inertia: Inertia, kinematics: Kinematics) -> jax.Array:
@@ -321,8 +340,9 @@ def solve(matrix: jax.Array, values: jax.Array) -> jax.Array:
             column = rest[1:, 0] * pivot
             rows.append(rest[0, 1:])
             pivots.append((pivot, right[0]))
-            rest = rest[1:, 1:] - column[:, None] * rest[0, None, 1:]
-            right = right[1:] - column * right[0]
+            rest, right = computed_once_on_cpu(
+                (rest[1:, 1:] - column[:, None] * rest[0, None, 1:], right[1:] - column * right[0])
+            )
         solution: list[jax.Array] = []
         for row, (pivot, value) in zip(reversed(rows), reversed(pivots), strict=True):
             known = jnp.sum(row * jnp.stack(solution), axis=0) if solution else 0
@@ -349,7 +369,7 @@ def like2(which: np.ndarray, array: jax.Array) -> jax.Array:
 def _sums[T](which: np.ndarray, terms: T) -> T:
     """Return the sums of terms, arrays (n, ...), that each row of a constant matrix of booleans selects."""
     leaves, structure = jax.tree.flatten(terms)
-    table = jnp.stack(leaves, axis=1)
+    table = computed_once_on_cpu(jnp.stack(leaves, axis=1))
     sums = precise_product(jnp.asarray(which, table.dtype), table.reshape(len(table), -1))
     sums = sums.reshape(len(which), *table.shape[1:])
     return jax.tree.unflatten(structure, [sums[:, n] for n in range(len(leaves))])

@@ -71,13 +71,17 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
     at the start in the order and units of MuJoCo, and for a model with actuators ``control`` c, ``control_amplitude``
     a, ``control_phase`` phi, one per actuator, and ``control_frequency`` f.
 
+    With ``"simkit"``, which has no contact, masses are named after bodies; ``damping``, ``stiffness`` and ``armature``
+    of joints, and ``gear`` and ``gain`` of actuators, are parameters too.
+
     Derivatives between contacts are physical. Through a contact they are those of the equations of the engine, which
     agree with its finite differences but not with physics; a warning says so. ``mujoco`` has no derivatives, and
     ``mjx`` none in reverse mode unless ``solver_iterations = 1``.
 
     Args:
         model: path of an MJCF or URDF file; or its text; or ``"brax:ant.xml"``, a model of the installed package brax.
-        engine: ``"mjx"``, ``"brax-spring"``, ``"brax-generalized"``, ``"brax-positional"`` or ``"mujoco"``.
+        engine: ``"mjx"``, ``"brax-spring"``, ``"brax-generalized"``, ``"brax-positional"``, ``"mujoco"`` or
+            ``"simkit"``.
         substeps: time steps per step of the simulation. Good values: 1; with ``"mujoco"`` as many as a frame has.
         solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
             model.
@@ -95,7 +99,8 @@ def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iter
 
     Args:
         model: MJCF or URDF text, or ``"brax:ant.xml"``.
-        engine: ``"mjx"``, ``"brax-spring"``, ``"brax-generalized"``, ``"brax-positional"`` or ``"mujoco"``.
+        engine: ``"mjx"``, ``"brax-spring"``, ``"brax-generalized"``, ``"brax-positional"``, ``"mujoco"`` or
+            ``"simkit"``.
         substeps: time steps per step of the simulation.
         solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
             model.
