@@ -95,21 +95,33 @@ def draws(simulation: Simulation) -> bool:
 def used_leaves(function: Callable[..., Any], *arguments: Any) -> list[bool]:
     """Return for each leaf of the arguments whether the result depends on it."""
     traced = jax.make_jaxpr(function)(*arguments)
-    return _inputs_of(traced.jaxpr, [True] * len(traced.out_avals))
+    return _inputs_of(traced.jaxpr, [True] * len(traced.out_avals), {})
 
 
-def _inputs_of(jaxpr: Any, outputs: list[bool]) -> list[bool]:
+# Results of programs that are called at several sites, by identity and outputs: valid while their caller is alive.
+type Known = dict[tuple[int, tuple[bool, ...]], list[bool]]
+
+
+def _inputs_of(jaxpr: Any, outputs: list[bool], known: Known) -> list[bool]:
     """Return which inputs of a program the given outputs depend on."""
+    key = id(jaxpr), tuple(outputs)
+    if key not in known:
+        known[key] = _searched(jaxpr, outputs, known)
+    return known[key]
+
+
+def _searched(jaxpr: Any, outputs: list[bool], known: Known) -> list[bool]:
+    """Return `_inputs_of` a program that is not known yet."""
     live = {variable for variable, needed in zip(jaxpr.outvars, outputs, strict=True) if needed and _varies(variable)}
     for equation in reversed(jaxpr.eqns):
         needed = [variable in live for variable in equation.outvars]
         if any(needed):
-            used = zip(equation.invars, _inputs_of_equation(equation, needed), strict=True)
+            used = zip(equation.invars, _inputs_of_equation(equation, needed, known), strict=True)
             live |= {variable for variable, is_used in used if is_used and _varies(variable)}
     return [variable in live for variable in jaxpr.invars]
 
 
-def _inputs_of_equation(equation: Any, outputs: list[bool]) -> list[bool]:
+def _inputs_of_equation(equation: Any, outputs: list[bool], known: Known) -> list[bool]:
     """Return which inputs of one equation the given outputs depend on, number by number through barriers and loops."""
     name, params = equation.primitive.name, equation.params
     if name in ("optimization_barrier", "computed_once_on_cpu"):
@@ -118,27 +130,27 @@ def _inputs_of_equation(equation: Any, outputs: list[bool]) -> list[bool]:
         # Every run stops where its state is not finite, which is no effect of a parameter.
         return [False]
     if name == "scan":
-        return _inputs_of_loop(_plain(params["jaxpr"]), outputs, *sizes_of_scan(params))
+        return _inputs_of_loop(_plain(params["jaxpr"]), outputs, *sizes_of_scan(params), known)
     if name == "while":
         n_test, n_body = params["cond_nconsts"], params["body_nconsts"]
         # The test decides on every output.
-        test = _inputs_of(_plain(params["cond_jaxpr"]), [True])
+        test = _inputs_of(_plain(params["cond_jaxpr"]), [True], known)
         needed = [out or by_test for out, by_test in zip(outputs, test[n_test:], strict=True)]
-        return test[:n_test] + _inputs_of_loop(_plain(params["body_jaxpr"]), needed, n_body, len(outputs))
+        return test[:n_test] + _inputs_of_loop(_plain(params["body_jaxpr"]), needed, n_body, len(outputs), known)
     if name == "cond":
-        branches = [_inputs_of(_plain(branch), outputs) for branch in params["branches"]]
+        branches = [_inputs_of(_plain(branch), outputs, known) for branch in params["branches"]]
         return [True, *map(any, zip(*branches, strict=True))]
     for program in map(_plain, params.values()):
         shape = len(getattr(program, "invars", ())), len(getattr(program, "outvars", ()))
         if hasattr(program, "eqns") and shape == (len(equation.invars), len(outputs)):
-            return _inputs_of(program, outputs)
+            return _inputs_of(program, outputs, known)
     return [True] * len(equation.invars)
 
 
-def _inputs_of_loop(body: Any, outputs: list[bool], n_consts: int, n_carried: int) -> list[bool]:
+def _inputs_of_loop(body: Any, outputs: list[bool], n_consts: int, n_carried: int, known: Known) -> list[bool]:
     """Return which inputs of a loop its outputs depend on: constants, then carried arrays, then those of each turn."""
     while True:
-        used = _inputs_of(body, outputs)
+        used = _inputs_of(body, outputs, known)
         carried = used[n_consts : n_consts + n_carried]
         widened = [a or b for a, b in zip(outputs, carried, strict=False)] + outputs[n_carried:]
         if widened == outputs:

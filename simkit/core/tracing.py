@@ -38,7 +38,7 @@ class Traced:
         # Refers to no `Traced`, so that programs and constants end with the simulation, not with a later collection.
         @functools.wraps(function, updated=())
         def trace(*arguments: Any, **keywords: Any) -> Any:
-            result = _precisely(function, *arguments, **keywords)
+            result = function(*arguments, **keywords)
             last[0] = jax.tree.map(_shape, result)
             return result
 
@@ -55,7 +55,7 @@ class Traced:
         if prefers_whole_arrays():
             # Reports of other runtimes name the source line of an operation, which inlining loses.
             return _precisely(self.function, *arguments, **keywords)
-        return self._program(*arguments, **keywords)
+        return _precisely(self._program, *arguments, **keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the function without its traces."""
@@ -63,7 +63,10 @@ class Traced:
 
 
 def _precisely(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    """Return the result of a function whose products, also those of other libraries, have full precision."""
+    """Return the result of a function whose products, also those of other libraries, have full precision.
+
+    JAX keeps a trace for each precision: a program that is called inside and outside of others needs the same at both.
+    """
     with jax.default_matmul_precision("highest"):
         return function(*arguments, **keywords)
 
@@ -81,8 +84,8 @@ def kernel[**P, R](function: Callable[P, R], static: str = "") -> Callable[P, R]
     """Return a function of arrays that is traced and lowered once for all its calls with the same shapes.
 
     A kernel called at several sites, as the energy by start, steps and diagnostics, costs Python's time once instead of
-    once per site. Its operations become those of the program that calls it, as those of `Traced`. Called with concrete
-    arrays it is the plain function, whose checks then see their values.
+    once per site. Its operations become those of the program that calls it, as those of `Traced`, and its products have
+    full precision, as there. Called with concrete arrays it is the plain function, whose checks then see their values.
 
     Args:
         function: of arrays, pure.
@@ -95,7 +98,7 @@ def kernel[**P, R](function: Callable[P, R], static: str = "") -> Callable[P, R]
         leaves = jax.tree.leaves((arguments, keywords))
         if prefers_whole_arrays() or not any(isinstance(leaf, Tracer) for leaf in leaves):
             return function(*arguments, **keywords)
-        return program(*arguments, **keywords)
+        return _precisely(program, *arguments, **keywords)
 
     return call
 

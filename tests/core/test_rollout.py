@@ -12,9 +12,10 @@ import pytest
 from simkit.core.averages import averaged
 from simkit.core.compilation import compiled, use_compilation_cache
 from simkit.core.ensemble import ensemble
+from simkit.core.expressions.measures import ExpressedQuantity, with_expressions
 from simkit.core.formulation import formulated_for, prefers_whole_arrays
 from simkit.core.rollout import segment, trajectory
-from simkit.core.simulation import Simulation
+from simkit.core.simulation import Quantity, Simulation
 from simkit.core.status import CAUTIONS, Status, status_of, stops
 from simkit.core.tracing import Programs, kernel, traced_once
 from tests.core.toys import descent, oscillator
@@ -187,6 +188,13 @@ def test_a_function_is_traced_once_in_all_programs_that_contain_it(x64):
     assert counts == dict.fromkeys(FUNCTIONS, 1)
 
 
+def test_what_a_simulation_with_further_quantities_is_made_of_is_not_traced_again(x64):
+    simulation, counts = counting(descent(tolerance=1e-6))
+    quantity = ExpressedQuantity("2 * length", Quantity("1", "twice the length"), "twice")
+    assert "twice" in with_expressions(simulation, {"twice": quantity}).shapes.diagnosed
+    assert counts == dict.fromkeys(FUNCTIONS, 1) | {"step": 0, "status": 0}
+
+
 def test_a_kernel_is_traced_once_and_checks_concrete_arrays_as_the_plain_function_does():
     seen = []
 
@@ -196,6 +204,8 @@ def test_a_kernel_is_traced_once_and_checks_concrete_arrays_as_the_plain_functio
 
     x, called = jnp.arange(3.0), kernel(function)
     jax.jit(lambda x: called(called(x)) + called(x)).lower(x)
+    with jax.default_matmul_precision("highest"):  # as inside the functions of a simulation
+        jax.jit(called).lower(x)
     assert seen == [True]
     np.testing.assert_array_equal(called(x), jnp.sin(x))
     assert seen == [True, False]

@@ -174,7 +174,7 @@ CASES = {
 }
 OMITTED = 4
 
-QUICK_CASES = ("wall-normal", "duct", "periodic", "explicit")
+QUICK_CASES = ("wall-normal", "wall-normal in 3-D", "duct", "periodic", "explicit")
 
 
 @functools.cache
@@ -222,7 +222,19 @@ def test_both_methods_of_implicit_friction_agree(name):
     assert np.abs(one - other).max() < 1e-14
 
 
-@every(product(["duct"], METHODS))
+def test_modes_of_one_bounded_axis_read_an_array_by_one_product_unless_that_axis_is_longer_than_the_others():
+    solve = diffusion_solver([(None, STRETCHED, None)], "modes")
+
+    def ranks_of_products(across):
+        traced = jax.make_jaxpr(solve)([np.ones((across, len(STRETCHED), 1))], 0.1, [None])
+        return [len(each.outvars[0].aval.shape) for each in traced.eqns if each.primitive.name == "dot_general"]
+
+    # The product of the tables, a matrix for each half, and that with the array; or two with the array.
+    assert ranks_of_products(across=5) == [3, 4]
+    assert ranks_of_products(across=4) == [4, 4]
+
+
+@every(product(["duct", "wall-normal in 3-D"], METHODS))
 def test_single_precision_is_kept_and_accurate(name, method):
     source = noise_of_case(name, 3)
     exact = friction_solver(name, method)(source, 1.0)

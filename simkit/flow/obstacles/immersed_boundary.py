@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from simkit.core.formulation import computed_once, precise_product
 from simkit.core.implicit import preconditioned
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
+from simkit.core.tracing import kernel
 from simkit.errors import UserError
 from simkit.flow.grid import Velocity, like
 from simkit.flow.obstacles.bodies import Bodies
@@ -266,13 +267,21 @@ class ImmersedBoundary(Bodies):
         size = body.now(params, 0.0).size
         return jnp.asarray(diagonal if size is None else diagonal / size)
 
-    def _outlines(self, params: Params, dtype) -> list[Outline]:
-        """Return the outlines of all shapes, before their motions are applied."""
-        outlines = [
-            outline(body.shape(params), body.pivot(params), body.points or 0, self._reach(body, params))
-            for body in self.bodies.values()
-        ]
-        return jax.tree.map(lambda f: jnp.asarray(f, dtype), outlines)
+    @functools.cached_property
+    def _outlines(self) -> Callable[[Params, Any], list[Outline]]:
+        """Outlines of all shapes, before their motions are applied, ``(params, dtype) -> outlines``.
+
+        Start, steps, diagnostics and checks need them, and a trace takes longer than that of a stage.
+        """
+
+        def outlines(params: Params, dtype: Any) -> list[Outline]:
+            each = [
+                outline(body.shape(params), body.pivot(params), body.points or 0, self._reach(body, params))
+                for body in self.bodies.values()
+            ]
+            return jax.tree.map(lambda f: jnp.asarray(f, dtype), each)
+
+        return kernel(outlines, static="dtype")
 
     def _spacing(self, params: Params, time: jax.Array) -> list[jax.Array]:
         """Return the largest distance of the points on each outline, in cells."""

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import by_device, computed_once, prefers_whole_arrays
+from simkit.core.formulation import by_device, computed_once, precise_product, prefers_whole_arrays
 from simkit.flow.operators.differences import joined
 
 # Length up to which one product with all eigenvectors is faster, in runtimes that run each operation separately.
@@ -175,6 +175,7 @@ class BatchedModes:
     An accelerator pays for each operation, not for its size. Along an axis on which all matrices are mirror-symmetric,
     an array is an even and an odd part of half its length. The parts of all arrays, padded with zeros to one shape, are
     the batch. Eigenvalues are summed where they are used, rather than stored as a table of the size of the grid.
+    With a single bounded axis, analysis, response and synthesis are one matrix, and the arrays are read by one product.
 
     Args:
         matrices: of each array, the second difference along each axis; None for an axis that is left out, for all.
@@ -219,6 +220,31 @@ class BatchedModes:
         is_batch = len(parts) > 1
         batch = jnp.stack([_extended(part, lengths) for part in parts]) if is_batch else parts[0]
         axes = list(range(len(lengths)))
+        if self._is_one_product(lengths):
+            batch = self._product(batch, axes, response)
+        else:
+            batch = self._by_transforms(batch, axes, response)
+        batch = _ordered(batch, [axes.index(axis) for axis in range(len(axes))])
+        parts, count = list(batch) if is_batch else [batch], len(parts) // len(arrays)
+        return [self._whole(parts[i * count : (i + 1) * count], f.shape) for i, f in enumerate(arrays)]
+
+    def _is_one_product(self, lengths: Sequence[int]) -> bool:
+        """Return whether the product of the tables costs less than a second product with arrays of these lengths."""
+        rows = [lengths[axis] for axis in self._tables]
+        return not self._last and len(rows) == 1 and rows[0] ** 2 <= math.prod(lengths)
+
+    def _product(self, batch: jax.Array, axes: list[int], response: Callable[[Any], Any]) -> jax.Array:
+        """Return the response of a batch along its only axis of modes, which then comes first."""
+        ((axis, tables),) = self._tables.items()
+        analysis, synthesis, values = (
+            jnp.asarray(f, batch.dtype) for f in (*tables, self._values[self._order.index(axis)])
+        )
+        matrices = precise_product(synthesis * response(values)[:, None, :], analysis)
+        return _products(matrices, batch, axes, axis)
+
+    def _by_transforms(self, batch: jax.Array, axes: list[int], response: Callable[[Any], Any]) -> jax.Array:
+        """Return the response of a batch, with its axes in the order that ``axes`` then has."""
+        is_batch = batch.ndim > len(axes)
         for axis in reversed(self._tables):
             batch = _products(self._tables[axis][0], batch, axes, axis)
         batch = _ordered(batch, [axes.index(axis) for axis in self._order])
@@ -232,12 +258,10 @@ class BatchedModes:
         constants = [v.astype(dtype) if prefers_whole_arrays() else jnp.asarray(v, dtype) for v in tables]
         amplitudes = amplitudes * response(functools.reduce(operator.add, constants))
         batch = jnp.fft.irfftn(amplitudes, s=self._lengths, axes=self._last) if self._last else amplitudes
-        axes = list(self._order)
+        axes[:] = self._order
         for axis in self._tables:
             batch = _products(self._tables[axis][1], batch, axes, axis)
-        batch = _ordered(batch, [axes.index(axis) for axis in range(count)])
-        parts, count = list(batch) if is_batch else [batch], len(parts) // len(arrays)
-        return [self._whole(parts[i * count : (i + 1) * count], f.shape) for i, f in enumerate(arrays)]
+        return batch
 
     def _halves(self, f: jax.Array) -> list[jax.Array]:
         """Return the sums and the differences of the values and their mirror images, up to the middle of each axis."""
@@ -283,7 +307,7 @@ def _padded(parts: list[Part]) -> Part:
     return values, analysis, synthesis
 
 
-def _products(matrices: np.ndarray, batch: jax.Array, axes: list[int], axis: int) -> jax.Array:
+def _products(matrices: np.ndarray | jax.Array, batch: jax.Array, axes: list[int], axis: int) -> jax.Array:
     """Return the products of a batch of matrices, or of its only one, with an axis, which then comes first."""
     lead = batch.ndim - len(axes)
     constant = jnp.asarray(matrices if lead else matrices[0], batch.dtype)

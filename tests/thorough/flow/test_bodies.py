@@ -14,7 +14,7 @@ from simkit.flow.boundary.domain import domain
 from simkit.flow.diagnosis.measures import control_volumes, integral
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.obstacles import Body, Motion, bodies_in, points_around
+from simkit.flow.obstacles import Body, Motion, bodies_in, immersed_boundary, points_around
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.distance import positions
 from simkit.flow.obstacles.outline import outline
@@ -22,6 +22,7 @@ from simkit.flow.obstacles.shapes import ball, complement, rotate, superellipse
 from simkit.flow.operators.differences import divergence
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
+from simkit.scenario.build import build
 from tests.flow.test_bodies import at_rest, body, body_in_a_box, run
 from tests.physics.test_cylinder import step_channel
 
@@ -435,3 +436,12 @@ def test_derivatives_of_the_outline_equal_central_differences():
     np.testing.assert_allclose(derive(p), differences, rtol=1e-6, atol=1e-7)
     differences = [(derive(p + h * e) - derive(p - h * e)) / (2 * h) for e in np.eye(3)]
     np.testing.assert_allclose(jax.jit(jax.hessian(total))(p), differences, rtol=1e-6, atol=1e-6)
+
+
+def test_outlines_are_traced_once_for_start_steps_diagnostics_and_checks(monkeypatch):
+    traces = []
+    monkeypatch.setattr(immersed_boundary, "outline", lambda *given: traces.append(None) or outline(*given))
+    simulation = build("cylinder_in_channel")
+    state = simulation.shapes.state
+    jax.eval_shape(simulation.step, state, simulation.params)
+    assert len(traces) == 1
