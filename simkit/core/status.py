@@ -14,7 +14,12 @@ from simkit.errors import UserError
 
 
 class Status(enum.IntEnum):
-    """Status codes returned by compiled code, one per simulation (one per member for an ensemble)."""
+    """Status codes returned by compiled code, one per simulation (one per member for an ensemble).
+
+    Example:
+        >>> simkit.Status(1).name, simkit.Status.NON_FINITE.value
+        ('CONVERGED', 3)
+    """
 
     OK = 0
     CONVERGED = 1
@@ -238,6 +243,12 @@ def converged_when(test: Callable[[State, Params], jax.Array]) -> Callable[[Stat
 
     Args:
         test: ``(state, params) -> bool`` scalar.
+
+    Example:
+        >>> status = simkit.converged_when(lambda state, params: jnp.abs(state) < params["tolerance"])
+        >>> codes = [status(jnp.array(x), {"tolerance": 0.1}) for x in (1.0, 0.01, np.nan)]
+        >>> [simkit.Status(int(code)).name for code in codes]
+        ['OK', 'CONVERGED', 'NON_FINITE']
     """
 
     def status(state: State, params: Params) -> jax.Array:
