@@ -9,10 +9,13 @@ from typing import Any
 
 PACKAGES = {
     "simkit": "Run, sweep, differentiate, optimize; the record and its transformations",
+    "simkit.export": "Programs and files for others",
+    "simkit.interop": "Arrays of other libraries",
     "simkit.core": "What simulations are made of",
     "simkit.flow": "Flow",
     "simkit.flow.obstacles": "Bodies in a flow",
     "simkit.molecular": "Molecules",
+    "simkit.molecular.spaces": "Spaces and cells",
     "simkit.molecular.potentials": "Pair potentials",
     "simkit.molecular.interactions": "What acts between particles",
     "simkit.molecular.minimizers": "Minimizers",

@@ -11,6 +11,8 @@ import numpy as np
 
 from simkit.errors import UserError, nearest, one_line
 
+__all__ = ["Transfer", "from_jax", "to_jax"]
+
 LIBRARIES = ("numpy", "torch", "cupy")
 # Types that JAX replaces by those of half the width unless 64 bits are enabled.
 _WIDE = ("int64", "uint64", "float64", "complex128")

@@ -295,8 +295,8 @@ class Simulation:
             UserError: if a name is unknown, or a value is not made of real numbers of that shape.
 
         Example:
-            >>> pulled = rigid.projectile().with_params(gravity=1.62)
-            >>> run = simkit.run(pulled, steps=100)
+            >>> on_moon = rigid.projectile().with_params(gravity=1.62)
+            >>> run = simkit.run(on_moon, steps=100)
             >>> print(f"{float(run['height'].max()):.2f} m on the moon")
             7.46 m on the moon
         """

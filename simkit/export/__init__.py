@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from simkit.export.programs.verification import Report
     from simkit.scenario.made_in_python import Source
 
+__all__ = ["data_file", "program", "verify", "web_page"]
+
 
 def program(
     scenario: "Source",

@@ -15,6 +15,19 @@ from simkit.core.simulation import Arrays
 from simkit.core.tracing import kernel
 from simkit.errors import UserError
 
+__all__ = [
+    "Space",
+    "displacement",
+    "displacement_without_drift",
+    "free",
+    "lattice_vectors",
+    "of_cell",
+    "periodic",
+    "reduction",
+    "triclinic",
+    "volume_of",
+]
+
 type Components = tuple[jax.Array, ...]
 type Cell = jax.Array | None
 
