@@ -449,6 +449,19 @@ def described[**P](
     Args:
         *declared: tables of quantities shared by several factories; later tables take precedence.
         **own: ``(unit, doc)`` of this factory's further quantities by name, which take precedence over the tables.
+
+    Example:
+        >>> @core.described(x=("m", "displacement"))
+        ... def decay():
+        ...     return simkit.Simulation(
+        ...         init=lambda params, key: {"x": params["x"], "time": jnp.zeros_like(params["x"])},
+        ...         step=lambda state, params: {"x": 0.9 * state["x"], "time": state["time"] + 1},
+        ...         observe=lambda state, params: {"x": state["x"]},
+        ...         diagnose=lambda state, params: {"time": state["time"]},
+        ...         params={"x": 1.0},
+        ...     )
+        >>> simkit.run(decay(), steps=2)["x"].units
+        'm'
     """
     quantities = {name: quantity for table in declared for name, quantity in table.items()}
     quantities |= {name: Quantity(unit, doc) for name, (unit, doc) in own.items()}

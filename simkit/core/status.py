@@ -154,6 +154,11 @@ def at_frames(status: Callable[[State, Params], jax.Array]) -> Callable[[State, 
 
     Args:
         status: ``(state, params) -> int32``; a step must leave states as they are whose status stops the run.
+
+    Example:
+        >>> status = core.at_frames(simkit.converged_when(lambda state, params: state["energy"] < params["tolerance"]))
+        >>> simkit.Status(int(status({"energy": jnp.array(0.01)}, {"tolerance": 0.1}))).name
+        'CONVERGED'
     """
     status.is_for_frames = True  # type: ignore[attr-defined]
     return status
