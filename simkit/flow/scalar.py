@@ -79,6 +79,18 @@ class TransportedScalar:
     Raises:
         UserError: if the sides do not fit the domain, or a name is unknown.
 
+    Example:
+        >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 1.0))
+        >>> box = flow.domain(axes, (None, ("wall", "wall")))
+        >>> heat = flow.TransportedScalar(
+        ...     box,
+        ...     sides=(None, ("value", "insulated")),
+        ...     diffusivity=lambda params: params["kappa"],
+        ...     values=lambda params, time: (None, (1.0, 0.0)),
+        ... )
+        >>> heat.on_sides({"kappa": 0.1}, jnp.array(0.0))
+        (None, (1.0, 0.0))
+
     Reference: van Leer, J. Comput. Phys. 14, 361 (1974), doi:10.1016/0021-9991(74)90019-9.
     """
 
@@ -378,6 +390,14 @@ class TransportedScalars:
 
     Raises:
         UserError: if there is none, or their domains differ.
+
+    Example:
+        >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 1.0))
+        >>> box = flow.domain(axes, (None, ("wall", "wall")))
+        >>> dye = flow.TransportedScalar(box, (None, ("insulated", "insulated")), lambda params: 0.1)
+        >>> both = flow.TransportedScalars({"heat": dye, "salt": dye})
+        >>> sorted(both.diffusivity_at({"heat": 0.0, "salt": 0.0}, {}, jnp.array(0.0)))
+        ['heat', 'salt']
     """
 
     scalars: Mapping[str, TransportedScalar]
