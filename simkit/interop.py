@@ -54,6 +54,11 @@ def to_jax(arrays: Any, *, exact: bool = False) -> Transfer:
     Raises:
         UserError: if a leaf is not an array of numbers, or a masked one; if a number does not fit in the type that JAX
             gives it, 32 bits instead of 64 unless ``jax_enable_x64`` is set; with ``exact``, if a type would change.
+
+    Example:
+        >>> moved = simkit.interop.to_jax({"x": np.ones(3, np.float32), "mass": np.float64(2.0)})
+        >>> moved.arrays["x"].shape, moved.changes
+        ((3,), {"['mass']": 'float64 -> float32'})
     """
     return _transferred(arrays, _to_jax, exact)
 
@@ -69,6 +74,11 @@ def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Tra
     Raises:
         UserError: if the library is unknown or not installed; if a leaf is not a JAX array, or holds random keys, for
             which no other library has a type; with ``exact``, if the library lacks a type.
+
+    Example:
+        >>> moved = simkit.interop.from_jax({"x": jnp.arange(3.0)})
+        >>> type(moved.arrays["x"]).__name__, moved.copies
+        ('ndarray', {})
     """
     if library not in LIBRARIES:
         raise UserError(f"library = {library!r:.40} is unknown", nearest(str(library), LIBRARIES))

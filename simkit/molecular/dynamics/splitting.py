@@ -55,6 +55,13 @@ class MidStep(NamedTuple):
         temperature: of the bath at that time, energy.
         mass: scalar or (N, 1).
         freedom: degrees of freedom of the velocities.
+
+    Example:
+        >>> middle = molecular.dynamics.MidStep(
+        ...     params={}, step=0.1, time=0.05, iteration=0, temperature=1.0, mass=1.0, freedom=None
+        ... )
+        >>> middle.time
+        0.05
     """
 
     params: Params
@@ -75,6 +82,14 @@ class Thermostat(NamedTuple):
         exchange: ``(bath, velocity, middle) -> (bath, velocity)`` after a whole time step of exchange alone. Velocities
             of frozen particles are reset to zero afterwards.
         received: ``bath -> energy`` taken up by the bath since the start, or ``None`` if it is not computed.
+
+    Example:
+        >>> def cool(bath, velocity, middle):
+        ...     return bath, velocity * jnp.exp(-middle.params["rate"] * middle.step)
+        >>> start_bath = lambda params, key: ()
+        >>> cooling = molecular.dynamics.Thermostat(("rate",), start_bath, exchange=cool, received=None)
+        >>> cooling.needs
+        ('rate',)
     """
 
     needs: tuple[str, ...]
@@ -123,6 +138,19 @@ def thermostatted(
 
     Raises:
         UserError: if a parameter is missing, or an argument contradicts another.
+
+    Example:
+        >>> def cool(bath, velocity, middle):
+        ...     return bath, velocity * jnp.exp(-middle.params["rate"] * middle.step)
+        >>> start_bath = lambda params, key: ()
+        >>> cooling = molecular.dynamics.Thermostat(("rate",), start_bath, exchange=cool, received=None)
+        >>> free = molecular.interactions.user_energy(lambda x, cell, params: 0.0 * jnp.sum(x))
+        >>> params = {"time_step": 0.1, "mass": 1.0, "temperature": 1.0, "rate": 0.5}
+        >>> start = lambda params, key: jnp.zeros((100, 2))
+        >>> gas = molecular.dynamics.thermostatted(free, start, cooling, params=params, isolated=False)
+        >>> run = simkit.run(gas, steps=10, every=10)
+        >>> print(f"{float(run['kinetic_energy'][-1] / run['kinetic_energy'][0]):.4f}, by hand {np.exp(-1):.4f}")
+        0.3679, by hand 0.3679
     """
     schedule = scheduled("temperature", temperature, params)
     check_given(params, thermostat.needs)

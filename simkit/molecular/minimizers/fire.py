@@ -28,6 +28,12 @@ class FireSettings(NamedTuple):
         start_mixing: share of the velocity that is turned toward the force.
         mixing_decrease: factor per downhill step.
         maximum_displacement: largest displacement of a particle per step, in units of length.
+
+    Example:
+        >>> gentle = molecular.minimizers.FireSettings(maximum_time_step=0.3, maximum_displacement=0.05)
+        >>> descent = molecular.minimizers.fire(gentle)
+        >>> gentle.start_time_step, descent.monotone
+        (0.1, False)
     """
 
     start_time_step: float = 0.1

@@ -322,6 +322,17 @@ def relaxation(
 
     Raises:
         UserError: if a cell that relaxes contradicts another argument.
+
+    Example:
+        >>> dimer = molecular.relaxation.relaxation(
+        ...     molecular.interactions.pair_interaction(molecular.potentials.lennard_jones(), cutoff=None),
+        ...     lambda params, key: jnp.array([[0.0, 0.0, 0.0], [1.3, 0.0, 0.0]]),
+        ...     params={"epsilon": 1.0, "sigma": 1.0},
+        ...     scale=lambda params: molecular.minimizers.Scale(params["sigma"], 57 * params["epsilon"]),
+        ...     force_tolerance=1e-5,
+        ... )
+        >>> print(f"{float(simkit.run(dimer, steps=100)['energy'][-1]):.4f}")
+        -1.0000
     """
     if isinstance(minimizer, str):
         minimizer = minimizers.by_name(minimizer)

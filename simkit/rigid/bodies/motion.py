@@ -45,6 +45,12 @@ class Wrench:
     Attributes:
         force: on the center of mass in N.
         torque: about the center of mass, in the world frame, in N m.
+
+    Example:
+        >>> still = rigid.vector(jnp.zeros((1, 3)))
+        >>> push = rigid.Wrench(force=rigid.vector(jnp.array([[2.0, 0.0, 0.0]])), torque=still)
+        >>> push.force.x.tolist()
+        [2.0]
     """
 
     force: Vector
@@ -73,6 +79,12 @@ def motion_of(
 
     Raises:
         UserError: if one is neither one vector nor one for each body.
+
+    Example:
+        >>> balls = rigid.repeat(rigid.sphere(1.0, 0.5), 2)
+        >>> motion = rigid.motion_of(balls, [[0.0, 0.0, 1.0], [2.0, 0.0, 1.0]], velocity=(3.0, 0.0, 0.0))
+        >>> motion.velocity.x.tolist(), motion.position.x.tolist()
+        ([3.0, 3.0], [0.0, 2.0])
     """
     # Adding zeros broadcasts to one number per body, in the precision of the bodies.
     zero = zeros(bodies.mass)

@@ -69,6 +69,11 @@ def rolling_ball() -> Simulation:
     Returns:
         The simulation; it also diagnoses ``distance`` (m) and ``speed`` (m/s) along x, and ``slip`` (m/s), the velocity
         of the lowest point.
+
+    Example:
+        >>> run = simkit.run(rigid.rolling_ball(), steps=400, every=400, back_spin=0.0, speed=3.5)
+        >>> print(f"{float(run['speed'][-1]):.4f} m/s = 5/7 of 3.5 m/s")
+        2.5000 m/s = 5/7 of 3.5 m/s
     """
 
     def bodies(params: Params) -> Bodies:
@@ -123,6 +128,11 @@ def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), swee
 
     Returns:
         The simulation; it also diagnoses ``distance`` (m) and ``speed`` (m/s) down the slope.
+
+    Example:
+        >>> run = simkit.run(rigid.sliding_block(), steps=400, every=400, slope=0.0, friction=0.5, time_step=0.002)
+        >>> print(f"{float(run['distance'][-1]):.2f} m = v^2 / (2 mu g) = {2**2 / 9.81:.2f} m")
+        0.41 m = v^2 / (2 mu g) = 0.41 m
     """
 
     def slope_of(params: Params) -> tuple[Vector, Vector]:

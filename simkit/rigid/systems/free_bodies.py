@@ -307,6 +307,11 @@ def projectile(*, integrator: str = "runge_kutta") -> Simulation:
     Returns:
         The simulation; it also diagnoses ``position_x``, ``height`` (of the center), ``speed``, ``attitude`` (rad from
         the vertical, between -pi and pi), ``spin`` and ``miss``, the distance of the head of the club from the target.
+
+    Example:
+        >>> run = simkit.run(rigid.projectile(), steps=100, drag=0.0)
+        >>> print(f"{float(run['height'][-1]):.3f} m, by hand {1.5 + 8 * np.sin(np.pi / 3) - 9.81 / 2:.3f} m")
+        3.523 m, by hand 3.523 m
     """
     scene = Scene(
         params=PROJECTILE,

@@ -257,6 +257,11 @@ def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
 
     Raises:
         UserError: if balls or incoming is out of its range.
+
+    Example:
+        >>> run = simkit.run(rigid.newtons_cradle(balls=3), steps=160, every=160, restitution=0.96)
+        >>> print(f"{float(run['last_speed'][-1]):.4f} m/s = 0.98^2")
+        0.9604 m/s = 0.98^2
     """
     whole("balls that move at first", low=1, high=balls - 1).check(incoming, "incoming")
 
