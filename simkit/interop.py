@@ -30,6 +30,14 @@ class Transfer:
         arrays: in the structure of the argument.
         copies: reason why an array was copied, by its path in the structure.
         changes: ``"old type -> new type"`` of an array whose type changed, by its path.
+
+    Example:
+        >>> moved = simkit.interop.to_jax({"x": np.ones(3)})
+        >>> isinstance(moved, simkit.interop.Transfer)
+        True
+        >>> print(moved)
+        ['x']: copied, its precision changes
+        ['x']: float64 -> float32
     """
 
     arrays: Any

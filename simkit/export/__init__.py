@@ -49,6 +49,11 @@ def program(
 
     Raises:
         UserError: if an argument is wrong, the folder exists, or a primitive has no form in the target.
+
+    Example:
+        >>> report = simkit.export.program("projectile", "programs/throw", what="step", overwrite=True)
+        >>> report.passed
+        True
     """
     from simkit.export.programs.exporting import Request, export_program
     from simkit.export.targets.operators import read_operators
@@ -83,6 +88,11 @@ def web_page(
 
     Raises:
         UserError: if an argument is wrong, the file exists, the run fails, or a primitive has no ONNX form.
+
+    Example:
+        >>> report = simkit.export.web_page("projectile", "throw.html", overwrite=True, steps=20)
+        >>> report.passed
+        True
     """
     from simkit.export.page.exporting import export_page
 
@@ -97,6 +107,11 @@ def verify(folder: Path | str) -> "Report":
 
     Raises:
         UserError: if it is not such a folder, or is damaged.
+
+    Example:
+        >>> _ = simkit.export.program("projectile", "programs/throw", what="step", overwrite=True)
+        >>> simkit.export.verify("programs/throw").passed
+        True
     """
     from simkit.export.programs.verification import verify
 
@@ -114,6 +129,11 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, *, overwrite:
 
     Raises:
         UserError: if the format is unknown, a package is missing, or the path exists or cannot be written.
+
+    Example:
+        >>> run = simkit.run("projectile", steps=20, every=10)
+        >>> simkit.export.data_file(run, "csv", "throw.csv", overwrite=True).read_text().splitlines()[0][:20]
+        'time,angular_momentu'
     """
     from simkit.export import data_files
 

@@ -50,6 +50,11 @@ class Space(NamedTuple):
         volume: scalar, length^d; infinite in free space.
         widths: distances between opposite faces, (d,); infinite in free space.
         is_periodic: whether particles have images.
+
+    Example:
+        >>> box = molecular.spaces.periodic(jnp.array([4.0, 5.0]))
+        >>> isinstance(box, molecular.spaces.Space), box.wrap(jnp.array([[5.0, -1.0]])).tolist()
+        (True, [[1.0, 4.0]])
     """
 
     nearest_image: Callable[[Components], Components]
@@ -176,6 +181,11 @@ def triclinic(cell: jax.Array) -> Space:
 
     Raises:
         UserError: if ``cell`` is not square of size two or three.
+
+    Example:
+        >>> sheared = molecular.spaces.triclinic(jnp.array([[2.0, 0.0], [1.5, 2.0]]))
+        >>> print(f"{sheared.volume:.1f}", np.round(sheared.widths, 2))
+        4.0 [1.5999999 2.       ]
     """
     cell = _shaped(cell, ((2, 2), (3, 3)), "2 or 3 lattice vectors as rows")
     dimension, inverse = len(cell), inverse_of(cell)

@@ -49,6 +49,18 @@ class DynamicsState:
         cell: as for `simkit.molecular.spaces.of_cell`, if the method moves the cell; otherwise ``None``, and the cell
             is that of the params.
         unresolved: whether any step was too long for its forces, bool; see `simkit.molecular.dynamics.method`.
+
+    Example:
+        >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
+        >>> bead = molecular.dynamics.velocity_verlet(
+        ...     spring,
+        ...     lambda params, key: jnp.array([[1.0, 0.0]]),
+        ...     params={"time_step": 0.1, "mass": 1.0, "temperature": 0.0},
+        ...     isolated=False,
+        ... )
+        >>> state = bead.init(bead.params, jax.random.key(0))
+        >>> isinstance(state, molecular.dynamics.DynamicsState), state.force.tolist()
+        (True, [[-1.0, -0.0]])
     """
 
     iteration: jax.Array
@@ -126,6 +138,11 @@ class Method(NamedTuple):
         received: ``bath -> energy`` taken up by the bath since the start; its sum with the energy of the particles is
             conserved; ``None`` if the method does not compute it.
         moves_cell: whether the method changes the ``cell`` of the state.
+
+    Example:
+        >>> verlet = molecular.dynamics.splitting(thermostat=None)
+        >>> isinstance(verlet, molecular.dynamics.Method), verlet.moves_cell
+        (True, False)
     """
 
     start: Callable[[Params, jax.Array], Any]

@@ -106,6 +106,19 @@ class Barostat(NamedTuple):
         start: ``(params, key) -> bath``.
         rescale: ``(bath, position, velocity, cell, stress, middle) -> (bath, position, velocity, cell)`` after a whole
             time step of changes of the cell alone.
+
+    Example:
+        >>> def squeeze(bath, position, velocity, cell, stress, middle):
+        ...     factor = 1 - middle.params["rate"] * middle.step
+        ...     return bath, factor * position, velocity, factor * cell
+        >>> piston = molecular.dynamics.Barostat(lambda params: None, start=lambda params, key: (), rescale=squeeze)
+        >>> free = molecular.interactions.user_energy(lambda x, cell, params: 0.0 * jnp.sum(x))
+        >>> params = {"time_step": 0.1, "mass": 1.0, "temperature": 1.0, "friction": 1.0, "rate": 0.1}
+        >>> start, cell = lambda params, key: jax.random.uniform(key, (10, 2)), lambda params: jnp.ones(2)
+        >>> gas = molecular.dynamics.langevin(free, start, params=params, barostat=piston, cell=cell)
+        >>> run = simkit.run(gas, steps=10, every=10)
+        >>> print(f"{float(run['volume'][-1]):.4f}, by hand {0.99**20:.4f}")
+        0.8179, by hand 0.8179
     """
 
     check: Callable[[Any], None]
@@ -177,6 +190,16 @@ def splitting(
 
     Raises:
         UserError: if there is a barostat and no thermostat.
+
+    Example:
+        >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
+        >>> start = lambda params, key: jnp.array([[1.0, 0.0]])
+        >>> verlet = molecular.dynamics.splitting(thermostat=None)
+        >>> params = {"time_step": 0.1, "mass": 1.0, "temperature": 0.0}
+        >>> bead = molecular.dynamics.motion(spring, start, verlet, params=params, isolated=False)
+        >>> step, state = jax.jit(bead.step), bead.init(bead.params, jax.random.key(0))
+        >>> print(f"{step(state, bead.params).position[0, 0]:.3f} = 1 - h^2 / 2")
+        0.995 = 1 - h^2 / 2
 
     Reference: Zhang, Liu, Yan, Tuckerman, Liu, J. Phys. Chem. A 123, 6056 (2019), doi:10.1021/acs.jpca.9b02771.
     """

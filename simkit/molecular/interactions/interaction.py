@@ -40,6 +40,18 @@ class Interaction:
             false, molecular dynamics determines the directions of conserved momentum numerically.
         fits: ``(cell, params) -> boolean``, whether a periodic cell is wide enough for the cut-offs; ``None`` if any
             cell is.
+
+    Example:
+        >>> weight = molecular.interactions.Interaction(
+        ...     prepare=lambda position, cell, params: (),
+        ...     refresh=lambda neighbors, position, cell, params: neighbors,
+        ...     energy=lambda position, cell, params, neighbors: params["g"] * jnp.sum(position[:, 1]),
+        ...     force=lambda position, cell, params, neighbors: jnp.zeros_like(position).at[:, 1].set(-params["g"]),
+        ...     stress=lambda position, cell, params, neighbors: jnp.zeros((2, 2)),
+        ...     is_translation_invariant=False,
+        ... )
+        >>> weight.force(jnp.zeros((1, 2)), None, {"g": 10.0}, ()).tolist()
+        [[0.0, -10.0]]
     """
 
     prepare: Callable[[jax.Array, Cell, Params], Any]

@@ -330,6 +330,14 @@ def full_lennard_jones(
         skin: of the list, in units of the cut-off.
         method: as for `simkit.molecular.interactions.pair_interaction.pair_interaction`.
         units: ``params -> (epsilon, sigma)``.
+
+    Example:
+        >>> crystal = molecular.structures.face_centered_cubic((5, 5, 5), spacing=1.0902)
+        >>> rare_gas = molecular.interactions.full_lennard_jones(2.2, 3.0, capacity=200, skin=0.1)
+        >>> x, cell, params = crystal.position, crystal.cell, {"epsilon": 1.0, "sigma": 1.0}
+        >>> energy = rare_gas.energy(x, cell, params, rare_gas.prepare(x, cell, params)) / len(x)
+        >>> print(f"{energy:.2f}, lattice sums: -8.61")
+        -8.60, lattice sums: -8.61
     """
 
     def parameters(params: Params) -> dict[str, PairParameter]:

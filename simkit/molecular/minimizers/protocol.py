@@ -44,6 +44,11 @@ class Minimizer(NamedTuple):
             the energy is ignored and need not be computed.
         patience: iterations without a smaller force or, if monotone, a lower energy after which the minimization has
             stalled.
+
+    Example:
+        >>> descent = molecular.minimizers.gradient_descent()
+        >>> isinstance(descent, molecular.minimizers.Minimizer), descent.monotone
+        (True, True)
     """
 
     start: Callable[[jax.Array, jax.Array, jax.Array, Scale], Any]
@@ -115,6 +120,15 @@ def step(minimizer: Minimizer, state: Any, evaluate: Evaluate, scale: Scale) -> 
         state: from `start` or `step`.
         evaluate: ``position -> (energy, force)``.
         scale: see `Scale`.
+
+    Example:
+        >>> descent, scale = molecular.minimizers.lbfgs(), molecular.minimizers.Scale(length=1.0, stiffness=1.0)
+        >>> evaluate = lambda x: (jnp.sum((x - 3) ** 2) / 2, 3 - x)
+        >>> state = molecular.minimizers.start(descent, jnp.zeros((1, 2)), evaluate, scale)
+        >>> for _ in range(25):
+        ...     state = molecular.minimizers.step(descent, state, evaluate, scale)
+        >>> print(np.round(state.position, 2))
+        [[3. 3.]]
     """
     return minimizer.advance(state, *evaluate(state.trial), scale)
 

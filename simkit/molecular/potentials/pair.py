@@ -179,6 +179,13 @@ def force_shifted(potential: PairPotential) -> PairPotential:
     Args:
         potential: any pair potential; ``cutoff``, length, joins its parameters.
 
+    Example:
+        >>> U, r = molecular.potentials.lennard_jones(), jnp.array(2.4999)
+        >>> at = {"epsilon": 1.0, "sigma": 1.0, "cutoff": 2.5}
+        >>> jump = molecular.potentials.truncated(U).force(r, **at)
+        >>> print(f"{jump:.3f}, shifted {abs(molecular.potentials.force_shifted(U).force(r, **at)):.3f}")
+        -0.039, shifted 0.000
+
     Reference: Toxvaerd, Dyre, J. Chem. Phys. 134, 081102 (2011), doi:10.1063/1.3558787.
     """
 

@@ -42,6 +42,17 @@ class RelaxationState:
         least_force: minimum over the iterations of the largest force.
         least_energy: minimum over the iterations of the energy; unused unless the minimizer is ``monotone``.
         idle: int32, iterations since either minimum fell.
+
+    Example:
+        >>> trap = molecular.relaxation.relaxation(
+        ...     molecular.interactions.user_energy(lambda x, cell, params: params["k"] / 2 * jnp.sum(x**2)),
+        ...     lambda params, key: jnp.array([[1.0, 2.0]]),
+        ...     params={"k": 1.0},
+        ...     scale=lambda params: molecular.minimizers.Scale(1.0, params["k"]),
+        ... )
+        >>> state = trap.init(trap.params, jax.random.key(0))
+        >>> isinstance(state, molecular.relaxation.RelaxationState), state.descent.position.tolist()
+        (True, [[1.0, 2.0]])
     """
 
     descent: Any

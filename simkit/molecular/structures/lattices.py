@@ -65,6 +65,12 @@ def triangular(repeats: tuple[int, int], *, spacing: jax.Array | float = 1.0) ->
 
     Raises:
         UserError: if ``repeats`` are not two positive integers.
+
+    Example:
+        >>> lattice = molecular.structures.triangular((3, 2))
+        >>> fraction = len(lattice.position) * np.pi / 4 / np.linalg.det(lattice.cell)
+        >>> print(f"{len(lattice.position)} disks, packing fraction {fraction:.4f} = pi / sqrt(12)")
+        12 disks, packing fraction 0.9069 = pi / sqrt(12)
     """
     return _crystal([(0, 0), (1 / 2, 1 / 2)], (1, math.sqrt(3)), repeats, spacing)
 
@@ -101,6 +107,11 @@ def face_centered_cubic(repeats: tuple[int, int, int], *, spacing: jax.Array | f
 
     Raises:
         UserError: if ``repeats`` are not three positive integers.
+
+    Example:
+        >>> argon = molecular.structures.face_centered_cubic((2, 2, 2), spacing=3.72)
+        >>> print(len(argon.position), np.diag(argon.cell / 2).round(2))
+        32 [5.26 5.26 5.26]
     """
     return _crystal(FACE_CENTERED, (math.sqrt(2),) * 3, repeats, spacing)
 
@@ -122,6 +133,11 @@ def hexagonal_close_packed(
 
     Raises:
         UserError: if ``repeats`` are not three positive integers.
+
+    Example:
+        >>> magnesium = molecular.structures.hexagonal_close_packed((2, 2, 2), spacing=3.21, ratio=1.624)
+        >>> print(len(magnesium.position), np.diag(magnesium.cell / 2).round(2))
+        32 [3.21 5.56 5.21]
     """
     sites = [(0, 0, 0), (1 / 2, 1 / 2, 0), (1 / 2, 1 / 6, 1 / 2), (0, 2 / 3, 1 / 2)]
     return _crystal(sites, (1, math.sqrt(3), ratio), repeats, spacing)

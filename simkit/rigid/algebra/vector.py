@@ -23,6 +23,11 @@ class Vector:
         x: first components.
         y: second components, of the same shape.
         z: third components, of the same shape.
+
+    Example:
+        >>> a = rigid.Vector(x=jnp.array(1.0), y=jnp.array(2.0), z=jnp.array(2.0))
+        >>> float((2 * a + a).x), float(rigid.norm(a))
+        (3.0, 3.0)
     """
 
     x: jax.Array

@@ -30,6 +30,14 @@ class Motion:
         orientation: rotation from the body frame to the world frame.
         velocity: of the center of mass in m/s.
         angular_momentum: about the center of mass, in the world frame, in kg m^2/s.
+
+    Example:
+        >>> top = rigid.repeat(rigid.sphere(1.0, 0.5), 1)
+        >>> motion = rigid.motion_of(top, (0.0, 0.0, 1.0), angular_velocity=(0.0, 0.0, 10.0))
+        >>> print(f"{motion.angular_momentum.z[0]:.2f} = 2/5 m r^2 omega")
+        1.00 = 2/5 m r^2 omega
+        >>> isinstance(motion, rigid.Motion)
+        True
     """
 
     position: Vector

@@ -84,6 +84,22 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
     Raises:
         UserError: if the model is missing or malformed, or the engine is unknown or does not support it. The ``check``
             of the simulation refuses parameters out of range, and time steps at which ``brax-spring`` is unstable.
+
+    Example:
+        >>> pendulum = """
+        ... <mujoco>
+        ...   <option timestep="0.002" gravity="0 0 -9.81"/>
+        ...   <worldbody>
+        ...     <body pos="0 0 1">
+        ...       <joint type="hinge" axis="0 1 0"/>
+        ...       <geom type="sphere" size="0.05" pos="0 0 -0.5" mass="1"/>
+        ...     </body>
+        ...   </worldbody>
+        ... </mujoco>
+        ... """
+        >>> model = rigid.mjcf(pendulum, engine="mujoco")
+        >>> sorted(name for name in model.params if name.startswith("initial"))
+        ['initial_position', 'initial_velocity']
     """
     return _simulation(read_spec(model), engine, substeps, solver_iterations)
 
