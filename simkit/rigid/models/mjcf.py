@@ -86,20 +86,16 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
             of the simulation refuses parameters out of range, and time steps at which ``brax-spring`` is unstable.
 
     Example:
-        >>> pendulum = """
+        >>> ball = '''
         ... <mujoco>
-        ...   <option timestep="0.002" gravity="0 0 -9.81"/>
         ...   <worldbody>
-        ...     <body pos="0 0 1">
-        ...       <joint type="hinge" axis="0 1 0"/>
-        ...       <geom type="sphere" size="0.05" pos="0 0 -0.5" mass="1"/>
-        ...     </body>
+        ...     <body pos="0 0 2"> <freejoint/> <geom size="0.1"/> </body>
         ...   </worldbody>
         ... </mujoco>
-        ... """
-        >>> model = rigid.mjcf(pendulum, engine="mujoco")
-        >>> sorted(name for name in model.params if name.startswith("initial"))
-        ['initial_position', 'initial_velocity']
+        ... '''
+        >>> run = simkit.run(rigid.mjcf(ball, engine="mujoco"), steps=100)
+        >>> print(f"{float(run['position'][-1, 0, 2]):.2f} m, by hand {2 - 9.81 * 0.2**2 / 2:.2f} m")
+        1.80 m, by hand 1.80 m
     """
     return _simulation(read_spec(model), engine, substeps, solver_iterations)
 
