@@ -242,7 +242,8 @@ def animate(
 
     Example:
         >>> run = simkit.run("bouncing_ball")
-        >>> simkit.animate(run, frames=20, size=(160, 120), title="Thrown").save("ball.gif").stat().st_size < 20_000
+        >>> film = simkit.animate(run, frames=20, size=(160, 120), title="Thrown")
+        >>> film.save("ball.gif").stat().st_size < 20_000
         True
     """
     word("animation", ("gif", "mp4")).check(kind, "kind")
@@ -263,8 +264,8 @@ def picture(result: Any, *, frame: int = -1, size: tuple[int, int] | int = 640 *
 
     Example:
         >>> run = simkit.run("bouncing_ball")
-        >>> simkit.picture(run, frame=0, size=(160, 120)).save("start.png")
-        PosixPath('start.png')
+        >>> simkit.picture(run, frame=0, size=(160, 120)).save("start.png").name
+        'start.png'
     """
     return _drawing(result, "png", settings, size=size, frame=frame)
 

@@ -355,8 +355,8 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
 
     Example:
         >>> run = simkit.run(rigid.billiards_break(rows=2), steps=100, every=100)
-        >>> run.sizes["body"], bool(run["impacts"][-1] > 3)
-        (4, True)
+        >>> print(f"{run.sizes['body']} balls, the cue ball at {float(run['cue_x'][-1]):.1f} m of 2.54 m")
+        4 balls, the cue ball at 1.8 m of 2.54 m
     """
     # Positions in the triangle, in units of the distance of neighbors, the apex first.
     row, column = np.array([(row, column) for row in range(rows) for column in range(row + 1)], float).T

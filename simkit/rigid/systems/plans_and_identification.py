@@ -79,9 +79,10 @@ def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
         UserError: if an argument is out of its range.
 
     Example:
-        >>> run = simkit.run(rigid.steered_puck(), steps=40)
-        >>> bool(run["cost"][-1] > run["effort"][-1] > 0)
-        True
+        >>> plan = {"force_x": [1.0] * 5, "force_z": [0.0] * 5}
+        >>> run = simkit.run(rigid.steered_puck(), steps=40, **plan)
+        >>> print(f"effort {float(run['effort'][-1]):.2f} N^2 s = (1 N)^2 for 40 steps of 0.05 s")
+        effort 2.00 N^2 s = (1 N)^2 for 40 steps of 0.05 s
     """
 
     def force(time: jax.Array, params: Params) -> Vector:
