@@ -120,10 +120,16 @@ def without_types(app: Any, what: str, name: str, value: Any, options: Any, sign
     return f"({', '.join(each.name + '=...' * (each.default is not each.empty) for each in arguments)})", None
 
 
+def without_fields(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
+    """Return True for a field of a named tuple, which its list of attributes explains."""
+    return str(getattr(value, "__doc__", "")).startswith("Alias for field number") or None
+
+
 def setup(app: Any) -> None:
     """Connect the functions of this file to the builder."""
     app.connect("builder-inited", write_pages)
     app.connect("source-read", prepare)
     app.connect("autodoc-process-docstring", as_restructured, priority=900)
     app.connect("autodoc-process-signature", without_types)
+    app.connect("autodoc-skip-member", without_fields)
     app.connect("build-finished", copy_gallery)
