@@ -138,7 +138,13 @@ class Grid:
         return tuple(axis.cells for axis in self.axes)
 
     def shape(self, component: int) -> tuple[int, ...]:
-        """Return the shape of one component of the velocity."""
+        """Return the shape of one component of the velocity.
+
+        Example:
+            >>> grid = flow.Grid((flow.periodic_axis(8, 1.0), flow.bounded_axis(6, 1.0)))
+            >>> grid.shape(0), grid.shape(1)
+            ((8, 6), (8, 7))
+        """
         return tuple(len(a.points) if i == component else a.cells for i, a in enumerate(self.axes))
 
     def along(self, values: np.ndarray, axis: int) -> np.ndarray:

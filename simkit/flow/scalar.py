@@ -277,6 +277,16 @@ class TransportedScalar:
             axis: bounded axis normal to the side.
             side: 0 for the lower, 1 for the upper one.
             every: all scalars by name, where there are several.
+
+        Example:
+            >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 1.0))
+            >>> box = flow.domain(axes, (None, ("wall", "wall")))
+            >>> values = lambda params, time: (None, (1.0, 0.0))
+            >>> heat = flow.TransportedScalar(box, (None, ("value", "value")), lambda params: params["kappa"], values)
+            >>> scalar = jnp.broadcast_to(1 - box.grid.axes[1].centers, (4, 8))
+            >>> flux = heat.side_flux(scalar, {"kappa": 0.1}, jnp.array(0.0), axis=1, side=0)
+            >>> print(f"{flux.mean():.3f} = kappa (1 - 0) / 1")
+            0.100 = kappa (1 - 0) / 1
         """
         diffusivity = self.diffusivity_at(scalar if every is None else every, params, time)
         return self._entering(scalar, self.on_sides(params, time), diffusivity, axis, side)

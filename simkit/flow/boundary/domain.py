@@ -86,7 +86,14 @@ class Domain:
         return pair[side]
 
     def place(self, axis: int, side: int) -> Place:
-        """Return the position of the lower (0) or upper (1) side of a bounded axis."""
+        """Return the position of the lower (0) or upper (1) side of a bounded axis.
+
+        Example:
+            >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 1.0))
+            >>> upper = flow.domain(axes, (None, ("wall", "wall"))).place(1, 1)
+            >>> upper.axis, upper.side
+            (1, 1)
+        """
         return Place(self.grid, axis, side, self.wall_slope)
 
     def entrances(self) -> list[tuple[int, int]]:

@@ -201,7 +201,15 @@ class Body:
         return dict(sorted(self.scalar.items()))
 
     def now(self, params: Params, time: jax.Array | float) -> Kinematics:
-        """Return position and velocity of the body at a time."""
+        """Return position and velocity of the body at a time.
+
+        Example:
+            >>> swing = flow.obstacles.Motion(position=lambda params, time: (jnp.sin(params["omega"] * time), 0.0))
+            >>> shape = lambda params: flow.obstacles.ball((0.0, 0.0), 0.5)
+            >>> body = flow.obstacles.Body(shape, pivot=lambda params: (0.0, 0.0), motion=swing)
+            >>> float(body.now({"omega": 2.0}, 0.0).velocity[0])
+            2.0
+        """
         return kinematics(self.motion, self.pivot(params), self.spin, params, jnp.asarray(time))
 
     def shape_at(self, params: Params, now: Kinematics, domain: Domain) -> Shape:
