@@ -1,6 +1,5 @@
 """Documentation site: the pages of this folder and, from docstrings, a page for every public name; ``make docs``."""
 
-import importlib
 import inspect
 import re
 import shutil
@@ -10,7 +9,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from make_api import PACKAGES
+from make_api import public
 
 project = "simkit"
 author = "The simkit authors"
@@ -46,7 +45,7 @@ napoleon_numpy_docstring = False
 # Attributes as a list, since the members follow them.
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
-copybutton_prompt_text = r"^\$ "
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -57,14 +56,9 @@ def write_pages(app: Any) -> None:
     folder = REFERENCE / "names"
     folder.mkdir(exist_ok=True)
     pages = {}
-    for package in PACKAGES:
-        module = importlib.import_module(package)
-        for name in module.__all__:
-            value = getattr(module, name)
-            if not inspect.ismodule(value):
-                path = f"{package}.{name}"
-                kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
-                pages[f"{path}.rst"] = f"{path}\n{'=' * len(path)}\n\n.. auto{kind}:: {path}\n"
+    for path, value in public():
+        kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
+        pages[f"{path}.rst"] = f"{path}\n{'=' * len(path)}\n\n.. auto{kind}:: {path}\n"
     for file in folder.glob("*.rst"):
         if file.name not in pages:
             file.unlink()
@@ -110,7 +104,8 @@ def copy_gallery(app: Any, error: Exception | None) -> None:
 
 def as_restructured(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Escape what a docstring, which is plain text with code in backquotes, means literally."""
-    parts = re.split(r"(``.*?``|`[^`]*`)", "\n".join(lines), flags=re.DOTALL)
+    literal = r"(``.*?``|`[^`]*`|^ *>>> .*?(?=\n\s*\n|\Z))"
+    parts = re.split(literal, "\n".join(lines), flags=re.DOTALL | re.MULTILINE)
     parts[::2] = [re.sub(r"((?<!\\)[*|]|(?<=\w)_(?=\W|$))", r"\\\1", text) for text in parts[::2]]
     # Indented entries ``name: meaning``, such as those of diagnostics, make a list.
     text = re.sub(r"^    (\w[\w, ]*): ", r"    * \1: ", "".join(parts), flags=re.MULTILINE)
@@ -125,10 +120,16 @@ def without_types(app: Any, what: str, name: str, value: Any, options: Any, sign
     return f"({', '.join(each.name + '=...' * (each.default is not each.empty) for each in arguments)})", None
 
 
+def without_fields(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
+    """Return True for a field of a named tuple, which its list of attributes explains."""
+    return str(getattr(value, "__doc__", "")).startswith("Alias for field number") or None
+
+
 def setup(app: Any) -> None:
     """Connect the functions of this file to the builder."""
     app.connect("builder-inited", write_pages)
     app.connect("source-read", prepare)
     app.connect("autodoc-process-docstring", as_restructured, priority=900)
     app.connect("autodoc-process-signature", without_types)
+    app.connect("autodoc-skip-member", without_fields)
     app.connect("build-finished", copy_gallery)

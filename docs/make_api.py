@@ -3,15 +3,19 @@
 import importlib
 import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 PACKAGES = {
     "simkit": "Run, sweep, differentiate, optimize; the record and its transformations",
+    "simkit.export": "Programs and files for others",
+    "simkit.interop": "Arrays of other libraries",
     "simkit.core": "What simulations are made of",
     "simkit.flow": "Flow",
     "simkit.flow.obstacles": "Bodies in a flow",
     "simkit.molecular": "Molecules",
+    "simkit.molecular.spaces": "Spaces and cells",
     "simkit.molecular.potentials": "Pair potentials",
     "simkit.molecular.interactions": "What acts between particles",
     "simkit.molecular.minimizers": "Minimizers",
@@ -21,17 +25,38 @@ PACKAGES = {
     "simkit.rigid": "Rigid bodies",
     "simkit.rigid.articulated": "Mechanisms in joint coordinates",
 }
-HEAD = """\
+# What examples in docstrings take for granted; they are run in single precision, JAX's default.
+IMPORTS = """\
+import jax
+import jax.numpy as jnp
+import numpy as np
+import simkit
+from simkit import core, flow, molecular, rigid
+"""
+HEAD = f"""\
 # The public surface
 
 What is listed here is public: the names that these packages export, with their arguments, results and errors as the
 docstrings say. They change only with an entry in the [changelog](../../CHANGELOG.md) that says what to write instead.
 Every other module may be imported and read, and may change at any time. So may the bytes of results from one version
 to the next; the format of run directories has a number, and a directory of an earlier format is read, or refused in
-one line. `help(NAME)` shows the whole docstring.
+one line. `help(NAME)` shows the whole docstring. It ends with an example, which a test runs after these lines:
+
+```python
+{IMPORTS}```
 
 This page is made from the docstrings by `make api`.
 """
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Yield path and value of every public name that is no module."""
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            value = getattr(module, name)
+            if not inspect.ismodule(value):
+                yield f"{package}.{name}", value
 
 
 def page() -> str:

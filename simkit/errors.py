@@ -71,6 +71,13 @@ class UserError(Exception):
         meant: the name that may have been meant, which a `Hint` in the message suggests; or ``None``.
         further: mistakes found at the same time; `simkit check` prints all of them.
         partial: what was read with other values in place of the wrong ones, to look for further mistakes; or ``None``.
+
+    Example:
+        >>> try:
+        ...     simkit.run("projectile", launch_sped=10.0)
+        ... except simkit.UserError as error:
+        ...     print(error)
+        value of launch_sped is not a key of projectile; did you mean 'launch_speed'?
     """
 
     is_mistake: ClassVar[bool] = True

@@ -11,6 +11,8 @@ import numpy as np
 
 from simkit.errors import UserError, nearest, one_line
 
+__all__ = ["Transfer", "from_jax", "to_jax"]
+
 LIBRARIES = ("numpy", "torch", "cupy")
 # Types that JAX replaces by those of half the width unless 64 bits are enabled.
 _WIDE = ("int64", "uint64", "float64", "complex128")
@@ -28,6 +30,14 @@ class Transfer:
         arrays: in the structure of the argument.
         copies: reason why an array was copied, by its path in the structure.
         changes: ``"old type -> new type"`` of an array whose type changed, by its path.
+
+    Example:
+        >>> moved = simkit.interop.to_jax({"x": np.ones(3)})
+        >>> isinstance(moved, simkit.interop.Transfer)
+        True
+        >>> print(moved)
+        ['x']: copied, its precision changes
+        ['x']: float64 -> float32
     """
 
     arrays: Any
@@ -52,6 +62,11 @@ def to_jax(arrays: Any, *, exact: bool = False) -> Transfer:
     Raises:
         UserError: if a leaf is not an array of numbers, or a masked one; if a number does not fit in the type that JAX
             gives it, 32 bits instead of 64 unless ``jax_enable_x64`` is set; with ``exact``, if a type would change.
+
+    Example:
+        >>> moved = simkit.interop.to_jax({"x": np.ones(3, np.float32), "mass": np.float64(2.0)})
+        >>> moved.arrays["x"].shape, moved.changes
+        ((3,), {"['mass']": 'float64 -> float32'})
     """
     return _transferred(arrays, _to_jax, exact)
 
@@ -67,6 +82,11 @@ def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Tra
     Raises:
         UserError: if the library is unknown or not installed; if a leaf is not a JAX array, or holds random keys, for
             which no other library has a type; with ``exact``, if the library lacks a type.
+
+    Example:
+        >>> moved = simkit.interop.from_jax({"x": jnp.arange(3.0)})
+        >>> type(moved.arrays["x"]).__name__, moved.copies
+        ('ndarray', {})
     """
     if library not in LIBRARIES:
         raise UserError(f"library = {library!r:.40} is unknown", nearest(str(library), LIBRARIES))

@@ -17,6 +17,22 @@ class Buffer:
 
     Attributes:
         needed: int32, largest number of entries needed since the start; it never decreases, so no overflow is missed.
+
+    Example:
+        >>> @core.pytree
+        ... class Hits(core.Buffer):
+        ...     times: jax.Array
+        ...     needed: jax.Array
+        ...
+        ...     @property
+        ...     def capacity(self):
+        ...         return self.times.shape[-1]
+        ...
+        ...     def resized(self, capacity):
+        ...         return Hits(times=jnp.resize(self.times, capacity), needed=self.needed)
+        >>> hits = Hits(times=jnp.zeros(8), needed=jnp.int32(9))
+        >>> bool(hits.overflowed), hits.enlarged().capacity
+        (True, 16)
     """
 
     needed: jax.Array

@@ -45,6 +45,18 @@ def converge(simulation: Simulation, max_steps: int) -> Callable[[State, Params]
 
     Raises:
         ValueError: if the simulation does not converge, or has no ``equilibrium``.
+
+    Example:
+        >>> dimer = molecular.system(
+        ...     particles={"atom": {}},
+        ...     start={"positions": [[0, 0, 0], [1.3, 0, 0]]},
+        ...     interactions=[{"potential": "lennard_jones"}],
+        ...     relax={"force_tolerance": 1e-5},
+        ...     parameters={"epsilon": 1.0, "sigma": 1.0},
+        ... )
+        >>> end = simkit.converge(dimer, 100)(dimer.init(dimer.params, jax.random.key(0)), dimer.params)
+        >>> simkit.Status(int(end.status)).name, round(float(dimer.diagnose(end.state, dimer.params)["energy"]), 4)
+        ('CONVERGED', -1.0)
     """
     equilibrium, status_after = simulation.equilibrium, status_of(simulation)
     if not simulation.converges or equilibrium is None:
@@ -144,6 +156,18 @@ def converge_with_growth(
     Args:
         simulation: one that converges, with an ``equilibrium``.
         max_steps: largest number of steps.
+
+    Example:
+        >>> dimer = molecular.system(
+        ...     particles={"atom": {}},
+        ...     start={"positions": [[0, 0, 0], [1.3, 0, 0]]},
+        ...     interactions=[{"potential": "lennard_jones"}],
+        ...     relax={"force_tolerance": 1e-5},
+        ...     parameters={"epsilon": 1.0, "sigma": 1.0},
+        ... )
+        >>> dimer, end = core.converge_with_growth(dimer, 100)(dimer.params, jax.random.key(0))
+        >>> simkit.Status(int(end.status)).name, int(end.state.descent.iteration) < 100
+        ('CONVERGED', True)
     """
 
     def run(params: Params, key: jax.Array) -> tuple[Simulation, Converged]:

@@ -27,6 +27,13 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
 
     Raises:
         UserError: if a name is not a parameter, or ``init`` is given a single key.
+
+    Example:
+        >>> balls = simkit.ensemble(rigid.bouncing_ball(), over=["launch_speed"])
+        >>> params = balls.params | {"launch_speed": jnp.array([2.0, 4.0])}
+        >>> states = balls.init(params, jax.random.split(jax.random.key(0), 2))
+        >>> print(balls.diagnose(simkit.segment(balls, 40)(states, params), params)["position_x"])
+        [0.3999999 0.7999998]
     """
     differing = paths.selected(over, paths.leaves(simulation.params))
     axes = paths.axes(simulation.params, differing)

@@ -409,6 +409,16 @@ def check_gradient(
 
     Raises:
         UserError: if a name is not a parameter.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     ball = rigid.bouncing_ball()
+        ...     end = simkit.Objective(ball, "position_x", steps=100, every=100)
+        ...     check = simkit.check_gradient(end, ball.params, jax.random.key(0), "launch_speed")
+        >>> print(f"{check.derivative['launch_speed']:.4f} s, by differences {check.difference['launch_speed']:.4f} s")
+        0.5801 s, by differences 0.5801 s
+        >>> check.verdict
+        {'launch_speed': 'agrees'}
     """
     _, objective, value, status, derivative = derivative_with_growth(objective, wrt, mode, params, key)
     exact = {name: np.asarray(array) for name, array in derivative.items()}

@@ -63,6 +63,13 @@ class Objective:
         reduce: reduction of the series to one number; a simulation that converges has only its ``"final"`` value.
         square: whether to return the square of that number.
         memory: memory of stored states in reverse mode, see `simkit.core.rollout.trajectory`.
+
+    Example:
+        >>> ball = rigid.projectile()
+        >>> height = simkit.Objective(ball, "height", steps=100, every=100)
+        >>> slope = jax.jit(jax.grad(height))(ball.with_params(drag=0.0).params, jax.random.key(0))
+        >>> print(f"d height / d speed = {slope['launch_speed']:.4f} s, by hand {np.sin(np.pi / 3):.4f} s")
+        d height / d speed = 0.8660 s, by hand 0.8660 s
     """
 
     simulation: Simulation
@@ -125,6 +132,13 @@ class Objective:
 
         Returns:
             The number, and a code of `simkit.core.status.Status` (one per member for an ensemble).
+
+        Example:
+            >>> ball = rigid.bouncing_ball()
+            >>> end = simkit.Objective(ball, "position_x", steps=100, every=100)
+            >>> x, status = end.with_status(ball.params, jax.random.key(0))
+            >>> print(f"{x:.3f} m, status {simkit.Status(int(status)).name}")
+            1.956 m, status OK
         """
         if self.uses_last_only:
             state = self.last_state(self.simulation.init(params, key), params)

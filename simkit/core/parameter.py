@@ -38,6 +38,11 @@ class Parameter:
             `NOT_NEGATIVE` and `SHARE` are the usual ones.
         unit: physical unit; ``"1"`` for a pure number.
         doc: its meaning.
+
+    Example:
+        >>> mass = simkit.Parameter(1.0, bounds=(0.1, 10.0), unit="kg", doc="mass of the pendulum's bob")
+        >>> mass.default, mass.bounds
+        (1.0, (0.1, 10.0))
     """
 
     default: Any

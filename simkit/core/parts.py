@@ -41,6 +41,13 @@ class Declaration:
         aliases: names that others use for its keys, each with the key to write.
         dimensions: numbers of axes of space that it serves; empty for any.
         rules: what must hold between its keys, such as ``needs(("azimuth",), "camera", "perspective")``.
+
+    Example:
+        >>> @core.part(values={"k": core.formula("stiffness", unit="energy / length^2")})
+        ... def harmonic():
+        ...     return molecular.potentials.pair_potential(lambda r, k: k / 2 * (r - 1) ** 2)
+        >>> sorted(harmonic.declaration.values), harmonic().energy(jnp.array(1.5), k=8.0).item()
+        (['k'], 1.0)
     """
 
     keys: Mapping[str, Setting] = dataclasses.field(default_factory=dict)

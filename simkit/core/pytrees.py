@@ -13,6 +13,16 @@ def pytree[T](cls: type[T]) -> type[T]:
 
     Use it for every simulation state: construction by keyword keeps a state readable however many
     fields it grows, and ``dataclasses.replace`` is the one way to change a field.
+
+    Example:
+        >>> @core.pytree
+        ... class Ball:
+        ...     height: jax.Array
+        ...     velocity: jax.Array
+        ...     time: jax.Array
+        >>> ball = Ball(height=jnp.array(1.0), velocity=jnp.array(0.0), time=jnp.array(0.0))
+        >>> jax.tree.map(lambda each: each + 1, ball).height.item()
+        2.0
     """
     return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True, kw_only=True)(cls))
 

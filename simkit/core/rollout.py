@@ -214,6 +214,13 @@ def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> 
 
     Raises:
         ValueError: if ``steps`` is negative.
+
+    Example:
+        >>> ball = rigid.bouncing_ball()
+        >>> advance = simkit.segment(ball, 10)
+        >>> start = ball.init(ball.params, jax.random.key(0))
+        >>> print(f"{advance(start, ball.params).time:.2f}")
+        0.10
     """
     steps = operator.index(steps)  # a JAX scalar would be traced where the run is compiled
     if steps < 0:
@@ -247,6 +254,13 @@ def trajectory(
 
     Raises:
         ValueError: if ``steps`` is not a positive multiple of ``every``.
+
+    Example:
+        >>> ball = rigid.bouncing_ball()
+        >>> run = jax.jit(simkit.trajectory(ball, steps=100, every=50))
+        >>> state, frames, diagnostics = run(ball.params, jax.random.key(0))
+        >>> print(diagnostics["time"], frames["position"].shape)
+        [0.  0.5 1. ] (3, 1, 3)
     """
     record = recorded(simulation, steps, every, memory=memory)
 

@@ -40,6 +40,13 @@ def hessian_vector_product(
     Raises:
         UserError: when called, if a name is not a parameter, or the vector has other names or shapes.
 
+    Example:
+        >>> quadratic = lambda params, key: params["x"] @ jnp.array([[2.0, 1.0], [1.0, 3.0]]) @ params["x"] / 2
+        >>> product = core.hessian_vector_product(quadratic, "x")
+        >>> value, derivative, curved = product({"x": jnp.ones(2)}, jax.random.key(0), {"x": jnp.array([1.0, 0.0])})
+        >>> value.item(), derivative["x"].tolist(), curved["x"].tolist()
+        (3.5, [3.0, 4.0], [2.0, 1.0])
+
     Reference: Pearlmutter, Neural Computation 6, 147 (1994), doi:10.1162/neco.1994.6.1.147.
     """
 

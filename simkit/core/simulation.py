@@ -57,6 +57,30 @@ class Equilibrium:
             positive semidefinite, as for the gradient of an energy at a minimum.
         replace: ``(state, x) -> state``, the state with its unknowns replaced.
         project: ``x -> x``, removes the zero modes of the Jacobian (rigid translations, for instance).
+
+    Example:
+        >>> residual = lambda x, params: params["k"] * x - 1
+        >>> spring = simkit.Simulation(
+        ...     init=lambda params, key: {"x": jnp.zeros_like(params["k"]), "iteration": jnp.int32(0)},
+        ...     step=lambda state, params: {
+        ...         "x": state["x"] - residual(state["x"], params) / 4,
+        ...         "iteration": state["iteration"] + 1,
+        ...     },
+        ...     observe=lambda state, params: {"x": state["x"]},
+        ...     diagnose=lambda state, params: state,
+        ...     params={"k": 2.0},
+        ...     converges=True,
+        ...     status=simkit.converged_when(lambda state, params: jnp.abs(residual(state["x"], params)) < 1e-5),
+        ...     equilibrium=simkit.Equilibrium(
+        ...         unknowns=lambda state: state["x"],
+        ...         residual=residual,
+        ...         replace=lambda state, x: {**state, "x": x},
+        ...     ),
+        ... )
+        >>> last = lambda frames, diagnostics: frames["x"][-1]
+        >>> x, slope = simkit.value_and_grad(spring, "k", objective=last, steps=100)
+        >>> print(f"x = 1/k = {x:.4f}, dx/dk = -1/k^2 = {slope['k']:.4f}")
+        x = 1/k = 0.5000, dx/dk = -1/k^2 = -0.2500
     """
 
     unknowns: Callable[[State], Any]
@@ -82,6 +106,11 @@ class Quantity:
         doc: its meaning in a few words.
         caution: what the report of a run says where the last value of a diagnostic is above zero; empty for nothing.
         limit: what the last value of a diagnostic is within where a run has converged, in words; empty for nothing.
+
+    Example:
+        >>> quantity = simkit.Quantity("m/s", "speed of the fastest ball")
+        >>> f"{quantity.doc} in {quantity.unit}"
+        'speed of the fastest ball in m/s'
     """
 
     unit: str
@@ -136,6 +165,17 @@ class Simulation:
         quantities: ``{name: Quantity}``, unit and meaning of observed arrays, diagnostics and coordinates; may describe
             names that this configuration does not have. See `simkit.core.simulation.described`.
         parameters: ``{path: Parameter}``, those of ``params`` that were given with unit, meaning and bounds.
+
+    Example:
+        >>> decay = simkit.Simulation(
+        ...     init=lambda params, key: {"x": params["x"], "time": jnp.zeros_like(params["x"])},
+        ...     step=lambda state, params: {"x": state["x"] * (1 - params["rate"] / 100), "time": state["time"] + 0.01},
+        ...     observe=lambda state, params: {"x": state["x"]},
+        ...     diagnose=lambda state, params: {"time": state["time"], "x": state["x"]},
+        ...     params={"x": 1.0, "rate": simkit.Parameter(2.0, (0.0, 10.0), "1/s", "rate of decay")},
+        ... )
+        >>> print(f"{float(simkit.run(decay, steps=100)['x'][-1]):.3f}, by hand {0.98**100:.3f}")
+        0.133, by hand 0.133
     """
 
     init: Callable[[Params, jax.Array], State]
@@ -228,6 +268,14 @@ class Simulation:
 
         Raises:
             UserError: that names the first parameter out of bounds, or raised by ``check``.
+
+        Example:
+            >>> ball = rigid.rolling_ball()
+            >>> try:
+            ...     ball.check_values(ball.params | {"friction": jnp.array(-1.0)}, jax.random.key(0))
+            ... except simkit.UserError as error:
+            ...     print(error)
+            friction = -1 is negative; choose 0 or a value above
         """
         check_bounds(self.parameters, paths.leaves(params))
         if self.check is not None:
@@ -245,6 +293,12 @@ class Simulation:
 
         Raises:
             UserError: if a name is unknown, or a value is not made of real numbers of that shape.
+
+        Example:
+            >>> on_moon = rigid.projectile().with_params(gravity=1.62)
+            >>> run = simkit.run(on_moon, steps=100)
+            >>> print(f"{float(run['height'].max()):.2f} m on the moon")
+            7.46 m on the moon
         """
         leaves = paths.leaves(self.params)
         if values is not None and not isinstance(values, Mapping):
@@ -291,6 +345,13 @@ class Simulation:
 
         Raises:
             UserError: if a function does not return one array.
+
+        Example:
+            >>> ball = rigid.rolling_ball()
+            >>> ball = ball.with_quantities(share=lambda state, params: state.motion.velocity.x[0] / params["speed"])
+            >>> run = simkit.run(ball, steps=400, every=400, back_spin=0.0)
+            >>> print(f"{float(run['share'][-1]):.4f}, by hand {5 / 7:.4f}")
+            0.7143, by hand 0.7143
         """
         scalars, arrays = {}, {}
         for name, function in functions.items():
@@ -388,6 +449,19 @@ def described[**P](
     Args:
         *declared: tables of quantities shared by several factories; later tables take precedence.
         **own: ``(unit, doc)`` of this factory's further quantities by name, which take precedence over the tables.
+
+    Example:
+        >>> @core.described(x=("m", "displacement"))
+        ... def decay():
+        ...     return simkit.Simulation(
+        ...         init=lambda params, key: {"x": params["x"], "time": jnp.zeros_like(params["x"])},
+        ...         step=lambda state, params: {"x": 0.9 * state["x"], "time": state["time"] + 1},
+        ...         observe=lambda state, params: {"x": state["x"]},
+        ...         diagnose=lambda state, params: {"time": state["time"]},
+        ...         params={"x": 1.0},
+        ...     )
+        >>> simkit.run(decay(), steps=2)["x"].units
+        'm'
     """
     quantities = {name: quantity for table in declared for name, quantity in table.items()}
     quantities |= {name: Quantity(unit, doc) for name, (unit, doc) in own.items()}

@@ -14,7 +14,12 @@ from simkit.errors import UserError
 
 
 class Status(enum.IntEnum):
-    """Status codes returned by compiled code, one per simulation (one per member for an ensemble)."""
+    """Status codes returned by compiled code, one per simulation (one per member for an ensemble).
+
+    Example:
+        >>> simkit.Status(1).name, simkit.Status.NON_FINITE.value
+        ('CONVERGED', 3)
+    """
 
     OK = 0
     CONVERGED = 1
@@ -149,6 +154,11 @@ def at_frames(status: Callable[[State, Params], jax.Array]) -> Callable[[State, 
 
     Args:
         status: ``(state, params) -> int32``; a step must leave states as they are whose status stops the run.
+
+    Example:
+        >>> status = core.at_frames(simkit.converged_when(lambda state, params: state["energy"] < params["tolerance"]))
+        >>> simkit.Status(int(status({"energy": jnp.array(0.01)}, {"tolerance": 0.1}))).name
+        'CONVERGED'
     """
     status.is_for_frames = True  # type: ignore[attr-defined]
     return status
@@ -238,6 +248,12 @@ def converged_when(test: Callable[[State, Params], jax.Array]) -> Callable[[Stat
 
     Args:
         test: ``(state, params) -> bool`` scalar.
+
+    Example:
+        >>> status = simkit.converged_when(lambda state, params: jnp.abs(state) < params["tolerance"])
+        >>> codes = [status(jnp.array(x), {"tolerance": 0.1}) for x in (1.0, 0.01, np.nan)]
+        >>> [simkit.Status(int(code)).name for code in codes]
+        ['OK', 'CONVERGED', 'NON_FINITE']
     """
 
     def status(state: State, params: Params) -> jax.Array:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from simkit.export.programs.verification import Report
     from simkit.scenario.made_in_python import Source
 
+__all__ = ["data_file", "program", "verify", "web_page"]
+
 
 def program(
     scenario: "Source",
@@ -47,6 +49,11 @@ def program(
 
     Raises:
         UserError: if an argument is wrong, the folder exists, or a primitive has no form in the target.
+
+    Example:
+        >>> report = simkit.export.program("projectile", "programs/throw", what="step", overwrite=True)
+        >>> report.passed
+        True
     """
     from simkit.export.programs.exporting import Request, export_program
     from simkit.export.targets.operators import read_operators
@@ -81,6 +88,11 @@ def web_page(
 
     Raises:
         UserError: if an argument is wrong, the file exists, the run fails, or a primitive has no ONNX form.
+
+    Example:
+        >>> report = simkit.export.web_page("projectile", "throw.html", overwrite=True, steps=20)
+        >>> report.passed
+        True
     """
     from simkit.export.page.exporting import export_page
 
@@ -95,6 +107,11 @@ def verify(folder: Path | str) -> "Report":
 
     Raises:
         UserError: if it is not such a folder, or is damaged.
+
+    Example:
+        >>> _ = simkit.export.program("projectile", "programs/throw", what="step", overwrite=True)
+        >>> simkit.export.verify("programs/throw").passed
+        True
     """
     from simkit.export.programs.verification import verify
 
@@ -112,6 +129,12 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, *, overwrite:
 
     Raises:
         UserError: if the format is unknown, a package is missing, or the path exists or cannot be written.
+
+    Example:
+        >>> run = simkit.run("projectile", steps=20, every=10)
+        >>> table = simkit.export.data_file(run, "csv", "throw.csv", overwrite=True)
+        >>> [line.split(",")[0] for line in table.read_text().splitlines()]
+        ['time', '0.0', '0.1', '0.2']
     """
     from simkit.export import data_files
 

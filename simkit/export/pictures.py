@@ -239,6 +239,12 @@ def animate(
 
     Raises:
         UserError: if there is nothing to draw, or a setting is unknown or not allowed.
+
+    Example:
+        >>> run = simkit.run("bouncing_ball")
+        >>> film = simkit.animate(run, frames=20, size=(160, 120), title="Thrown")
+        >>> film.save("ball.gif").stat().st_size < 20_000
+        True
     """
     word("animation", ("gif", "mp4")).check(kind, "kind")
     return _drawing(result, kind, settings, size=size, maximum_frames=frames)
@@ -255,6 +261,11 @@ def picture(result: Any, *, frame: int = -1, size: tuple[int, int] | int = 640 *
 
     Raises:
         UserError: if there is nothing to draw, or a setting is unknown or not allowed.
+
+    Example:
+        >>> run = simkit.run("bouncing_ball")
+        >>> simkit.picture(run, frame=0, size=(160, 120)).save("start.png").name
+        'start.png'
     """
     return _drawing(result, "png", settings, size=size, frame=frame)
 

@@ -46,6 +46,11 @@ def report(directory: Path | str, output: Path | str | None = None) -> Path:
 
     Raises:
         UserError: if nothing can be read back, or the file cannot be written.
+
+    Example:
+        >>> run = simkit.run("projectile", output="runs/throw", overwrite=True)
+        >>> simkit.report("runs/throw").name
+        'report.html'
     """
     opened = RunDirectory.open(directory)
     job = kind_of(opened.kind)

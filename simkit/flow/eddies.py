@@ -29,6 +29,12 @@ def random_eddies(grid: Grid, key: jax.Array, dtype: jnp.dtype) -> Velocity:
         grid: periodic along x, bounded along y.
         key: random key.
         dtype: floating-point type of the velocity.
+
+    Example:
+        >>> grid = flow.Grid((flow.periodic_axis(32, 4.0), flow.bounded_axis(16, 2.0)))
+        >>> u, v = flow.random_eddies(grid, jax.random.key(0), np.dtype("float32"))
+        >>> u.shape, v.shape, bool((v[:, 0] == 0).all())
+        ((32, 16), (32, 17), True)
     """
     along, across = grid.axes
     waves_along = min(max(int(along.length / (SHORTEST_WAVELENGTH * across.length)), 1), along.cells // 4)

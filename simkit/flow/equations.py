@@ -109,6 +109,18 @@ class Equations:
             given and no side takes it, a flow rate is prescribed on a bounded axis, a viscosity that varies is
             treated implicitly, by Runge-Kutta stages or without `implicit_viscosity`, or the scalar or the obstacle is
             on another domain.
+
+    Example:
+        >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 2.0, origin=-1.0))
+        >>> equations = flow.Equations(
+        ...     flow.domain(axes, (None, ("wall", "wall"))),
+        ...     viscosity="nu",
+        ...     time_step=flow.fixed_time_step,
+        ...     force=lambda velocity, scalar, params, time: (2 * params["nu"], 0.0),
+        ...     implicit=(1,),
+        ... )
+        >>> equations.method, equations.scheme
+        ('runge_kutta', 'central')
     """
 
     domain: Domain

@@ -45,6 +45,11 @@ class Axis:
     Attributes:
         faces: ``(n + 1,)`` increasing positions of the faces between the cells, both ends included.
         periodic: whether the last face is the first one again; the cells are then equal.
+
+    Example:
+        >>> axis = flow.Axis(faces=np.linspace(0.0, 1.0, 5), periodic=False)
+        >>> axis.cells, axis.centers
+        (4, array([0.125, 0.375, 0.625, 0.875]))
     """
 
     faces: np.ndarray
@@ -112,6 +117,11 @@ class Grid:
     Attributes:
         axes: two or three axes.
 
+    Example:
+        >>> grid = flow.Grid((flow.periodic_axis(8, 1.0), flow.bounded_axis(6, 1.0)))
+        >>> grid.cells, grid.shape(0), grid.shape(1)
+        ((8, 6), (8, 6), (8, 7))
+
     Reference: Harlow and Welch, Phys. Fluids 8, 2182 (1965), doi:10.1063/1.1761178.
     """
 
@@ -128,7 +138,13 @@ class Grid:
         return tuple(axis.cells for axis in self.axes)
 
     def shape(self, component: int) -> tuple[int, ...]:
-        """Return the shape of one component of the velocity."""
+        """Return the shape of one component of the velocity.
+
+        Example:
+            >>> grid = flow.Grid((flow.periodic_axis(8, 1.0), flow.bounded_axis(6, 1.0)))
+            >>> grid.shape(0), grid.shape(1)
+            ((8, 6), (8, 7))
+        """
         return tuple(len(a.points) if i == component else a.cells for i, a in enumerate(self.axes))
 
     def along(self, values: np.ndarray, axis: int) -> np.ndarray:
@@ -178,6 +194,11 @@ def periodic_axis(cells: int, length: float, origin: float = 0.0) -> Axis:
 
     Raises:
         UserError: if an argument is out of range.
+
+    Example:
+        >>> x = flow.periodic_axis(4, 2.0)
+        >>> x.faces, x.periodic
+        (array([0. , 0.5, 1. , 1.5, 2. ]), True)
     """
     return Axis(np.linspace(origin, origin + length, cells + 1), periodic=True)
 
@@ -201,6 +222,12 @@ def bounded_axis(cells: int, length: float, origin: float = 0.0, stretching: flo
 
     Raises:
         UserError: if an argument is out of range.
+
+    Example:
+        >>> flow.bounded_axis(4, 2.0, origin=-1.0).faces
+        array([-1. , -0.5,  0. ,  0.5,  1. ])
+        >>> flow.bounded_axis(4, 2.0, origin=-1.0, stretching=2.0).faces.round(3)
+        array([-1.  , -0.79,  0.  ,  0.79,  1.  ])
     """
     faces = np.linspace(origin, origin + length, cells + 1)
     if stretching > 0:
@@ -232,6 +259,11 @@ def refined_axis(cell: float, around: tuple[float, float], length: float, growth
 
     Raises:
         UserError: if an argument is out of range.
+
+    Example:
+        >>> x = flow.refined_axis(0.1, around=(1.0, 1.4), length=4.0, growth=0.5)
+        >>> print(f"{len(x.widths)} cells, from {x.widths.min():.2f} to {x.widths.max():.2f}")
+        13 cells, from 0.10 to 1.15
     """
     lower, upper = around
     if not origin <= lower < upper <= origin + length:
@@ -268,6 +300,11 @@ def axis_of_faces(faces: Sequence[float] | np.ndarray) -> Axis:
 
     Raises:
         UserError: if they are not; names the first that does not increase.
+
+    Example:
+        >>> y = flow.axis_of_faces([0.0, 0.1, 0.3, 0.6, 1.0])
+        >>> y.widths.round(2)
+        array([0.1, 0.2, 0.3, 0.4])
     """
     try:
         positions = np.asarray(faces, dtype=np.float64)

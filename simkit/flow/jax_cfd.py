@@ -303,6 +303,18 @@ def from_jax_cfd(
             step returns another structure than it was given, or calls functions of jax-cfd that cannot be traced, such
             as ``implicit_smagorinsky_navier_stokes`` and ``dynamic_time_step``.
 
+    Example:
+        >>> from jax_cfd.base import equations, grids, initial_conditions
+        >>> grid = grids.Grid((16, 16), domain=((0, 2 * np.pi), (0, 2 * np.pi)))
+        >>> def step(velocity, params):
+        ...     advance = equations.semi_implicit_navier_stokes(1.0, params["viscosity"], params["time_step"], grid)
+        ...     return advance(velocity)
+        >>> start = lambda params, key: initial_conditions.filtered_velocity_field(key, grid, 1.0, 2)
+        >>> eddies = flow.from_jax_cfd(step, grid, start, {"viscosity": 0.1, "time_step": 0.02})
+        >>> run = simkit.run(eddies, steps=10)
+        >>> bool(run["kinetic_energy"][-1] < run["kinetic_energy"][0])
+        True
+
     Reference: Kochkov et al., PNAS 118, e2101784118 (2021), doi:10.1073/pnas.2101784118.
     """
     base = load("base")
@@ -407,6 +419,17 @@ def from_jax_cfd_spectral(
     Raises:
         UserError: if jax-cfd is not installed, ``params`` has no ``time_step``, the vorticity has another shape, or a
             step returns another structure than it was given.
+
+    Example:
+        >>> from jax_cfd.base import grids
+        >>> grid = grids.Grid((16, 16), domain=((0, 2 * np.pi), (0, 2 * np.pi)))
+        >>> x = grid.mesh()[0]
+        >>> decay = lambda vorticity, params: vorticity * (1 - params["viscosity"] * params["time_step"])
+        >>> wave = flow.from_jax_cfd_spectral(
+        ...     decay, grid, lambda params, key: jnp.fft.rfftn(jnp.cos(x)), {"viscosity": 0.1, "time_step": 0.1}
+        ... )
+        >>> print(f"{float(simkit.run(wave, steps=10)['enstrophy'][-1]):.4f}, by hand {0.99**20 / 4:.4f}")
+        0.2045, by hand 0.2045
 
     Reference: Dresdner et al. (2022), arXiv:2207.00556.
     """

@@ -79,6 +79,18 @@ class TransportedScalar:
     Raises:
         UserError: if the sides do not fit the domain, or a name is unknown.
 
+    Example:
+        >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 1.0))
+        >>> box = flow.domain(axes, (None, ("wall", "wall")))
+        >>> heat = flow.TransportedScalar(
+        ...     box,
+        ...     sides=(None, ("value", "insulated")),
+        ...     diffusivity=lambda params: params["kappa"],
+        ...     values=lambda params, time: (None, (1.0, 0.0)),
+        ... )
+        >>> heat.on_sides({"kappa": 0.1}, jnp.array(0.0))
+        (None, (1.0, 0.0))
+
     Reference: van Leer, J. Comput. Phys. 14, 361 (1974), doi:10.1016/0021-9991(74)90019-9.
     """
 
@@ -265,6 +277,16 @@ class TransportedScalar:
             axis: bounded axis normal to the side.
             side: 0 for the lower, 1 for the upper one.
             every: all scalars by name, where there are several.
+
+        Example:
+            >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 1.0))
+            >>> box = flow.domain(axes, (None, ("wall", "wall")))
+            >>> values = lambda params, time: (None, (1.0, 0.0))
+            >>> heat = flow.TransportedScalar(box, (None, ("value", "value")), lambda params: params["kappa"], values)
+            >>> scalar = jnp.broadcast_to(1 - box.grid.axes[1].centers, (4, 8))
+            >>> flux = heat.side_flux(scalar, {"kappa": 0.1}, jnp.array(0.0), axis=1, side=0)
+            >>> print(f"{flux.mean():.3f} = kappa (1 - 0) / 1")
+            0.100 = kappa (1 - 0) / 1
         """
         diffusivity = self.diffusivity_at(scalar if every is None else every, params, time)
         return self._entering(scalar, self.on_sides(params, time), diffusivity, axis, side)
@@ -378,6 +400,14 @@ class TransportedScalars:
 
     Raises:
         UserError: if there is none, or their domains differ.
+
+    Example:
+        >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 1.0))
+        >>> box = flow.domain(axes, (None, ("wall", "wall")))
+        >>> dye = flow.TransportedScalar(box, (None, ("insulated", "insulated")), lambda params: 0.1)
+        >>> both = flow.TransportedScalars({"heat": dye, "salt": dye})
+        >>> sorted(both.diffusivity_at({"heat": 0.0, "salt": 0.0}, {}, jnp.array(0.0)))
+        ['heat', 'salt']
     """
 
     scalars: Mapping[str, TransportedScalar]

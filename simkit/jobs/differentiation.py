@@ -90,6 +90,14 @@ def hessian(
 
     Raises:
         UserError: if an argument is wrong.
+
+    Example:
+        >>> second = simkit.hessian("projectile", ["launch_speed", "gravity"], objective="miss", steps=50)
+        >>> print(f"value {second.attrs['value']:.3f}")
+        value 11.823
+        >>> print(second.round(3).values)
+        [[ 0.031 -0.106]
+         [-0.106  0.488]]
     """
     import xarray
 
@@ -182,6 +190,11 @@ def value_and_grad(
 
     Raises:
         UserError: if an argument is wrong.
+
+    Example:
+        >>> height, slope = simkit.value_and_grad("projectile", "launch_speed", objective="final_height", drag=0.0)
+        >>> print(f"{height:.4f} m, {slope['launch_speed']:.4f} s, by hand {np.sin(np.pi / 3):.4f} s")
+        3.5232 m, 0.8660 s, by hand 0.8660 s
     """
     enter("value_and_grad", scenario, values, overwrite=overwrite)
     if output is not None and seeds is not None:

@@ -452,6 +452,12 @@ def optimize(
     Raises:
         UserError: if an argument is wrong.
         RunFailedError: if the objective turns non-finite.
+
+    Example:
+        >>> best = simkit.optimize("bouncing_ball", "launch_speed", objective="miss")
+        >>> miss = float(best["loss"].min()) ** 0.5
+        >>> print(f"{float(best['best_launch_speed'][-1]):.3f} m/s, {miss:.4f} m from the target")
+        5.135 m/s, 0.0000 m from the target
     """
     enter("optimize", scenario, values, overwrite=overwrite)
     options: dict[str, Any] = {"method": method, "iterations": iterations, "learning_rate": learning_rate, "mode": mode}

@@ -54,7 +54,22 @@ NOT_FINITE = (
 
 
 class RunFailedError(Exception):
-    """A run turned non-finite; the message names the steps and the parameters."""
+    """A run turned non-finite; the message names the steps and the parameters.
+
+    Example:
+        >>> blow_up = simkit.Simulation(
+        ...     init=lambda params, key: {"x": params["x"], "time": jnp.zeros_like(params["x"])},
+        ...     step=lambda state, params: {"x": state["x"] ** 2, "time": state["time"] + 1},
+        ...     observe=lambda state, params: {"x": state["x"]},
+        ...     diagnose=lambda state, params: {"time": state["time"]},
+        ...     params={"x": 2.0},
+        ... )
+        >>> try:
+        ...     simkit.run(blow_up, steps=100, every=10)
+        ... except simkit.RunFailedError as error:
+        ...     print(str(error).partition(";")[0])
+        simulation turned non-finite
+    """
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython prints: the message without a traceback."""
@@ -310,6 +325,13 @@ def run(
     Raises:
         UserError: if an argument is wrong.
         RunFailedError: if the run turns non-finite. A run that does not converge returns with a warning.
+
+    Example:
+        >>> run = simkit.run("projectile", drag=0.0)
+        >>> print(f"{float(run['height'][-1]):.4f} m, by hand {1.5 + 8 * np.sin(np.pi / 3) - 9.81 / 2:.4f} m")
+        3.5232 m, by hand 3.5232 m
+        >>> run["height"].dims, run["height"].units
+        (('time',), 'm')
     """
     enter("run", scenario, values, overwrite=overwrite)
     with computing_on(device):

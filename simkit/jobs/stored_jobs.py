@@ -129,6 +129,12 @@ def resume(
     Raises:
         UserError: if it is not a run directory, cannot be read back, or is of another simulation.
         RunFailedError: if the run turns non-finite.
+
+    Example:
+        >>> run = simkit.run("projectile", steps=100, output="runs/throw", overwrite=True)
+        >>> longer = simkit.resume("runs/throw", steps=160)
+        >>> print(f"{float(run['time'][-1]):.1f} s, then {float(longer['time'][-1]):.1f} s")
+        1.0 s, then 1.6 s
     """
     if simulation is not None and not isinstance(simulation, Simulation):
         raise UserError(f"simulation is of type {type(simulation).__name__}; give a simkit.Simulation")
@@ -208,6 +214,12 @@ def open_run(directory: Path | str) -> "xarray.Dataset":
 
     Raises:
         UserError: if it is not a run directory or its files are damaged; for chunks read later, at that time.
+
+    Example:
+        >>> run = simkit.run("projectile", output="runs/throw", overwrite=True)
+        >>> stored = simkit.open_run("runs/throw")
+        >>> bool((stored["height"] == run["height"]).all())
+        True
     """
     opened = RunDirectory.open(directory)
     return kind_of(opened.kind).dataset(stored(opened))

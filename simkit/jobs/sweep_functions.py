@@ -98,6 +98,14 @@ def sweep(
     Raises:
         UserError: if an argument is wrong, or the sweep does not fit in memory.
         RunFailedError: if every member turns non-finite; otherwise a warning names the failed members.
+
+    Example:
+        >>> sweep = simkit.sweep("projectile", {"launch_angle": [30.0, 60.0], "drag": [0.0, 0.1]}, every=100)
+        >>> sweep["height"].dims
+        ('launch_angle', 'drag', 'seed', 'frame')
+        >>> print(sweep["height"].isel(frame=-1).squeeze().round(3).values)
+        [[0.595 0.519]
+         [3.523 3.109]]
     """
     enter("sweep", scenario, over, values, overwrite=overwrite, zip=zip, final_frames=final_frames)
     with computing_on(device):
@@ -208,6 +216,14 @@ def merge(
 
     Raises:
         UserError: naming a folder without a finished sweep, a difference in settings, or a damaged chunk.
+
+    Example:
+        >>> for seed in (0, 8):
+        ...     options = {"launch_scatter": 0.1, "output": f"runs/seeds_{seed}", "overwrite": True}
+        ...     _ = simkit.sweep("bouncing_ball", seeds=8, seed=seed, **options)
+        >>> both = simkit.merge(["runs/seeds_0", "runs/seeds_8"], "runs/seeds", overwrite=True)
+        >>> both.sizes["seed"]
+        16
     """
     enter("merge", simulation, overwrite=overwrite)
     opened = finished_sweeps(folders, simulation)

@@ -15,6 +15,19 @@ from simkit.core.simulation import Arrays
 from simkit.core.tracing import kernel
 from simkit.errors import UserError
 
+__all__ = [
+    "Space",
+    "displacement",
+    "displacement_without_drift",
+    "free",
+    "lattice_vectors",
+    "of_cell",
+    "periodic",
+    "reduction",
+    "triclinic",
+    "volume_of",
+]
+
 type Components = tuple[jax.Array, ...]
 type Cell = jax.Array | None
 
@@ -37,6 +50,11 @@ class Space(NamedTuple):
         volume: scalar, length^d; infinite in free space.
         widths: distances between opposite faces, (d,); infinite in free space.
         is_periodic: whether particles have images.
+
+    Example:
+        >>> box = molecular.spaces.periodic(jnp.array([4.0, 5.0]))
+        >>> isinstance(box, molecular.spaces.Space), box.wrap(jnp.array([[5.0, -1.0]])).tolist()
+        (True, [[1.0, 4.0]])
     """
 
     nearest_image: Callable[[Components], Components]
@@ -58,6 +76,11 @@ def of_cell(cell: Cell, dimension: int) -> Space:
 
     Raises:
         UserError: if the cell does not fit the dimension.
+
+    Example:
+        >>> box = molecular.spaces.of_cell(jnp.array([4.0, 5.0]), 2)
+        >>> float(box.volume), box.is_periodic, molecular.spaces.of_cell(None, 2).is_periodic
+        (20.0, True, False)
     """
     if cell is None:
         return free(dimension)
@@ -85,6 +108,10 @@ def free(dimension: int) -> Space:
 
     Raises:
         UserError: if ``dimension`` is neither 2 nor 3.
+
+    Example:
+        >>> float(molecular.spaces.free(3).volume)
+        inf
     """
     if dimension not in (2, 3):
         raise UserError(f"dimension = {dimension}; choose 2 or 3")
@@ -112,6 +139,11 @@ def periodic(box: jax.Array) -> Space:
 
     Raises:
         UserError: if ``box`` is not two or three lengths.
+
+    Example:
+        >>> box = molecular.spaces.periodic(jnp.array([4.0, 4.0]))
+        >>> [float(each) for each in box.nearest_image((jnp.array(3.0), jnp.array(-1.0)))]
+        [-1.0, -1.0]
     """
     box = _shaped(box, ((2,), (3,)), "the 2 or 3 side lengths of an orthorhombic box")
     # On an infinite side: infinity times zero images would be NaN.
@@ -149,6 +181,11 @@ def triclinic(cell: jax.Array) -> Space:
 
     Raises:
         UserError: if ``cell`` is not square of size two or three.
+
+    Example:
+        >>> sheared = molecular.spaces.triclinic(jnp.array([[2.0, 0.0], [1.5, 2.0]]))
+        >>> print(f"{sheared.volume:.1f}", [f"{width:.1f}" for width in sheared.widths])
+        4.0 ['1.6', '2.0']
     """
     cell = _shaped(cell, ((2, 2), (3, 3)), "2 or 3 lattice vectors as rows")
     dimension, inverse = len(cell), inverse_of(cell)
@@ -203,6 +240,10 @@ def volume_of(cell: Cell, dimension: int) -> jax.Array:
 
     Raises:
         UserError: in free space, which has none.
+
+    Example:
+        >>> float(molecular.spaces.volume_of(jnp.array([2.0, 3.0, 4.0]), 3))
+        24.0
     """
     if cell is None:
         raise UserError("free space has no volume, and so no stress, elastic constants and tail; give a cell")
@@ -222,7 +263,10 @@ def reduction(cell: np.ndarray) -> np.ndarray:
         UserError: if they do not span space.
 
     Example:
-        ``cell = reduction(cell) @ cell``
+        >>> skewed = np.array([[1.0, 0.0], [3.0, 1.0]])
+        >>> molecular.spaces.reduction(skewed) @ skewed
+        array([[1., 0.],
+               [0., 1.]])
 
     Reference: Minkowski, J. Reine Angew. Math. 129, 220 (1905), doi:10.1515/crll.1905.129.220.
     """
@@ -259,6 +303,11 @@ def displacement(space: Space, a: jax.Array, b: jax.Array) -> jax.Array:
 
     Returns:
         ``a - b`` by the nearest image, (..., d).
+
+    Example:
+        >>> box = molecular.spaces.periodic(jnp.array([4.0, 4.0]))
+        >>> molecular.spaces.displacement(box, jnp.array([3.5, 1.0]), jnp.array([0.5, 1.0])).tolist()
+        [-1.0, 0.0]
     """
     difference = a - b
     components = tuple(difference[..., axis] for axis in range(difference.shape[-1]))
@@ -275,6 +324,12 @@ def displacement_without_drift(space: Space, position: jax.Array, home: jax.Arra
 
     Returns:
         (N, d).
+
+    Example:
+        >>> home = jnp.array([[0.0, 0.0], [1.0, 0.0]])
+        >>> moved = home + jnp.array([[3.0, 0.0], [5.0, 0.0]])
+        >>> molecular.spaces.displacement_without_drift(molecular.spaces.free(2), moved, home).tolist()
+        [[-1.0, 0.0], [1.0, 0.0]]
     """
     away = displacement(space, position, home)
     return away - away.mean(axis=0)
@@ -285,6 +340,10 @@ def lattice_vectors(cell: jax.Array) -> jax.Array:
 
     Args:
         cell: (d,) side lengths or (d, d) lattice vectors as rows.
+
+    Example:
+        >>> molecular.spaces.lattice_vectors(jnp.array([2.0, 3.0])).tolist()
+        [[2.0, 0.0], [0.0, 3.0]]
     """
     return jnp.diag(cell) if cell.ndim == 1 else cell
 

@@ -65,7 +65,11 @@ def particles(clip: Clip, size: Size) -> Painter:
         ),
         "azimuth": number("direction from the bodies to the camera in degrees, from x towards y", None, (-360, 360)),
         "elevation": number("elevation of the camera above the horizon in degrees", None, (-89, 89)),
-        "turn": number("rotation of the camera around the bodies during the animation, in degrees", 0.0, (-3600, 3600)),
+        "turn": number(
+            "rotation of the camera around the bodies during the animation, in degrees; by default none",
+            None,
+            (-3600, 3600),
+        ),
     },
     rules=needs(("azimuth", "elevation", "turn"), "camera", "perspective"),
     source="observed",

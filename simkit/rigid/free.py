@@ -21,6 +21,18 @@ class Free:
 
     Raises:
         UserError: if there is no integrator of that name.
+
+    Example:
+        >>> fall = rigid.Scene(
+        ...     params={"gravity": 9.81, "time_step": 0.01},
+        ...     bodies=rigid.sphere(1.0, 0.1),
+        ...     start=lambda params, bodies, key: rigid.motion_of(bodies, (0.0, 0.0, 10.0)),
+        ...     dynamics=rigid.Free("velocity_verlet"),
+        ...     loads=(rigid.gravity(),),
+        ... )
+        >>> run = simkit.run(rigid.simulate(fall), steps=100)
+        >>> print(f"{float(run['position'][-1, 0, 2]):.3f} m, by hand {10 - 9.81 / 2:.3f} m")
+        5.095 m, by hand 5.095 m
     """
 
     integrator: str = "velocity_verlet"

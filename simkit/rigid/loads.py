@@ -18,6 +18,16 @@ def gravity(name: str = "gravity") -> Load:
 
     Args:
         name: name of the parameter g, in m/s^2.
+
+    Example:
+        >>> weight = rigid.gravity()
+        >>> ball = rigid.repeat(rigid.sphere(2.0, 0.1), 1)
+        >>> motion = rigid.motion_of(ball, (0.0, 0.0, 3.0))
+        >>> params = {"gravity": jnp.array(9.81)}
+        >>> print(f"{weight.wrench(motion, ball, 0.0, params).force.z[0]:.2f} N")
+        -19.62 N
+        >>> print(f"{weight.energy(motion, ball, params).sum():.2f} J")
+        58.86 J
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
@@ -37,6 +47,14 @@ def applied(function: Callable[[Motion, Bodies, jax.Array, Params], Wrench]) -> 
     Args:
         function: ``(motion, bodies, time, params) -> Wrench``, every array (bodies,); may depend on time in any way,
             and differentiably on the other arguments.
+
+    Example:
+        >>> def wind(motion, bodies, time, params):
+        ...     return rigid.Wrench(force=-params["drag"] * motion.velocity, torque=rigid.zeros(bodies.mass))
+        >>> ball = rigid.repeat(rigid.sphere(1.0, 0.1), 1)
+        >>> motion = rigid.motion_of(ball, (0.0, 0.0, 1.0), velocity=(4.0, 0.0, 0.0))
+        >>> rigid.applied(wind).wrench(motion, ball, 0.0, {"drag": 0.5}).force.x.tolist()
+        [-2.0]
     """
     return Load(wrench=function)
 

@@ -27,6 +27,11 @@ def plane(
 
     Raises:
         UserError: for an offset or a coefficient that is not one number.
+
+    Example:
+        >>> wall = rigid.plane((-1.0, 0.0, 0.0), offset=-2.0, restitution=0.9)
+        >>> wall.normal.x.tolist(), wall.offset.tolist()
+        ([-1.0], [-2.0])
     """
     x, y, z = (jnp.asarray(component, dtype=float) for component in normal)
     for name, value in (("offset", offset), ("friction", friction), ("restitution", restitution)):
@@ -46,6 +51,11 @@ def floor(friction: jax.Array | float = 0.0, restitution: jax.Array | float = 0.
     Args:
         friction: coefficient of Coulomb friction; a contact uses the larger of the plane's and the body's.
         restitution: coefficient of restitution; likewise.
+
+    Example:
+        >>> ground = rigid.floor(friction=0.5)
+        >>> ground.normal.z.tolist(), ground.friction.tolist()
+        ([1.0], [0.5])
     """
     return plane((0.0, 0.0, 1.0), 0.0, friction, restitution)
 
@@ -55,5 +65,10 @@ def gather_planes(planes: Sequence[Planes]) -> Planes:
 
     Args:
         planes: such as those of `floor` and `plane`.
+
+    Example:
+        >>> corner = rigid.gather_planes([rigid.floor(), rigid.plane((-1.0, 0.0, 0.0), offset=-2.0)])
+        >>> corner.offset.tolist()
+        [0.0, -2.0]
     """
     return each(lambda *values: jnp.concatenate(values), *planes)

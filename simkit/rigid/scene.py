@@ -42,6 +42,15 @@ class Load:
     Attributes:
         wrench: ``(motion, bodies, time, params) -> Wrench``, forces and torques.
         energy: ``(motion, bodies, params) -> J``, the potential energy; None for a load without one.
+
+    Example:
+        >>> def pull(motion, bodies, time, params):
+        ...     return rigid.Wrench(force=-params["k"] * motion.position, torque=rigid.zeros(bodies.mass))
+        >>> def energy(motion, bodies, params):
+        ...     return params["k"] / 2 * jnp.sum(rigid.norm(motion.position) ** 2)
+        >>> load, ball = rigid.Load(pull, energy), rigid.repeat(rigid.sphere(1.0, 0.1), 1)
+        >>> load.energy(rigid.motion_of(ball, (3.0, 0.0, 4.0)), ball, {"k": 2.0}).item()
+        25.0
     """
 
     wrench: Callable[[Motion, Bodies, jax.Array, Params], Wrench]
@@ -146,6 +155,21 @@ class Scene:
         measures: ``(motion, bodies, time, params) -> {name: scalar}``, further diagnostics.
         observe: ``(motion, bodies, time, params) -> {name: array}``, further observed arrays.
         dimensions: names of the axes of the arrays of ``observe``.
+
+    Example:
+        >>> throw = rigid.Scene(
+        ...     params={"gravity": 10.0, "speed": 5.0, "time_step": 0.01},
+        ...     bodies=rigid.box(2.0, (0.3, 0.2, 0.1)),
+        ...     start=lambda params, bodies, key: rigid.motion_of(
+        ...         bodies, (0.0, 0.0, 1.0), velocity=params["speed"] * jnp.array([0.6, 0.0, 0.8])
+        ...     ),
+        ...     dynamics="Free",
+        ...     loads=(rigid.gravity(),),
+        ...     measures=lambda motion, bodies, time, params: {"height": motion.position.z[0]},
+        ... )
+        >>> height, slope = simkit.value_and_grad(rigid.simulate(throw), "speed", objective="height", steps=40)
+        >>> print(f"{height:.2f} m after 0.4 s, slope {slope['speed']:.2f} s = 0.8 * 0.4 s")
+        1.80 m after 0.4 s, slope 0.32 s = 0.8 * 0.4 s
     """
 
     params: Mapping[str, Any]

@@ -90,6 +90,19 @@ def simulate(scene: Scene) -> Simulation:
     Raises:
         UserError: for a part of the scene that its method does not support, or a missing ``time_step``; ``check``
             repeats the checks for the parameters of a run.
+
+    Example:
+        >>> drop = rigid.Scene(
+        ...     params={"gravity": 10.0, "time_step": 0.01},
+        ...     bodies=rigid.sphere(1.0, 0.1, restitution=0.5),
+        ...     start=lambda params, bodies, key: rigid.motion_of(bodies, (0.0, 0.0, 0.6)),
+        ...     dynamics=rigid.Events(),
+        ...     planes=rigid.floor(),
+        ...     loads=(rigid.gravity(),),
+        ... )
+        >>> run = simkit.run(rigid.simulate(drop), steps=50, every=1)
+        >>> print(f"rises to {float(run['position'][32:, 0, 2].max()) - 0.1:.3f} m = e^2 0.5 m")
+        rises to 0.125 m = e^2 0.5 m
     """
     made = parts_of(scene, METHODS)
     dynamics, bodies_of = made.dynamics, made.bodies

@@ -230,6 +230,15 @@ def build(
         UserError: if there is no such scenario, if the factory is unknown or refuses the configuration or the
             parameters, if a parameter, diagnostic or observed array that the scenario names does not exist, or if a
             float64 scenario is built in 32-bit mode.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     simulation = simkit.build("projectile")
+        ...     state = simulation.init(simulation.params, jax.random.key(0))
+        ...     state = jax.jit(simulation.step)(state, simulation.params)
+        ...     height = simulation.diagnose(state, simulation.params)["height"]
+        >>> print(f"{height:.4f}")
+        1.5688
     """
     import jax
 

@@ -201,6 +201,12 @@ def load(scenario: Source, values: Mapping[str, Any] | None = None) -> Scenario:
 
     Raises:
         UserError: if there is no such scenario or a value is not allowed.
+
+    Example:
+        >>> faster = simkit.load("projectile", {"launch_speed": 10.0, "steps": 50})
+        >>> run = simkit.run(faster)
+        >>> run.attrs["scenario"], float(run["time"][-1])
+        ('projectile', 0.5)
     """
     if not isinstance(scenario, str | Path | Scenario):
         from simkit.core.simulation import Simulation

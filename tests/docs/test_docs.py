@@ -5,6 +5,7 @@ The generated pages equal docstrings and declarations, and samples and systems t
 
 import functools
 import importlib
+import inspect
 import re
 import tomllib
 
@@ -174,6 +175,15 @@ def flags():
 def test_the_page_of_the_public_surface_equals_the_docstrings():
     page = program("make_api").page()
     assert page == (DOCS / "reference" / "api.md").read_text(), "write it again: make api"
+
+
+def test_every_public_callable_has_an_example_that_uses_it():
+    missing = []
+    for path, value in program("make_api").public():
+        code = "\n".join(re.findall(r"^ *(?:>>>|\.\.\.) (.*)", inspect.getdoc(value) or "", re.MULTILINE))
+        if callable(value) and not re.search(rf"\b{path.rpartition('.')[2]}\b", code):
+            missing.append(path)
+    assert not missing
 
 
 @every("name", ("flow.kolmogorov_turbulence", "molecular.basin_hopping", "rigid.bouncing_ball"))

@@ -13,7 +13,8 @@ import pytest
 from simkit.cli.main import main
 from simkit.errors import Remedy, UserError
 from simkit.scenario.build import check_validations
-from simkit.scenario.catalog import parse_scenario, read_scenario
+from simkit.scenario.catalog import list_scenarios, parse_scenario, read_scenario
+from simkit.scenario.drawing import render_settings
 from simkit.scenario.examination import repaired
 from simkit.scenario.sections import ParameterSettings
 from tests.scenario.examples import GOOD
@@ -89,6 +90,11 @@ def test_keys_of_the_camera_are_read():
         GOOD.replace('view = "field"', 'view = "bodies"\ncamera = "perspective"\nelevation = 0'), "toy.toml"
     )
     assert level.render.table()["elevation"] == 0.0
+
+
+def test_the_settings_of_every_picture_are_read_back_from_their_table():
+    for scenario in list_scenarios()[0]:
+        assert render_settings(scenario.render.table()) == scenario.render, scenario.name
 
 
 def test_a_derivative_check_takes_the_quantity_of_its_objective():

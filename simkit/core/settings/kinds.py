@@ -24,7 +24,13 @@ AXES = (2, 3)
 
 
 def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNBOUNDED) -> Setting:
-    """Return a setting that is one number, or arithmetic of numbers; optional with ``default = None``."""
+    """Return a setting that is one number, or arithmetic of numbers; optional with ``default = None``.
+
+    Example:
+        >>> exponent = core.number("steepness of the wall", 12.0, bounds=(2.0, 64.0))
+        >>> exponent.check("3*4", "walls.exponent"), exponent.default
+        (12.0, 12.0)
+    """
 
     def check(value: Any, where: str) -> float:
         if isinstance(value, str):
@@ -44,7 +50,13 @@ def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNB
 
 
 def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 1, *, is_even: bool = False) -> Setting:
-    """Return a setting that is an integer from ``low`` to ``high``, possibly an even one."""
+    """Return a setting that is an integer from ``low`` to ``high``, possibly an even one.
+
+    Example:
+        >>> chain = core.whole("number of thermostats", 3, low=1)
+        >>> chain.check(5, "dynamics.chain")
+        5
+    """
     kind = "an even integer" if is_even else "an integer"
 
     def check(value: Any, where: str) -> int:
@@ -65,7 +77,12 @@ def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 
 
 
 def flag(doc: str, default: bool = False) -> Setting:
-    """Return a setting that is true or false."""
+    """Return a setting that is true or false.
+
+    Example:
+        >>> core.flag("whether the cell relaxes too").check(True, "relax.cell")
+        True
+    """
 
     def check(value: Any, where: str) -> bool:
         if not isinstance(value, bool):
@@ -76,7 +93,16 @@ def flag(doc: str, default: bool = False) -> Setting:
 
 
 def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Setting:
-    """Return a setting that is one of a few words."""
+    """Return a setting that is one of a few words.
+
+    Example:
+        >>> scheme = core.word("of advection", ("central", "upwind"), "central")
+        >>> try:
+        ...     scheme.check("upwnd", "config.scheme")
+        ... except simkit.UserError as error:
+        ...     print(error)
+        config.scheme = 'upwnd' is unknown; did you mean 'upwind'?
+    """
 
     def check(value: Any, where: str) -> str:
         if not isinstance(value, str) or value not in allowed:
@@ -204,6 +230,11 @@ def formula(
         unit: unit in words.
         bounds: lowest and highest value.
         takes: names that it may take besides parameters; a table may then stand for the formula.
+
+    Example:
+        >>> stiffness = core.formula("stiffness of the bond", "50*epsilon", unit="energy / length^2")
+        >>> stiffness.check("2*k", "bonds.stiffness").text
+        '2*k'
     """
 
     def check(value: Any, where: str) -> FormulaText:

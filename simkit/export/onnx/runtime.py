@@ -255,6 +255,11 @@ def onnxjit(function: Callable[..., Any], *, static_argnums: int | Sequence[int]
     Raises:
         UserError: if ``threads`` is not a positive integer; when called, see `convert`; also if it is called while JAX
             traces. What `jax.jit` refuses raises the same error as there.
+
+    Example:
+        >>> softplus = simkit.onnxjit(lambda x: jnp.log1p(jnp.exp(x)))
+        >>> print(softplus(jnp.zeros(2)))
+        [0.6931472 0.6931472]
     """
     return OnnxJitted(function, static_argnums, threads)
 

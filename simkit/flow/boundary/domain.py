@@ -58,6 +58,12 @@ class Domain:
         grid: the grid.
         sides: for each axis its lower and upper side, or ``None`` where it is periodic.
         wall_slope: "parabola" or "symmetric".
+
+    Example:
+        >>> axes = (flow.bounded_axis(8, 2.0), flow.bounded_axis(6, 1.0))
+        >>> box = flow.domain(axes, (("inflow", "outflow"), ("wall", "wall")))
+        >>> isinstance(box, flow.Domain), box.entrances(), box.exits()
+        (True, [(0, 0)], [(0, 1)])
     """
 
     grid: Grid
@@ -80,7 +86,14 @@ class Domain:
         return pair[side]
 
     def place(self, axis: int, side: int) -> Place:
-        """Return the position of the lower (0) or upper (1) side of a bounded axis."""
+        """Return the position of the lower (0) or upper (1) side of a bounded axis.
+
+        Example:
+            >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 1.0))
+            >>> upper = flow.domain(axes, (None, ("wall", "wall"))).place(1, 1)
+            >>> upper.axis, upper.side
+            (1, 1)
+        """
         return Place(self.grid, axis, side, self.wall_slope)
 
     def entrances(self) -> list[tuple[int, int]]:
@@ -118,6 +131,12 @@ def domain(
 
     Raises:
         UserError: if sides do not fit the axes or each other, or a name is unknown.
+
+    Example:
+        >>> axes = (flow.periodic_axis(8, 1.0), flow.bounded_axis(6, 1.0))
+        >>> channel = flow.domain(axes, (None, ("wall", "wall")))
+        >>> channel.grid.cells, [side.kind for side in channel.sides[1]]
+        ((8, 6), ['wall', 'wall'])
     """
     if len(axes) not in (2, 3) or [axis.periodic for axis in axes] != [pair is None for pair in sides]:
         kinds = " and ".join("a periodic" if axis.periodic else "a bounded" for axis in axes)
@@ -197,7 +216,13 @@ def same(one: Domain, other: Domain) -> bool:
 
 
 def no_motion(domain: Domain) -> BoundaryVelocity:
-    """Return the boundary velocity of sides at rest."""
+    """Return the boundary velocity of sides at rest.
+
+    Example:
+        >>> axes = (flow.periodic_axis(8, 1.0), flow.bounded_axis(6, 1.0))
+        >>> flow.no_motion(flow.domain(axes, (None, ("wall", "wall"))))
+        (None, ((0.0, 0.0), (0.0, 0.0)))
+    """
     rest = (0.0,) * domain.grid.dimension
     return tuple(None if sides is None else (rest, rest) for sides in domain.sides)
 

@@ -25,6 +25,11 @@ class ScalarSide(OwnValues):
         kind: name in messages.
         takes: whether it uses a given number.
         is_given: whether a flow through it carries the given number, as required where the flow enters.
+
+    Example:
+        >>> insulated = flow.ScalarSide()
+        >>> insulated.kind, insulated.takes
+        ('insulated', False)
     """
 
     kind: ClassVar[str] = "insulated"
@@ -122,6 +127,11 @@ class Robin(ScalarSide):
     Attributes:
         coefficient: ``(params, time) -> h``, per area: a velocity.
         outside: ``(params, time) -> number``, or an array of one layer.
+
+    Example:
+        >>> cooled = flow.Robin(coefficient=lambda params, time: params["h"], outside=lambda params, time: 20.0)
+        >>> [float(each) for each in cooled.values({"h": 0.5}, jnp.array(0.0))]
+        [0.5, 20.0]
     """
 
     coefficient: OfTime

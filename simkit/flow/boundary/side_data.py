@@ -139,6 +139,13 @@ class Place:
         axis: the axis across the side.
         side: 0 for its lower, 1 for its upper end.
         wall_slope: "parabola" or "symmetric", see `simkit.flow.boundary.domain.Domain`.
+
+    Example:
+        >>> grid = flow.Grid((flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 1.0)))
+        >>> lower = flow.Place(grid, axis=1, side=0, wall_slope="parabola")
+        >>> shear = jnp.broadcast_to(3.0 * grid.axes[1].centers, (4, 8))
+        >>> print(np.round(lower.slope(shear, jnp.array(0.0)).ravel(), 4))
+        [3. 3. 3. 3.]
     """
 
     grid: Grid

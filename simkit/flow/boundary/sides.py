@@ -38,6 +38,19 @@ class Side(OwnValues):
             the same on all such sides, so that outflow balances inflow.
         gives_pressure: whether the pressure is given, `simkit.flow.equations.Equations.side_pressure`, and the normal
             velocity follows from the equations.
+
+    Example:
+        >>> import dataclasses
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Belt(flow.Side):
+        ...     kind = "belt"
+        ...     sticks = takes_along = True
+        ...
+        ...     def share(self, component, place, values):
+        ...         return 1.0
+        >>> axes = (flow.periodic_axis(8, 1.0), flow.bounded_axis(6, 1.0))
+        >>> flow.domain(axes, (None, ("wall", Belt()))).sides[1][1].kind
+        'belt'
     """
 
     kind: ClassVar[str] = "closed"
@@ -99,7 +112,12 @@ class Side(OwnValues):
 @part(excludes={"slip_length": "on which the fluid sticks (a 'navier_slip' side takes one)"})
 @dataclasses.dataclass(frozen=True)
 class Wall(Side):
-    """A wall: the normal velocity is zero, and the tangential velocity is that of the wall."""
+    """A wall: the normal velocity is zero, and the tangential velocity is that of the wall.
+
+    Example:
+        >>> flow.Wall().kind, flow.Wall().sticks, flow.Wall().enters
+        ('wall', True, False)
+    """
 
     kind = "wall"
     drawn_as = "wall"
@@ -120,6 +138,13 @@ class NavierSlip(Side):
 
     Attributes:
         slip_length: ``(params, time) -> number``, 0 for a wall; or an array of one layer, along explicit axes.
+
+    Example:
+        >>> slip = flow.NavierSlip(lambda params, time: params["slip_length"])
+        >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 2.0, origin=-1.0))
+        >>> channel = flow.domain(axes, (None, (slip, slip)))
+        >>> float(slip.values({"slip_length": 0.1}, jnp.array(0.0)))
+        0.1
     """
 
     slip_length: OfTime
@@ -141,7 +166,14 @@ class NavierSlip(Side):
 @part(excludes={"slip_length": "on which the velocity is given"})
 @dataclasses.dataclass(frozen=True)
 class Inflow(Wall):
-    """A side on which all components of the velocity are given, tangential and normal."""
+    """A side on which all components of the velocity are given, tangential and normal.
+
+    Example:
+        >>> axes = (flow.bounded_axis(8, 2.0), flow.bounded_axis(6, 1.0))
+        >>> wind = flow.domain(axes, ((flow.Inflow(), flow.Outflow()), ("free_slip", "free_slip")))
+        >>> wind.entrances()
+        [(0, 0)]
+    """
 
     kind = "inflow"
     drawn_as = "inflow"
@@ -150,7 +182,14 @@ class Inflow(Wall):
 
 @dataclasses.dataclass(frozen=True)
 class FreeSlip(Side):
-    """A free-slip side or plane of symmetry: zero normal velocity and zero shear."""
+    """A free-slip side or plane of symmetry: zero normal velocity and zero shear.
+
+    Example:
+        >>> axes = (flow.periodic_axis(8, 1.0), flow.bounded_axis(6, 1.0))
+        >>> half = flow.domain(axes, (None, (flow.Wall(), flow.FreeSlip())))
+        >>> [side.kind for side in half.sides[1]]
+        ['wall', 'free_slip']
+    """
 
     kind = "free_slip"
     drawn_as = "free_slip"
@@ -159,6 +198,12 @@ class FreeSlip(Side):
 @dataclasses.dataclass(frozen=True)
 class Outflow(Side):
     """A side through which the flow leaves: the mean outflow velocity advects the velocity field out of the domain.
+
+    Example:
+        >>> axes = (flow.bounded_axis(8, 2.0), flow.bounded_axis(6, 1.0))
+        >>> wind = flow.domain(axes, ((flow.Inflow(), flow.Outflow()), ("free_slip", "free_slip")))
+        >>> wind.exits()
+        [(0, 1)]
 
     Reference: Orlanski, J. Comput. Phys. 21, 251 (1976), doi:10.1016/0021-9991(76)90023-1.
     """
@@ -178,6 +223,12 @@ class GivenPressure(Side):
     """An open side on which the pressure is given, see `simkit.flow.equations.Equations`.
 
     The normal velocity follows from the equations, inward or outward. No velocity component has a slope normal to it.
+
+    Example:
+        >>> axes = (flow.bounded_axis(8, 2.0), flow.bounded_axis(6, 1.0))
+        >>> duct = flow.domain(axes, ((flow.GivenPressure(), flow.GivenPressure()), ("wall", "wall")))
+        >>> duct.open_sides()
+        [(0, 0), (0, 1)]
     """
 
     kind = "pressure"

@@ -97,6 +97,20 @@ def system(
     Raises:
         UserError: if a setting or a formula is wrong (names its key and the column); before a run, if a formula is not
             finite at the start, or the time step is above the limit of stability.
+
+    Example:
+        >>> channel = flow.system(
+        ...     axes={
+        ...         "x": {"cells": 4, "length": 8.0, "periodic": True},
+        ...         "y": {"cells": 16, "from": -1.0, "to": 1.0, "lower": "wall", "upper": "wall"},
+        ...     },
+        ...     viscosity="nu",
+        ...     force={"x": "2*nu"},
+        ...     parameters={"nu": 1.0, "time_step": 0.1},
+        ... )
+        >>> run = simkit.run(channel, steps=50, every=50)
+        >>> print(f"{float(run['u'][-1].max()):.4f}, 1 - y^2 = {1 - (1 / 16) ** 2:.4f} beside the centerline")
+        0.9961, 1 - y^2 = 0.9961 beside the centerline
     """
     keys = dict(locals())
     declared = keys.pop("parameters")

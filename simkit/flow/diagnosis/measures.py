@@ -46,6 +46,11 @@ def kinetic_energy(velocity: Velocity, grid: Grid, fluid: Callable[[int | None],
         fluid: function that returns the fraction of the volume that is fluid, around the inner faces of a component,
             and in cells for None, see `simkit.flow.obstacles.bodies.Bodies.fluid`; the energy is then that of the
             fluid per volume of it. None for a domain without bodies.
+
+    Example:
+        >>> grid = flow.Grid((flow.periodic_axis(4, 1.0), flow.periodic_axis(4, 1.0)))
+        >>> flow.kinetic_energy((jnp.full((4, 4), 2.0), jnp.ones((4, 4))), grid).item()
+        2.5
     """
     weights = (control_volumes(i, grid) / (2 * grid.volume) for i in range(grid.dimension))
     squares = (inside(f, i, grid) ** 2 for i, f in enumerate(velocity))

@@ -26,6 +26,14 @@ class Motion:
         position: ``(params, time) -> point``, position of the pivot.
         angle: ``(params, time) -> number``, in radians; or None for a body that does not turn.
         size: ``(params, time) -> number``, positive scale factor of the shape; or None.
+
+    Example:
+        >>> swing = flow.obstacles.Motion(position=lambda params, time: (params["amplitude"] * jnp.sin(time), 0.0))
+        >>> shape = lambda params: flow.obstacles.ball((0.0, 0.0), 0.5)
+        >>> body = flow.obstacles.Body(shape, pivot=lambda params: (0.0, 0.0), motion=swing)
+        >>> now = body.now({"amplitude": 2.0}, 0.0)
+        >>> [float(each) for each in now.velocity]
+        [2.0, 0.0]
     """
 
     position: Callable[[Params, jax.Array], Point]
@@ -163,6 +171,15 @@ class Body:
         scalar: boundary condition of the scalar that the flow carries, or of several by name; None without scalars.
         attached: whether it may touch sides of the domain and reach through them, for direct forcing alone. Its load is
             then not that of the flow around it: the fluid inside presses on the sides too.
+
+    Example:
+        >>> wheel = flow.obstacles.Body(
+        ...     shape=lambda params: flow.obstacles.ball((0.0, 0.0), params["radius"]),
+        ...     pivot=lambda params: (0.0, 0.0),
+        ...     spin=lambda params: params["spin"],
+        ... )
+        >>> float(wheel.shape({"radius": 0.5})(2.0, 0.0))
+        1.5
     """
 
     shape: Callable[[Params], Shape]
@@ -184,7 +201,15 @@ class Body:
         return dict(sorted(self.scalar.items()))
 
     def now(self, params: Params, time: jax.Array | float) -> Kinematics:
-        """Return position and velocity of the body at a time."""
+        """Return position and velocity of the body at a time.
+
+        Example:
+            >>> swing = flow.obstacles.Motion(position=lambda params, time: (jnp.sin(params["omega"] * time), 0.0))
+            >>> shape = lambda params: flow.obstacles.ball((0.0, 0.0), 0.5)
+            >>> body = flow.obstacles.Body(shape, pivot=lambda params: (0.0, 0.0), motion=swing)
+            >>> float(body.now({"omega": 2.0}, 0.0).velocity[0])
+            2.0
+        """
         return kinematics(self.motion, self.pivot(params), self.spin, params, jnp.asarray(time))
 
     def shape_at(self, params: Params, now: Kinematics, domain: Domain) -> Shape:

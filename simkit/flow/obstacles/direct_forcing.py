@@ -46,6 +46,17 @@ class DirectForcing(Bodies):
         domain: the domain.
         bodies: by name, in the order of their loads.
 
+    Example:
+        >>> axes = (flow.bounded_axis(16, 4.0), flow.bounded_axis(16, 4.0))
+        >>> tunnel = flow.domain(axes, (("inflow", "outflow"), ("free_slip", "free_slip")))
+        >>> shape = lambda params: flow.obstacles.ball((2.0, 2.0), 0.5)
+        >>> body = flow.obstacles.Body(shape, pivot=lambda params: (2.0, 2.0))
+        >>> wind = lambda params, time: (((1.0, 0.0), (0.0, 0.0)), ((0.0, 0.0), (0.0, 0.0)))
+        >>> obstacle = flow.obstacles.DirectForcing(tunnel, {"cylinder": body})
+        >>> equations = flow.Equations(tunnel, "nu", flow.fixed_time_step, boundary=wind, obstacle=obstacle)
+        >>> list(equations.obstacle.bodies)
+        ['cylinder']
+
     References: Fadlun, Verzicco, Orlandi and Mohd-Yusof, J. Comput. Phys. 161, 35 (2000), doi:10.1006/jcph.2000.6484,
     for forcing by interpolation; Weymouth and Yue, J. Comput. Phys. 230, 6233 (2011), doi:10.1016/j.jcp.2011.04.022,
     for smooth weights.

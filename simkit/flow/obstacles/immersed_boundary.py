@@ -157,6 +157,16 @@ class ImmersedBoundary(Bodies):
         bodies: by name, in the order of their loads; the pivot of each is inside it, and each has its ``points``.
         viscosity: viscosity of the equations: a number, the name of a parameter or ``params -> number``.
 
+    Example:
+        >>> axes = (flow.bounded_axis(32, 4.0), flow.bounded_axis(32, 4.0))
+        >>> tunnel = flow.domain(axes, (("inflow", "outflow"), ("free_slip", "free_slip")))
+        >>> points = flow.obstacles.points_around(perimeter=np.pi, spacing=4.0 / 32)
+        >>> shape = lambda params: flow.obstacles.ball((2.0, 2.0), 0.5)
+        >>> body = flow.obstacles.Body(shape, pivot=lambda params: (2.0, 2.0), points=points)
+        >>> obstacle = flow.obstacles.ImmersedBoundary(tunnel, {"cylinder": body}, viscosity="nu")
+        >>> bool(obstacle.are_resolved({"nu": 0.01}, jnp.array(0.0)))
+        True
+
     References: Taira and Colonius, J. Comput. Phys. 225, 2118 (2007), doi:10.1016/j.jcp.2007.03.005, for forces and
     pressure found together; Breugem, J. Comput. Phys. 231, 4469 (2012), doi:10.1016/j.jcp.2012.02.026, for the effect
     of the width of the kernel on the place of the wall.
@@ -467,7 +477,12 @@ def unsupported(equations: "Equations", bodies: Iterable[Body]) -> list[str]:
 
 
 def points_around(perimeter: float, spacing: float) -> int:
-    """Return the number of points for an outline of the given length on cells of the given width."""
+    """Return the number of points for an outline of the given length on cells of the given width.
+
+    Example:
+        >>> flow.obstacles.points_around(perimeter=np.pi * 1.0, spacing=0.05)
+        53
+    """
     return math.ceil(perimeter / (POINT_DISTANCE * spacing))
 
 

@@ -40,6 +40,15 @@ def bodies_in(
 
     Raises:
         UserError: if the method is unknown, or a body lacks what it needs.
+
+    Example:
+        >>> axes = (flow.bounded_axis(16, 4.0), flow.bounded_axis(16, 4.0))
+        >>> tunnel = flow.domain(axes, (("inflow", "outflow"), ("free_slip", "free_slip")))
+        >>> shape = lambda params: flow.obstacles.ball((2.0, 2.0), 0.5)
+        >>> body = flow.obstacles.Body(shape, pivot=lambda params: (2.0, 2.0))
+        >>> bodies = flow.obstacles.bodies_in(tunnel, "direct_forcing", {"cylinder": body}, viscosity="nu")
+        >>> type(bodies).__name__, list(bodies.bodies)
+        ('DirectForcing', ['cylinder'])
     """
     if method == IMMERSED:
         return ImmersedBoundary(domain, bodies, viscosity)

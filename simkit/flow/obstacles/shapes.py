@@ -28,6 +28,11 @@ def ball(center: Point, radius: jax.Array | float) -> Shape:
     Args:
         center: one number for each axis; with two numbers in three dimensions, a cylinder along z.
         radius: positive.
+
+    Example:
+        >>> cylinder = flow.obstacles.ball((2.0, 2.0), 0.5)
+        >>> float(cylinder(3.0, 2.0)), float(cylinder(2.0, 2.0))
+        (0.5, -0.5)
     """
     return lambda *x: length([a - c for a, c in zip(x, center, strict=False)]) - radius
 
@@ -44,6 +49,11 @@ def box(center: Point, half_lengths: Point, rounding: jax.Array | float = 0.0) -
 
     Raises:
         UserError: if the radius of the edges, where it is not traced, is larger.
+
+    Example:
+        >>> block = flow.obstacles.box((0.0, 0.0), (1.0, 0.5))
+        >>> float(block(2.0, 0.0)), float(block(0.0, 0.0))
+        (1.0, -0.5)
     """
     if not any(isinstance(size, Tracer) for size in (*half_lengths, rounding)) and rounding > min(half_lengths):
         raise UserError(f"rounding = {rounding:g}; choose 0 to {min(half_lengths):g}, the least half length")
@@ -69,6 +79,11 @@ def superellipse(center: Point, half_axes: Point, exponent: float = 2.0) -> Shap
         center: one number for each axis.
         half_axes: from the center to the surface along each axis.
         exponent: at least 2.
+
+    Example:
+        >>> ellipse = flow.obstacles.superellipse((0.0, 0.0), (2.0, 1.0))
+        >>> float(ellipse(2.0, 0.0)), float(ellipse(0.0, 0.0))
+        (0.0, -1.0)
     """
 
     def distance(*x: jax.Array) -> jax.Array:
@@ -92,6 +107,11 @@ def capsule(start: Point, end: Point, radius: jax.Array | float) -> Shape:
         start: one number for each axis.
         end: the other end of the line, another point.
         radius: positive.
+
+    Example:
+        >>> pill = flow.obstacles.capsule((0.0, 0.0), (2.0, 0.0), 0.5)
+        >>> float(pill(1.0, 2.0)), float(pill(3.0, 0.0))
+        (1.5, 0.5)
     """
 
     def distance(*x: jax.Array) -> jax.Array:
@@ -112,6 +132,11 @@ def cylinder(center: Point, radius: jax.Array | float, half_length: jax.Array | 
         radius: positive.
         half_length: from the center to each end.
         axis: along which it lies, 0, 1 or 2.
+
+    Example:
+        >>> post = flow.obstacles.cylinder((0.0, 0.0, 0.0), radius=1.0, half_length=2.0)
+        >>> float(post(3.0, 0.0, 0.0)), float(post(0.0, 0.0, 2.5))
+        (2.0, 0.5)
     """
 
     def distance(*x: jax.Array) -> jax.Array:
@@ -130,6 +155,11 @@ def half_space(point: Point, normal: Point) -> Shape:
     Args:
         point: on the plane.
         normal: unit vector out of the body.
+
+    Example:
+        >>> ground = flow.obstacles.half_space((0.0, 0.0), (0.0, 1.0))
+        >>> float(ground(5.0, 2.0))
+        2.0
     """
 
     def distance(*x: jax.Array) -> jax.Array:
@@ -147,6 +177,11 @@ def union(*shapes: Shape, smoothing: jax.Array | float = 0.0) -> Shape:
     Args:
         *shapes: one or more.
         smoothing: length over which concave edges between two shapes are filled; 0 leaves them sharp.
+
+    Example:
+        >>> pair = flow.obstacles.union(flow.obstacles.ball((0.0, 0.0), 0.5), flow.obstacles.ball((3.0, 0.0), 0.5))
+        >>> float(pair(2.0, 0.0))
+        0.5
     """
 
     def pair(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -164,12 +199,24 @@ def union(*shapes: Shape, smoothing: jax.Array | float = 0.0) -> Shape:
 
 
 def complement(shape: Shape) -> Shape:
-    """Return the complement of a shape, such as a container."""
+    """Return the complement of a shape, such as a container.
+
+    Example:
+        >>> container = flow.obstacles.complement(flow.obstacles.ball((0.0, 0.0), 1.0))
+        >>> float(container(0.0, 0.0))
+        1.0
+    """
     return lambda *x: -shape(*x)
 
 
 def translate(shape: Shape, shift: Point) -> Shape:
-    """Return a shape moved by ``shift``, one number for each axis."""
+    """Return a shape moved by ``shift``, one number for each axis.
+
+    Example:
+        >>> moved = flow.obstacles.translate(flow.obstacles.ball((0.0, 0.0), 1.0), (2.0, 0.0))
+        >>> float(moved(4.0, 0.0))
+        1.0
+    """
     return lambda *x: shape(*(a - s for a, s in zip(x, shift, strict=True)))
 
 
@@ -180,6 +227,11 @@ def rotate(shape: Shape, angle: jax.Array | float, pivot: Point) -> Shape:
         shape: any.
         angle: in radians.
         pivot: (x, y) of the center of rotation.
+
+    Example:
+        >>> upright = flow.obstacles.rotate(flow.obstacles.box((0.0, 0.0), (2.0, 0.5)), np.pi / 2, pivot=(0.0, 0.0))
+        >>> print(f"{upright(0.0, 3.0):.3f}")
+        1.000
     """
     cosine, sine = jnp.cos(angle), jnp.sin(angle)
 
@@ -216,6 +268,11 @@ def polygon(vertices: jax.Array | np.ndarray | list) -> Shape:
 
     Raises:
         UserError: if there are fewer than three.
+
+    Example:
+        >>> triangle = flow.obstacles.polygon([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+        >>> float(triangle(0.5, -1.0)), float(triangle(2.0, 0.0))
+        (1.0, 1.0)
     """
     corners = jnp.asarray(vertices)
     if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3:
@@ -272,6 +329,11 @@ def airfoil(
 
     Raises:
         UserError: if the digits are not four.
+
+    Example:
+        >>> wing = flow.obstacles.airfoil("0012")
+        >>> print(f"{wing(-1.0, 0.0):.3f} before the nose, half the thickness {-wing(0.3, 0.0):.3f}")
+        1.000 before the nose, half the thickness 0.060
 
     Reference: Jacobs, Ward and Pinkerton, NACA Report 460 (1933).
     """

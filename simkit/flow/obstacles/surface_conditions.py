@@ -134,6 +134,13 @@ class ScalarSurface:
 
     Raises:
         UserError: if both are given, or none.
+
+    Example:
+        >>> hot = flow.obstacles.ScalarSurface(value=lambda params, time: params["temperature"])
+        >>> shape = lambda params: flow.obstacles.ball((2.0, 2.0), 0.5)
+        >>> body = flow.obstacles.Body(shape, pivot=lambda params: (2.0, 2.0), scalar=hot)
+        >>> body.scalar.value({"temperature": 80.0}, 0.0)
+        80.0
     """
 
     value: Callable[[Params, jax.Array], jax.Array | float] | None = None

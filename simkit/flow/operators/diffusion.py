@@ -160,6 +160,15 @@ def squared_shear_rate(velocity: Velocity, boundary: BoundaryVelocity, domain: D
         velocity: components on their faces.
         boundary: velocity on the sides, see `simkit.flow.equations.Equations.on_sides`.
         domain: the domain.
+
+    Example:
+        >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 1.0))
+        >>> channel = flow.domain(axes, (None, ("wall", "wall")))
+        >>> u = jnp.broadcast_to(3 * channel.grid.axes[1].centers, channel.grid.shape(0))
+        >>> moving = (None, ((0.0, 0.0), (3.0, 0.0)))
+        >>> rate = flow.squared_shear_rate((u, jnp.zeros(channel.grid.shape(1))), moving, channel)
+        >>> print(f"{rate.mean():.3f} = 3^2")
+        9.000 = 3^2
     """
     grid = domain.grid
     rates = [2 * difference_at_centers(f, i, grid) ** 2 for i, f in enumerate(velocity)]

@@ -312,6 +312,12 @@ def spectral_channel(
     Raises:
         UserError: if an argument is out of range, or no Tollmien-Schlichting wave of that length is known.
 
+    Example:
+        >>> channel = flow.spectral_channel(points=(4, 33), start="laminar", cells=(8, 8))
+        >>> run = simkit.run(channel, steps=10, every=10, perturbation=0.0, reynolds=100.0)
+        >>> print(f"{float(run['bulk_velocity'][-1]):.4f}, by hand {2 / 3:.4f}")
+        0.6667, by hand 0.6667
+
     Reference, for the wave: Orszag, J. Fluid Mech. 50, 689 (1971), doi:10.1017/S0022112071002842.
     """
     numbers = points[0] // 2 * points[1] ** 2

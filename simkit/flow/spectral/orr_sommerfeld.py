@@ -193,6 +193,11 @@ def leading_wave(reynolds: float, wavenumber: float, *, flow: str = "poiseuille"
     """Return the wave that grows fastest or dies slowest; near alpha = 1 that of Tollmien and Schlichting.
 
     Arguments, equation and errors are those of `waves`.
+
+    Example:
+        >>> wave = flow.leading_wave(10000.0, 1.0)
+        >>> print(f"c = {wave.phase_speed:.6f} + {wave.growth_rate:.6f} i, Orszag (1971): 0.237526 + 0.003740 i")
+        c = 0.237526 + 0.003740 i, Orszag (1971): 0.237526 + 0.003740 i
     """
     eigenvalues, vectors = waves(reynolds, wavenumber, flow=flow, points=points)
     phi = vectors[:, 0]

@@ -44,6 +44,13 @@ class FlowState:
         time: time passed, and its rounding error so far.
         time_step: length of the last step.
         iteration: number of steps taken, int32.
+
+    Example:
+        >>> axes = (flow.periodic_axis(4, 1.0), flow.periodic_axis(4, 1.0))
+        >>> start, step = flow.stepper(flow.Equations(flow.domain(axes, (None, None)), "nu", flow.fixed_time_step))
+        >>> state = start((jnp.ones((4, 4)), jnp.zeros((4, 4))), {"nu": 0.1, "time_step": 0.1})
+        >>> isinstance(state, flow.FlowState), state.velocity[0].shape, int(state.iteration)
+        (True, (4, 4), 0)
     """
 
     velocity: Velocity
@@ -133,6 +140,20 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
 
     Args:
         equations: what to integrate.
+
+    Example:
+        >>> axes = (flow.periodic_axis(4, 1.0), flow.bounded_axis(8, 2.0, origin=-1.0))
+        >>> channel = flow.domain(axes, (None, ("wall", "wall")))
+        >>> push = lambda velocity, scalar, params, time: (2 * params["nu"], 0.0)
+        >>> start, step = flow.stepper(flow.Equations(channel, "nu", flow.fixed_time_step, force=push, implicit=(1,)))
+        >>> params = {"nu": jnp.array(1.0), "time_step": jnp.array(0.1)}
+        >>> state = start(tuple(jnp.zeros(channel.grid.shape(i)) for i in (0, 1)), params)
+        >>> for _ in range(40):
+        ...     state = jax.jit(step)(state, params)
+        >>> print(np.round(np.float64(state.velocity[0][0, :4]), 3))
+        [0.234 0.609 0.859 0.984]
+        >>> print(np.round(1 - channel.grid.axes[1].centers[:4] ** 2, 3))
+        [0.234 0.609 0.859 0.984]
 
     Reference: the weights of the stages, Spalart, Moser and Rogers, J. Comput. Phys. 96, 297 (1991),
     doi:10.1016/0021-9991(91)90238-G; the increment of the pressure, van Kan, SIAM J. Sci. Stat. Comput. 7, 870 (1986),

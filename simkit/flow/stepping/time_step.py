@@ -72,7 +72,15 @@ CARRY_LIMIT = {"runge_kutta": 1.73, "adams_bashforth": 0.5}
 def fixed_time_step(
     equations: Equations, velocity: Velocity, scalar: Any, params: Params, time: jax.Array
 ) -> jax.Array:
-    """Return the parameter ``time_step``, whatever the flow."""
+    """Return the parameter ``time_step``, whatever the flow.
+
+    Example:
+        >>> axes = (flow.periodic_axis(4, 1.0), flow.periodic_axis(4, 1.0))
+        >>> equations = flow.Equations(flow.domain(axes, (None, None)), "nu", time_step=flow.fixed_time_step)
+        >>> velocity, params = (jnp.ones((4, 4)), jnp.ones((4, 4))), {"nu": 0.1, "time_step": 0.01}
+        >>> equations.step_length(velocity, (), params, jnp.array(0.0))
+        0.01
+    """
     return params["time_step"]
 
 
@@ -90,6 +98,14 @@ def adaptive_time_step(courant_number: Callable[[Params], Any] = itemgetter("cou
 
     Args:
         courant_number: ``params -> number``, of cells; by default the parameter ``courant_number``. See `CARRY_LIMIT`.
+
+    Example:
+        >>> axes = (flow.periodic_axis(10, 1.0), flow.periodic_axis(10, 1.0))
+        >>> equations = flow.Equations(flow.domain(axes, (None, None)), "nu", time_step=flow.adaptive_time_step())
+        >>> velocity = (jnp.full((10, 10), 2.0), jnp.zeros((10, 10)))
+        >>> params = {"nu": 0.0, "time_step": 1.0, "courant_number": 0.5}
+        >>> print(f"{equations.step_length(velocity, (), params, jnp.array(0.0)):.3f} = 0.5 * 0.1 / 2, below 1")
+        0.025 = 0.5 * 0.1 / 2, below 1
     """
 
     def time_step(equations: Equations, velocity: Velocity, scalar: Any, params: Params, time: jax.Array) -> jax.Array:

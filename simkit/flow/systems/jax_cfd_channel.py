@@ -55,6 +55,12 @@ def jax_cfd_channel(*, cells: tuple[int, int] = (128, 64), length: float = 6.0) 
     Raises:
         UserError: if the configuration is not of that kind.
 
+    Example:
+        >>> channel = flow.jax_cfd_channel(cells=(16, 16))
+        >>> run = simkit.run(channel, steps=1000, every=1000, reynolds=5.0, perturbation=0.0)
+        >>> print(f"{float(run['bulk_velocity'][-1]):.3f}, by hand 1 + 2/n^2 = {1 + 2 / 16**2:.3f}")
+        1.008, by hand 1 + 2/n^2 = 1.008
+
     References: Kochkov et al., PNAS 118, e2101784118 (2021), doi:10.1073/pnas.2101784118; van Leer, J. Comput. Phys.
     14, 361 (1974), doi:10.1016/0021-9991(74)90019-9; Orszag, J. Fluid Mech. 50, 689 (1971),
     doi:10.1017/S0022112071002842, for the limit of stability.

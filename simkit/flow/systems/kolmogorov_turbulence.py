@@ -74,6 +74,12 @@ def kolmogorov_turbulence(*, cells: int = 256, wave_number: int = 4) -> Simulati
     Raises:
         UserError: if an argument is out of its range.
 
+    Example:
+        >>> square = flow.kolmogorov_turbulence(cells=16, wave_number=1)
+        >>> run = simkit.run(square, steps=400, every=400, viscosity=1.0, drag=0.0, forcing=1.0, time_step=0.05)
+        >>> print(f"{float(run['u'][-1].max()):.3f}, laminar F / (nu k^2) = 1")
+        1.000, laminar F / (nu k^2) = 1
+
     References: Kochkov et al., PNAS 118, e2101784118 (2021), doi:10.1073/pnas.2101784118; Boffetta and Ecke, Annu. Rev.
     Fluid Mech. 44, 427 (2012), doi:10.1146/annurev-fluid-120710-101240; Meshalkin and Sinai, J. Appl. Math. Mech. 25,
     1700 (1961), for the limit of stability.

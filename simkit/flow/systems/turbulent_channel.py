@@ -114,6 +114,12 @@ def turbulent_channel(
         UserError: if the configuration is not of that kind; before a run, if the time step is above the limit of
             stability.
 
+    Example:
+        >>> channel = flow.turbulent_channel(cells=(8, 16, 8), sample_every=1, settle=0)
+        >>> run = simkit.run(channel, steps=2, every=2)
+        >>> print(f"G = {float(run['pressure_gradient'][-1]):.2f}, largest div u {float(run['divergence'][-1]):.3f}")
+        G = 1.00, largest div u 0.000
+
     References: Moser, Kim and Mansour, Phys. Fluids 11, 943 (1999), doi:10.1063/1.869966; the smallest box, Jimenez and
     Moin, J. Fluid Mech. 225, 213 (1991), doi:10.1017/S0022112091002033.
     """

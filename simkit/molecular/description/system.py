@@ -70,6 +70,18 @@ def system(
     Raises:
         UserError: names each key with a mistake. The simulation's ``check`` refuses particles in one place,
             overlapping starts, energies that are not finite at the start, and cut-offs beyond half the cell.
+
+    Example:
+        >>> dimer = molecular.system(
+        ...     particles={"atom": {}},
+        ...     start={"positions": [[0, 0, 0], [1.3, 0, 0]]},
+        ...     interactions=[{"potential": "lennard_jones"}],
+        ...     relax={"force_tolerance": 1e-5},
+        ...     parameters={"epsilon": 2.0, "sigma": 1.0},
+        ... )
+        >>> energy, slope = simkit.value_and_grad(dimer, "epsilon", objective="energy", steps=100)
+        >>> print(f"E = -epsilon = {energy:.4f}, dE/depsilon = {slope['epsilon']:.4f}")
+        E = -epsilon = -2.0000, dE/depsilon = -1.0000
     """
     # The arguments are the keys of the file.
     keys = {key: value for key, value in locals().items() if key in SETTINGS and value is not None}

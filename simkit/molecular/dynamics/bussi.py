@@ -69,6 +69,16 @@ def bussi(
     Raises:
         UserError: if a parameter is missing, or an argument contradicts another.
 
+    Example:
+        >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
+        >>> params = {"time_step": 0.1, "mass": 1.0, "temperature": 2.0, "thermostat_time": 1.0}
+        >>> start = lambda params, key: jax.random.normal(key, (1000, 2))
+        >>> run = simkit.run(molecular.dynamics.bussi(spring, start, params=params), steps=200, every=200)
+        >>> print(f"temperature {float(run['temperature'][-1]):.0f}")
+        temperature 2
+        >>> print(f"{float(run['conserved_energy'][-1] / run['conserved_energy'][0]):.2f}")
+        1.00
+
     Reference: Bussi, Donadio, Parrinello, J. Chem. Phys. 126, 014101 (2007), doi:10.1063/1.2408420.
     """
     return thermostatted(

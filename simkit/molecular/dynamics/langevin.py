@@ -50,6 +50,14 @@ def langevin(
     Raises:
         UserError: if a parameter is missing, or an argument contradicts another.
 
+    Example:
+        >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
+        >>> params = {"time_step": 0.1, "mass": 1.0, "temperature": 2.0, "friction": 1.0}
+        >>> cloud = molecular.dynamics.langevin(spring, lambda params, key: jnp.zeros((2000, 2)), params=params)
+        >>> run = simkit.run(cloud, steps=200, every=200)
+        >>> print(f"<x^2> = {float((run['position'][-1] ** 2).mean()):.1f} = temperature / stiffness")
+        <x^2> = 2.0 = temperature / stiffness
+
     Reference: Leimkuhler, Matthews, J. Chem. Phys. 138, 174102 (2013), doi:10.1063/1.4802990.
     """
     return thermostatted(

@@ -133,6 +133,11 @@ def maxwell_boltzmann(
 
     Returns:
         Length / time, (N, d).
+
+    Example:
+        >>> v = molecular.dynamics.maxwell_boltzmann(jax.random.key(0), 2.0, 0.5, (10_000, 3), drift=False)
+        >>> print(f"m <v^2> / 3 = {0.5 * float((v**2).mean()):.1f}, momentum {abs(float(v.mean())):.1f}")
+        m <v^2> / 3 = 2.0, momentum 0.0
     """
     # Roots taken apart: where the temperature is zero, derivatives with respect to the mass are too.
     scale = jnp.sqrt(temperature) / jnp.sqrt(mass)

@@ -24,6 +24,10 @@ class Freedom:
             component of the total momentum that is conserved; scalar.
         conserved: projection onto the directions along which the total momentum is conserved, (d, d), as from
             `simkit.molecular.dynamics.measures.conserved_directions`; ``None`` where its motion counts as thermal.
+
+    Example:
+        >>> molecular.dynamics.Freedom(count=3 * 10 - 3, conserved=jnp.eye(3)).count
+        27
     """
 
     count: jax.Array
@@ -45,6 +49,18 @@ class DynamicsState:
         cell: as for `simkit.molecular.spaces.of_cell`, if the method moves the cell; otherwise ``None``, and the cell
             is that of the params.
         unresolved: whether any step was too long for its forces, bool; see `simkit.molecular.dynamics.method`.
+
+    Example:
+        >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
+        >>> bead = molecular.dynamics.velocity_verlet(
+        ...     spring,
+        ...     lambda params, key: jnp.array([[1.0, 0.0]]),
+        ...     params={"time_step": 0.1, "mass": 1.0, "temperature": 0.0},
+        ...     isolated=False,
+        ... )
+        >>> state = bead.init(bead.params, jax.random.key(0))
+        >>> isinstance(state, molecular.dynamics.DynamicsState), state.force.tolist()
+        (True, [[-1.0, -0.0]])
     """
 
     iteration: jax.Array
@@ -68,6 +84,13 @@ class Evaluate:
         cell: at the beginning of the step.
         frozen: which particles do not move, (N, 1) booleans, or ``None``.
         position: at the beginning of the step, where frozen particles stay; (N, d).
+
+    Example:
+        >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
+        >>> evaluate = molecular.dynamics.Evaluate(spring, params={}, cell=None, frozen=None, position=jnp.ones((1, 2)))
+        >>> force, neighbors = evaluate(jnp.array([[2.0, 0.0]]), ())
+        >>> force.tolist()
+        [[-2.0, -0.0]]
     """
 
     interaction: Interaction
@@ -115,6 +138,11 @@ class Method(NamedTuple):
         received: ``bath -> energy`` taken up by the bath since the start; its sum with the energy of the particles is
             conserved; ``None`` if the method does not compute it.
         moves_cell: whether the method changes the ``cell`` of the state.
+
+    Example:
+        >>> verlet = molecular.dynamics.splitting(thermostat=None)
+        >>> isinstance(verlet, molecular.dynamics.Method), verlet.moves_cell
+        (True, False)
     """
 
     start: Callable[[Params, jax.Array], Any]
@@ -129,7 +157,17 @@ type Schedule = Callable[[Params, jax.Array], jax.Array]
 
 
 class Options(TypedDict, total=False):
-    """Keywords of all methods of dynamics; see `motion`."""
+    """Keywords of all methods of dynamics; see `motion`.
+
+    Example:
+        >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
+        >>> start = lambda params, key: jnp.array([[1.0, 0.0]])
+        >>> at_rest = molecular.dynamics.Options(velocity=lambda params, key: jnp.zeros((1, 2)))
+        >>> params = {"time_step": 0.1, "mass": 1.0}
+        >>> bead = molecular.dynamics.velocity_verlet(spring, start, params=params, isolated=False, **at_rest)
+        >>> bead.init(bead.params, jax.random.key(0)).velocity.tolist()
+        [[0.0, 0.0]]
+    """
 
     cell: Callable[[Params], jax.Array] | None
     mass: Callable[[Params], jax.Array] | None

@@ -258,6 +258,21 @@ def motion(
     Raises:
         UserError: if a parameter is missing, or a barostat is given in free space or with frozen particles; at the
             start, if the frozen mask does not match the particles, or an isolated system is a single particle.
+
+    Example:
+        >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
+        >>> verlet = molecular.dynamics.splitting(thermostat=None)
+        >>> bead = molecular.dynamics.motion(
+        ...     spring,
+        ...     lambda params, key: jnp.array([[1.0, 0.0]]),
+        ...     verlet,
+        ...     params={"time_step": 0.1, "mass": 1.0},
+        ...     isolated=False,
+        ...     velocity=lambda params, key: jnp.zeros((1, 2)),
+        ... )
+        >>> run = simkit.run(bead, steps=100, every=100)
+        >>> print(f"{float(run['energy'][-1]):.2f}, at the start 1/2")
+        0.50, at the start 1/2
     """
     check_given(params, ["time_step", *(["mass"] if options.get("mass") is None else [])])
     if options.get("velocity") is None:

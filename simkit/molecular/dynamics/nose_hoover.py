@@ -141,6 +141,14 @@ def nose_hoover(
     Raises:
         UserError: if a parameter is missing, or an argument is out of its range or contradicts another.
 
+    Example:
+        >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
+        >>> params = {"time_step": 0.05, "mass": 1.0, "temperature": 1.0, "thermostat_time": 1.0}
+        >>> start = lambda params, key: jax.random.normal(key, (1000, 2))
+        >>> run = simkit.run(molecular.dynamics.nose_hoover(spring, start, params=params), steps=200, every=200)
+        >>> print(f"{float(run['conserved_energy'][-1] / run['conserved_energy'][0]):.3f}")
+        1.000
+
     Reference: Martyna, Klein, Tuckerman, J. Chem. Phys. 97, 2635 (1992), doi:10.1063/1.463940; Martyna, Tuckerman,
     Tobias, Klein, Mol. Phys. 87, 1117 (1996), doi:10.1080/00268979600100761.
     """

@@ -55,6 +55,13 @@ class MidStep(NamedTuple):
         temperature: of the bath at that time, energy.
         mass: scalar or (N, 1).
         freedom: degrees of freedom of the velocities.
+
+    Example:
+        >>> middle = molecular.dynamics.MidStep(
+        ...     params={}, step=0.1, time=0.05, iteration=0, temperature=1.0, mass=1.0, freedom=None
+        ... )
+        >>> middle.time
+        0.05
     """
 
     params: Params
@@ -75,6 +82,14 @@ class Thermostat(NamedTuple):
         exchange: ``(bath, velocity, middle) -> (bath, velocity)`` after a whole time step of exchange alone. Velocities
             of frozen particles are reset to zero afterwards.
         received: ``bath -> energy`` taken up by the bath since the start, or ``None`` if it is not computed.
+
+    Example:
+        >>> def cool(bath, velocity, middle):
+        ...     return bath, velocity * jnp.exp(-middle.params["rate"] * middle.step)
+        >>> start_bath = lambda params, key: ()
+        >>> cooling = molecular.dynamics.Thermostat(("rate",), start_bath, exchange=cool, received=None)
+        >>> cooling.needs
+        ('rate',)
     """
 
     needs: tuple[str, ...]
@@ -91,6 +106,19 @@ class Barostat(NamedTuple):
         start: ``(params, key) -> bath``.
         rescale: ``(bath, position, velocity, cell, stress, middle) -> (bath, position, velocity, cell)`` after a whole
             time step of changes of the cell alone.
+
+    Example:
+        >>> def squeeze(bath, position, velocity, cell, stress, middle):
+        ...     factor = 1 - middle.params["rate"] * middle.step
+        ...     return bath, factor * position, velocity, factor * cell
+        >>> piston = molecular.dynamics.Barostat(lambda params: None, start=lambda params, key: (), rescale=squeeze)
+        >>> free = molecular.interactions.user_energy(lambda x, cell, params: 0.0 * jnp.sum(x))
+        >>> params = {"time_step": 0.1, "mass": 1.0, "temperature": 1.0, "friction": 1.0, "rate": 0.1}
+        >>> start, cell = lambda params, key: jax.random.uniform(key, (10, 2)), lambda params: jnp.ones(2)
+        >>> gas = molecular.dynamics.langevin(free, start, params=params, barostat=piston, cell=cell)
+        >>> run = simkit.run(gas, steps=10, every=10)
+        >>> print(f"{float(run['volume'][-1]):.4f}, by hand {0.99**20:.4f}")
+        0.8179, by hand 0.8179
     """
 
     check: Callable[[Any], None]
@@ -123,6 +151,19 @@ def thermostatted(
 
     Raises:
         UserError: if a parameter is missing, or an argument contradicts another.
+
+    Example:
+        >>> def cool(bath, velocity, middle):
+        ...     return bath, velocity * jnp.exp(-middle.params["rate"] * middle.step)
+        >>> start_bath = lambda params, key: ()
+        >>> cooling = molecular.dynamics.Thermostat(("rate",), start_bath, exchange=cool, received=None)
+        >>> free = molecular.interactions.user_energy(lambda x, cell, params: 0.0 * jnp.sum(x))
+        >>> params = {"time_step": 0.1, "mass": 1.0, "temperature": 1.0, "rate": 0.5}
+        >>> start = lambda params, key: jnp.zeros((100, 2))
+        >>> gas = molecular.dynamics.thermostatted(free, start, cooling, params=params, isolated=False)
+        >>> run = simkit.run(gas, steps=10, every=10)
+        >>> print(f"{float(run['kinetic_energy'][-1] / run['kinetic_energy'][0]):.4f}, by hand {np.exp(-1):.4f}")
+        0.3679, by hand 0.3679
     """
     schedule = scheduled("temperature", temperature, params)
     check_given(params, thermostat.needs)
@@ -149,6 +190,16 @@ def splitting(
 
     Raises:
         UserError: if there is a barostat and no thermostat.
+
+    Example:
+        >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
+        >>> start = lambda params, key: jnp.array([[1.0, 0.0]])
+        >>> verlet = molecular.dynamics.splitting(thermostat=None)
+        >>> params = {"time_step": 0.1, "mass": 1.0, "temperature": 0.0}
+        >>> bead = molecular.dynamics.motion(spring, start, verlet, params=params, isolated=False)
+        >>> step, state = jax.jit(bead.step), bead.init(bead.params, jax.random.key(0))
+        >>> print(f"{step(state, bead.params).position[0, 0]:.3f} = 1 - h^2 / 2")
+        0.995 = 1 - h^2 / 2
 
     Reference: Zhang, Liu, Yan, Tuckerman, Liu, J. Phys. Chem. A 123, 6056 (2019), doi:10.1021/acs.jpca.9b02771.
     """

@@ -51,6 +51,22 @@ def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bo
         pressure: p as ``(params, time) -> number``; ``None`` for the parameter.
         isotropic: whether the cell keeps its shape.
 
+    Example:
+        >>> barostat = molecular.dynamics.stochastic_cell_rescaling()
+        >>> free = molecular.interactions.user_energy(lambda x, cell, params: 0.0 * jnp.sum(x))
+        >>> params = {"time_step": 0.1, "mass": 1.0, "temperature": 1.0, "friction": 1.0}
+        >>> params |= {"pressure": 1.0, "compressibility": 1.0, "barostat_time": 1.0}
+        >>> gas = molecular.dynamics.langevin(
+        ...     free,
+        ...     lambda params, key: 8 * jax.random.uniform(key, (500, 3)),
+        ...     params=params,
+        ...     barostat=barostat,
+        ...     cell=lambda params: jnp.full(3, 8.0),
+        ... )
+        >>> volume = float(simkit.run(gas, steps=200, every=50)["volume"][-1])
+        >>> print(f"N T / p = 500, volume about {round(volume, -2):.0f}")
+        N T / p = 500, volume about 500
+
     Reference: Bernetti, Bussi, J. Chem. Phys. 153, 114107 (2020), doi:10.1063/5.0020514; Del Tatto, Raiteri, Bernetti,
     Bussi, Appl. Sci. 12, 1139 (2022), doi:10.3390/app12031139.
     """

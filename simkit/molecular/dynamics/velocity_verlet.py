@@ -44,6 +44,19 @@ def velocity_verlet(
     Raises:
         UserError: if a parameter is missing, or a temperature schedule or a barostat is given, which need a bath.
 
+    Example:
+        >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
+        >>> bead = molecular.dynamics.velocity_verlet(
+        ...     spring,
+        ...     lambda params, key: jnp.array([[1.0, 0.0]]),
+        ...     params={"time_step": 2 * np.pi / 200, "mass": 1.0},
+        ...     velocity=lambda params, key: jnp.zeros((1, 2)),
+        ...     isolated=False,
+        ... )
+        >>> run = simkit.run(bead, steps=200, every=100)
+        >>> print(run["position"][:, 0, 0].round(3).values)
+        [ 1. -1.  1.]
+
     Reference: Swope, Andersen, Berens, Wilson, J. Chem. Phys. 76, 637 (1982), doi:10.1063/1.442716.
     """
     for name in ("temperature", "barostat"):

@@ -40,6 +40,18 @@ class Interaction:
             false, molecular dynamics determines the directions of conserved momentum numerically.
         fits: ``(cell, params) -> boolean``, whether a periodic cell is wide enough for the cut-offs; ``None`` if any
             cell is.
+
+    Example:
+        >>> weight = molecular.interactions.Interaction(
+        ...     prepare=lambda position, cell, params: (),
+        ...     refresh=lambda neighbors, position, cell, params: neighbors,
+        ...     energy=lambda position, cell, params, neighbors: params["g"] * jnp.sum(position[:, 1]),
+        ...     force=lambda position, cell, params, neighbors: jnp.zeros_like(position).at[:, 1].set(-params["g"]),
+        ...     stress=lambda position, cell, params, neighbors: jnp.zeros((2, 2)),
+        ...     is_translation_invariant=False,
+        ... )
+        >>> weight.force(jnp.zeros((1, 2)), None, {"g": 10.0}, ()).tolist()
+        [[0.0, -10.0]]
     """
 
     prepare: Callable[[jax.Array, Cell, Params], Any]
@@ -63,6 +75,12 @@ class Interaction:
             cell: as for `simkit.molecular.spaces.of_cell`; false for a cell with NaN.
             params: parameters.
             margin: relative reduction of the cell before the test.
+
+        Example:
+            >>> pairs = molecular.interactions.pair_interaction(molecular.potentials.lennard_jones(), cutoff=2.5)
+            >>> params = {"epsilon": 1.0, "sigma": 1.0}
+            >>> [bool(pairs.misses_pairs(side * jnp.eye(3), params)) for side in (4.0, 6.0)]
+            [True, False]
         """
         if self.fits is None or cell is None:
             return jnp.bool_(False)
@@ -77,6 +95,16 @@ class ManyBody(NamedTuple):
         reach: ``(**values) -> distance`` beyond which no two particles interact.
         bond: ``(**values) -> (length, stiffness)``, see `simkit.molecular.potentials.PairPotential`.
         dimensions: dimensions of space in which it is defined.
+
+    Example:
+        >>> spread = molecular.interactions.user_energy(
+        ...     lambda x, cell, params: params["k"] * jnp.sum((x - x.mean(axis=0)) ** 2)
+        ... )
+        >>> swarm = molecular.interactions.ManyBody(
+        ...     spread, reach=lambda k: jnp.inf, bond=lambda k: (1.0, k), dimensions=(2, 3)
+        ... )
+        >>> swarm.bond(k=3.0)
+        (1.0, 3.0)
     """
 
     interaction: Interaction
@@ -90,6 +118,13 @@ def combined(*interactions: Interaction) -> Interaction:
 
     Args:
         *interactions: at least one; each has its own neighbors.
+
+    Example:
+        >>> pull = molecular.interactions.user_energy(lambda x, cell, params: params["k"] / 2 * jnp.sum(x**2))
+        >>> push = molecular.interactions.user_energy(lambda x, cell, params: -params["f"] * jnp.sum(x[:, 0]))
+        >>> both, x, params = molecular.interactions.combined(pull, push), jnp.array([[1.0, 0.0]]), {"k": 2.0, "f": 3.0}
+        >>> float(both.energy(x, None, params, both.prepare(x, None, params)))
+        -2.0
     """
 
     def summed(name: str) -> Callable[[jax.Array, Cell, Params, Any], jax.Array]:
@@ -173,7 +208,11 @@ def user_energy(
         UserError: if ``parameters`` is one text; when the energy is first evaluated, if one of them is not among the
             params or has no effect on it.
 
-    Example: a spring from each particle to the origin, ``user_energy(lambda x, cell, p: p["k"] / 2 * jnp.sum(x**2))``.
+    Example:
+        >>> springs = molecular.interactions.user_energy(lambda x, cell, params: params["k"] / 2 * jnp.sum(x**2))
+        >>> x = jnp.array([[1.0, 0.0], [0.0, 2.0]])
+        >>> float(springs.energy(x, None, {"k": 2.0}, ())), springs.force(x, None, {"k": 2.0}, ()).tolist()
+        (5.0, [[-2.0, -0.0], [-0.0, -4.0]])
     """
     names = None if parameters is None else listed(parameters, "user_energy: parameters")
 

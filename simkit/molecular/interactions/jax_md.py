@@ -48,6 +48,14 @@ def from_jax_md(
     Raises:
         UserError: if a neighbor list comes without example positions, or without a box; when the energy is first
             evaluated, if one of ``parameters`` has no effect on it, or is not among the params.
+
+    Example:
+        >>> from jax_md import energy, space
+        >>> displacement, shift = space.free()
+        >>> pairs = molecular.interactions.from_jax_md(energy.lennard_jones_pair(displacement), box=None)
+        >>> x = jnp.array([[0.0, 0.0], [2 ** (1 / 6), 0.0]])
+        >>> print(f"{pairs.energy(x, None, {}, pairs.prepare(x, None, {})):.3f}")
+        -1.000
     """
     template = None
     if neighbor_list is not None:

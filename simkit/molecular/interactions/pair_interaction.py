@@ -224,6 +224,12 @@ def pair_interaction(
     Raises:
         UserError: if an argument is out of its range; when it is used, also if a cut-off that is known while compiling
             exceeds half the cell. A traced cut-off makes energy, force and stress NaN instead.
+
+    Example:
+        >>> pairs = molecular.interactions.pair_interaction(molecular.potentials.lennard_jones(), cutoff=None)
+        >>> x, params = jnp.array([[0.0, 0.0, 0.0], [2 ** (1 / 6), 0.0, 0.0]]), {"epsilon": 1.0, "sigma": 1.0}
+        >>> print(f"{pairs.energy(x, None, params, pairs.prepare(x, None, params)):.4f}")
+        -1.0000
     """
     is_positive = not isinstance(cutoff, int | float) or cutoff > 0
     if not is_positive or (cutoff is None and method == "neighbor_list"):
@@ -267,6 +273,13 @@ def uniform_tail(moment: Callable[[Params], jax.Array]) -> Interaction:
 
     Args:
         moment: ``params -> M``, energy length^3.
+
+    Example:
+        >>> tail = molecular.interactions.uniform_tail(lambda params: params["moment"])
+        >>> x, cell, params = jnp.zeros((10, 3)), 2.0 * jnp.eye(3), {"moment": -1.0}
+        >>> energy = tail.energy(x, cell, params, tail.prepare(x, cell, params))
+        >>> print(f"{energy:.3f}, by hand {-2 * np.pi * 10**2 / 8:.3f}")
+        -78.540, by hand -78.540
 
     Reference: Allen, Tildesley, Computer Simulation of Liquids, 2nd ed., Oxford (2017), section 2.8,
     doi:10.1093/oso/9780198803195.001.0001.
@@ -317,6 +330,14 @@ def full_lennard_jones(
         skin: of the list, in units of the cut-off.
         method: as for `simkit.molecular.interactions.pair_interaction.pair_interaction`.
         units: ``params -> (epsilon, sigma)``.
+
+    Example:
+        >>> crystal = molecular.structures.face_centered_cubic((5, 5, 5), spacing=1.0902)
+        >>> rare_gas = molecular.interactions.full_lennard_jones(2.2, 3.0, capacity=200, skin=0.1)
+        >>> x, cell, params = crystal.position, crystal.cell, {"epsilon": 1.0, "sigma": 1.0}
+        >>> energy = rare_gas.energy(x, cell, params, rare_gas.prepare(x, cell, params)) / len(x)
+        >>> print(f"{energy:.2f}, lattice sums: -8.61")
+        -8.60, lattice sums: -8.61
     """
 
     def parameters(params: Params) -> dict[str, PairParameter]:

@@ -122,6 +122,15 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
         skin: of the list beyond the cut-off, in units of the cut-off.
         shape: the constants A, B, a and gamma.
 
+    Example:
+        >>> crystal = molecular.structures.diamond((2, 2, 2), spacing=2 ** (1 / 6))
+        >>> silicon = molecular.interactions.stillinger_weber()
+        >>> x, cell = crystal.position, crystal.cell
+        >>> params = {"epsilon": 1.0, "sigma": 1.0, "tetrahedral_strength": 21.0}
+        >>> energy = silicon.energy(x, cell, params, silicon.prepare(x, cell, params)) / len(x)
+        >>> print(f"{energy:.4f}: two bonds of depth 1 for every atom")
+        -2.0000: two bonds of depth 1 for every atom
+
     Reference: Stillinger, Weber, Phys. Rev. B 31, 5262 (1985), doi:10.1103/PhysRevB.31.5262.
     """
 

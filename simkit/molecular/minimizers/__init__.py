@@ -34,5 +34,9 @@ def by_name(name: str) -> Minimizer:
 
     Raises:
         UserError: if there is no such minimizer.
+
+    Example:
+        >>> molecular.minimizers.by_name("fire").monotone, molecular.minimizers.by_name("lbfgs").monotone
+        (False, True)
     """
     return MINIMIZERS.resolve(name)()

@@ -51,6 +51,16 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
     Args:
         maximum_displacement: largest displacement of a particle per step, in units of length.
 
+    Example:
+        >>> descent = molecular.minimizers.conjugate_gradient()
+        >>> scale = molecular.minimizers.Scale(length=1.0, stiffness=1.0)
+        >>> evaluate = lambda x: (jnp.sum((x - 3) ** 2) / 2, 3 - x)
+        >>> state = molecular.minimizers.start(descent, jnp.zeros((1, 2)), evaluate, scale)
+        >>> for _ in range(40):
+        ...     state = molecular.minimizers.step(descent, state, evaluate, scale)
+        >>> print(np.round(state.position, 2))
+        [[3. 3.]]
+
     Reference: Polak and Ribiere, Rev. Fr. Inform. Rech. Oper. 3, 35 (1969), doi:10.1051/m2an/196903R100351; the
     restart by max(0, beta) after Gilbert and Nocedal, SIAM J. Optim. 2, 21 (1992), doi:10.1137/0802003.
     """

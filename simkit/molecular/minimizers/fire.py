@@ -28,6 +28,12 @@ class FireSettings(NamedTuple):
         start_mixing: share of the velocity that is turned toward the force.
         mixing_decrease: factor per downhill step.
         maximum_displacement: largest displacement of a particle per step, in units of length.
+
+    Example:
+        >>> gentle = molecular.minimizers.FireSettings(maximum_time_step=0.3, maximum_displacement=0.05)
+        >>> descent = molecular.minimizers.fire(gentle)
+        >>> gentle.start_time_step, descent.monotone
+        (0.1, False)
     """
 
     start_time_step: float = 0.1
@@ -87,6 +93,16 @@ def fire(settings: FireSettings = DEFAULTS) -> Minimizer:
 
     Args:
         settings: see `FireSettings`.
+
+    Example:
+        >>> descent = molecular.minimizers.fire()
+        >>> scale = molecular.minimizers.Scale(length=1.0, stiffness=1.0)
+        >>> evaluate = lambda x: (jnp.sum((x - 3) ** 2) / 2, 3 - x)
+        >>> state = molecular.minimizers.start(descent, jnp.zeros((1, 2)), evaluate, scale)
+        >>> for _ in range(60):
+        ...     state = molecular.minimizers.step(descent, state, evaluate, scale)
+        >>> print(np.round(state.position, 2))
+        [[3. 3.]]
 
     Reference: Bitzek, Koskinen, Gaehler, Moseler, Gumbsch, Phys. Rev. Lett. 97, 170201 (2006),
     doi:10.1103/PhysRevLett.97.170201; semi-implicit Euler after Guenole et al., Comput. Mater. Sci. 175, 109584

@@ -29,6 +29,16 @@ def fire2(settings: FireSettings = DEFAULTS) -> Minimizer:
     Args:
         settings: see `FireSettings`.
 
+    Example:
+        >>> descent = molecular.minimizers.fire2()
+        >>> scale = molecular.minimizers.Scale(length=1.0, stiffness=1.0)
+        >>> evaluate = lambda x: (jnp.sum((x - 3) ** 2) / 2, 3 - x)
+        >>> state = molecular.minimizers.start(descent, jnp.zeros((1, 2)), evaluate, scale)
+        >>> for _ in range(60):
+        ...     state = molecular.minimizers.step(descent, state, evaluate, scale)
+        >>> print(np.round(state.position, 2))
+        [[3. 3.]]
+
     Reference: Guenole, Noehring, Vaid, Houlle, Xie, Prakash, Bitzek, Comput. Mater. Sci. 175, 109584 (2020),
     doi:10.1016/j.commatsci.2020.109584.
     """

@@ -40,6 +40,16 @@ def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
     Args:
         maximum_displacement: largest displacement of a particle per step, in units of length.
 
+    Example:
+        >>> descent = molecular.minimizers.gradient_descent()
+        >>> scale = molecular.minimizers.Scale(length=1.0, stiffness=1.0)
+        >>> evaluate = lambda x: (jnp.sum((x - 3) ** 2) / 2, 3 - x)
+        >>> state = molecular.minimizers.start(descent, jnp.zeros((1, 2)), evaluate, scale)
+        >>> for _ in range(80):
+        ...     state = molecular.minimizers.step(descent, state, evaluate, scale)
+        >>> print(np.round(state.position, 2))
+        [[3. 3.]]
+
     Reference: Barzilai and Borwein, IMA J. Numer. Anal. 8, 141 (1988), doi:10.1093/imanum/8.1.141.
     """
 

@@ -64,6 +64,16 @@ def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
         memory: number of stored moves. Good values: 4 to 20; more costs time, and saves few evaluations.
         maximum_displacement: largest displacement of a particle per step, in units of length.
 
+    Example:
+        >>> descent = molecular.minimizers.lbfgs(memory=4)
+        >>> scale = molecular.minimizers.Scale(length=1.0, stiffness=1.0)
+        >>> evaluate = lambda x: (jnp.sum((x - 3) ** 2) / 2, 3 - x)
+        >>> state = molecular.minimizers.start(descent, jnp.zeros((1, 2)), evaluate, scale)
+        >>> for _ in range(25):
+        ...     state = molecular.minimizers.step(descent, state, evaluate, scale)
+        >>> print(np.round(state.position, 2))
+        [[3. 3.]]
+
     Reference: Liu and Nocedal, Math. Program. 45, 503 (1989), doi:10.1007/BF01589116; step control after Asenjo,
     Stevenson, Wales, Frenkel, J. Phys. Chem. B 117, 12717 (2013), doi:10.1021/jp312457a.
     """

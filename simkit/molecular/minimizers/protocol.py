@@ -19,6 +19,11 @@ class Scale(NamedTuple):
     Attributes:
         length: scalar; a particle diameter. The largest move in one step is a fraction of it.
         stiffness: energy / length^2, scalar; the curvature of a bond or contact. It sets the first step.
+
+    Example:
+        >>> argon = molecular.minimizers.Scale(length=3.4, stiffness=57.1 * 0.0104 / 3.4**2)
+        >>> f"{argon.length} A, {argon.stiffness:.3f} eV/A^2"
+        '3.4 A, 0.051 eV/A^2'
     """
 
     length: jax.Array
@@ -39,6 +44,11 @@ class Minimizer(NamedTuple):
             the energy is ignored and need not be computed.
         patience: iterations without a smaller force or, if monotone, a lower energy after which the minimization has
             stalled.
+
+    Example:
+        >>> descent = molecular.minimizers.gradient_descent()
+        >>> isinstance(descent, molecular.minimizers.Minimizer), descent.monotone
+        (True, True)
     """
 
     start: Callable[[jax.Array, jax.Array, jax.Array, Scale], Any]
@@ -91,6 +101,13 @@ def start(minimizer: Minimizer, position: jax.Array, evaluate: Evaluate, scale: 
         position: (N, d).
         evaluate: ``position -> (energy, force)``.
         scale: see `Scale`.
+
+    Example:
+        >>> descent, scale = molecular.minimizers.lbfgs(), molecular.minimizers.Scale(length=1.0, stiffness=1.0)
+        >>> evaluate = lambda x: (jnp.sum(x**2) / 2, -x)
+        >>> state = molecular.minimizers.start(descent, jnp.array([[1.0, 2.0]]), evaluate, scale)
+        >>> state.force.tolist(), int(state.iteration)
+        ([[-1.0, -2.0]], 0)
     """
     return minimizer.start(position, *evaluate(position), scale)
 
@@ -103,6 +120,15 @@ def step(minimizer: Minimizer, state: Any, evaluate: Evaluate, scale: Scale) -> 
         state: from `start` or `step`.
         evaluate: ``position -> (energy, force)``.
         scale: see `Scale`.
+
+    Example:
+        >>> descent, scale = molecular.minimizers.lbfgs(), molecular.minimizers.Scale(length=1.0, stiffness=1.0)
+        >>> evaluate = lambda x: (jnp.sum((x - 3) ** 2) / 2, 3 - x)
+        >>> state = molecular.minimizers.start(descent, jnp.zeros((1, 2)), evaluate, scale)
+        >>> for _ in range(25):
+        ...     state = molecular.minimizers.step(descent, state, evaluate, scale)
+        >>> print(np.round(state.position, 2))
+        [[3. 3.]]
     """
     return minimizer.advance(state, *evaluate(state.trial), scale)
 
@@ -161,6 +187,10 @@ def largest_norm(vectors: jax.Array) -> jax.Array:
 
     Args:
         vectors: (N, d).
+
+    Example:
+        >>> float(molecular.minimizers.largest_norm(jnp.array([[3.0, 4.0], [1.0, 0.0]])))
+        5.0
     """
     return root(jnp.max(jnp.sum(vectors**2, axis=-1)))
 

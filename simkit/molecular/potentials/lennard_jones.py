@@ -29,6 +29,12 @@ def lennard_jones() -> PairPotential:
     Below 0.1 sigma, where U exceeds 4e12 epsilon, the energy is a parabola with its maximum at distance zero, so that
     forces of overlapping random starts are finite, in float32 too.
 
+    Example:
+        >>> U = molecular.potentials.lennard_jones()
+        >>> r = jnp.array([1.0, 2 ** (1 / 6), 2.5])
+        >>> print(np.round(U.energy(r, epsilon=1.0, sigma=1.0), 4))
+        [ 0.     -1.     -0.0163]
+
     Reference: Lennard-Jones, Proc. Phys. Soc. 43, 461 (1931), doi:10.1088/0959-5309/43/5/301.
     """
     return mie(12, 6)
@@ -47,6 +53,11 @@ def mie(repulsion: float = 12, attraction: float = 6) -> PairPotential:
 
     Raises:
         UserError: if not ``0 < attraction < repulsion``.
+
+    Example:
+        >>> U = molecular.potentials.mie(9, 3)
+        >>> print(f"{U.energy(jnp.array(3 ** (1 / 6)), epsilon=2.0, sigma=1.0):.4f}")
+        -2.0000
 
     Reference: Mie, Ann. Phys. 316, 657 (1903), doi:10.1002/andp.19033160802.
     """
@@ -100,6 +111,10 @@ def tail_energy(density: jax.Array, *, cutoff: jax.Array, epsilon: jax.Array, si
     Returns:
         Energy, to be added per particle.
 
+    Example:
+        >>> print(f"{molecular.potentials.tail_energy(0.8, cutoff=2.5, epsilon=1.0, sigma=1.0):.3f} per particle")
+        -0.428 per particle
+
     Reference: Allen, Tildesley, Computer Simulation of Liquids, 2nd ed., Oxford (2017), section 2.8,
     doi:10.1093/oso/9780198803195.001.0001.
     """
@@ -121,6 +136,10 @@ def tail_pressure(density: jax.Array, *, cutoff: jax.Array, epsilon: jax.Array, 
 
     Returns:
         Energy / volume, to be added to the pressure.
+
+    Example:
+        >>> print(f"{molecular.potentials.tail_pressure(0.8, cutoff=2.5, epsilon=1.0, sigma=1.0):.3f}")
+        -0.684
 
     Reference: as for `tail_energy`.
     """

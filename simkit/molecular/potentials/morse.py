@@ -24,6 +24,12 @@ def morse() -> PairPotential:
 
     Good values of rho: 3 (long range), 6 (the curvature of Lennard-Jones), 10 and 14 (sticky spheres).
 
+    Example:
+        >>> U = molecular.potentials.morse()
+        >>> at = {"epsilon": 1.0, "sigma": 1.0, "rho": 6.0}
+        >>> print(f"{U.energy(jnp.array(1.0), **at):.4f}, stiffness {U.bond(**at)[1]:.0f} = 2 rho^2")
+        -1.0000, stiffness 72 = 2 rho^2
+
     Reference: Doye, Wales, J. Chem. Soc., Faraday Trans. 93, 4233 (1997), doi:10.1039/a706221d.
     """
 
@@ -50,6 +56,12 @@ def morse_diatomic() -> PairPotential:
     ``U(r) = D x (x - 2)`` with ``x = exp(-alpha (r - r0))``, which is `morse` for ``rho = alpha r0``. The parameters
     are ``depth`` D, energy, ``alpha``, 1 / length, and ``bond_length`` r0. The stiffness of the bond is
     ``2 D alpha^2``.
+
+    Example:
+        >>> hydrogen = molecular.potentials.morse_diatomic()
+        >>> length, stiffness = hydrogen.bond(depth=4.75, alpha=1.94, bond_length=0.741)
+        >>> print(f"{length} A, 2 D alpha^2 = {stiffness:.2f} eV/A^2")
+        0.741 A, 2 D alpha^2 = 35.75 eV/A^2
 
     Reference: Morse, Phys. Rev. 34, 57 (1929), doi:10.1103/PhysRev.34.57.
     """

@@ -18,6 +18,15 @@ class PairPotential(NamedTuple):
         bond: ``(**parameters) -> (length, stiffness)``: the distance of the minimum and ``U''`` there; of a repulsion,
             its range and a typical ``U''`` within. Minimizers take their first step from it. ``None`` if unknown.
         reach: ``(**parameters) -> `` distance beyond which U is zero; ``None`` if it does not end by itself.
+
+    Example:
+        >>> yukawa = molecular.potentials.PairPotential(
+        ...     energy=lambda r, strength: strength * jnp.exp(-r) / r,
+        ...     force=lambda r, strength: strength * jnp.exp(-r) * (1 + r) / r**2,
+        ... )
+        >>> r = jnp.array(1.0)
+        >>> print(f"{yukawa.energy(r, strength=np.e):.4f}, {yukawa.force(r, strength=np.e):.4f}")
+        1.0000, 2.0000
     """
 
     energy: Callable[..., jax.Array]
@@ -34,6 +43,11 @@ def pair_potential(energy: Callable[..., jax.Array]) -> PairPotential:
         energy: ``(distance, **parameters) -> U``, elementwise, of `jax.numpy` functions. Energy and derivatives must be
             finite at every positive distance: entries that are no pair have some distance too, and the derivative of a
             masked NaN is NaN.
+
+    Example:
+        >>> U = molecular.potentials.pair_potential(lambda r, k: k / 2 * (r - 1) ** 2)
+        >>> float(U.energy(jnp.array(1.5), k=8.0)), float(U.force(jnp.array(1.5), k=8.0))
+        (1.0, -4.0)
     """
 
     def force(distance: jax.Array, **parameters: jax.Array) -> jax.Array:
@@ -67,6 +81,11 @@ def per_pair(table: jax.Array, species: jax.Array) -> jax.Array:
     Args:
         table: symmetric, (S, S); the parameter for species a with species b.
         species: species of each particle, (N,) integers in [0, S).
+
+    Example:
+        >>> sigma = jnp.array([[1.0, 1.5], [1.5, 2.0]])
+        >>> molecular.potentials.per_pair(sigma, jnp.array([0, 0, 1])).tolist()
+        [[1.0, 1.0, 1.5], [1.0, 1.0, 1.5], [1.5, 1.5, 2.0]]
     """
     return table[species[:, None], species[None, :]]
 
@@ -79,6 +98,10 @@ def mean_diameter(diameter: jax.Array) -> jax.Array:
 
     Returns:
         Length, (N, N).
+
+    Example:
+        >>> molecular.potentials.mean_diameter(jnp.array([1.0, 1.5])).tolist()
+        [[1.0, 1.25], [1.25, 1.5]]
     """
     return (diameter[:, None] + diameter[None, :]) / 2
 
@@ -95,6 +118,11 @@ def lorentz_berthelot(epsilon: jax.Array, sigma: jax.Array) -> tuple[jax.Array, 
     Returns:
         The tables ``epsilon_ab`` and ``sigma_ab``, both (S, S).
 
+    Example:
+        >>> epsilon, sigma = molecular.potentials.lorentz_berthelot(jnp.array([1.0, 4.0]), jnp.array([1.0, 2.0]))
+        >>> print(epsilon.tolist(), sigma.tolist())
+        [[1.0, 2.0], [2.0, 4.0]] [[1.0, 1.5], [1.5, 2.0]]
+
     Reference: Lorentz, Ann. Phys. 248, 127 (1881), doi:10.1002/andp.18812480110; Berthelot, C. R. Acad. Sci. 126,
     1703 (1898).
     """
@@ -106,6 +134,11 @@ def truncated(potential: PairPotential) -> PairPotential:
 
     Args:
         potential: any pair potential; ``cutoff``, length, joins its parameters.
+
+    Example:
+        >>> U = molecular.potentials.truncated(molecular.potentials.lennard_jones())
+        >>> print(np.round(U.energy(jnp.array([2.4999, 2.5001]), epsilon=1.0, sigma=1.0, cutoff=2.5), 4))
+        [-0.0163  0.    ]
     """
 
     def energy(distance: jax.Array, *, cutoff: jax.Array, **parameters: jax.Array) -> jax.Array:
@@ -124,6 +157,11 @@ def energy_shifted(potential: PairPotential) -> PairPotential:
 
     Args:
         potential: any pair potential; ``cutoff``, length, joins its parameters.
+
+    Example:
+        >>> U = molecular.potentials.energy_shifted(molecular.potentials.lennard_jones())
+        >>> print(f"{U.energy(jnp.array(2 ** (1 / 6)), epsilon=1.0, sigma=1.0, cutoff=2.5):.4f} = -1 + 0.0163")
+        -0.9837 = -1 + 0.0163
     """
 
     def energy(distance: jax.Array, *, cutoff: jax.Array, **parameters: jax.Array) -> jax.Array:
@@ -140,6 +178,13 @@ def force_shifted(potential: PairPotential) -> PairPotential:
 
     Args:
         potential: any pair potential; ``cutoff``, length, joins its parameters.
+
+    Example:
+        >>> U, r = molecular.potentials.lennard_jones(), jnp.array(2.4999)
+        >>> at = {"epsilon": 1.0, "sigma": 1.0, "cutoff": 2.5}
+        >>> jump = molecular.potentials.truncated(U).force(r, **at)
+        >>> print(f"{jump:.3f}, shifted {abs(molecular.potentials.force_shifted(U).force(r, **at)):.3f}")
+        -0.039, shifted 0.000
 
     Reference: Toxvaerd, Dyre, J. Chem. Phys. 134, 081102 (2011), doi:10.1063/1.3558787.
     """
@@ -164,6 +209,12 @@ def switched(potential: PairPotential) -> PairPotential:
 
     Args:
         potential: any pair potential; ``switch_on`` r_on and ``cutoff`` r_c > r_on, lengths, join its parameters.
+
+    Example:
+        >>> U = molecular.potentials.switched(molecular.potentials.lennard_jones())
+        >>> at = dict(epsilon=1.0, sigma=1.0, switch_on=2.0, cutoff=2.5)
+        >>> print([f"{U.energy(jnp.array(r), **at):.4f}" for r in (2.0, 2.25, 2.4)])
+        ['-0.0615', '-0.0153', '-0.0012']
 
     Reference: Eastman et al., PLoS Comput. Biol. 13, e1005659 (2017), doi:10.1371/journal.pcbi.1005659.
     """

@@ -32,6 +32,11 @@ def soft_sphere(exponent: float = 2.0) -> PairPotential:
     Args:
         exponent: alpha; 2 is a linear spring, 2.5 Hertzian contact. At least 2, so that the stiffness stays finite.
 
+    Example:
+        >>> U = molecular.potentials.soft_sphere(exponent=2.0)
+        >>> [float(U.energy(jnp.array(r), epsilon=8.0, sigma=1.0)) for r in (0.5, 1.0, 1.5)]
+        [1.0, 0.0, 0.0]
+
     Reference: O'Hern, Silbert, Liu, Nagel, Phys. Rev. E 68, 011306 (2003), doi:10.1103/PhysRevE.68.011306.
     """
 

@@ -25,6 +25,11 @@ def weeks_chandler_andersen() -> PairPotential:
     ``U(r) = 4 epsilon ((sigma / r)^12 - (sigma / r)^6) + epsilon`` for ``r < 2^(1/6) sigma``, zero beyond; energy and
     force are continuous. Parameters and behavior at small distances as for `lennard_jones`.
 
+    Example:
+        >>> U = molecular.potentials.weeks_chandler_andersen()
+        >>> print(U.energy(jnp.array([1.0, 1.2]), epsilon=1.0, sigma=1.0))
+        [1. 0.]
+
     Reference: Weeks, Chandler, Andersen, J. Chem. Phys. 54, 5237 (1971), doi:10.1063/1.1674820.
     """
     full = lennard_jones()

@@ -42,6 +42,17 @@ class RelaxationState:
         least_force: minimum over the iterations of the largest force.
         least_energy: minimum over the iterations of the energy; unused unless the minimizer is ``monotone``.
         idle: int32, iterations since either minimum fell.
+
+    Example:
+        >>> trap = molecular.relaxation.relaxation(
+        ...     molecular.interactions.user_energy(lambda x, cell, params: params["k"] / 2 * jnp.sum(x**2)),
+        ...     lambda params, key: jnp.array([[1.0, 2.0]]),
+        ...     params={"k": 1.0},
+        ...     scale=lambda params: molecular.minimizers.Scale(1.0, params["k"]),
+        ... )
+        >>> state = trap.init(trap.params, jax.random.key(0))
+        >>> isinstance(state, molecular.relaxation.RelaxationState), state.descent.position.tolist()
+        (True, [[1.0, 2.0]])
     """
 
     descent: Any
@@ -322,6 +333,17 @@ def relaxation(
 
     Raises:
         UserError: if a cell that relaxes contradicts another argument.
+
+    Example:
+        >>> dimer = molecular.relaxation.relaxation(
+        ...     molecular.interactions.pair_interaction(molecular.potentials.lennard_jones(), cutoff=None),
+        ...     lambda params, key: jnp.array([[0.0, 0.0, 0.0], [1.3, 0.0, 0.0]]),
+        ...     params={"epsilon": 1.0, "sigma": 1.0},
+        ...     scale=lambda params: molecular.minimizers.Scale(params["sigma"], 57 * params["epsilon"]),
+        ...     force_tolerance=1e-5,
+        ... )
+        >>> print(f"{float(simkit.run(dimer, steps=100)['energy'][-1]):.4f}")
+        -1.0000
     """
     if isinstance(minimizer, str):
         minimizer = minimizers.by_name(minimizer)

@@ -75,6 +75,16 @@ def parse_extended_xyz(text: str, where: str = "structure") -> list[Structure]:
 
     Raises:
         UserError: if the text is not valid; the message has the number of the line.
+
+    Example:
+        >>> text = '''2
+        ... Lattice="4 0 0 0 4 0 0 0 4" Properties=species:S:1:pos:R:3
+        ... Ar 0 0 0
+        ... Ar 2 2 2
+        ... '''
+        >>> (argon,) = molecular.structures.parse_extended_xyz(text)
+        >>> argon.symbols, argon.cell.diagonal().tolist()
+        (('Ar', 'Ar'), [4.0, 4.0, 4.0])
     """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").rstrip().split("\n")
     checked: list[tuple[int, str]] = []
@@ -100,6 +110,16 @@ def write_extended_xyz(frames: Iterable[Structure]) -> str:
 
     Raises:
         UserError: if there is no structure, or a word of an array is empty or contains a blank.
+
+    Example:
+        >>> dimer = molecular.structures.Structure(
+        ...     symbols=("Ar", "Ar"), position=np.array([[0.0, 0.0, 0.0], [3.8, 0.0, 0.0]]), cell=None, periodic=False
+        ... )
+        >>> print(molecular.structures.write_extended_xyz([dimer]))
+        2
+        Properties=species:S:1:pos:R:3 pbc="F F F"
+        Ar 0.0 0.0 0.0
+        Ar 3.8 0.0 0.0
     """
     texts = [_written(frame) for frame in frames]
     if not texts:

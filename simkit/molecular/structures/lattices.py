@@ -23,6 +23,13 @@ class Lattice(NamedTuple):
     Attributes:
         position: length, (N, d).
         cell: length, (d, d), diagonal; rows are the lattice vectors.
+
+    Example:
+        >>> chain = molecular.structures.Lattice(
+        ...     position=jnp.array([[0.0, 0.0], [1.0, 0.0]]), cell=jnp.array([[2.0, 0.0], [0.0, 1.0]])
+        ... )
+        >>> print(f"density {len(chain.position) / np.linalg.det(chain.cell):.1f}")
+        density 1.0
     """
 
     position: jax.Array
@@ -38,6 +45,11 @@ def square(repeats: tuple[int, int], *, spacing: jax.Array | float = 1.0) -> Lat
 
     Raises:
         UserError: if ``repeats`` are not two positive integers.
+
+    Example:
+        >>> lattice = molecular.structures.square((3, 2), spacing=1.5)
+        >>> lattice.position.shape, np.diag(lattice.cell).tolist()
+        ((6, 2), [4.5, 3.0])
     """
     return _crystal([(0, 0)], (1, 1), repeats, spacing)
 
@@ -53,6 +65,12 @@ def triangular(repeats: tuple[int, int], *, spacing: jax.Array | float = 1.0) ->
 
     Raises:
         UserError: if ``repeats`` are not two positive integers.
+
+    Example:
+        >>> lattice = molecular.structures.triangular((3, 2))
+        >>> fraction = len(lattice.position) * np.pi / 4 / np.linalg.det(lattice.cell)
+        >>> print(f"{len(lattice.position)} disks, packing fraction {fraction:.4f} = pi / sqrt(12)")
+        12 disks, packing fraction 0.9069 = pi / sqrt(12)
     """
     return _crystal([(0, 0), (1 / 2, 1 / 2)], (1, math.sqrt(3)), repeats, spacing)
 
@@ -68,6 +86,11 @@ def honeycomb(repeats: tuple[int, int], *, spacing: jax.Array | float = 1.0) -> 
 
     Raises:
         UserError: if ``repeats`` are not two positive integers.
+
+    Example:
+        >>> graphene = molecular.structures.honeycomb((2, 2), spacing=1.42)
+        >>> print(graphene.position.shape, np.diag(graphene.cell).round(2))
+        (16, 2) [4.92 8.52]
     """
     sites = [(0, 0), (0, 1 / 3), (1 / 2, 1 / 2), (1 / 2, 5 / 6)]
     return _crystal(sites, (math.sqrt(3), 3), repeats, spacing)
@@ -84,6 +107,11 @@ def face_centered_cubic(repeats: tuple[int, int, int], *, spacing: jax.Array | f
 
     Raises:
         UserError: if ``repeats`` are not three positive integers.
+
+    Example:
+        >>> argon = molecular.structures.face_centered_cubic((2, 2, 2), spacing=3.72)
+        >>> print(len(argon.position), np.diag(argon.cell / 2).round(2))
+        32 [5.26 5.26 5.26]
     """
     return _crystal(FACE_CENTERED, (math.sqrt(2),) * 3, repeats, spacing)
 
@@ -105,6 +133,11 @@ def hexagonal_close_packed(
 
     Raises:
         UserError: if ``repeats`` are not three positive integers.
+
+    Example:
+        >>> magnesium = molecular.structures.hexagonal_close_packed((2, 2, 2), spacing=3.21, ratio=1.624)
+        >>> print(len(magnesium.position), np.diag(magnesium.cell / 2).round(2))
+        32 [3.21 5.56 5.21]
     """
     sites = [(0, 0, 0), (1 / 2, 1 / 2, 0), (1 / 2, 1 / 6, 1 / 2), (0, 2 / 3, 1 / 2)]
     return _crystal(sites, (1, math.sqrt(3), ratio), repeats, spacing)
@@ -121,6 +154,11 @@ def diamond(repeats: tuple[int, int, int], *, spacing: jax.Array | float = 1.0) 
 
     Raises:
         UserError: if ``repeats`` are not three positive integers.
+
+    Example:
+        >>> silicon = molecular.structures.diamond((2, 2, 2), spacing=2.352)
+        >>> print(len(silicon.position), np.diag(silicon.cell / 2).round(2))
+        64 [5.43 5.43 5.43]
     """
     shifted = [tuple(x + 1 / 4 for x in site) for site in FACE_CENTERED]
     return _crystal(FACE_CENTERED + shifted, (4 / math.sqrt(3),) * 3, repeats, spacing)

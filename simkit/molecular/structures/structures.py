@@ -34,6 +34,16 @@ class Structure:
         periodic: whether the cell is periodic, one flag for all lattice vectors or one for each.
         arrays: further arrays, one entry per atom, by name, (N,) or (N, k); ``frozen``, booleans, holds atoms in place.
         info: numbers, words and arrays of the whole structure, by name.
+
+    Example:
+        >>> water = molecular.structures.Structure(
+        ...     symbols=("O", "H", "H"),
+        ...     position=np.array([[0.0, 0.0, 0.0], [0.76, 0.59, 0.0], [-0.76, 0.59, 0.0]]),
+        ...     cell=None,
+        ...     periodic=False,
+        ... )
+        >>> print(f"O-H {np.linalg.norm(water.position[1] - water.position[0]):.2f} A")
+        O-H 0.96 A
     """
 
     symbols: tuple[str, ...]
@@ -118,6 +128,12 @@ def from_atoms(atoms: "Atoms", where: str = "atoms") -> Structure:
     Raises:
         UserError: if it is empty, periodic without three independent lattice vectors, not finite, or has constraints
             other than atoms held in place.
+
+    Example:
+        >>> from ase import build
+        >>> copper = molecular.structures.from_atoms(build.bulk("Cu", cubic=True))
+        >>> copper.symbols, copper.cell.diagonal().tolist()
+        (('Cu', 'Cu', 'Cu', 'Cu'), [3.61, 3.61, 3.61])
     """
     from ase.calculators.singlepoint import SinglePointCalculator
     from ase.constraints import FixAtoms
@@ -165,6 +181,13 @@ def to_atoms(structure: Structure) -> "Atoms":
 
     Args:
         structure: its ``arrays`` and ``info`` keep their names.
+
+    Example:
+        >>> dimer = molecular.structures.Structure(
+        ...     symbols=("Ar", "Ar"), position=np.array([[0.0, 0.0, 0.0], [3.8, 0.0, 0.0]]), cell=None, periodic=False
+        ... )
+        >>> print(f"{molecular.structures.to_atoms(dimer).get_distance(0, 1):.2f} A")
+        3.80 A
     """
     from ase import Atoms
     from ase.constraints import FixAtoms

@@ -465,6 +465,13 @@ def basin_hopping(
     Raises:
         UserError: if an argument is out of its range.
 
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     trimer = molecular.basin_hopping(particles=3, hops=3)
+        ...     run = simkit.run(trimer, steps=500, every=500)
+        >>> print(f"{float(run['energy'][-1]):.4f}, three bonds of depth 1")
+        -3.0000, three bonds of depth 1
+
     Reference: Wales and Doye, J. Phys. Chem. A 101, 5111 (1997), doi:10.1021/jp970984n; Cambridge Cluster Database.
     """
     model = ClusterModel(particles, potential, spread)

@@ -95,6 +95,12 @@ def bubble_raft(
     Raises:
         UserError: if an argument is out of its range.
 
+    Example:
+        >>> raft = molecular.bubble_raft(repeats=(4, 3), force_tolerance=1e-6)
+        >>> run = simkit.run(raft, steps=500, every=500)
+        >>> f"{run.sizes['particle']} bubbles, packing fraction {float(raft.params['packing_fraction']):.2f}"
+        '24 bubbles, packing fraction 1.08'
+
     Reference: Bragg, Nye, Proc. R. Soc. Lond. A 190, 474 (1947), doi:10.1098/rspa.1947.0089; Durian, Phys. Rev. Lett.
     75, 4780 (1995), doi:10.1103/PhysRevLett.75.4780; Zu, Goodrich, Commun. Mater. 5 (2024),
     doi:10.1038/s43246-024-00583-4.

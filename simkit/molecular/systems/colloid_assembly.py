@@ -102,6 +102,12 @@ def colloid_assembly(
     Raises:
         UserError: if an argument is out of its range.
 
+    Example:
+        >>> honeycomb = molecular.colloid_assembly(repeats=(4, 3), force_tolerance=1e-3)
+        >>> run = simkit.run(honeycomb, steps=500, every=500)
+        >>> run.attrs["status"], run.sizes["particle"]
+        ('converged', 48)
+
     Reference: Rechtsman, Stillinger, Torquato, Phys. Rev. Lett. 95, 228301 (2005),
     doi:10.1103/PhysRevLett.95.228301.
     """

@@ -271,6 +271,12 @@ def jamming(
     Raises:
         UserError: if an argument is out of its range.
 
+    Example:
+        >>> disks = molecular.jamming(particles=16, force_tolerance=1e-3)
+        >>> run = simkit.run(disks, steps=20_000, every=20_000, pressure=1e-3)
+        >>> print(f"{float(run['packing_fraction'][-1]):.1f}")
+        0.8
+
     Reference: O'Hern, Silbert, Liu, Nagel, Phys. Rev. E 68, 011306 (2003), doi:10.1103/PhysRevE.68.011306.
     """
     whole("number of spheres", low=FEWEST[dimension], high=MAX_PARTICLES, is_even=True).check(particles, "particles")

@@ -48,7 +48,7 @@ class PerspectivePainter:
         colors, scale = body_colors(clip.runs, clip.settings, self._present.shape, body_of_shape)
         self._colors = linear(colors)
         self._two_faced = clip.settings.quantity == "orientation"
-        self._turn = clip.settings.options.get("turn", 0.0)
+        self._turn = clip.settings.options.get("turn") or 0.0
         points, radii, direction = self._measure(runs, clip.settings)
         pivot = self._middle if self._turn else None
         self.sheet = Sheet(clip, size, seen_window(points, radii, *direction, pivot), scale, "s", stretch=True)

@@ -23,6 +23,11 @@ class Vector:
         x: first components.
         y: second components, of the same shape.
         z: third components, of the same shape.
+
+    Example:
+        >>> a = rigid.Vector(x=jnp.array(1.0), y=jnp.array(2.0), z=jnp.array(2.0))
+        >>> float((2 * a + a).x), float(rigid.norm(a))
+        (3.0, 3.0)
     """
 
     x: jax.Array
@@ -64,6 +69,11 @@ def vector(values: jax.Array) -> Vector:
 
     Args:
         values: (..., 3).
+
+    Example:
+        >>> rows = rigid.vector(jnp.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+        >>> rows.z.tolist()
+        [3.0, 6.0]
     """
     return Vector(values[..., 0], values[..., 1], values[..., 2])
 
@@ -74,7 +84,12 @@ def stacked(a: Vector) -> jax.Array:
 
 
 def zeros(like: jax.Array) -> Vector:
-    """Return vectors of zeros in the shape and precision of an array."""
+    """Return vectors of zeros in the shape and precision of an array.
+
+    Example:
+        >>> rigid.zeros(jnp.ones(2)).x.tolist()
+        [0.0, 0.0]
+    """
     zero = jnp.zeros_like(like)
     return Vector(zero, zero, zero)
 
@@ -105,7 +120,12 @@ def select(condition: jax.Array, a: Vector, b: Vector) -> Vector:
 
 
 def norm(a: Vector) -> jax.Array:
-    """Return the length ``|a|``; its derivative at zero is zero, the mean over all directions."""
+    """Return the length ``|a|``; its derivative at zero is zero, the mean over all directions.
+
+    Example:
+        >>> float(rigid.norm(rigid.vector(jnp.array([2.0, 3.0, 6.0]))))
+        7.0
+    """
     return root(dot(a, a))
 
 

@@ -56,6 +56,11 @@ def sphere(mass: Number, radius: Number, friction: Number = 0.0, restitution: Nu
         radius: r in m.
         friction: coefficient of Coulomb friction.
         restitution: coefficient of restitution.
+
+    Example:
+        >>> ball = rigid.sphere(mass=5.0, radius=0.1, restitution=0.8)
+        >>> print(f"{ball.inertia.x:.3f} kg m^2 = 2/5 m r^2")
+        0.020 kg m^2 = 2/5 m r^2
     """
     moment = 2 / 5 * jnp.asarray(mass) * jnp.asarray(radius) ** 2
     return _body("sphere", mass, (moment,) * 3, (0, 0, 0), radius, friction, restitution)
@@ -69,6 +74,11 @@ def disk(mass: Number, radius: Number, friction: Number = 0.0, restitution: Numb
         radius: r in m.
         friction: coefficient of Coulomb friction.
         restitution: coefficient of restitution.
+
+    Example:
+        >>> puck = rigid.disk(mass=0.2, radius=0.1)
+        >>> print(f"{puck.inertia.y:.4f} kg m^2 = 1/2 m r^2")
+        0.0010 kg m^2 = 1/2 m r^2
     """
     quarter = jnp.asarray(mass) * jnp.asarray(radius) ** 2 / 4
     return _body("disk", mass, (quarter, 2 * quarter, quarter), (0, 0, 0), radius, friction, restitution)
@@ -85,6 +95,11 @@ def box(mass: Number, lengths: Sequence[Number] | Number, friction: Number = 0.0
 
     Raises:
         UserError: if there are neither one nor three lengths.
+
+    Example:
+        >>> brick = rigid.box(12.0, (0.3, 0.2, 0.1), friction=0.5)
+        >>> print([f"{float(each):.2f}" for each in (brick.inertia.x, brick.inertia.y, brick.inertia.z)])
+        ['0.05', '0.10', '0.13']
     """
     if isinstance(lengths, jax.Array | np.ndarray | np.generic | float | int):
         lengths = [lengths[i] for i in range(len(lengths))] if np.ndim(lengths) else [lengths] * 3  # pyright: ignore
@@ -105,6 +120,11 @@ def capsule(mass: Number, radius: Number, length: Number, friction: Number = 0.0
         length: between the centers of the two balls in m.
         friction: coefficient of Coulomb friction.
         restitution: coefficient of restitution.
+
+    Example:
+        >>> pill = rigid.capsule(mass=1.0, radius=0.1, length=0.4)
+        >>> bool(pill.inertia.z < pill.inertia.x), bool(pill.inertia.x == pill.inertia.y)
+        (True, True)
     """
     mass, radius, length = jnp.asarray(mass), jnp.asarray(radius), jnp.asarray(length)
     # Shares of the volume: that of the ball equals a cylinder of length 4/3 r.
@@ -123,6 +143,11 @@ def with_inertia(body: Bodies, moments: Sequence[Number]) -> Bodies:
     Args:
         body: one or several bodies.
         moments: about its axes x, y, z in kg m^2.
+
+    Example:
+        >>> shell = rigid.with_inertia(rigid.sphere(1.0, 0.3), moments=[2 / 3 * 0.09] * 3)
+        >>> print(f"{shell.inertia.z:.3f} kg m^2, a hollow ball")
+        0.060 kg m^2, a hollow ball
     """
     x, y, z = (jnp.broadcast_to(jnp.asarray(moment, dtype=float), body.mass.shape) for moment in moments)
     return dataclasses.replace(body, inertia=Vector(x, y, z))
@@ -133,6 +158,11 @@ def gather(bodies: Sequence[Bodies]) -> Bodies:
 
     Args:
         bodies: each without an axis.
+
+    Example:
+        >>> bodies = rigid.gather([rigid.sphere(1.0, 0.1), rigid.box(2.0, 0.2)])
+        >>> bodies.mass.tolist()
+        [1.0, 2.0]
     """
     kinds = tuple(kind for body in bodies for kind in body.kinds)
     # Only trees of the same static fields combine.
@@ -146,6 +176,11 @@ def repeat(body: Bodies, count: int) -> Bodies:
     Args:
         body: without an axis.
         count: how many.
+
+    Example:
+        >>> rack = rigid.repeat(rigid.sphere(0.17, 0.0286), 15)
+        >>> rack.mass.shape
+        (15,)
     """
     copies = each(lambda value: jnp.broadcast_to(value, (count,)), body)
     return dataclasses.replace(copies, kinds=body.kinds * count)

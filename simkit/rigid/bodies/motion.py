@@ -30,6 +30,14 @@ class Motion:
         orientation: rotation from the body frame to the world frame.
         velocity: of the center of mass in m/s.
         angular_momentum: about the center of mass, in the world frame, in kg m^2/s.
+
+    Example:
+        >>> top = rigid.repeat(rigid.sphere(1.0, 0.5), 1)
+        >>> motion = rigid.motion_of(top, (0.0, 0.0, 1.0), angular_velocity=(0.0, 0.0, 10.0))
+        >>> print(f"{motion.angular_momentum.z[0]:.2f} = 2/5 m r^2 omega")
+        1.00 = 2/5 m r^2 omega
+        >>> isinstance(motion, rigid.Motion)
+        True
     """
 
     position: Vector
@@ -45,6 +53,12 @@ class Wrench:
     Attributes:
         force: on the center of mass in N.
         torque: about the center of mass, in the world frame, in N m.
+
+    Example:
+        >>> still = rigid.vector(jnp.zeros((1, 3)))
+        >>> push = rigid.Wrench(force=rigid.vector(jnp.array([[2.0, 0.0, 0.0]])), torque=still)
+        >>> push.force.x.tolist()
+        [2.0]
     """
 
     force: Vector
@@ -73,6 +87,12 @@ def motion_of(
 
     Raises:
         UserError: if one is neither one vector nor one for each body.
+
+    Example:
+        >>> balls = rigid.repeat(rigid.sphere(1.0, 0.5), 2)
+        >>> motion = rigid.motion_of(balls, [[0.0, 0.0, 1.0], [2.0, 0.0, 1.0]], velocity=(3.0, 0.0, 0.0))
+        >>> motion.velocity.x.tolist(), motion.position.x.tolist()
+        ([3.0, 3.0], [0.0, 2.0])
     """
     # Adding zeros broadcasts to one number per body, in the precision of the bodies.
     zero = zeros(bodies.mass)

@@ -52,6 +52,12 @@ def contacts(bodies: Bodies, motion: Motion) -> Points:
     Returns:
         Points (slots, rounds * pairs per round, ...), with as many slots as any pair needs; the gap is `FAR` in unused
         slots, and for a body without a partner.
+
+    Example:
+        >>> stack = rigid.repeat(rigid.sphere(1.0, 0.5), 2)
+        >>> points = rigid.contacts(stack, rigid.motion_of(stack, [[0.0, 0.0, 0.5], [0.0, 0.0, 1.6]]))
+        >>> print(f"{points.gap.min():.2f} m between the balls")
+        0.10 m between the balls
     """
     first, second = (side.ravel() for side in rounds(len(bodies.kinds)))
     ranks = np.array([SHAPES[kind] for kind in bodies.kinds])

@@ -70,6 +70,19 @@ class Compliant:
         UserError: if substeps is not an integer of at least 1, the creep speed is not positive, or no integrator has
             that name.
 
+    Example:
+        >>> drop = rigid.Scene(
+        ...     params={"gravity": 9.81, "stiffness": 1e6, "dissipation": 0.0, "time_step": 0.005},
+        ...     bodies=rigid.sphere(1.0, 0.1),
+        ...     start=lambda params, bodies, key: rigid.motion_of(bodies, (0.0, 0.0, 0.5)),
+        ...     dynamics=rigid.Compliant(substeps=50),
+        ...     planes=rigid.floor(),
+        ...     loads=(rigid.gravity(),),
+        ... )
+        >>> run = simkit.run(rigid.simulate(drop), steps=100)
+        >>> print(f"energy {float(run['energy'][-1]):.2f} J after the bounce, {float(run['energy'][0]):.2f} J before")
+        energy 4.91 J after the bounce, 4.91 J before
+
     Reference: Hunt and Crossley, J. Appl. Mech. 42, 440 (1975), doi:10.1115/1.3423596.
     """
 

@@ -87,6 +87,20 @@ class Events:
 
     Raises:
         UserError: for a budget or reach out of its range.
+
+    Example:
+        >>> drop = rigid.Scene(
+        ...     params={"gravity": 10.0, "height": 1.0, "time_step": 0.01},
+        ...     bodies=rigid.sphere(1.0, 0.1, restitution=0.8),
+        ...     start=lambda params, bodies, key: rigid.motion_of(bodies, params["height"] * jnp.array([0, 0, 1])),
+        ...     dynamics=rigid.Events(impacts=4),
+        ...     planes=rigid.floor(),
+        ...     loads=(rigid.gravity(),),
+        ...     measures=lambda motion, bodies, time, params: {"height": motion.position.z[0]},
+        ... )
+        >>> height, slope = simkit.value_and_grad(rigid.simulate(drop), "height", objective="height", steps=60)
+        >>> print(f"{height:.3f} m, d/dheight {slope['height']:.3f} through the impact")
+        0.542 m, d/dheight -0.054 through the impact
     """
 
     impacts: int = 8

@@ -96,6 +96,19 @@ class Impulses:
 
     Raises:
         UserError: for a number out of its range.
+
+    Example:
+        >>> block = rigid.Scene(
+        ...     params={"gravity": 9.81, "time_step": 0.005},
+        ...     bodies=rigid.box(1.0, 0.2, friction=0.5),
+        ...     start=lambda params, bodies, key: rigid.motion_of(bodies, (0.0, 0.0, 0.1)),
+        ...     dynamics=rigid.Impulses(sweeps=8),
+        ...     planes=rigid.floor(),
+        ...     loads=(rigid.gravity(),),
+        ... )
+        >>> run = simkit.run(rigid.simulate(block), steps=100, every=100)
+        >>> print(f"rests at {float(run['position'][-1, 0, 2]):.3f} m on {int(run['contacts'][-1])} contacts")
+        rests at 0.100 m on 4 contacts
     """
 
     sweeps: int = 8

@@ -40,6 +40,11 @@ class Joint:
         kind: one of `HOLDS`; static, so changing it compiles a new program.
         first: index of the first body.
         second: index of the second body; None for the world.
+
+    Example:
+        >>> pivot = rigid.hinge(0, anchor=(0.0, 0.0, 0.5), base=(0.0, 0.0, 1.0), axis=(0.0, 1.0, 0.0))
+        >>> isinstance(pivot, rigid.Joint), pivot.kind, float(pivot.base.z)
+        (True, 'hinge', 1.0)
     """
 
     anchor: Vector
@@ -109,7 +114,23 @@ def hinge(
     axis: Three,
     rest: Quaternion | None = None,
 ) -> Joint:
-    """Return a joint that allows rotation about its axis only; arguments as in `joint`."""
+    """Return a joint that allows rotation about its axis only; arguments as in `joint`.
+
+    Example:
+        >>> pivot = rigid.hinge(0, anchor=(0.0, 0.0, 0.5), base=(0.0, 0.0, 0.0), axis=(0.0, 1.0, 0.0))
+        >>> scene = rigid.Scene(
+        ...     params={"time_step": 0.01},
+        ...     bodies=rigid.capsule(1.0, 0.02, 1.0),
+        ...     start=lambda params, bodies, key: rigid.motion_of(
+        ...         bodies, (0.0, 0.0, -0.5), velocity=(-1.0, 0.0, 0.0), angular_velocity=(0.0, 2.0, 0.0)
+        ...     ),
+        ...     dynamics=rigid.Jointed(),
+        ...     joints=(pivot,),
+        ...     measures=lambda motion, bodies, time, params: {"angle": rigid.hinge_angle(motion, pivot)},
+        ... )
+        >>> print(f"{float(simkit.run(rigid.simulate(scene), steps=25)['angle'][-1]):.3f} rad = 2 rad/s for 0.25 s")
+        0.500 rad = 2 rad/s for 0.25 s
+    """
     return joint("hinge", first, second, anchor=anchor, base=base, axis=axis, rest=rest)
 
 
@@ -122,29 +143,97 @@ def slider(
     axis: Three,
     rest: Quaternion | None = None,
 ) -> Joint:
-    """Return a joint that allows displacement along its axis only; arguments as in `joint`."""
+    """Return a joint that allows displacement along its axis only; arguments as in `joint`.
+
+    Example:
+        >>> rail = rigid.slider(0, anchor=(0.0, 0.0, 0.0), base=(0.0, 0.0, 0.0), axis=(0.8, 0.0, 0.6))
+        >>> scene = rigid.Scene(
+        ...     params={"gravity": 10.0, "time_step": 0.01},
+        ...     bodies=rigid.sphere(1.0, 0.1),
+        ...     start=lambda params, bodies, key: rigid.motion_of(bodies, (0.0, 0.0, 0.0)),
+        ...     dynamics=rigid.Jointed(),
+        ...     joints=(rail,),
+        ...     loads=(rigid.gravity(),),
+        ... )
+        >>> run = simkit.run(rigid.simulate(scene), steps=100)
+        >>> print(f"{float(run['position'][-1, 0, 2]):.3f} m = -g sin(slope)^2 t^2 / 2")
+        -1.800 m = -g sin(slope)^2 t^2 / 2
+    """
     return joint("slider", first, second, anchor=anchor, base=base, axis=axis, rest=rest)
 
 
 def ball(first: int, second: int | None = None, *, anchor: Three, base: Three) -> Joint:
-    """Return a joint that allows every rotation about one point; arguments as in `joint`."""
+    """Return a joint that allows every rotation about one point; arguments as in `joint`.
+
+    Example:
+        >>> shoulder = rigid.ball(0, anchor=(0.0, 0.0, 0.5), base=(0.0, 0.0, 0.0))
+        >>> scene = rigid.Scene(
+        ...     params={"gravity": 10.0, "time_step": 0.01},
+        ...     bodies=rigid.capsule(1.0, 0.02, 1.0),
+        ...     start=lambda params, bodies, key: rigid.motion_of(bodies, (0.0, 0.0, -0.5)),
+        ...     dynamics=rigid.Jointed(),
+        ...     joints=(shoulder,),
+        ...     loads=(rigid.gravity(),),
+        ... )
+        >>> run = simkit.run(rigid.simulate(scene), steps=10)
+        >>> print(f"hangs at rest: {float(run['position'][-1, 0, 2]):.3f} m")
+        hangs at rest: -0.500 m
+    """
     return joint("ball", first, second, anchor=anchor, base=base)
 
 
 def weld(first: int, second: int | None = None, *, anchor: Three, base: Three, rest: Quaternion | None = None) -> Joint:
-    """Return a joint that allows no relative motion; arguments as in `joint`."""
+    """Return a joint that allows no relative motion; arguments as in `joint`.
+
+    Example:
+        >>> glue = rigid.weld(1, 0, anchor=(0.0, 0.0, -0.1), base=(0.0, 0.0, 0.1))
+        >>> scene = rigid.Scene(
+        ...     params={"gravity": 10.0, "time_step": 0.01},
+        ...     bodies=rigid.gather([rigid.sphere(2.0, 0.1), rigid.sphere(1.0, 0.1)]),
+        ...     start=lambda params, bodies, key: rigid.motion_of(bodies, [[0.0, 0.0, 1.0], [0.0, 0.0, 1.2]]),
+        ...     dynamics=rigid.Jointed(),
+        ...     joints=(glue,),
+        ...     loads=(rigid.gravity(),),
+        ... )
+        >>> run = simkit.run(rigid.simulate(scene), steps=20)
+        >>> print(f"{float(run['position'][-1, 1, 2] - run['position'][-1, 0, 2]):.3f} m apart while they fall")
+        0.200 m apart while they fall
+    """
     return joint("weld", first, second, anchor=anchor, base=base, rest=rest)
 
 
 def distance(first: int, second: int | None = None, *, anchor: Three, base: Three, length: Number) -> Joint:
-    """Return a massless rod of a length in m with a ball joint at either end; arguments as in `joint`."""
+    """Return a massless rod of a length in m with a ball joint at either end; arguments as in `joint`.
+
+    Example:
+        >>> rod = rigid.distance(0, anchor=(0.0, 0.0, 0.0), base=(0.0, 0.0, 0.0), length=1.0)
+        >>> scene = rigid.Scene(
+        ...     params={"gravity": 10.0, "time_step": 0.01},
+        ...     bodies=rigid.sphere(1.0, 0.1),
+        ...     start=lambda params, bodies, key: rigid.motion_of(bodies, (1.0, 0.0, 0.0)),
+        ...     dynamics=rigid.Jointed(),
+        ...     joints=(rod,),
+        ...     loads=(rigid.gravity(),),
+        ... )
+        >>> run = simkit.run(rigid.simulate(scene), steps=30)
+        >>> print(f"{float(np.linalg.norm(run['position'][-1, 0])):.3f} m from the pivot as it swings")
+        1.000 m from the pivot as it swings
+    """
     return joint("distance", first, second, anchor=anchor, base=base, length=length)
 
 
 def attachment(
     first: int, second: int | None = None, *, anchor: Three = (0.0, 0.0, 0.0), base: Three = (0.0, 0.0, 0.0)
 ) -> Joint:
-    """Return a pair of anchors for a spring or damper, which constrains no motion; arguments as in `joint`."""
+    """Return a pair of anchors for a spring or damper, which constrains no motion; arguments as in `joint`.
+
+    Example:
+        >>> ceiling = rigid.attachment(0, base=(0.0, 0.0, 2.0))
+        >>> pull = rigid.spring(lambda params: ceiling, stiffness=8.0, length=1.0)
+        >>> ball = rigid.repeat(rigid.sphere(1.0, 0.1), 1)
+        >>> pull.wrench(rigid.motion_of(ball, (0.0, 0.0, 0.0)), ball, 0.0, {}).force.z.tolist()
+        [8.0]
+    """
     return joint("attachment", first, second, anchor=anchor, base=base)
 
 

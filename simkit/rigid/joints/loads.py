@@ -29,6 +29,13 @@ def spring(joint: JointOf, stiffness: Quantity, length: Quantity = 0.0) -> Load:
         joint: ``params -> Joint``, for instance an `attachment`; only its bodies and anchors are used.
         stiffness: k in N/m.
         length: rest length l in m.
+
+    Example:
+        >>> ball = rigid.repeat(rigid.sphere(1.0, 0.1), 1)
+        >>> pull = rigid.spring(lambda params: rigid.attachment(0), stiffness=8.0, length=1.0)
+        >>> motion = rigid.motion_of(ball, (1.5, 0.0, 0.0))
+        >>> pull.wrench(motion, ball, 0.0, {}).force.x.tolist(), pull.energy(motion, ball, {}).tolist()
+        ([-4.0], 1.0)
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
@@ -52,6 +59,13 @@ def damper(joint: JointOf, damping: Quantity) -> Load:
     Args:
         joint: ``params -> Joint``; only its bodies and anchors are used.
         damping: c in N s/m.
+
+    Example:
+        >>> ball = rigid.repeat(rigid.sphere(1.0, 0.1), 1)
+        >>> brake = rigid.damper(lambda params: rigid.attachment(0), damping=2.0)
+        >>> motion = rigid.motion_of(ball, (1.0, 0.0, 0.0), velocity=(3.0, 4.0, 0.0))
+        >>> brake.wrench(motion, ball, 0.0, {}).force.x.tolist()
+        [-6.0]
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
@@ -71,6 +85,15 @@ def torsion_spring(joint: JointOf, stiffness: Quantity, angle: Quantity = 0.0) -
         joint: ``params -> Joint``, a hinge.
         stiffness: k in N m/rad.
         angle: rest angle theta_0 in rad.
+
+    Example:
+        >>> origin = (0.0, 0.0, 0.0)
+        >>> pivot = lambda params: rigid.hinge(0, anchor=origin, base=origin, axis=(0.0, 1.0, 0.0))
+        >>> rod = rigid.repeat(rigid.capsule(1.0, 0.02, 1.0), 1)
+        >>> motion = rigid.motion_of(rod, (0.0, 0.0, 0.0), orientation=(np.cos(0.25), 0.0, np.sin(0.25), 0.0))
+        >>> coil = rigid.torsion_spring(pivot, stiffness=4.0)
+        >>> print(f"{coil.wrench(motion, rod, 0.0, {}).torque.y[0]:.3f} N m = -4 N m/rad * 0.5 rad")
+        -2.000 N m = -4 N m/rad * 0.5 rad
     """
 
     def turn(motion: Motion, params: Params) -> jax.Array:
@@ -94,6 +117,15 @@ def torsion_damper(joint: JointOf, damping: Quantity) -> Load:
     Args:
         joint: ``params -> Joint``, a hinge.
         damping: c in N m s/rad.
+
+    Example:
+        >>> origin = (0.0, 0.0, 0.0)
+        >>> pivot = lambda params: rigid.hinge(0, anchor=origin, base=origin, axis=(0.0, 1.0, 0.0))
+        >>> rod = rigid.repeat(rigid.capsule(1.0, 0.02, 1.0), 1)
+        >>> motion = rigid.motion_of(rod, (0.0, 0.0, 0.0), angular_velocity=(0.0, 3.0, 0.0))
+        >>> brake = rigid.torsion_damper(pivot, damping=0.5)
+        >>> print(f"{brake.wrench(motion, rod, 0.0, {}).torque.y[0]:.3f} N m")
+        -1.500 N m
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
@@ -110,6 +142,15 @@ def motor(joint: JointOf, torque: QuantityInTime) -> Load:
     Args:
         joint: ``params -> Joint``, a hinge.
         torque: in N m; a parameter's name, a number, or ``(time, params) -> torque``.
+
+    Example:
+        >>> origin = (0.0, 0.0, 0.0)
+        >>> pivot = lambda params: rigid.hinge(0, anchor=origin, base=origin, axis=(0.0, 1.0, 0.0))
+        >>> rod = rigid.repeat(rigid.capsule(1.0, 0.02, 1.0), 1)
+        >>> drive = rigid.motor(pivot, torque=lambda time, params: params["torque"] * jnp.cos(time))
+        >>> motion = rigid.motion_of(rod, (0.0, 0.0, 0.0))
+        >>> print(f"{drive.wrench(motion, rod, 0.0, {'torque': 2.0}).torque.y[0]:.1f} N m")
+        2.0 N m
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
@@ -125,6 +166,15 @@ def speed_motor(joint: JointOf, rate: QuantityInTime, damping: Quantity) -> Load
         joint: ``params -> Joint``, a hinge.
         rate: omega in rad/s; a parameter's name, a number, or ``(time, params) -> rate``.
         damping: c in N m s/rad, torque per difference of speeds.
+
+    Example:
+        >>> origin = (0.0, 0.0, 0.0)
+        >>> pivot = lambda params: rigid.hinge(0, anchor=origin, base=origin, axis=(0.0, 1.0, 0.0))
+        >>> rod = rigid.repeat(rigid.capsule(1.0, 0.02, 1.0), 1)
+        >>> drive = rigid.speed_motor(pivot, rate=3.0, damping=2.0)
+        >>> motion = rigid.motion_of(rod, (0.0, 0.0, 0.0), angular_velocity=(0.0, 1.0, 0.0))
+        >>> print(f"{drive.wrench(motion, rod, 0.0, {}).torque.y[0]:.1f} N m = 2 (3 - 1)")
+        4.0 N m = 2 (3 - 1)
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
@@ -145,6 +195,15 @@ def servo(joint: JointOf, target: QuantityInTime, stiffness: Quantity, damping: 
         target: theta* in rad; a parameter's name, a number, or ``(time, params) -> angle``.
         stiffness: k in N m/rad, the proportional gain.
         damping: c in N m s/rad, the derivative gain; ``2 sqrt(k I)`` is critical for a moment of inertia I.
+
+    Example:
+        >>> origin = (0.0, 0.0, 0.0)
+        >>> pivot = lambda params: rigid.hinge(0, anchor=origin, base=origin, axis=(0.0, 1.0, 0.0))
+        >>> rod = rigid.repeat(rigid.capsule(1.0, 0.02, 1.0), 1)
+        >>> hold = rigid.servo(pivot, target="angle", stiffness=10.0, damping=1.0)
+        >>> motion = rigid.motion_of(rod, (0.0, 0.0, 0.0))
+        >>> print(f"{hold.wrench(motion, rod, 0.0, {'angle': 0.3}).torque.y[0]:.2f} N m")
+        3.00 N m
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:

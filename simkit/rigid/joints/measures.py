@@ -58,6 +58,14 @@ def hinge_angle(motion: Motion, joint: Joint, near: jax.Array | float = 0.0) -> 
         motion: state of all bodies.
         joint: a hinge.
         near: reference angle in rad, such as the target of a servo or the rest angle of a spring.
+
+    Example:
+        >>> pivot = rigid.hinge(0, anchor=(0.0, 0.0, 0.0), base=(0.0, 0.0, 0.0), axis=(0.0, 1.0, 0.0))
+        >>> rod = rigid.repeat(rigid.capsule(1.0, 0.02, 1.0), 1)
+        >>> turned = (np.cos(np.pi / 12), 0.0, np.sin(np.pi / 12), 0.0)
+        >>> motion = rigid.motion_of(rod, (0.0, 0.0, 0.0), orientation=turned)
+        >>> print(f"{np.degrees(rigid.hinge_angle(motion, pivot)):.1f} degrees")
+        30.0 degrees
     """
     frame = _frame(motion, joint.first, joint.frame)
     relative = multiply(conjugate(_frame(motion, joint.second, joint.base_frame)), frame)

@@ -89,6 +89,18 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
     Raises:
         UserError: if the model is missing or malformed, or the engine is unknown or does not support it. The ``check``
             of the simulation refuses parameters out of range, and time steps at which ``brax-spring`` is unstable.
+
+    Example:
+        >>> ball = '''
+        ... <mujoco>
+        ...   <worldbody>
+        ...     <body pos="0 0 2"> <freejoint/> <geom size="0.1"/> </body>
+        ...   </worldbody>
+        ... </mujoco>
+        ... '''
+        >>> run = simkit.run(rigid.mjcf(ball, engine="mujoco"), steps=100)
+        >>> print(f"{float(run['position'][-1, 0, 2]):.2f} m, by hand {2 - 9.81 * 0.2**2 / 2:.2f} m")
+        1.80 m, by hand 1.80 m
     """
     return _simulation(read_spec(model), engine, substeps, solver_iterations)
 

@@ -69,6 +69,11 @@ def rolling_ball() -> Simulation:
     Returns:
         The simulation; it also diagnoses ``distance`` (m) and ``speed`` (m/s) along x, and ``slip`` (m/s), the velocity
         of the lowest point.
+
+    Example:
+        >>> run = simkit.run(rigid.rolling_ball(), steps=400, every=400, back_spin=0.0, speed=3.5)
+        >>> print(f"{float(run['speed'][-1]):.4f} m/s = 5/7 of 3.5 m/s")
+        2.5000 m/s = 5/7 of 3.5 m/s
     """
 
     def bodies(params: Params) -> Bodies:
@@ -123,6 +128,11 @@ def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), swee
 
     Returns:
         The simulation; it also diagnoses ``distance`` (m) and ``speed`` (m/s) down the slope.
+
+    Example:
+        >>> run = simkit.run(rigid.sliding_block(), steps=400, every=400, slope=0.0, friction=0.5, time_step=0.002)
+        >>> print(f"{float(run['distance'][-1]):.2f} m = v^2 / (2 mu g) = {2**2 / 9.81:.2f} m")
+        0.41 m = v^2 / (2 mu g) = 0.41 m
     """
 
     def slope_of(params: Params) -> tuple[Vector, Vector]:
@@ -198,6 +208,11 @@ def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
 
     Raises:
         UserError: if boxes is outside [1, `MAX_BODIES`].
+
+    Example:
+        >>> run = simkit.run(rigid.box_stack(boxes=1), steps=50, every=50, length=0.3)
+        >>> print(f"top at {float(run['top'][-1]):.3f} m = half a length of 0.3 m")
+        top at 0.150 m = half a length of 0.3 m
     """
 
     def bodies(params: Params) -> Bodies:
@@ -270,6 +285,11 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
 
     Raises:
         UserError: for a number outside [0, `MAX_BODIES`], or no body at all.
+
+    Example:
+        >>> run = simkit.run(rigid.falling_pile(boxes=0, spheres=3, capsules=0), steps=20, every=20)
+        >>> print(f"{run.sizes['body']} bodies fall, height {float(run['height'][-1]):.2f} m")
+        3 bodies fall, height 0.34 m
     """
     counts = {"box": boxes, "sphere": spheres, "capsule": capsules}
     if not sum(counts.values()):
@@ -359,6 +379,11 @@ def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "v
 
     Raises:
         UserError: if an argument is out of its range.
+
+    Example:
+        >>> run = simkit.run(rigid.compliant_bounce(balls=1), steps=200, dissipation=0.0, height=0.5)
+        >>> print(f"energy {float(run['energy'][-1] / run['energy'][0]):.3f} of that at the start")
+        energy 1.000 of that at the start
 
     Reference: Hunt and Crossley, J. Appl. Mech. 42, 440 (1975), doi:10.1115/1.3423596.
     """

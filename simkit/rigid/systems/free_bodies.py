@@ -61,6 +61,11 @@ def asymmetric_top(*, integrator: str = "velocity_verlet") -> Simulation:
     Returns:
         The simulation; it also diagnoses ``spin_x``, ``spin_y``, ``spin_z`` along the body axes, and ``uprightness``,
         the cosine of the angle between the body axis y and the angular momentum.
+
+    Example:
+        >>> run = simkit.run(rigid.asymmetric_top(), steps=500, spin_x=0.0, spin_z=0.0, spin_y=2.0)
+        >>> print(f"{float(run['energy'][-1]):.3f} J = I_y omega^2 / 2, spin {float(run['spin_y'][-1]):.3f} rad/s")
+        4.000 J = I_y omega^2 / 2, spin 2.000 rad/s
     """
     scene = Scene(
         params=ASYMMETRIC_TOP,
@@ -162,6 +167,12 @@ def heavy_top(*, integrator: str = "velocity_verlet") -> Simulation:
         The simulation; ``momentum`` is that of the center of mass, ``angular_momentum`` that about the pivot. It also
         diagnoses ``tilt`` (rad), ``nutation`` (rad, change of the tilt since the start), ``precession`` (rad, azimuth
         of the axis, between -pi and pi), ``axial_momentum`` (p_psi) and ``vertical_momentum`` (p_phi).
+
+    Example:
+        >>> run = simkit.run(rigid.heavy_top(), steps=100)
+        >>> drift = run["axial_momentum"][-1] - run["axial_momentum"][0]
+        >>> print(f"I_3 omega_3 = {float(run['axial_momentum'][0]):.4f} kg m^2/s, drift {abs(float(drift)):.4f}")
+        I_3 omega_3 = 0.2667 kg m^2/s, drift 0.0000
     """
     scene = Scene(
         params=HEAVY_TOP,
@@ -307,6 +318,11 @@ def projectile(*, integrator: str = "runge_kutta") -> Simulation:
     Returns:
         The simulation; it also diagnoses ``position_x``, ``height`` (of the center), ``speed``, ``attitude`` (rad from
         the vertical, between -pi and pi), ``spin`` and ``miss``, the distance of the head of the club from the target.
+
+    Example:
+        >>> run = simkit.run(rigid.projectile(), steps=100, drag=0.0)
+        >>> print(f"{float(run['height'][-1]):.3f} m, by hand {1.5 + 8 * np.sin(np.pi / 3) - 9.81 / 2:.3f} m")
+        3.523 m, by hand 3.523 m
     """
     scene = Scene(
         params=PROJECTILE,

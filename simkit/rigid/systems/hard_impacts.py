@@ -103,6 +103,12 @@ def bouncing_ball() -> Simulation:
         The simulation; it diagnoses ``time``, ``position_x``, ``height`` of the lowest point, ``speed``, ``energy``,
         ``apex_height`` of the current flight, ``apex_ratio`` to that of the first, ``bounces``,
         ``distance_to_target`` and ``penetration``.
+
+    Example:
+        >>> run = simkit.run(rigid.bouncing_ball(), steps=200, every=200, launch_angle=90.0)
+        >>> bounces, ratio = int(run["bounces"][-1]), float(run["apex_ratio"][-1])
+        >>> print(f"after {bounces} bounces the apex is {ratio:.4f} = {0.75 ** (2 * bounces):.4f} of the first")
+        after 2 bounces the apex is 0.3164 = 0.3164 of the first
     """
     return Simulation(
         init=_ball_init,
@@ -257,6 +263,11 @@ def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
 
     Raises:
         UserError: if balls or incoming is out of its range.
+
+    Example:
+        >>> run = simkit.run(rigid.newtons_cradle(balls=3), steps=160, every=160, restitution=0.96)
+        >>> print(f"{float(run['last_speed'][-1]):.4f} m/s = 0.98^2")
+        0.9604 m/s = 0.98^2
     """
     whole("balls that move at first", low=1, high=balls - 1).check(incoming, "incoming")
 
@@ -341,6 +352,11 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
 
     Raises:
         UserError: if rows is outside [1, 5].
+
+    Example:
+        >>> run = simkit.run(rigid.billiards_break(rows=2), steps=100, every=100)
+        >>> print(f"{run.sizes['body']} balls, the cue ball at {float(run['cue_x'][-1]):.1f} m of 2.54 m")
+        4 balls, the cue ball at 1.8 m of 2.54 m
     """
     # Positions in the triangle, in units of the distance of neighbors, the apex first.
     row, column = np.array([(row, column) for row in range(rows) for column in range(row + 1)], float).T

@@ -67,6 +67,12 @@ def double_pendulum(*, order: int = 4, iterations: int = 8) -> Simulation:
     Returns:
         The simulation; it also diagnoses ``upper_angle`` and ``lower_angle`` (rad, of each rod from straight down,
         within half a turn), ``tip_x`` and ``tip_z`` (m) and ``distance_to_target`` (m^2, the squared distance).
+
+    Example:
+        >>> pendulum = rigid.double_pendulum(order=2)
+        >>> run = simkit.run(pendulum, steps=50, upper_angle=0.0, lower_angle=0.0)
+        >>> print(f"hangs at rest: tip at z = {float(run['tip_z'][-1]):.3f} m")
+        hangs at rest: tip at z = -2.000 m
     """
     return simulate(
         Scene(
@@ -206,6 +212,11 @@ def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
         (rad/s), ``point_x`` and ``point_z`` (m), ``curve_error`` (m, largest deviation along x or z of the coupler
         point from the position analysis at the same crank angle), ``freudenstein`` (residual of that equation) and
         ``line_error`` (m^2, squared distance of the coupler point from the target line, times max(-cos theta, 0)^2).
+
+    Example:
+        >>> run = simkit.run(rigid.four_bar_linkage(), steps=50, every=50)
+        >>> print(f"Freudenstein's equation holds: {abs(float(run['freudenstein'][-1])):.3f}")
+        Freudenstein's equation holds: 0.000
     """
     simulation = simulate(
         Scene(

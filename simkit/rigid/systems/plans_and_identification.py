@@ -77,6 +77,12 @@ def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
 
     Raises:
         UserError: if an argument is out of its range.
+
+    Example:
+        >>> plan = {"force_x": [1.0] * 5, "force_z": [0.0] * 5}
+        >>> run = simkit.run(rigid.steered_puck(), steps=40, **plan)
+        >>> print(f"effort {float(run['effort'][-1]):.2f} N^2 s = (1 N)^2 for 40 steps of 0.05 s")
+        effort 2.00 N^2 s = (1 N)^2 for 40 steps of 0.05 s
     """
 
     def force(time: jax.Array, params: Params) -> Vector:
@@ -217,6 +223,12 @@ def system_identification(
 
     Raises:
         UserError: if an argument is out of its range.
+
+    Example:
+        >>> ball = rigid.system_identification(true_mass=0.6, true_friction=0.06, true_restitution=0.8)
+        >>> run = simkit.run(ball, steps=70, mass=0.6, friction=0.06, restitution=0.8)
+        >>> print(f"misfit about 1 at the true parameters: {float(run['misfit'][-1]):.1f}")
+        misfit about 1 at the true parameters: 1.0
     """
     shared = {"launch_speed": Parameter(launch_speed), "radius": Parameter(radius)}
     scene = Scene(
