@@ -5,7 +5,7 @@ import shutil
 import sys
 import threading
 import time
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from simkit.core.compilation import compilations, covered
 
@@ -45,6 +45,9 @@ class Progress:
         phase: how its seconds are counted in `SPENT`: ``"ran"`` without those of compiling, which are counted apart;
             ``None`` if not at all.
     """
+
+    is_quiet: ClassVar[bool] = False
+    """Whether no progress is shown, as by ``--quiet``."""
 
     def __init__(
         self,
@@ -171,8 +174,10 @@ class Progress:
         rate = f"  {_rate(self._steps * done / elapsed, self._unit)}" if self._steps else ""
         return rate if is_last else f"{rate}  {self._longest}{clock(left)} left"
 
-    @staticmethod
-    def _draw(text: str) -> None:
+    @classmethod
+    def _draw(cls, text: str) -> None:
+        if cls.is_quiet:
+            return
         sys.stderr.write(text)
         sys.stderr.flush()
 

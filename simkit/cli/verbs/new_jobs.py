@@ -12,6 +12,7 @@ from simkit.cli.arguments import (
     add_no_render,
     add_output,
     add_picture,
+    add_report,
     add_scenario,
     add_workers,
     add_wrt,
@@ -48,6 +49,7 @@ class Run:
         add_picture(parser)
         add_processes(parser)
         add_no_render(parser, "store frames only; draw them later with render")
+        add_report(parser)
 
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
@@ -110,6 +112,7 @@ class Sweep:
         )
         add_workers(parser)
         add_no_render(parser, "draw no chart; draw it later with render")
+        add_report(parser)
         parser.add_argument("--no-frames", action="store_true", help="keep diagnostics only, not the final frames")
         parser.add_argument(
             "--dry-run",
@@ -156,6 +159,7 @@ class Sweep:
         )
         job = dataclasses.replace(job, pictures=pictures_of(arguments))
         if arguments.dry_run:
+            exclude(arguments, ["report"], "is for finished work, and --dry-run does none")
             from simkit.cli.reports import sweep
 
             with on_device(arguments):
@@ -193,6 +197,7 @@ class Grad:
         )
         add_processes(parser)
         parser.add_argument("--overwrite", action="store_true", help="replace an existing run directory")
+        add_report(parser)
 
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
@@ -214,7 +219,7 @@ class Grad:
         objective = objective_name(scenario, arguments.objective)
         use_compilation_cache()
         if arguments.seeds is not None:
-            names, remedy = ["output", "check", "second", "overwrite"], "leave it out, or leave --seeds out"
+            names, remedy = ["output", "check", "second", "overwrite", "report"], "leave it out, or leave --seeds out"
             exclude(arguments, names, "is not for the mean over seeds", remedy)
         if group:
             exclude(arguments, ["memory"], "is for one process", "leave it out, or the number of processes")
@@ -226,7 +231,7 @@ class Grad:
             job = gradient_job(scenario, wrt, objective, arguments.mode, arguments.memory)
             work = partial(begin, job, arguments.output, arguments.overwrite)
             return carry_out(job, arguments.output, arguments, None, work)
-        exclude(arguments, ["overwrite"], "needs --output", "give the folder to replace, or leave it out")
+        exclude(arguments, ["overwrite", "report"], "needs --output", "give a folder, or leave it out")
         if arguments.memory:
             exclude(arguments, ["second", "check"], "has no memory limit", "leave it or --memory out")
         mode, memory, seeds = arguments.mode, arguments.memory, arguments.seeds
@@ -274,6 +279,7 @@ class Optimize:
         parser.add_argument("--starts", type=int, metavar="N", help="optimize from N starts between the bounds at once")
         add_mode(parser)
         add_no_render(parser)
+        add_report(parser)
 
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ import dataclasses
 import shlex
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ class List:
         if arguments.json:
             fields = ("name", "domain", "title", "summary", "tags")
             listed = [{field: getattr(scenario, field) for field in fields} for scenario in scenarios]
-            print_json({"scenarios": listed, "problems": [problem.message for problem in problems]})
+            print_json({"scenarios": listed, "problems": [problem.message for problem in problems]}, "list")
         else:
             print_table(("name", "domain", "title"), [(s.name, s.domain, s.title) for s in scenarios])
             for problem in problems:
@@ -74,7 +75,7 @@ def _list_simulations(scenarios: list[Scenario], as_json: bool) -> int:
         for name, provider, target in SIMULATIONS.providers()
     ]
     if as_json:
-        print_json({"simulations": listed})
+        print_json({"simulations": listed}, "simulations")
     else:
         rows = [(s["simulation"], s["provider"], ", ".join(s["scenarios"]) or "-") for s in listed]
         print_table(("simulation", "from", "scenarios"), rows)
@@ -116,7 +117,7 @@ class Show:
 
             print_json(schema_of(scenario, contents))
         elif arguments.json:
-            print_json(_as_data(scenario) | ({} if contents is None else asdict(contents)))
+            print_json(_as_data(scenario) | ({} if contents is None else asdict(contents)), "scenario")
         else:
             _print_head(scenario, is_simulation)
             if contents:
@@ -150,7 +151,7 @@ def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
             for key, setting in declared
         ]
         needed = needed_arguments(factory)
-        print_json({"simulation": scenario.simulation, "needed": needed, "settings": settings, "scenarios": users})
+        print_json({"simulation": scenario.simulation, "needed": needed, "settings": settings, "scenarios": users}, "simulation")
         return FINE
     print(f"{scenario.simulation}\n\nneeds: {', '.join(needed_arguments(factory))}")
     print()
@@ -222,7 +223,8 @@ def _as_data(scenario: Scenario) -> dict[str, Any]:
     for key in ("text", "made", "known_parameters", "original", "parameter_settings"):
         del data[key]
     parameters = {name: asdict(parameter) for name, parameter in scenario.parameters.items()}
-    return data | {"parameters": parameters, "domain": scenario.domain}
+    expressions = {"expressions": data.pop("quantities")}
+    return data | expressions | {"parameters": parameters, "domain": scenario.domain}
 
 
 class New:
@@ -266,7 +268,7 @@ class New:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, text.encode())
         if arguments.json:
-            print_json({"file": str(path), "simulation": scenario.simulation})
+            print_json({"file": str(path), "simulation": scenario.simulation}, "new")
         else:
             print(f"wrote {path}; run it with: simkit run {path}")
         return FINE
@@ -278,7 +280,7 @@ class Check:
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
-        parser.add_argument("scenario", metavar="FILE", help="a scenario file, or the name of a shipped scenario")
+        add_scenario(parser, "FILE", "a scenario file, or the name of a shipped scenario")
 
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
@@ -287,14 +289,15 @@ class Check:
         from simkit.scenario.examination import mistakes_in, part_of
 
         path, _ = path_of(arguments.scenario)
-        mistakes, scenario = mistakes_in(path)
+        mistakes, scenario = mistakes_in(path, partial(changed_by, arguments))
         if scenario is not None:
             colors = Mistakes()
             with colors.kept("render.colormap"):
                 check_scenario(scenario)
             mistakes += colors.found
         if arguments.json:
-            print_json({"file": str(path), "mistakes": [{"part": part_of(each)} | each.as_data for each in mistakes]})
+            found = [{"part": part_of(each)} | each.as_data for each in mistakes]
+            print_json({"file": str(path), "mistakes": found}, "check")
         for mistake in mistakes:
             print(f"simkit: {as_line(str(mistake))}", file=sys.stderr)
         if not mistakes and scenario is not None and not arguments.json:

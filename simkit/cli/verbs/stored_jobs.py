@@ -270,7 +270,7 @@ class Status:
         progress = progress_of(arguments.run)
         if arguments.json:
             resuming = progress.resuming if progress.state in RESUMABLE else None
-            print_json(dataclasses.asdict(progress) | {"folder": str(progress.folder), "resuming": resuming})
+            print_json(dataclasses.asdict(progress) | {"folder": str(progress.folder), "resuming": resuming}, "status")
             return FINE
         print(f"{progress.kind} of {progress.scenario} in {progress.folder}")
         print(f"state:      {progress.state}")
@@ -339,7 +339,7 @@ class Render:
                 _changed(arguments, outcome),
             )
         if arguments.json:
-            print_json({"picture": output, "frames": len(outcome.arrays["status"])})
+            print_json({"picture": output, "frames": len(outcome.arrays["status"])}, "picture")
         else:
             print(output)
         return FINE
@@ -360,7 +360,7 @@ class Report:
         from simkit.export.report import report
 
         file = report(arguments.run, arguments.output)
-        print_json({"report": file}) if arguments.json else print(file)
+        print_json({"report": file}, "page_of_report") if arguments.json else print(file)
         return FINE
 
 
@@ -407,5 +407,5 @@ def _sweep(directory: "RunDirectory", arguments: argparse.Namespace) -> int:
     output = arguments.output or directory.path / "sweep.png"
     _check_name(output, "png")
     file = draw_sweep(stored(directory), directory.scenario(), output)
-    print_json({"picture": file}) if arguments.json else print(file)
+    print_json({"picture": file}, "picture") if arguments.json else print(file)
     return FINE
