@@ -123,8 +123,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
     def lines(words: Sequence[str]) -> Iterator[str]:
         wrapped = [
-            textwrap.wrap(word, room, break_on_hyphens=False) or [""]
-            for word, room in zip(words, widths, strict=True)
+            textwrap.wrap(word, room, break_on_hyphens=False) or [""] for word, room in zip(words, widths, strict=True)
         ]
         for parts in itertools.zip_longest(*wrapped, fillvalue=""):
             padded = (p.rjust(n) if r else p.ljust(n) for p, n, r in zip(parts, widths, right, strict=True))

@@ -1,4 +1,4 @@
-"""What each verb prints with ``--json``: one JSON Schema for each kind of result, made of declarations where they exist.
+"""What each verb prints with ``--json``: a JSON Schema for each kind of result, made of declarations where they exist.
 
 Keys that end in ``?`` may be missing. A result names its kind and version in ``schema``, such as ``simkit.run/1``.
 """
@@ -155,9 +155,7 @@ def _scenario() -> Schema:
 def _simulation() -> Schema:
     setting = {"key": TEXT, "kind": about("allowed values"), "doc": TEXT, "default": ANY, "needed": FLAG}
     users = about("scenarios that use it", listed(TEXT))
-    return table(
-        {"simulation": TEXT, "needed": listed(TEXT), "settings": listed(table(setting)), "scenarios": users}
-    )
+    return table({"simulation": TEXT, "needed": listed(TEXT), "settings": listed(table(setting)), "scenarios": users})
 
 
 def _sweep() -> Schema:
@@ -280,7 +278,9 @@ LISTED = table({"name": TEXT, "domain": TEXT, "title": TEXT, "summary": TEXT, "t
 PROVIDED = table({"simulation": TEXT, "provider": TEXT, "factory": TEXT, "scenarios": listed(TEXT)})
 
 RESULTS: dict[str, Callable[[], Schema]] = {
-    "error": lambda: table({"error": _mistake(), "exit_code": about("2, 3, 130 or 143, as that of the command", INTEGER)}),
+    "error": lambda: table(
+        {"error": _mistake(), "exit_code": about("2, 3, 130 or 143, as that of the command", INTEGER)}
+    ),
     "list": lambda: table({"scenarios": listed(LISTED), "problems": about("files that cannot be read", listed(TEXT))}),
     "simulations": lambda: table({"simulations": listed(PROVIDED)}),
     "scenario": _scenario,
@@ -403,4 +403,9 @@ def _with_name(kind: str, schema: Schema) -> Schema:
     own = schema["properties"]
     name = {"schema": about("kind and version of this result", {"const": f"simkit.{kind}/{VERSION}"})}
     properties = name | ({} if kind == "error" else _OF_WORK) | own
-    return {"title": kind.replace("_", " "), **schema, "properties": properties, "required": ["schema", *schema["required"]]}
+    return {
+        "title": kind.replace("_", " "),
+        **schema,
+        "properties": properties,
+        "required": ["schema", *schema["required"]],
+    }

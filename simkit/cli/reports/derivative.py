@@ -68,7 +68,9 @@ def report(
         result |= {"seeds": mean.seeds, "standard_error": mean.value_error} if mean else {}
         result |= {"directory": folder} if folder else {}
         keys = [column.replace(" ", "_") for column in columns]
-        print_json(result | {"wrt": {name: dict(zip(keys, row, strict=False)) for name, row in rows.items()}}, "derivative")
+        print_json(
+            result | {"wrt": {name: dict(zip(keys, row, strict=False)) for name, row in rows.items()}}, "derivative"
+        )
     else:
         _print_value(derivative, scenario, objective, mean)
         print_table(

@@ -39,6 +39,11 @@ class Export:
     ParaView.
     """
 
+    EXAMPLES = (
+        "simkit export bouncing_ball --to onnx",
+        "simkit export runs/bouncing_ball --to csv",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""

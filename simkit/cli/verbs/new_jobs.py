@@ -40,6 +40,11 @@ from simkit.scenario.overrides import parse_over, parse_settings
 class Run:
     """Run a scenario and render its animation."""
 
+    EXAMPLES = (
+        "simkit run bouncing_ball",
+        "simkit run bouncing_ball --set restitution=0.9 -o runs/lively --format png --report",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
@@ -77,6 +82,11 @@ class Run:
 
 class Sweep:
     """Run a scenario over parameter values and seeds, as one vmapped program in chunks that fit in memory."""
+
+    EXAMPLES = (
+        "simkit sweep bouncing_ball --over launch_speed=3:6:4",
+        "simkit sweep bouncing_ball --over launch_speed=7,8 --set seed=3 -o runs/fast --report",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -170,6 +180,11 @@ class Sweep:
 class Grad:
     """Differentiate a scenario's objective with respect to its parameters."""
 
+    EXAMPLES = (
+        "simkit grad bouncing_ball --wrt launch_speed --check",
+        "simkit grad bouncing_ball --wrt launch_speed,launch_angle --second",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
@@ -260,6 +275,11 @@ class Grad:
 
 class Optimize:
     """Minimize an objective (or maximize it, if that is its goal) over parameters within their bounds."""
+
+    EXAMPLES = (
+        "simkit optimize bouncing_ball --wrt launch_speed",
+        "simkit optimize bouncing_ball --wrt launch_speed,launch_angle --starts 4 -o runs/starts",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:

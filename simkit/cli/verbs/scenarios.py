@@ -2,19 +2,22 @@
 
 import argparse
 import dataclasses
+import itertools
+import re
 import shlex
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simkit.cli.arguments import add_scenario, changed_by, scenario_of
+from simkit.cli.arguments import add_scenario, changed_by, exclude, scenario_of
 from simkit.cli.main import FINE, WRONG_INPUT
-from simkit.cli.output import as_line, print_json, print_table, show
+from simkit.cli.output import as_line, print_json, print_table, shortened, show, styled, width, wrapped
 from simkit.core.parameter import shown_bounds
-from simkit.core.settings import listing
-from simkit.errors import Mistakes, UserError
+from simkit.core.settings import Setting, listing
+from simkit.errors import Mistakes, UserError, nearest, one_line
 from simkit.scenario.catalog import (
     FILE,
     find_scenario,
@@ -33,6 +36,11 @@ if TYPE_CHECKING:
 
 class List:
     """List the scenarios, or the simulations that a scenario file may name."""
+
+    EXAMPLES = (
+        "simkit list",
+        "simkit list --tag rigid",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,10 +67,32 @@ class List:
             listed = [{field: getattr(scenario, field) for field in fields} for scenario in scenarios]
             print_json({"scenarios": listed, "problems": [problem.message for problem in problems]}, "list")
         else:
-            print_table(("name", "domain", "title"), [(s.name, s.domain, s.title) for s in scenarios])
+            _print_list(scenarios)
             for problem in problems:
                 print(f"simkit: {problem.message}", file=sys.stderr)
         return FINE
+
+
+# Least room for a summary beside a name; on a narrower terminal it follows on its own line.
+LEAST_SUMMARY = 24
+
+
+def _print_list(scenarios: list[Scenario]) -> None:
+    """Print scenarios by domain, each in one line that fits the terminal; elsewhere as a table with whole summaries."""
+    if (columns := width()) is None:
+        print_table(("name", "domain", "summary"), [(s.name, s.domain, s.summary) for s in scenarios])
+        return
+    names = max(len(scenario.name) for scenario in scenarios)
+    room = columns - names - 4
+    for domain, members in itertools.groupby(scenarios, lambda scenario: scenario.domain):
+        print(styled(domain, "bold"))
+        for each in members:
+            if room >= LEAST_SUMMARY:
+                print(f"  {each.name:<{names}}  {shortened(each.summary, room)}")
+            else:
+                print(f"  {each.name}\n    {shortened(each.summary, columns - 4)}")
+        print()
+    print(wrapped(f"{len(scenarios)} scenarios; simkit show NAME tells all about one, simkit run NAME runs it."))
 
 
 def _list_simulations(scenarios: list[Scenario], as_json: bool) -> int:
@@ -85,10 +115,16 @@ def _list_simulations(scenarios: list[Scenario], as_json: bool) -> int:
 class Show:
     """Show a scenario or simulation: parameters, configuration, objectives and published numbers."""
 
+    EXAMPLES = (
+        "simkit show bouncing_ball",
+        "simkit show lennard_jones_fluid config.start",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
         add_scenario(parser, meaning="a scenario's name, the path of a .toml file, or a simulation such as flow.domain")
+        parser.add_argument("part", metavar="PART", nargs="?", help="a part of it alone, such as config or params.mass")
         parser.add_argument("--schema", action="store_true", help="print the JSON Schema of files for this simulation")
         parser.add_argument(
             "--quantities",
@@ -107,6 +143,13 @@ class Show:
                 return _show_open(arguments, scenario)
         else:
             scenario = scenario_of(arguments)
+        if arguments.part is not None:
+            exclude(
+                arguments,
+                ("schema", "quantities"),
+                f"is for all of {arguments.scenario}, and {arguments.part} is a part",
+            )
+            return _show_part(scenario, arguments.part, arguments.json)
         contents = None
         if is_simulation or arguments.quantities or arguments.schema:
             from simkit.scenario.contents import contents_of
@@ -125,8 +168,73 @@ class Show:
             else:
                 print(f"\nobserved arrays and diagnostics: simkit show {shlex.quote(arguments.scenario)} --quantities")
             if not is_simulation:
-                print(f"\nreferences: {', '.join(scenario.references) or 'none'}\nfile: {scenario.source}")
+                references = wrapped(f"references: {', '.join(scenario.references) or 'none'}")
+                print(f"\n{references}\nfile: {scenario.source}")
         return FINE
+
+
+def _show_part(scenario: Scenario, path: str, as_json: bool) -> int:
+    """Show one branch of a scenario: its values, and the declared keys of its configuration that are below it."""
+    data = {"params" if key == "parameters" else key: value for key, value in _as_data(scenario).items()}
+    value, done = data, list[str]()
+    for step in path.split("."):
+        keys = (
+            [*map(str, range(len(value)))]
+            if isinstance(value, list | tuple)
+            else [*value]
+            if isinstance(value, dict)
+            else []
+        )
+        # Names of parameters may have dots themselves.
+        rest = path.split(".", len(done))[-1]
+        if isinstance(value, dict) and rest in value:
+            value = value[rest]
+            break
+        if step not in keys:
+            where = ".".join(done) or scenario.name
+            raise UserError(f"{where} has no part '{one_line(step, 40)}'", nearest(step, keys), key=path, allowed=keys)
+        value = value[int(step)] if isinstance(value, list | tuple) else value[step]
+        done.append(step)
+    if as_json:
+        print_json({"name": scenario.name, "part": path, "value": value}, "part")
+        return FINE
+    rows = [(key, show(entry)) for key, entry in _leaves(path, value)]
+    print_table(("part", "value"), rows or [(path, show(value))])
+    inside = path.removeprefix("config").removeprefix(".")
+    if path == "config" or path.startswith("config."):
+        factory = SIMULATIONS.resolve(scenario.simulation)
+        pattern = re.sub(r"\\\.\d+", lambda found: rf"(\[\]|\.NAME|{found[0]})", re.escape(inside))
+        keys = [
+            (key, each)
+            for key, each in listing(getattr(factory, "settings", {}))
+            if re.match(rf"{pattern}(?=[.\[]|$)", key)
+        ]
+        if inside and keys:
+            print()
+            print_settings(keys)
+    return FINE
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the dotted paths and values below a part; lists of numbers and texts are values."""
+    inner = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list | tuple) and any(isinstance(each, dict) for each in value):
+        inner = enumerate(value)
+    found = False
+    for key, entry in inner:
+        found = True
+        yield from _leaves(f"{path}.{key}", entry)
+    if not found:
+        yield path, value
+
+
+def print_settings(declared: list[tuple[str, Setting]]) -> None:
+    """Print declared keys of a configuration."""
+    rows = [
+        (f"config.{key}", each.kind, "needed" if each.is_required else show(each.default or ""), each.doc)
+        for key, each in declared
+    ]
+    print_table(("setting", "allowed values", "default", "meaning"), rows)
 
 
 def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
@@ -151,27 +259,21 @@ def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
             for key, setting in declared
         ]
         needed = needed_arguments(factory)
-        print_json({"simulation": scenario.simulation, "needed": needed, "settings": settings, "scenarios": users}, "simulation")
+        print_json(
+            {"simulation": scenario.simulation, "needed": needed, "settings": settings, "scenarios": users},
+            "simulation",
+        )
         return FINE
     print(f"{scenario.simulation}\n\nneeds: {', '.join(needed_arguments(factory))}")
     print()
     if declared:
-        rows = [
-            (
-                f"config.{key}",
-                setting.kind,
-                "needed" if setting.is_required else show(setting.default or ""),
-                setting.doc,
-            )
-            for key, setting in declared
-        ]
-        print_table(("setting", "allowed values", "default", "meaning"), rows)
+        print_settings(declared)
     else:
         print_table(
             ("argument", "default"), [(f"config.{key}", show(value)) for key, value in arguments_of(factory).items()]
         )
-    print("\nIts parameters and quantities depend on its settings: simkit show SCENARIO --quantities")
-    print(f"scenarios: {', '.join(users) or 'none'}")
+    print(f"\n{wrapped('Its parameters and quantities depend on its settings: simkit show SCENARIO --quantities')}")
+    print(wrapped(f"scenarios: {', '.join(users) or 'none'}"))
     return FINE
 
 
@@ -182,7 +284,7 @@ def _print_head(scenario: Scenario, is_simulation: bool) -> None:
     if is_simulation:
         print(f"{scenario.simulation}, from {provider}\n")
     else:
-        print(f"{scenario.title} ({scenario.name})\n{scenario.summary}\n")
+        print(f"{styled(scenario.title, 'bold')} ({scenario.name})\n{wrapped(scenario.summary)}\n")
         print(f"simulation: {scenario.simulation}, from {provider}\n")
     rows = [(name, p.default, shown_bounds(p.bounds), p.unit, p.doc) for name, p in scenario.parameters.items()]
     print_table(("parameter", "value", "bounds", "unit", "meaning"), rows)
@@ -230,14 +332,19 @@ def _as_data(scenario: Scenario) -> dict[str, Any]:
 class New:
     """Write a scenario file to start from: a copy of a scenario, or a minimal one of a simulation, with all options."""
 
+    EXAMPLES = (
+        "simkit new mine --from bouncing_ball",
+        "simkit new box --from flow.domain",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
         parser.add_argument("name", metavar="NAME", help="name of the new scenario")
         source = (
-            "a scenario's name, the path of a .toml file, or a simulation such as flow.domain (default: channel_flow)"
+            "a scenario's name, the path of a .toml file, or a simulation such as flow.domain (default: bouncing_ball)"
         )
-        parser.add_argument("--from", dest="source", default="channel_flow", metavar="SCENARIO", help=source)
+        parser.add_argument("--from", dest="source", default="bouncing_ball", metavar="SCENARIO", help=source)
         parser.add_argument("-o", "--output", type=Path, help="file to write (default: NAME.toml)")
         parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
 
@@ -276,6 +383,11 @@ class New:
 
 class Check:
     """List all mistakes in a scenario file, without running it."""
+
+    EXAMPLES = (
+        "simkit check mine.toml",
+        "simkit check bouncing_ball --set restitution=0.9",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:

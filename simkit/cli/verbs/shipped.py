@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 class Validate:
     """Check scenarios against the published and analytic numbers in their files."""
 
+    EXAMPLES = (
+        "simkit validate bouncing_ball",
+        "simkit validate projectile bouncing_ball",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
@@ -64,6 +69,11 @@ def _result(check: "Check") -> str:
 
 class Gallery:
     """Render every scenario into a gallery: an animation, a thumbnail and a card each, and an index page."""
+
+    EXAMPLES = (
+        "simkit gallery bouncing_ball",
+        "simkit gallery bouncing_ball projectile -o pictures",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,6 +132,11 @@ OLDEST_JAX = (0, 11, 2)
 
 class Doctor:
     """Show versions, devices, precision and caches, and check the installation."""
+
+    EXAMPLES = (
+        "simkit doctor",
+        "simkit doctor --json",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
