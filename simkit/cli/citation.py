@@ -79,7 +79,7 @@ def _derived(documents: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def _own() -> dict[str, Any]:
-    """Return the fields of simkit's own entry, from CITATION.cff: beside an installed package, or in the source tree."""
+    """Return the fields of simkit's own entry, from CITATION.cff, in an installed package or a source tree."""
     package = Path(__file__).parents[1]
     file = next(path for path in (package / "_citation.cff", package.parent / "CITATION.cff") if path.is_file())
     text = file.read_text(encoding="utf-8")

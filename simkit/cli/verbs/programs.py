@@ -61,7 +61,7 @@ class Mcp:
     """Offer scenarios to an agent as tools of a Model Context Protocol server, over standard input and output.
 
     Tools list, show, check, run, sweep, differentiate, optimize and report, each in a process of its own. They write
-    into one folder, never elsewhere, and read no file but shipped scenarios, texts that they are given, and that folder.
+    into one folder, never elsewhere, and read only shipped scenarios, texts that they are given, and that folder.
     """
 
     EXAMPLES = (
