@@ -30,7 +30,8 @@ def test_signals_of_batch_systems_stop_like_sigterm(number):
 
 def test_a_platform_without_a_device_is_one_line(tmp_path):
     words = [sys.executable, "-m", "simkit.cli.main", "show", "projectile", "--quantities", "--json"]
-    told = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"JAX_PLATFORMS": "cuda"}, cwd=tmp_path)
+    environment = os.environ | {"JAX_PLATFORMS": "cuda"}
+    told = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert told.returncode == 2 and "Traceback" not in told.stderr
     line = told.stderr.splitlines()[-1]
     assert line.startswith("simkit: JAX_PLATFORMS = cuda: JAX finds no such device here")

@@ -16,7 +16,7 @@ THROW = {"scenario": "bouncing_ball", "settings": {"steps": 60, "every": 10}}
 
 def test_an_agent_finds_checks_runs_and_reports(tmp_path):
     folder = tmp_path / "agent"
-    tools, results, told = called(
+    _, results, told = called(
         folder,
         ("list", {"tag": "rigid"}),
         ("show", {"scenario": "bouncing_ball", "part": "params.target"}),
