@@ -1,4 +1,4 @@
-"""Write docs/reference/api.md from the docstrings of what is public, and results.md of what verbs print: ``make api``."""
+"""Write docs/reference/api.md of public docstrings, and results.md of what verbs print: ``make api``."""
 
 import importlib
 import inspect

@@ -39,8 +39,9 @@ def table(head: Sequence[str], rows: Iterable[Iterable[str]], kind: str = "") ->
     )
 
 
-# A number is one word: browsers would break it at its signs.
-_NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?|nan|[-+]?inf")
+# A number or an interval is one word: browsers would break it at its signs and blanks.
+_ONE = r"([-+]?[\d.]+(e[-+]?\d+)?|nan|[-+]?inf)"
+_NUMBER = re.compile(rf"{_ONE}|[\[(]{_ONE}, {_ONE}[\])]")
 
 
 def _cell(text: str) -> str:

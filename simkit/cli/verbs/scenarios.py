@@ -175,41 +175,35 @@ class Show:
 
 def _show_part(scenario: Scenario, path: str, as_json: bool) -> int:
     """Show one branch of a scenario: its values, and the declared keys of its configuration that are below it."""
-    data = {"params" if key == "parameters" else key: value for key, value in _as_data(scenario).items()}
-    value, done = data, list[str]()
-    for step in path.split("."):
-        keys = (
-            [*map(str, range(len(value)))]
-            if isinstance(value, list | tuple)
-            else [*value]
-            if isinstance(value, dict)
-            else []
-        )
-        # Names of parameters may have dots themselves.
-        rest = path.split(".", len(done))[-1]
-        if isinstance(value, dict) and rest in value:
-            value = value[rest]
-            break
+    value: Any = {"params" if key == "parameters" else key: entry for key, entry in _as_data(scenario).items()}
+    done, left = scenario.name, path
+    while left:
+        keys = {
+            str(key): entry for key, entry in (enumerate(value) if isinstance(value, list | tuple) else value.items())
+        }
+        # Names of parameters and quantities may have dots themselves.
+        step = left if left in keys else left.partition(".")[0]
         if step not in keys:
-            where = ".".join(done) or scenario.name
-            raise UserError(f"{where} has no part '{one_line(step, 40)}'", nearest(step, keys), key=path, allowed=keys)
-        value = value[int(step)] if isinstance(value, list | tuple) else value[step]
-        done.append(step)
+            known = list(keys)
+            raise UserError(f"{done} has no part '{one_line(step, 40)}'", nearest(step, known), key=path, allowed=known)
+        value, done, left = keys[step], step, left[len(step) + 1 :]
+        if left and not isinstance(value, dict | list | tuple):
+            raise UserError(f"{step} = {show(value)} has no parts; end the name there", key=path)
     if as_json:
         print_json({"name": scenario.name, "part": path, "value": value}, "part")
         return FINE
-    rows = [(key, show(entry)) for key, entry in _leaves(path, value)]
-    print_table(("part", "value"), rows or [(path, show(value))])
-    inside = path.removeprefix("config").removeprefix(".")
-    if path == "config" or path.startswith("config."):
+    if path == "params":
+        _print_parameters(scenario)
+    else:
+        rows = [(key, show(entry)) for key, entry in _leaves(path, value) if entry not in (None, "", {})]
+        print_table(("part", "value"), rows or [(path, show(value))])
+    if path.startswith("config."):
+        # Entries of a list are declared as ``[]``, those of a table with chosen names as ``.NAME``.
+        steps = [rf"(\.{re.escape(step)}|\.NAME|\[\])" for step in path.split(".")[1:]]
+        below = re.compile("".join(steps) + r"(?=[.\[]|$)")
         factory = SIMULATIONS.resolve(scenario.simulation)
-        pattern = re.sub(r"\\\.\d+", lambda found: rf"(\[\]|\.NAME|{found[0]})", re.escape(inside))
-        keys = [
-            (key, each)
-            for key, each in listing(getattr(factory, "settings", {}))
-            if re.match(rf"{pattern}(?=[.\[]|$)", key)
-        ]
-        if inside and keys:
+        declared = listing(getattr(factory, "settings", {}))
+        if keys := [(key, each) for key, each in declared if below.match(f".{key}")]:
             print()
             print_settings(keys)
     return FINE
@@ -286,8 +280,7 @@ def _print_head(scenario: Scenario, is_simulation: bool) -> None:
     else:
         print(f"{styled(scenario.title, 'bold')} ({scenario.name})\n{wrapped(scenario.summary)}\n")
         print(f"simulation: {scenario.simulation}, from {provider}\n")
-    rows = [(name, p.default, shown_bounds(p.bounds), p.unit, p.doc) for name, p in scenario.parameters.items()]
-    print_table(("parameter", "value", "bounds", "unit", "meaning"), rows)
+    _print_parameters(scenario)
     settings = scenario.config | (
         {} if is_simulation else {key: value for key, value in vars(scenario.run).items() if value != ""}
     )
@@ -302,6 +295,11 @@ def _print_head(scenario: Scenario, is_simulation: bool) -> None:
         print()
         checks = [(check.words, check.expected, check.tolerance, check.source) for check in scenario.validations]
         print_table(("reproduces", "expected", "tolerance", "source"), checks)
+
+
+def _print_parameters(scenario: Scenario) -> None:
+    rows = [(name, p.default, shown_bounds(p.bounds), p.unit, p.doc) for name, p in scenario.parameters.items()]
+    print_table(("parameter", "value", "bounds", "unit", "meaning"), rows)
 
 
 def _print_contents(contents: "Contents", arguments: str) -> None:
