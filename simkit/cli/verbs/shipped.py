@@ -157,8 +157,8 @@ class Doctor:
         if works:
             with platform.kept():
                 refuse_no_platform()
-        if platform.found:
-            works, reason = False, "JAX finds none"
+        if platform.found:  # packages that compute when they are imported fail, and are not broken
+            works, reason, broken = False, "JAX finds none", {}
         directory = use_compilation_cache() if works else None
         entries = sum(1 for path in directory.iterdir() if path.name.endswith("-cache")) if directory else 0
         installed = versions()
@@ -183,7 +183,7 @@ class Doctor:
             "python": sys.executable,
             "devices": devices() if works else [f"none, since {reason}"],
             "accelerator plugins": ", ".join(plugins()) or "none; pip install 'simkit-physics[cuda]' for NVIDIA GPUs",
-            "free memory": format_bytes(available_bytes()),
+            "free memory": format_bytes(available_bytes()) if works else "unknown",
             "precision": "float32 by default, float64 with --precision float64",
             "compilation cache": f"{directory} ({entries} programs)" if directory else "off",
             "scenarios": f"{len(scenarios)} in {shipped_folder()}",
