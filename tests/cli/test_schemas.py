@@ -1,10 +1,13 @@
 """The JSON Schema of every verb, and what verbs print."""
 
+import ast
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
 
+from simkit.cli import schemas
 from simkit.cli.main import VERBS
 from simkit.cli.schemas import OF_VERBS, RESULTS, schema_of
 from simkit.errors import CODES
@@ -27,6 +30,19 @@ def test_every_verb_has_a_schema_and_every_result_a_verb():
     jsonschema.Draft202012Validator.check_schema(schema)
     assert set(schema["$defs"]) == set(RESULTS)
     assert set(schema["$defs"]["error"]["properties"]["error"]["properties"]["code"]["enum"]) == set(CODES)
+
+
+def test_every_printed_result_names_a_kind_with_a_schema():
+    found = set()
+    for path in Path(schemas.__file__).parent.rglob("*.py"):
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        printed = [node.args for node in nodes if getattr(node.func, "id", "") == "print_json"]
+        # The schema of scenario files is itself no result.
+        for value, *kind in printed:
+            if not ast.unparse(value).startswith("schema_of("):
+                assert len(kind) == 1, f"{path}:{value.lineno}"
+                found.add(kind[0].value)
+    assert found == set(RESULTS)
 
 
 QUICK = {
