@@ -191,9 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failed, 130 interrupted or 143 terminated (and resumable).
     """
     if "_ARGCOMPLETE" in os.environ:  # set by the shell, which wants the words that may follow
-        from simkit.cli.completion import complete
-
-        complete()
+        importlib.import_module("simkit.cli.completion").complete()
     words = list(sys.argv[1:] if arguments is None else arguments)
     _open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
