@@ -85,7 +85,7 @@ class Sweep:
 
     EXAMPLES = (
         "simkit sweep bouncing_ball --over launch_speed=3:6:4",
-        "simkit sweep bouncing_ball --over launch_speed=7,8 --set seed=3 -o runs/fast --report",
+        "simkit sweep bouncing_ball --over launch_speed=7,8 -o runs/fast --report",
     )
 
     @staticmethod
