@@ -1,4 +1,4 @@
-"""Write docs/reference/api.md from the docstrings of what is public: ``make api``."""
+"""Write docs/reference/api.md of public docstrings, and results.md of what verbs print: ``make api``."""
 
 import importlib
 import inspect
@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from simkit.cli.schemas import OF_VERBS, RESULTS
+from simkit.errors import CODES
 
 PACKAGES = {
     "simkit": "Run, sweep, differentiate, optimize; the record and its transformations",
@@ -88,5 +91,33 @@ def _sentence(value: Any) -> str:
     return re.sub(r"``([^`]*)``", r"`\1`", text).replace("|", r"\|")
 
 
+RESULTS_HEAD = """\
+# Results and errors of commands
+
+What verbs print with `--json`, made from its declarations by `make api`. `simkit schema VERB` prints the whole JSON
+Schema; [for programs and agents](../programs.md) says how results are versioned.
+"""
+
+
+def results_page() -> str:
+    """Return the text of docs/reference/results.md."""
+    verbs = [f"| `{verb}` | {', '.join(f'`{kind}`' for kind in kinds)} |" for verb, kinds in OF_VERBS.items()]
+    kinds = [f"| `{kind}` | {_keys(made())} |" for kind, made in RESULTS.items()]
+    codes = [f"| `{code}` | {meaning} |" for code, meaning in CODES.items()]
+    parts = (
+        ("Results by verb", "| verb | kinds of results |", verbs),
+        ("Keys by kind of result", "| kind | keys; those in brackets may be missing |", kinds),
+        ("Codes of errors", "| code | meaning |", codes),
+    )
+    return "\n".join([RESULTS_HEAD, *("\n".join([f"## {t}\n", h, "|---|---|", *rows, ""]) for t, h, rows in parts)])
+
+
+def _keys(schema: dict[str, Any]) -> str:
+    needed = schema["required"]
+    return ", ".join(f"`{key}`" if key in needed else f"(`{key}`)" for key in schema["properties"])
+
+
 if __name__ == "__main__":
-    (Path(__file__).with_name("reference") / "api.md").write_text(page())
+    folder = Path(__file__).with_name("reference")
+    (folder / "api.md").write_text(page())
+    (folder / "results.md").write_text(results_page())

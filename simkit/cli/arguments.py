@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.cli.main import resumable
+from simkit.cli.output import WRITTEN
 from simkit.cli.progress import Progress
 from simkit.core.devices import KINDS, computing_on
 from simkit.errors import UserError
@@ -89,6 +90,11 @@ def add_no_render(parser: argparse.ArgumentParser, meaning: str = "draw nothing"
     parser.add_argument("--no-render", action="store_true", help=meaning)
 
 
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the option that writes the page of a report after the work."""
+    parser.add_argument("--report", action="store_true", help="also write a page about it, as simkit report does")
+
+
 def pictures_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options of pictures that were given, by name."""
     return {name: value for name in PICTURES if (value := getattr(arguments, name, None))}
@@ -154,7 +160,7 @@ def changed_by(arguments: argparse.Namespace, scenario: "Scenario") -> "Scenario
         if (value := getattr(arguments, key)) is not None:
             RUN_KEYS[key].check(value, f"--{key}")
             settings.append(f"run.{key}={value}")
-    return apply_overrides(scenario, settings)
+    return apply_overrides(scenario, settings) if settings else scenario
 
 
 def names_of(text: str) -> list[str]:
@@ -195,7 +201,15 @@ def carry_out(
     with resumable(folder), on_device(arguments):
         with Progress(job.scenario.name, **job.progress, phase="ran") as progress:
             result = work(progress.update)
-        return _report_of(job).finish(result, job, folder, arguments, size)
+        if getattr(arguments, "report", False):
+            from simkit.export.report import report
+
+            with Progress(job.scenario.name, doing="writing the report", phase="drew"):
+                WRITTEN["report"] = report(folder)
+        code = _report_of(job).finish(result, job, folder, arguments, size)
+        if WRITTEN and not arguments.json:
+            print(f"report:    {WRITTEN['report']}")
+        return code
 
 
 def _report_of(job: "Job[Any]") -> Any:

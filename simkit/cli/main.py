@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from simkit.cli.output import as_line, option, print_json
-from simkit.cli.progress import DEVICES, SPENT, spent_in_words
+from simkit.cli.output import WRITTEN, as_line, option, print_json, styled
+from simkit.cli.progress import DEVICES, SPENT, Progress, spent_in_words
 from simkit.errors import UserError, check_characters, spelled
 from simkit.plugins import Registry
 
@@ -90,7 +90,7 @@ class Stops:
 
 
 VERBS = {
-    "list": "names and titles of the scenarios, or the simulations (--simulations)",
+    "list": "names and summaries of the scenarios, or the simulations (--simulations)",
     "show": "a scenario's simulation, parameters, objectives and published numbers",
     "new": "write a scenario file to start from",
     "check": "list all mistakes in a scenario file, without running it",
@@ -108,6 +108,9 @@ VERBS = {
     "export": "write a simulation for other runtimes or as a page, or a run as NetCDF, Zarr, CSV, VTK, ...",
     "gallery": "render every scenario into a gallery",
     "doctor": "versions, devices, precision and caches, with a check of the installation",
+    "cite": "BibTeX of simkit, and of the papers of a scenario and its methods",
+    "schema": "JSON Schema of what --json prints",
+    "mcp": "offer scenarios to an agent as tools of a Model Context Protocol server",
 }
 CHAPTERS = {
     "scenarios": ("list", "show", "new", "check"),
@@ -115,6 +118,7 @@ CHAPTERS = {
     "stored_jobs": ("launch", "resume", "merge", "status", "render", "report"),
     "shipped": ("validate", "gallery", "doctor"),
     "export": ("export",),
+    "programs": ("cite", "schema", "mcp"),
 }
 # A package adds a verb by an entry point that names a module, or a class in one, with the two functions.
 REGISTERED = Registry(
@@ -148,12 +152,26 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+EXAMPLES = "examples:\n"
+
+
+class Help(argparse.HelpFormatter):
+    """Formatter of help that keeps the lines of examples, and prints headings in bold on a terminal."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith(EXAMPLES) else super()._fill_text(text, width, indent)
+
+    def start_section(self, heading: str | None) -> None:
+        """Begin a section."""
+        super().start_section(heading and styled(heading, "bold"))
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, and which accepts each option once."""
 
     def __init__(self, **options: Any) -> None:
         """Create the parser with the arguments of `argparse.ArgumentParser`."""
-        super().__init__(**options)
+        super().__init__(formatter_class=Help, **options)
         for name in (None, "store"):
             self.register("action", name, Once)
 
@@ -173,6 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 fine, 1 an exported program differs from JAX or the output cannot be written, 2 the input is wrong, 3 a run
         failed, 130 interrupted or 143 terminated (and resumable).
     """
+    if "_ARGCOMPLETE" in os.environ:  # set by the shell, which wants the words that may follow
+        importlib.import_module("simkit.cli.completion").complete()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
         # Imports and traces create millions of objects, most of which stay: searched for garbage as often as by
@@ -214,10 +234,12 @@ def _guarded(words: list[str], stops: Stops) -> int:
     json_wanted = "--json" in words
     SPENT.clear()
     DEVICES.clear()
+    WRITTEN.clear()
+    Progress.is_quiet = False
     try:
         code = _dispatch(words)
         sys.stdout.flush()
-        if SPENT and code == FINE and not json_wanted:
+        if SPENT and code == FINE and not json_wanted and not Progress.is_quiet:
             print(spent_in_words(), file=sys.stderr)
         return code
     except UserError as error:
@@ -250,11 +272,26 @@ def _guarded(words: list[str], stops: Stops) -> int:
         return _complain(reason, WRONG_INPUT, json_wanted, "file_access")
     except Exception as error:
         if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
+            if reason := _no_platform():
+                return _complain(reason, WRONG_INPUT, json_wanted)
             raise
         reason = str(error).removeprefix("RESOURCE_EXHAUSTED: ").rstrip(".") or "out of memory"
         is_begun = words[:1] == ["resume"]
         remedy = "resume it where more memory is free" if is_begun else "make the simulation smaller with --set"
         return _complain(f"{reason}; {remedy}", WRONG_INPUT, json_wanted, "out_of_memory")
+
+
+def _no_platform() -> UserError | None:
+    """Return what is wrong where JAX, if it was imported, finds no device: then anything fails, in any way."""
+    if "jax" not in sys.modules:
+        return None
+    from simkit.core.devices import refuse_no_platform
+
+    try:
+        refuse_no_platform()
+    except UserError as error:
+        return error
+    return None
 
 
 def _further(error: UserError, words: list[str]) -> str:
@@ -276,7 +313,7 @@ def _dispatch(words: list[str]) -> int:
         print("Differentiable physics: run a named scenario, sweep its parameters, differentiate through it.\n")
         print("usage: simkit VERB ...\n")
         print("\n".join(f"  {verb:<{width}}  {summary}" for verb, summary in verbs.items()))
-        print("\nsee simkit VERB --help; start with: simkit run channel_flow")
+        print("\nsee simkit VERB --help; start with: simkit run bouncing_ball")
         return FINE
     if words[0] in ("-V", "--version"):
         from simkit import __version__
@@ -284,14 +321,37 @@ def _dispatch(words: list[str]) -> int:
         print(f"simkit {__version__}")
         return FINE
     # Built-in verbs are found without searching the installed packages, and cannot be replaced.
-    is_own = words[0] in VERBS
-    verb = verb_of(words[0]) if is_own else REGISTERED.resolve(words[0])
-    conflict = "error" if is_own else "resolve"
-    parser = Parser(prog=f"simkit {words[0]}", description=verb.__doc__, allow_abbrev=False, conflict_handler=conflict)
-    # A package's verb may define its own --json.
-    parser.add_argument("--json", action="store_true", help="print the result as JSON for machines")
+    verb = verb_of(words[0]) if words[0] in VERBS else REGISTERED.resolve(words[0])
+    parser = Parser(prog=f"simkit {words[0]}", **options_of(words[0], verb))
+    add_arguments(verb, parser)
+    arguments = parser.parse_args(words[1:])
+    Progress.is_quiet = getattr(arguments, "quiet", False) is True
+    return verb.main(arguments) or FINE
+
+
+def options_of(name: str, verb: Any) -> dict[str, Any]:
+    """Return the options of the parser of a verb.
+
+    Args:
+        name: of the verb.
+        verb: with ``add_arguments``, and perhaps ``EXAMPLES``.
+    """
+    examples = "\n".join(f"  {line}" for line in getattr(verb, "EXAMPLES", ()))
+    conflict = "error" if name in VERBS else "resolve"  # a package's verb may define its own --json
+    epilog = f"{EXAMPLES}{examples}" if examples else None
+    return {"description": verb.__doc__, "epilog": epilog, "allow_abbrev": False, "conflict_handler": conflict}
+
+
+def add_arguments(verb: Any, parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of every verb, and those of one.
+
+    Args:
+        verb: with ``add_arguments``.
+        parser: its parser.
+    """
+    parser.add_argument("--json", action="store_true", help="print the result as JSON (see simkit schema)")
+    parser.add_argument("--quiet", action="store_true", help="show neither progress nor times")
     verb.add_arguments(parser)
-    return verb.main(parser.parse_args(words[1:])) or FINE
 
 
 def verb_of(name: str) -> Any:
@@ -302,15 +362,15 @@ def verb_of(name: str) -> Any:
 
 def _warn(message: Warning | str, *unused: Any) -> None:
     """Print a warning in one line, in place of `warnings.showwarning`."""
-    print(f"simkit: warning: {as_line(str(message))}", file=sys.stderr)
+    print(f"simkit: {styled('warning:', 'yellow', sys.stderr)} {as_line(str(message))}", file=sys.stderr)
 
 
 def _complain(error: UserError | str, exit_code: int, json_wanted: bool, code: str = "", more: str = "") -> int:
     """Print an error as one line, and as JSON with its `simkit.errors.CODES` if wanted; return the exit code."""
-    print(f"simkit: {as_line(f'{error}{more}')}", file=sys.stderr)
+    print(f"{styled('simkit:', 'red', sys.stderr)} {as_line(f'{error}{more}')}", file=sys.stderr)
     if json_wanted:
         data = (error if isinstance(error, UserError) else UserError(error)).as_data | ({"code": code} if code else {})
-        print_json({"error": data | {"message": as_line(str(error))}, "exit_code": exit_code})
+        print_json({"error": data | {"message": as_line(str(error))}, "exit_code": exit_code}, "error")
     return exit_code
 
 

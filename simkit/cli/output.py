@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import os
 import shutil
 import sys
 import textwrap
@@ -14,7 +15,11 @@ from simkit.core.parameter import MOST_SHOWN, count
 from simkit.errors import LONGEST_ERROR, one_line
 
 # Options that are not spelled like the argument.
-_OPTIONS = {("final_frames", "False"): "--no-frames", ("KEY", 'Path("...")'): "--set KEY=@path"}
+_OPTIONS = {
+    ("final_frames", "False"): "--no-frames",
+    ("KEY", 'Path("...")'): "--set KEY=@path",
+    ("KEY", '{"run": "..."}'): "--set KEY='{ run = \"...\" }'",
+}
 
 
 def option(name: str, value: str) -> str:
@@ -43,11 +48,65 @@ def as_line(message: str) -> str:
 NARROWEST = 12
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON; NaN and infinity, which JSON lacks, become null."""
+WRITTEN: dict[str, Any] = {}
+"""Files that this command wrote besides its result, such as ``report``, by name."""
+# Version of what `print_json` prints; raised where a key is renamed, removed or means something else.
+VERSION = 1
+
+
+def print_json(value: Any, kind: str = "") -> None:
+    """Print a value as JSON; NaN and infinity, which JSON lacks, become null.
+
+    Args:
+        value: plain data, arrays and paths.
+        kind: of the result, see `simkit.cli.schemas.RESULTS`; empty for one that follows no schema of simkit.
+    """
     if SPENT and "error" not in value:
         value |= {"seconds": {phase: round(seconds, 3) for phase, seconds in SPENT.items()}, "devices": DEVICES}
-    print(json.dumps(_plain(value), indent=2, allow_nan=False))
+    schema = {"schema": f"simkit.{kind}/{VERSION}"} if kind else {}
+    print(json.dumps(_plain(schema | value | WRITTEN), indent=2, allow_nan=False))
+
+
+_STYLES = {"bold": "1", "red": "1;31", "yellow": "33"}
+
+
+def styled(text: str, style: str, stream: Any = None) -> str:
+    """Return a text with a color or in bold, if it goes to a terminal and ``NO_COLOR`` is not set.
+
+    Args:
+        text: of one line.
+        style: ``"bold"``, ``"red"`` or ``"yellow"``.
+        stream: where it is printed; standard output by default.
+    """
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if is_plain or not (stream or sys.stdout).isatty():
+        return text
+    return f"\033[{_STYLES[style]}m{text}\033[0m"
+
+
+def width() -> int | None:
+    """Return the width of the terminal in characters; ``None`` where output goes elsewhere, for other programs."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def wrapped(text: str) -> str:
+    """Return a paragraph wrapped to the terminal, on one line elsewhere.
+
+    Args:
+        text: words.
+    """
+    columns = width()
+    return text if columns is None else textwrap.fill(text, columns, break_on_hyphens=False, break_long_words=False)
+
+
+def shortened(text: str, room: int) -> str:
+    """Return a text cut at a word to at most some characters.
+
+    Args:
+        text: words.
+        room: number of characters.
+    """
+    return textwrap.shorten(text, max(room, 5), placeholder=" ...", break_on_hyphens=False)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -59,19 +118,19 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     widths = [max(len(name), *(len(row[i]) for row in cells)) if cells else len(name) for i, name in enumerate(header)]
     right = [bool(rows) and all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(header))]
 
-    if sys.stdout.isatty():
-        widths = _fitting(widths, right, shutil.get_terminal_size().columns)
+    if (columns := width()) is not None:
+        widths = _fitting(widths, right, columns)
 
     def lines(words: Sequence[str]) -> Iterator[str]:
         wrapped = [
-            textwrap.wrap(word, width, break_on_hyphens=False) or [""]
-            for word, width in zip(words, widths, strict=True)
+            textwrap.wrap(word, room, break_on_hyphens=False) or [""] for word, room in zip(words, widths, strict=True)
         ]
         for parts in itertools.zip_longest(*wrapped, fillvalue=""):
             padded = (p.rjust(n) if r else p.ljust(n) for p, n, r in zip(parts, widths, right, strict=True))
             yield "  ".join(padded).rstrip()
 
-    for words in (header, ["-" * width for width in widths], *cells):
+    print("\n".join(styled(line, "bold") for line in lines(header)))
+    for words in (["-" * room for room in widths], *cells):
         print("\n".join(lines(words)))
 
 

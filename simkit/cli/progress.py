@@ -1,11 +1,13 @@
 """Progress display: a bar with rate and time left on a terminal, a plain line every few seconds elsewhere."""
 
 import contextlib
+import json
+import os
 import shutil
 import sys
 import threading
 import time
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from simkit.core.compilation import compilations, covered
 
@@ -14,6 +16,8 @@ BAR = 28
 PLAIN_INTERVAL, LONG_WAIT = 5.0, 10.0
 # Seconds between two displays of the time that has passed before the first step.
 TICK = 1.0
+# Variable of the environment: with the value ``json``, progress is a line of JSON each, for other programs.
+AS_JSON = "SIMKIT_PROGRESS"
 SPENT: dict[str, float] = {}
 """Seconds of this command by phase, ``compiled``, ``ran`` and ``drew``; empty for one that has computed nothing."""
 DEVICES: list[str] = []
@@ -46,6 +50,9 @@ class Progress:
             ``None`` if not at all.
     """
 
+    is_quiet: ClassVar[bool] = False
+    """Whether no progress is shown, as by ``--quiet``."""
+
     def __init__(
         self,
         name: str,
@@ -60,6 +67,8 @@ class Progress:
         self._name, self._steps, self._unit, self._doing = name, steps, unit, doing
         self._longest = "at most " if may_end_early else ""
         self._terminal = sys.stderr.isatty() if terminal is None else terminal
+        self._is_machine = os.environ.get(AS_JSON) == "json"
+        self._terminal = self._terminal and not self._is_machine
         self._shown = 0.0
         self._has_lines = False
         self._skipped: tuple[float, float, str] | None = None
@@ -75,7 +84,10 @@ class Progress:
             self._compiled = len(compilations())
         if self._terminal:
             self._draw(f"\r{_cut(f'{self._name}  {self._doing}')}")
-        threading.Thread(target=self._wait, daemon=True).start()
+        if self._is_machine:
+            self._tell(0.0, self._doing)
+        else:
+            threading.Thread(target=self._wait, daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *unused: object) -> None:
@@ -102,6 +114,11 @@ class Progress:
         if self._start is None and fraction > 0:
             # Rate and time left are measured from the first update, to exclude compilation.
             self._start = (now, fraction)
+        if self._is_machine:
+            if now - self._shown >= TICK:
+                self._tell(fraction, words or self._unit)
+                self._shown = now
+            return
         if not self._terminal and now - self._shown < PLAIN_INTERVAL:
             self._skipped = now, fraction, words
             return
@@ -116,6 +133,9 @@ class Progress:
             self._draw(line + "\n")
             self._has_lines, self._skipped = True, None
         self._shown = now
+
+    def _tell(self, fraction: float, words: str) -> None:
+        self._draw(json.dumps({"name": self._name, "fraction": fraction, "words": words}) + "\n")
 
     def _wait(self) -> None:
         """Show, in a thread, how long the first step takes: every second on a terminal, at the begin in a log."""
@@ -171,8 +191,10 @@ class Progress:
         rate = f"  {_rate(self._steps * done / elapsed, self._unit)}" if self._steps else ""
         return rate if is_last else f"{rate}  {self._longest}{clock(left)} left"
 
-    @staticmethod
-    def _draw(text: str) -> None:
+    @classmethod
+    def _draw(cls, text: str) -> None:
+        if cls.is_quiet:
+            return
         sys.stderr.write(text)
         sys.stderr.flush()
 

@@ -108,6 +108,24 @@ def platform() -> str:
     return jax.default_backend() if chosen is None else chosen if isinstance(chosen, str) else chosen.platform
 
 
+def refuse_no_platform() -> None:
+    """Refuse an environment in which JAX finds no device at all, as with ``JAX_PLATFORMS=cuda`` and no card.
+
+    Raises:
+        UserError: that names the variable.
+    """
+    import jax
+
+    chosen = jax.config.jax_platforms
+    try:
+        jax.default_backend()
+    # JAX asserts where a plugin that is named finds no device.
+    except (RuntimeError, AssertionError):
+        installed = ", ".join(plugins()) or "no plugin of an accelerator is installed"
+        problem = f"JAX_PLATFORMS = {chosen}: JAX finds no such device here ({installed})"
+        raise UserError(f"{problem}; unset it, or set it to cpu", key="JAX_PLATFORMS") from None
+
+
 def is_present(kind: str) -> bool:
     """Return whether JAX finds a kind of device."""
     import jax

@@ -18,7 +18,8 @@ import contextlib
 import dataclasses
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from simkit.core.paths import below
@@ -69,6 +70,20 @@ part = Declaration
 def declaration_of(function: Any) -> Declaration:
     """Return what a part declares; nothing if it has no declaration."""
     return getattr(function, "declaration", Declaration())
+
+
+_CHOSEN: ContextVar[list[Any] | None] = ContextVar("chosen_parts", default=None)
+
+
+@contextlib.contextmanager
+def chosen_parts() -> Iterator[list[Any]]:
+    """Collect the parts that the tables read inside the block choose, in order and perhaps more than once."""
+    chosen: list[Any] = []
+    token = _CHOSEN.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _CHOSEN.reset(token)
 
 
 class Parts(Protocol):
@@ -124,7 +139,10 @@ class Choice:
 
     def part(self, settings: Settings) -> Any:
         """Return the part that a table chooses."""
-        return self.parts.resolve(settings[self.key])
+        part = self.parts.resolve(settings[self.key])
+        if (chosen := _CHOSEN.get()) is not None:
+            chosen.append(part)
+        return part
 
     def make(self, settings: Settings, makes: tuple[Any, ...] = ()) -> Any:
         """Return what the part makes of the options in the table.

@@ -99,6 +99,13 @@ _CAUTIONS = {
 }
 MESSAGES = _ENDS | _FAILURES | _CAUTIONS
 FAILURES, CAUTIONS = tuple(_FAILURES), tuple(_CAUTIONS)
+# Diagnostics whose last values a message of a run adds, since they say how much or when.
+TELLING = {
+    Status.COURANT_ABOVE_LIMIT: ("courant_number",),
+    Status.SWEEPS_TOO_FEW: ("residual", "largest_penetration"),
+    Status.STEP_TOO_LONG: ("largest_penetration",),
+    Status.TABLE_ENDED: ("time",),
+}
 # Failures that leave a state which is not finite.
 BROKEN = (Status.NON_FINITE, Status.TABLE_ENDED)
 # Cautions about derivatives only: the run itself is as accurate as without them.

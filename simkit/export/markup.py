@@ -1,6 +1,7 @@
 """HTML of pages that need no network: texts shown literally, tables, code and the frame of a page."""
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -32,10 +33,20 @@ def table(head: Sequence[str], rows: Iterable[Iterable[str]], kind: str = "") ->
         kind: class of the table.
     """
     heads = "".join(f'<th scope="col">{literal(word)}</th>' for word in head)
-    body = "".join(f"<tr>{''.join(f'<td>{literal(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return (
         f'<div class="scroll"><table class="{kind}"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
     )
+
+
+# A number or an interval is one word: browsers would break it at its signs and blanks.
+_ONE = r"([-+]?[\d.]+(e[-+]?\d+)?|nan|[-+]?inf)"
+_NUMBER = re.compile(rf"{_ONE}|[\[(]{_ONE}, {_ONE}[\])]")
+
+
+def _cell(text: str) -> str:
+    kind = ' class="number"' if _NUMBER.fullmatch(text) else ""
+    return f"<td{kind}>{literal(text)}</td>"
 
 
 def code(text: str) -> str:

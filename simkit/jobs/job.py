@@ -17,7 +17,7 @@ from jax.core import Tracer
 
 from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
-from simkit.core.devices import computing_as, settle
+from simkit.core.devices import computing_as, refuse_no_platform, settle
 from simkit.core.precision import precision
 from simkit.core.pytrees import size_in_bytes
 from simkit.core.settings import flag, unwrapped
@@ -79,10 +79,11 @@ def enter(name: str, *arguments: Any, **flags: Any) -> None:
         **flags: arguments that must be True or False.
 
     Raises:
-        UserError: if a flag is something else, or the call is made under a transformation of JAX.
+        UserError: if a flag is something else, JAX finds no device, or the call is made under a transformation of JAX.
     """
     for key, value in flags.items():
         flag("").check(unwrapped(value, key), key)
+    refuse_no_platform()
     # A simulation made in Python holds its parameters; a new array is traced under a transformation, too.
     leaves = jax.tree.leaves([getattr(argument, "params", argument) for argument in arguments])
     if any(isinstance(leaf, Tracer) for leaf in (*leaves, jnp.zeros(()))):

@@ -15,7 +15,7 @@ from simkit.core.parameter import MOST_SHOWN, count
 from simkit.core.precision import precision
 from simkit.core.settings import unwrapped
 from simkit.core.simulation import Simulation
-from simkit.core.status import BROKEN, CAUTIONS, MESSAGES, ONLY_DERIVATIVES, Status, failed
+from simkit.core.status import BROKEN, CAUTIONS, MESSAGES, ONLY_DERIVATIVES, TELLING, Status, failed
 from simkit.engine.driver import Drive, Plan, Program, Segment, final_status, plan_of, run_all
 from simkit.engine.processes import ProcessGroup, SharedDrive, SharedStore
 from simkit.errors import UserError
@@ -122,9 +122,17 @@ class Outcome:
             return f"{self.scenario.name} is not finished (stored up to {self._step(-1)}){remedy}"
         if not self.failed:
             limits = self._limits if status is Status.CONVERGED else []
-            return "; ".join([f"{self.scenario.name} {MESSAGES[status]}", *limits, *self.cautions])
+            return "; ".join([f"{self.scenario.name} {MESSAGES[status]}", *limits, *self._numbers, *self.cautions])
         when = self._when() if status in BROKEN else f"after {self._step(-1)}"
-        return f"{self.scenario.name} {MESSAGES[status]} ({when}, with {describe(self.scenario)})"
+        numbers = "".join(f"; {words}" for words in self._numbers)
+        return f"{self.scenario.name} {MESSAGES[status]} ({when}{numbers}, with {describe(self.scenario)})"
+
+    @property
+    def _numbers(self) -> list[str]:
+        """Return the diagnostics that tell of the status, at the end, each with its meaning."""
+        quantities, last = self.labels.get("quantities", {}), self.diagnostics
+        told = [name for name in TELLING.get(Status(int(self.status)), ()) if name in last]
+        return [f"{name} = {last[name]:.3g} ({quantities.get(name, {}).get('doc', name)})" for name in told]
 
     @property
     def _limits(self) -> list[str]:
@@ -387,7 +395,12 @@ class Run(DrivenJob[Outcome]):
         scenario = dataclasses.replace(self.scenario, run=dataclasses.replace(run, steps=steps))
         job = dataclasses.replace(self, scenario=scenario, first_steps=self.first_steps or run.steps)
         with precision(run.precision):
-            check_frames(*prepared_of(job, new=False).shapes, job.plan, directory.path)
+            try:
+                prepared = prepared_of(job, new=False)
+            except UserError as error:
+                kept = f"cannot continue to step {steps}, since a stored run keeps its settings"
+                raise UserError(f"{directory.path} {kept}; run it anew with others: {error}") from None
+            check_frames(*prepared.shapes, job.plan, directory.path)
         directory.extend(steps)
         return Run.of(directory)
 

@@ -33,16 +33,20 @@ def part_of(error: UserError) -> str:
     return re.split(r"[.\[]", error.key)[0]
 
 
-def mistakes_in(path: Path | str) -> tuple[list[UserError], Scenario | None]:
+def mistakes_in(
+    path: Path | str, changed: Callable[[Scenario], Scenario] = lambda scenario: scenario
+) -> tuple[list[UserError], Scenario | None]:
     """Return all mistakes of a scenario file, and the scenario if it can be read.
 
     Args:
         path: the TOML file. Its simulation is made and traced, but not run.
+        changed: ``scenario -> `` the scenario with values of a user in place of those of the file.
     """
     read = Mistakes()
     scenario = None
     with read.kept():
         scenario = read_scenario(path, read)
+        scenario = changed(scenario)
     mistakes = read.found
     if scenario is None or any(part_of(each) in _DECIDING for each in mistakes):
         return mistakes, scenario

@@ -54,7 +54,7 @@ class Files:
         path = text("").check(value[key], place)
         name = path if key == "file" else f"{path} frame {frame}"
         if name not in self._texts:
-            beside = self._beside(path, place)
+            beside = self._beside(path, place, is_run=key == "run")
             self._texts[name] = read_text(beside, place) if key == "file" else frame_text(beside, frame, place)
             self._refuse_too_much()
         self._used.add(name)
@@ -78,13 +78,14 @@ class Files:
         note = "# The files named above, as they were when this scenario was read."
         return "\n".join([scenario.rstrip("\n"), "", note, HEADER, *tables, ""])
 
-    def _beside(self, name: str, where: str) -> Path:
+    def _beside(self, name: str, where: str, *, is_run: bool) -> Path:
         """Return the path of a file, refusing files outside the folder and hidden ones: a scenario may be untrusted."""
         if self._folder is None:
             return Path(name)
         path = self._folder / name
         real, folder = Path(os.path.realpath(path)), os.path.realpath(self._folder)
-        remedy = f"put the file beside it, or give any file with {argument('KEY', 'Path("...")')}"
+        noun, value = ("run", '{"run": "..."}') if is_run else ("file", 'Path("...")')
+        remedy = f"put the {noun} beside it, or leave it out there and give any {noun} with {argument('KEY', value)}"
         problem = "" if real.is_relative_to(folder) else f"outside the folder of the scenario; {remedy}"
         if not problem and any(part.startswith(".") for part in real.relative_to(folder).parts):
             problem = "hidden or in a hidden folder, where keys and passwords are kept; give it another name"
@@ -110,7 +111,9 @@ def refuse_unread(config: Any, where: str = "config") -> None:
         UserError: that names the key.
     """
     if isinstance(config, dict) and "text" not in config and ("file" in config or is_frame(config)):
-        raise UserError(f"{where} names a file that was not read with it; name it in the scenario, or set it alone")
+        key, name = next((key, config[key]) for key in ("file", "run") if key in config)
+        remedy = f"give {where} as a whole: {{ {key} = {checks.show(name)} }}"
+        raise UserError(f"{where} names a file that was not read with it; {remedy}")
     for key, value in config.items() if isinstance(config, dict) else ():
         refuse_unread(value, below(where, key))
     for index, value in enumerate(config if isinstance(config, tuple | list) else ()):

@@ -239,7 +239,7 @@ def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
         is_index = step.isdecimal() and len(step) <= MOST_DIGITS and int(step) < len(setting)
         problem = "" if is_index else f"{shown} is none of its {len(setting)} entries; count from 0"
     else:
-        problem = f"{checks.show(setting)} has no {shown}; end the key before it"
+        problem = f"{checks.show(setting)} has no {shown}; end the key before it, and give all of the value"
     if problem:
         raise UserError(f"{label}: {problem}")
     place: Any = int(step) if isinstance(setting, tuple) else checks.path(step, label)

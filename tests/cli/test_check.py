@@ -50,6 +50,14 @@ def test_a_valid_file_is_reported_as_valid(check):
     assert code == 0 and told.err == "" and told.out.startswith("throw: no mistake found; run it with: simkit run ")
 
 
+def test_changed_values_are_checked_like_those_of_the_file(check):
+    assert check(words=["--set", "gravity=3", "--set", "steps=4"])[0] == 0
+    code, told = check(words=["--set", "gravty=3"])
+    assert code == 2 and "--set gravty is not a key of throw; did you mean 'gravity'?" in told.err
+    code, told = check(words=["--set", "steps=11"])
+    assert code == 2 and "steps = 11 is not a multiple of every = 2" in told.err
+
+
 def test_mistakes_of_every_part_are_reported_together(check):
     code, told = check(
         ('title = "A throw"', "colour = 3\ntitle = 3"),

@@ -89,6 +89,18 @@ def test_a_converged_run_tells_which_measure_is_within_which_tolerance():
     assert told == "bouncing_ball converged; max_force = 3e-12 is within force_tolerance x stiffness x length"
 
 
+def test_a_status_is_told_with_the_numbers_that_tell_of_it():
+    outcome = outcome_of(Status.SWEEPS_TOO_FEW)
+    labels = outcome.labels | {"quantities": {"residual": {"doc": "speed left between bodies"}}}
+    arrays = outcome.arrays | {"diagnosed.residual": np.array([0.0, 0.1, 0.25])}
+    told = dataclasses.replace(outcome, arrays=arrays, labels=labels).message
+    assert told.endswith("or bodies of less different mass; residual = 0.25 (speed left between bodies)")
+    arrays = outcome.arrays | {"diagnosed.time": np.array([0.0, 0.1, 0.2])}
+    labels = outcome.labels | {"quantities": {"time": {"doc": "time; data end in force.x at 0.15"}}}
+    ended = dataclasses.replace(outcome, arrays=arrays, labels=labels, status=np.asarray(Status.TABLE_ENDED)).message
+    assert "; time = 0.2 (time; data end in force.x at 0.15), with " in ended
+
+
 def test_an_optimization_that_uses_all_its_iterations_succeeds_with_a_message(tmp_path, capsys):
     outcome = outcome_of(Status.MAX_STEPS, Optimized)
     job = Optimization(outcome.scenario, ("spin",), "miss")

@@ -16,6 +16,7 @@ def test_an_argument_is_written_as_in_python_and_as_an_option():
         ("mode", '"forward"'): ('mode="forward"', "--mode forward"),
         ("batch", "16"): ("batch=16", "--batch 16"),
         ("final_frames", "False"): ("final_frames=False", "--no-frames"),
+        ("KEY", '{"run": "..."}'): ('KEY={"run": "..."}', "--set KEY='{ run = \"...\" }'"),
     }
     assert {each: argument(*each) for each in written} == {each: told for each, (told, _) in written.items()}
     with spelled(option):

@@ -1,6 +1,7 @@
 """Progress display: a bar on a terminal, a plain line every few seconds elsewhere, never on standard output."""
 
 import io
+import json
 import re
 import sys
 
@@ -49,6 +50,26 @@ def test_plain_lines_are_printed_every_few_seconds(clock, monkeypatch):
     assert len(lines) == 4  # one per five seconds
     assert lines[-1] == "flow  100 %  50 steps/s  0:00 left"
     assert not re.search(r"[\r\033]", sys.stderr.getvalue())
+
+
+def test_other_programs_get_an_object_a_line_at_most_one_a_second(clock, monkeypatch):
+    monkeypatch.setenv("SIMKIT_PROGRESS", "json")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Progress("flow", 1000) as shown:
+        for step in range(9):
+            clock[0] = step / 4
+            shown.update(step / 8)
+    lines = [json.loads(line) for line in sys.stderr.getvalue().splitlines()]
+    assert [line["fraction"] for line in lines] == [0, 0.5, 1]
+    assert lines[0] == {"name": "flow", "fraction": 0, "words": "compiling (first time only)"}
+
+
+def test_nothing_is_shown_where_that_is_wanted(clock, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(Progress, "is_quiet", True)
+    with Progress("flow", 1000) as shown:
+        shown.update(0.5)
+    assert not sys.stderr.getvalue()
 
 
 def test_the_last_plain_line_is_that_of_the_end(clock, monkeypatch):

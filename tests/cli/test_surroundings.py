@@ -1,5 +1,6 @@
 """Commands with closed streams, and the signals of batch systems."""
 
+import json
 import os
 import signal
 import subprocess
@@ -25,6 +26,17 @@ def test_signals_of_batch_systems_stop_like_sigterm(number):
         os.kill(os.getpid(), number)
         signal.sigtimedwait([], 0.1)
     assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_a_platform_without_a_device_is_one_line(tmp_path):
+    words = [sys.executable, "-m", "simkit.cli.main", "show", "projectile", "--quantities", "--json"]
+    environment = os.environ | {"JAX_PLATFORMS": "cuda"}
+    told = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert told.returncode == 2 and "Traceback" not in told.stderr
+    line = told.stderr.splitlines()[-1]
+    assert line.startswith("simkit: JAX_PLATFORMS = cuda: JAX finds no such device here")
+    assert line.endswith("; unset it, or set it to cpu")
+    assert json.loads(told.stdout)["error"]["key"] == "JAX_PLATFORMS"
 
 
 def test_a_lack_of_memory_advises_what_the_verb_has(stored, monkeypatch, capsys):  # noqa: F811

@@ -46,17 +46,6 @@ def test_list_names_every_scenario(simkit):
     assert listed["problems"] == []
 
 
-def test_list_fits_a_terminal(simkit, monkeypatch, capsys):
-    plain = simkit("list").out
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    for columns in (60, 80):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        main(["list"])
-        lines = capsys.readouterr().out.splitlines()
-        assert max(map(len, lines)) <= columns
-        assert sorted(" ".join(lines[2:]).split()) == sorted(" ".join(plain.splitlines()[2:]).split())
-
-
 def test_simulations_are_listed_with_their_provider(simkit, monkeypatch, tmp_path):
     package = tmp_path / "packages" / "wave_kit-1.0.dist-info"
     package.mkdir(parents=True)

@@ -266,7 +266,7 @@ MISTAKES = {
     "x := 3": "not an expression",
     "f'{x}'": "is not arithmetic",
     "x; y": "not an expression",
-    "x\ny": "column 2: a character that cannot be printed",
+    "x\ny": "2 lines of text, as of a file, where a formula stands; a table of numbers also names its columns, x and y",
     "\x1b[31mx": "column 1: a character that cannot be printed",
     "x" * 1001: "an expression of 1001 characters; write at most 1000",
     "(" * 300 + "x" + ")" * 300: "not an expression",

@@ -24,7 +24,7 @@ PAGES = [page for page in sorted(REPOSITORY.glob("*.md")) if page.stem != "CHANG
 PAGES += [page for page in sorted((REPOSITORY / "docs").rglob("*.md")) if page.stem not in SITE]
 
 # Pages whose code runs in a few seconds; tests/thorough/docs runs that of the others.
-QUICK = ("accelerators", "api", "checked_numbers", "rigid_joints", "simulations", "speed")
+QUICK = ("accelerators", "api", "checked_numbers", "programs", "results", "rigid_joints", "simulations", "speed")
 
 # A page shows numbers to a few digits. Rounding differs between machines by about 1e-7 in single precision, which
 # cancellation may magnify; numbers smaller than TINY on both sides are residuals of rounding.

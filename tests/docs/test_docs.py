@@ -11,7 +11,7 @@ import tomllib
 
 import pytest
 
-from simkit.cli.main import REGISTERED, VERBS, Parser, verb_of
+from simkit.cli.main import REGISTERED, VERBS, Parser, add_arguments, verb_of
 from simkit.core.optimizers.methods import OPTIMIZERS
 from simkit.core.settings.records import keys_of
 from simkit.errors import UserError
@@ -166,15 +166,15 @@ def flags():
     found = {"--version"}
     for verb in VERBS:
         parser = Parser(allow_abbrev=False)
-        verb_of(verb).add_arguments(parser)
-        parser.add_argument("--json")
+        add_arguments(verb_of(verb), parser)
         found |= set(re.findall(r"(?<![\w-])--[a-z][\w-]*", parser.format_help()))
     return found
 
 
 def test_the_page_of_the_public_surface_equals_the_docstrings():
-    page = program("make_api").page()
-    assert page == (DOCS / "reference" / "api.md").read_text(), "write it again: make api"
+    pages = program("make_api")
+    assert pages.page() == (DOCS / "reference" / "api.md").read_text(), "write it again: make api"
+    assert pages.results_page() == (DOCS / "reference" / "results.md").read_text(), "write it again: make api"
 
 
 def test_every_public_callable_has_an_example_that_uses_it():

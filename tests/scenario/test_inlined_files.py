@@ -147,6 +147,10 @@ MISTAKES = {
     "not a name": ("{ file = 3 }", "config.method.file = 3 is no text; write it in quotes"),
     "no name": ('{ file = "" }', "is a directory; name a text file"),
     "a folder up": ('{ file = "../notes.txt" }', "is outside the folder of the scenario; put the file beside it"),
+    "a run elsewhere": (
+        '{ run = "../run" }',
+        "is outside the folder of the scenario; put the run beside it, or leave it out there and give any run with",
+    ),
     "anywhere": ('{ file = "/etc/hostname" }', "is outside the folder of the scenario"),
     "hidden": ('{ file = ".ssh/id_rsa" }', "is hidden or in a hidden folder, where keys and passwords are kept"),
     "through a link": ('{ file = "link/hostname" }', "is outside the folder of the scenario"),

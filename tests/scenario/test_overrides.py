@@ -155,6 +155,10 @@ def test_parameters_that_the_file_does_not_mention_are_set_and_swept_like_others
         (["width=wide"], "--set width = 'wide' is no number; write one"),
         (['config.order={"a b" = 1}'], "--set config.order.a b is not a name"),
         (["width.more=1"], "has no 'more'; end the key before it"),
+        (
+            ['config.start="base64:\\nAAAA\\nBBBB"', "config.start.run=runs/demo"],
+            "--set config.start.run: a text of 3 lines has no 'run'; end the key before it, and give all of the value",
+        ),
         (["cells.2=1"], "--set cells.2: '2' is none of its 2 entries; count from 0"),
         (["cells.x=1"], "--set cells.x: 'x' is none of its 2 entries; count from 0"),
         (["steps=1e3"], "--set steps = 1000.0 is not an integer of at least 1; write 1000"),

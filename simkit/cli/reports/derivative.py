@@ -68,7 +68,9 @@ def report(
         result |= {"seeds": mean.seeds, "standard_error": mean.value_error} if mean else {}
         result |= {"directory": folder} if folder else {}
         keys = [column.replace(" ", "_") for column in columns]
-        print_json(result | {"wrt": {name: dict(zip(keys, row, strict=False)) for name, row in rows.items()}})
+        print_json(
+            result | {"wrt": {name: dict(zip(keys, row, strict=False)) for name, row in rows.items()}}, "derivative"
+        )
     else:
         _print_value(derivative, scenario, objective, mean)
         print_table(
@@ -176,7 +178,7 @@ def report_second(scenario: "Scenario", wrt: list[str], objective: str, argument
         record |= {"derivative": result.derivative, "hessian": result.matrix}
         if result.difference:
             record |= {"central_difference": result.difference.value, "verdict": verdict}
-        print_json(record)
+        print_json(record, "second_derivative")
     else:
         _print_value(result, scenario, objective)
         rows = zip(result.entries, result.derivative, strict=True)

@@ -78,7 +78,7 @@ def finish(
             "directory": folder,
             "pictures": pictures,
         }
-        print_json(report)
+        print_json(report, "optimization")
     else:
         shown = np.unique(np.linspace(0, len(losses) - 1, ROWS).round().astype(int)).tolist()
         names = [name for name in job.wrt if f"diagnosed.{name}" in outcome.arrays]

@@ -47,7 +47,7 @@ def finish(outcome: "Outcome", job: "Run", folder: Path, arguments: argparse.Nam
             "directory": folder,
             "picture": picture,
         }
-        print_json(result)
+        print_json(result, "run")
     else:
         if not outcome.failed:
             print(outcome.message + "\n")

@@ -46,7 +46,7 @@ def finish(
     if arguments.json:
         summary = {"scenario": job.scenario.name, "objective": job.objective, "best_value": value, "best": best}
         starts = [dict(zip(header, row, strict=True)) for row in rows]
-        print_json({**summary, "at_bounds": ends, "starts": starts, "directory": folder})
+        print_json({**summary, "at_bounds": ends, "starts": starts, "directory": folder}, "starts")
     else:
         print_table(header, rows[:ROWS])
         if len(rows) > ROWS:

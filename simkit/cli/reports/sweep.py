@@ -54,7 +54,7 @@ def main(job: "SweepJob", output: Path, arguments: argparse.Namespace) -> int:
         check_output(output, overwrite=arguments.overwrite)
     resources = forecast(job, output, timed=arguments.dry_run == "time")
     if arguments.json:
-        print_json({"scenario": job.scenario.name, "directory": output} | dataclasses.asdict(resources))
+        print_json({"scenario": job.scenario.name, "directory": output} | dataclasses.asdict(resources), "forecast")
         return FINE
     least = "" if resources.is_exact else "at least "
     chunks = f"{resources.chunks} of {resources.chunk} members"
@@ -135,7 +135,7 @@ def finish(
             "result": folder / RESULT,
             "chart": chart,
         }
-        print_json(report)
+        print_json(report, "sweep")
     else:
         _print_points(varying, columns, ~bad)
         print(f"\nresult:    {folder / RESULT}   (read it with simkit.open_run('{folder}'))")
@@ -165,7 +165,7 @@ def _finish_large(
     if arguments.json:
         counts = {"scenario": job.scenario.name, "members": summary["members"], "failures": summary["failures"]}
         rest = {"failed": summary["failed"], "directory": folder, "chart": chart}
-        print_json({**counts, **totals, "objectives_left_out": missing, **rest})
+        print_json({**counts, **totals, "objectives_left_out": missing, **rest}, "large_sweep")
     else:
         print(f"members:    {summary['members']}")
         print_totals(totals)

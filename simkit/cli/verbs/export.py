@@ -39,6 +39,11 @@ class Export:
     ParaView.
     """
 
+    EXAMPLES = (
+        "simkit export bouncing_ball --to onnx",
+        "simkit export runs/bouncing_ball --to csv",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
@@ -125,7 +130,7 @@ def _print_page(report: "PageReport", as_json: bool) -> None:
     from simkit.export.programs.verification import worst_of
 
     if as_json:
-        print_json({**asdict(report), "file": str(report.file), "passed": report.passed})
+        print_json({**asdict(report), "file": str(report.file), "passed": report.passed}, "page")
         return
     worst = {form: worst_of(differences) for form, differences in report.differences.items()}
     rows = [(form, report.nodes[form], *_shown(difference)) for form, difference in worst.items()]
@@ -150,7 +155,7 @@ def _report(report: "Report", arguments: argparse.Namespace) -> int:
     from simkit.export.programs.verification import as_plain
 
     if arguments.json:
-        print_json(as_plain(report))
+        print_json(as_plain(report), "program")
     else:
         header = ("file", "runtime", "kB", "nodes", "largest error", "of", "allowed", "load s", "run s", "result")
         rows = [
@@ -191,7 +196,7 @@ def _data(arguments: argparse.Namespace) -> int:
     path = arguments.output or folder.with_name(f"{folder.resolve().name}{ENDINGS[arguments.to]}")
     file = data_file(result, arguments.to, path, arguments.overwrite)
     if arguments.json:
-        print_json({"file": str(file), "to": arguments.to})
+        print_json({"file": str(file), "to": arguments.to}, "data")
     else:
         print(f"{file}: {arguments.to} of {folder}")
     return FINE
@@ -211,7 +216,7 @@ def _frames(arguments: argparse.Namespace) -> int:
     file = arguments.output or Path(arguments.scenario) / f"{outcome.scenario.name}.xyz"
     exported = export_frames(outcome, file, arguments.overwrite)
     if arguments.json:
-        print_json(asdict(exported))
+        print_json(asdict(exported), "frames")
     else:
         print(f"{exported.file}: {exported.frames} frames of {exported.particles} particles")
     return FINE

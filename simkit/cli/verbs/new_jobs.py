@@ -12,6 +12,7 @@ from simkit.cli.arguments import (
     add_no_render,
     add_output,
     add_picture,
+    add_report,
     add_scenario,
     add_workers,
     add_wrt,
@@ -39,6 +40,11 @@ from simkit.scenario.overrides import parse_over, parse_settings
 class Run:
     """Run a scenario and render its animation."""
 
+    EXAMPLES = (
+        "simkit run bouncing_ball",
+        "simkit run bouncing_ball --set restitution=0.9 -o runs/lively --format png --report",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
@@ -48,6 +54,7 @@ class Run:
         add_picture(parser)
         add_processes(parser)
         add_no_render(parser, "store frames only; draw them later with render")
+        add_report(parser)
 
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
@@ -75,6 +82,11 @@ class Run:
 
 class Sweep:
     """Run a scenario over parameter values and seeds, as one vmapped program in chunks that fit in memory."""
+
+    EXAMPLES = (
+        "simkit sweep bouncing_ball --over launch_speed=3:6:4",
+        "simkit sweep bouncing_ball --over launch_speed=7,8 -o runs/fast --report",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,6 +122,7 @@ class Sweep:
         )
         add_workers(parser)
         add_no_render(parser, "draw no chart; draw it later with render")
+        add_report(parser)
         parser.add_argument("--no-frames", action="store_true", help="keep diagnostics only, not the final frames")
         parser.add_argument(
             "--dry-run",
@@ -156,6 +169,7 @@ class Sweep:
         )
         job = dataclasses.replace(job, pictures=pictures_of(arguments))
         if arguments.dry_run:
+            exclude(arguments, ["report"], "is for finished work, and --dry-run does none")
             from simkit.cli.reports import sweep
 
             with on_device(arguments):
@@ -165,6 +179,11 @@ class Sweep:
 
 class Grad:
     """Differentiate a scenario's objective with respect to its parameters."""
+
+    EXAMPLES = (
+        "simkit grad bouncing_ball --wrt launch_speed --check",
+        "simkit grad bouncing_ball --wrt launch_speed,launch_angle --second",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -193,6 +212,7 @@ class Grad:
         )
         add_processes(parser)
         parser.add_argument("--overwrite", action="store_true", help="replace an existing run directory")
+        add_report(parser)
 
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
@@ -214,7 +234,7 @@ class Grad:
         objective = objective_name(scenario, arguments.objective)
         use_compilation_cache()
         if arguments.seeds is not None:
-            names, remedy = ["output", "check", "second", "overwrite"], "leave it out, or leave --seeds out"
+            names, remedy = ["output", "check", "second", "overwrite", "report"], "leave it out, or leave --seeds out"
             exclude(arguments, names, "is not for the mean over seeds", remedy)
         if group:
             exclude(arguments, ["memory"], "is for one process", "leave it out, or the number of processes")
@@ -226,7 +246,7 @@ class Grad:
             job = gradient_job(scenario, wrt, objective, arguments.mode, arguments.memory)
             work = partial(begin, job, arguments.output, arguments.overwrite)
             return carry_out(job, arguments.output, arguments, None, work)
-        exclude(arguments, ["overwrite"], "needs --output", "give the folder to replace, or leave it out")
+        exclude(arguments, ["overwrite", "report"], "needs --output", "give a folder, or leave it out")
         if arguments.memory:
             exclude(arguments, ["second", "check"], "has no memory limit", "leave it or --memory out")
         mode, memory, seeds = arguments.mode, arguments.memory, arguments.seeds
@@ -256,6 +276,11 @@ class Grad:
 class Optimize:
     """Minimize an objective (or maximize it, if that is its goal) over parameters within their bounds."""
 
+    EXAMPLES = (
+        "simkit optimize bouncing_ball --wrt launch_speed",
+        "simkit optimize bouncing_ball --wrt launch_speed,launch_angle --starts 4 -o runs/starts",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
@@ -274,6 +299,7 @@ class Optimize:
         parser.add_argument("--starts", type=int, metavar="N", help="optimize from N starts between the bounds at once")
         add_mode(parser)
         add_no_render(parser)
+        add_report(parser)
 
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:

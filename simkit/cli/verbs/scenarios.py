@@ -2,18 +2,22 @@
 
 import argparse
 import dataclasses
+import itertools
+import re
 import shlex
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simkit.cli.arguments import add_scenario, changed_by, scenario_of
+from simkit.cli.arguments import add_scenario, changed_by, exclude, scenario_of
 from simkit.cli.main import FINE, WRONG_INPUT
-from simkit.cli.output import as_line, print_json, print_table, show
+from simkit.cli.output import as_line, print_json, print_table, shortened, show, styled, width, wrapped
 from simkit.core.parameter import shown_bounds
-from simkit.core.settings import listing
-from simkit.errors import Mistakes, UserError
+from simkit.core.settings import Setting, listing
+from simkit.errors import Mistakes, UserError, nearest, one_line
 from simkit.scenario.catalog import (
     FILE,
     find_scenario,
@@ -32,6 +36,11 @@ if TYPE_CHECKING:
 
 class List:
     """List the scenarios, or the simulations that a scenario file may name."""
+
+    EXAMPLES = (
+        "simkit list",
+        "simkit list --tag rigid",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,12 +65,34 @@ class List:
         if arguments.json:
             fields = ("name", "domain", "title", "summary", "tags")
             listed = [{field: getattr(scenario, field) for field in fields} for scenario in scenarios]
-            print_json({"scenarios": listed, "problems": [problem.message for problem in problems]})
+            print_json({"scenarios": listed, "problems": [problem.message for problem in problems]}, "list")
         else:
-            print_table(("name", "domain", "title"), [(s.name, s.domain, s.title) for s in scenarios])
+            _print_list(scenarios)
             for problem in problems:
                 print(f"simkit: {problem.message}", file=sys.stderr)
         return FINE
+
+
+# Least room for a summary beside a name; on a narrower terminal it follows on its own line.
+LEAST_SUMMARY = 24
+
+
+def _print_list(scenarios: list[Scenario]) -> None:
+    """Print scenarios by domain, each in one line that fits the terminal; elsewhere as a table with whole summaries."""
+    if (columns := width()) is None:
+        print_table(("name", "domain", "summary"), [(s.name, s.domain, s.summary) for s in scenarios])
+        return
+    names = max(len(scenario.name) for scenario in scenarios)
+    room = columns - names - 4
+    for domain, members in itertools.groupby(scenarios, lambda scenario: scenario.domain):
+        print(styled(domain, "bold"))
+        for each in members:
+            if room >= LEAST_SUMMARY:
+                print(f"  {each.name:<{names}}  {shortened(each.summary, room)}")
+            else:
+                print(f"  {each.name}\n    {shortened(each.summary, columns - 4)}")
+        print()
+    print(wrapped(f"{len(scenarios)} scenarios; simkit show NAME tells all about one, simkit run NAME runs it."))
 
 
 def _list_simulations(scenarios: list[Scenario], as_json: bool) -> int:
@@ -74,7 +105,7 @@ def _list_simulations(scenarios: list[Scenario], as_json: bool) -> int:
         for name, provider, target in SIMULATIONS.providers()
     ]
     if as_json:
-        print_json({"simulations": listed})
+        print_json({"simulations": listed}, "simulations")
     else:
         rows = [(s["simulation"], s["provider"], ", ".join(s["scenarios"]) or "-") for s in listed]
         print_table(("simulation", "from", "scenarios"), rows)
@@ -84,10 +115,16 @@ def _list_simulations(scenarios: list[Scenario], as_json: bool) -> int:
 class Show:
     """Show a scenario or simulation: parameters, configuration, objectives and published numbers."""
 
+    EXAMPLES = (
+        "simkit show bouncing_ball",
+        "simkit show lennard_jones_fluid config.start",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
         add_scenario(parser, meaning="a scenario's name, the path of a .toml file, or a simulation such as flow.domain")
+        parser.add_argument("part", metavar="PART", nargs="?", help="a part of it alone, such as config or params.mass")
         parser.add_argument("--schema", action="store_true", help="print the JSON Schema of files for this simulation")
         parser.add_argument(
             "--quantities",
@@ -106,6 +143,13 @@ class Show:
                 return _show_open(arguments, scenario)
         else:
             scenario = scenario_of(arguments)
+        if arguments.part is not None:
+            exclude(
+                arguments,
+                ("schema", "quantities"),
+                f"is for all of {arguments.scenario}, and {arguments.part} is a part",
+            )
+            return _show_part(scenario, arguments.part, arguments.json)
         contents = None
         if is_simulation or arguments.quantities or arguments.schema:
             from simkit.scenario.contents import contents_of
@@ -116,7 +160,7 @@ class Show:
 
             print_json(schema_of(scenario, contents))
         elif arguments.json:
-            print_json(_as_data(scenario) | ({} if contents is None else asdict(contents)))
+            print_json(_as_data(scenario) | ({} if contents is None else asdict(contents)), "scenario")
         else:
             _print_head(scenario, is_simulation)
             if contents:
@@ -124,8 +168,67 @@ class Show:
             else:
                 print(f"\nobserved arrays and diagnostics: simkit show {shlex.quote(arguments.scenario)} --quantities")
             if not is_simulation:
-                print(f"\nreferences: {', '.join(scenario.references) or 'none'}\nfile: {scenario.source}")
+                references = wrapped(f"references: {', '.join(scenario.references) or 'none'}")
+                print(f"\n{references}\nfile: {scenario.source}")
         return FINE
+
+
+def _show_part(scenario: Scenario, path: str, as_json: bool) -> int:
+    """Show one branch of a scenario: its values, and the declared keys of its configuration that are below it."""
+    value: Any = {"params" if key == "parameters" else key: entry for key, entry in _as_data(scenario).items()}
+    done, left = scenario.name, path
+    while left:
+        keys = {
+            str(key): entry for key, entry in (enumerate(value) if isinstance(value, list | tuple) else value.items())
+        }
+        # Names of parameters and quantities may have dots themselves.
+        step = left if left in keys else left.partition(".")[0]
+        if step not in keys:
+            known = list(keys)
+            raise UserError(f"{done} has no part '{one_line(step, 40)}'", nearest(step, known), key=path, allowed=known)
+        value, done, left = keys[step], step, left[len(step) + 1 :]
+        if left and not isinstance(value, dict | list | tuple):
+            raise UserError(f"{step} = {show(value)} has no parts; end the name there", key=path)
+    if as_json:
+        print_json({"name": scenario.name, "part": path, "value": value}, "part")
+        return FINE
+    if path == "params":
+        _print_parameters(scenario)
+    else:
+        rows = [(key, show(entry)) for key, entry in _leaves(path, value) if entry not in (None, "", {})]
+        print_table(("part", "value"), rows or [(path, show(value))])
+    if path.startswith("config."):
+        # Entries of a list are declared as ``[]``, those of a table with chosen names as ``.NAME``.
+        steps = [rf"(\.{re.escape(step)}|\.NAME|\[\])" for step in path.split(".")[1:]]
+        below = re.compile("".join(steps) + r"(?=[.\[]|$)")
+        factory = SIMULATIONS.resolve(scenario.simulation)
+        declared = listing(getattr(factory, "settings", {}))
+        if keys := [(key, each) for key, each in declared if below.match(f".{key}")]:
+            print()
+            print_settings(keys)
+    return FINE
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the dotted paths and values below a part; lists of numbers and texts are values."""
+    inner = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list | tuple) and any(isinstance(each, dict) for each in value):
+        inner = enumerate(value)
+    found = False
+    for key, entry in inner:
+        found = True
+        yield from _leaves(f"{path}.{key}", entry)
+    if not found:
+        yield path, value
+
+
+def print_settings(declared: list[tuple[str, Setting]]) -> None:
+    """Print declared keys of a configuration."""
+    rows = [
+        (f"config.{key}", each.kind, "needed" if each.is_required else show(each.default or ""), each.doc)
+        for key, each in declared
+    ]
+    print_table(("setting", "allowed values", "default", "meaning"), rows)
 
 
 def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
@@ -150,27 +253,21 @@ def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
             for key, setting in declared
         ]
         needed = needed_arguments(factory)
-        print_json({"simulation": scenario.simulation, "needed": needed, "settings": settings, "scenarios": users})
+        print_json(
+            {"simulation": scenario.simulation, "needed": needed, "settings": settings, "scenarios": users},
+            "simulation",
+        )
         return FINE
     print(f"{scenario.simulation}\n\nneeds: {', '.join(needed_arguments(factory))}")
     print()
     if declared:
-        rows = [
-            (
-                f"config.{key}",
-                setting.kind,
-                "needed" if setting.is_required else show(setting.default or ""),
-                setting.doc,
-            )
-            for key, setting in declared
-        ]
-        print_table(("setting", "allowed values", "default", "meaning"), rows)
+        print_settings(declared)
     else:
         print_table(
             ("argument", "default"), [(f"config.{key}", show(value)) for key, value in arguments_of(factory).items()]
         )
-    print("\nIts parameters and quantities depend on its settings: simkit show SCENARIO --quantities")
-    print(f"scenarios: {', '.join(users) or 'none'}")
+    print(f"\n{wrapped('Its parameters and quantities depend on its settings: simkit show SCENARIO --quantities')}")
+    print(wrapped(f"scenarios: {', '.join(users) or 'none'}"))
     return FINE
 
 
@@ -181,10 +278,9 @@ def _print_head(scenario: Scenario, is_simulation: bool) -> None:
     if is_simulation:
         print(f"{scenario.simulation}, from {provider}\n")
     else:
-        print(f"{scenario.title} ({scenario.name})\n{scenario.summary}\n")
+        print(f"{styled(scenario.title, 'bold')} ({scenario.name})\n{wrapped(scenario.summary)}\n")
         print(f"simulation: {scenario.simulation}, from {provider}\n")
-    rows = [(name, p.default, shown_bounds(p.bounds), p.unit, p.doc) for name, p in scenario.parameters.items()]
-    print_table(("parameter", "value", "bounds", "unit", "meaning"), rows)
+    _print_parameters(scenario)
     settings = scenario.config | (
         {} if is_simulation else {key: value for key, value in vars(scenario.run).items() if value != ""}
     )
@@ -199,6 +295,11 @@ def _print_head(scenario: Scenario, is_simulation: bool) -> None:
         print()
         checks = [(check.words, check.expected, check.tolerance, check.source) for check in scenario.validations]
         print_table(("reproduces", "expected", "tolerance", "source"), checks)
+
+
+def _print_parameters(scenario: Scenario) -> None:
+    rows = [(name, p.default, shown_bounds(p.bounds), p.unit, p.doc) for name, p in scenario.parameters.items()]
+    print_table(("parameter", "value", "bounds", "unit", "meaning"), rows)
 
 
 def _print_contents(contents: "Contents", arguments: str) -> None:
@@ -222,20 +323,26 @@ def _as_data(scenario: Scenario) -> dict[str, Any]:
     for key in ("text", "made", "known_parameters", "original", "parameter_settings"):
         del data[key]
     parameters = {name: asdict(parameter) for name, parameter in scenario.parameters.items()}
-    return data | {"parameters": parameters, "domain": scenario.domain}
+    expressions = {"expressions": data.pop("quantities")}
+    return data | expressions | {"parameters": parameters, "domain": scenario.domain}
 
 
 class New:
     """Write a scenario file to start from: a copy of a scenario, or a minimal one of a simulation, with all options."""
+
+    EXAMPLES = (
+        "simkit new mine --from bouncing_ball",
+        "simkit new box --from flow.domain",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
         parser.add_argument("name", metavar="NAME", help="name of the new scenario")
         source = (
-            "a scenario's name, the path of a .toml file, or a simulation such as flow.domain (default: channel_flow)"
+            "a scenario's name, the path of a .toml file, or a simulation such as flow.domain (default: bouncing_ball)"
         )
-        parser.add_argument("--from", dest="source", default="channel_flow", metavar="SCENARIO", help=source)
+        parser.add_argument("--from", dest="source", default="bouncing_ball", metavar="SCENARIO", help=source)
         parser.add_argument("-o", "--output", type=Path, help="file to write (default: NAME.toml)")
         parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
 
@@ -266,7 +373,7 @@ class New:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, text.encode())
         if arguments.json:
-            print_json({"file": str(path), "simulation": scenario.simulation})
+            print_json({"file": str(path), "simulation": scenario.simulation}, "new")
         else:
             print(f"wrote {path}; run it with: simkit run {path}")
         return FINE
@@ -275,10 +382,15 @@ class New:
 class Check:
     """List all mistakes in a scenario file, without running it."""
 
+    EXAMPLES = (
+        "simkit check mine.toml",
+        "simkit check bouncing_ball --set restitution=0.9",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
-        parser.add_argument("scenario", metavar="FILE", help="a scenario file, or the name of a shipped scenario")
+        add_scenario(parser, "FILE", "a scenario file, or the name of a shipped scenario")
 
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
@@ -287,14 +399,15 @@ class Check:
         from simkit.scenario.examination import mistakes_in, part_of
 
         path, _ = path_of(arguments.scenario)
-        mistakes, scenario = mistakes_in(path)
+        mistakes, scenario = mistakes_in(path, partial(changed_by, arguments))
         if scenario is not None:
             colors = Mistakes()
             with colors.kept("render.colormap"):
                 check_scenario(scenario)
             mistakes += colors.found
         if arguments.json:
-            print_json({"file": str(path), "mistakes": [{"part": part_of(each)} | each.as_data for each in mistakes]})
+            found = [{"part": part_of(each)} | each.as_data for each in mistakes]
+            print_json({"file": str(path), "mistakes": found}, "check")
         for mistake in mistakes:
             print(f"simkit: {as_line(str(mistake))}", file=sys.stderr)
         if not mistakes and scenario is not None and not arguments.json:

@@ -10,7 +10,7 @@ from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
 from simkit.core.compilation import cache_directory, use_compilation_cache
-from simkit.errors import UserError, one_line
+from simkit.errors import Mistakes, UserError, one_line
 from simkit.scenario.catalog import find_scenario, list_scenarios, shipped_folder
 
 if TYPE_CHECKING:
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 class Validate:
     """Check scenarios against the published and analytic numbers in their files."""
+
+    EXAMPLES = (
+        "simkit validate bouncing_ball",
+        "simkit validate projectile bouncing_ball",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +51,7 @@ class Validate:
                     checks.append(check)
                     progress.update(len(checks) / total, f"{check.scenario}: {check.what}")
         if arguments.json:
-            print_json({"checks": [asdict(check) | {"passed": check.passed} for check in checks]})
+            print_json({"checks": [asdict(check) | {"passed": check.passed} for check in checks]}, "validation")
         else:
             header = ("scenario", "quantity", "expected", "found", "error", "tolerance", "result", "source")
             rows = [
@@ -64,6 +69,11 @@ def _result(check: "Check") -> str:
 
 class Gallery:
     """Render every scenario into a gallery: an animation, a thumbnail and a card each, and an index page."""
+
+    EXAMPLES = (
+        "simkit gallery bouncing_ball",
+        "simkit gallery bouncing_ball projectile -o pictures",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +117,7 @@ class Gallery:
                 }
                 for e in entries
             ]
-            print_json({"scenarios": report, "index": index})
+            print_json({"scenarios": report, "index": index}, "gallery")
         else:
             rows = [(e.scenario, e.status, e.animation or "none", f"{e.size / 1e6:.2f} MB") for e in entries]
             print_table(("scenario", "status", "animation", "size"), rows)
@@ -123,6 +133,11 @@ OLDEST_JAX = (0, 11, 2)
 class Doctor:
     """Show versions, devices, precision and caches, and check the installation."""
 
+    EXAMPLES = (
+        "simkit doctor",
+        "simkit doctor --json",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb: none."""
@@ -130,14 +145,20 @@ class Doctor:
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Check the installation and the machine; exit code 3 if a required package is missing or broken."""
-        from simkit.core.devices import plugins
+        from simkit.core.devices import plugins, refuse_no_platform
         from simkit.engine.memory import available_bytes, format_bytes
         from simkit.storage.manifest import devices, imports, versions
 
         with Progress("doctor", doing="importing every package"):
             imported = imports()
         broken = {name: each.failure for name, each in imported.items() if each.failure}
-        works = not broken.keys() & {"jax", "jaxlib"}
+        works, reason = not broken.keys() & {"jax", "jaxlib"}, "JAX cannot be imported"
+        platform = Mistakes()
+        if works:
+            with platform.kept():
+                refuse_no_platform()
+        if platform.found:  # packages that compute when they are imported fail, and are not broken
+            works, reason, broken = False, "JAX finds none", {}
         directory = use_compilation_cache() if works else None
         entries = sum(1 for path in directory.iterdir() if path.name.endswith("-cache")) if directory else 0
         installed = versions()
@@ -149,7 +170,7 @@ class Doctor:
             for name, reason in broken.items()
             if name not in absent
         ]
-        troubles += [problem.message for problem in problems]
+        troubles += [str(mistake) for mistake in platform.found] + [problem.message for problem in problems]
         if works and tuple(int(part) for part in installed["jax"].split(".")[:3] if part.isdigit()) < OLDEST_JAX:
             troubles.append(f"jax {installed['jax']} computes wrong results on some machines; install jax >= 0.11.2")
         if works and directory is None and cache_directory() is not None:
@@ -160,16 +181,16 @@ class Doctor:
             "versions": installed,
             "import_seconds": {name: round(each.seconds, 2) for name, each in imported.items()},
             "python": sys.executable,
-            "devices": devices() if works else ["none, since JAX cannot be imported"],
+            "devices": devices() if works else [f"none, since {reason}"],
             "accelerator plugins": ", ".join(plugins()) or "none; pip install 'simkit-physics[cuda]' for NVIDIA GPUs",
-            "free memory": format_bytes(available_bytes()),
+            "free memory": format_bytes(available_bytes()) if works else "unknown",
             "precision": "float32 by default, float64 with --precision float64",
             "compilation cache": f"{directory} ({entries} programs)" if directory else "off",
             "scenarios": f"{len(scenarios)} in {shipped_folder()}",
             "problems": troubles,
         }
         if arguments.json:
-            print_json(report)
+            print_json({name.replace(" ", "_"): value for name, value in report.items()}, "installation")
         else:
             rows = [(name, value) for name, value in report.items() if isinstance(value, str)]
             seconds = {name: f"{each.seconds:.1f}" for name, each in imported.items()}

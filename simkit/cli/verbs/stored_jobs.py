@@ -62,6 +62,11 @@ if TYPE_CHECKING:
 class Resume:
     """Finish an interrupted run, sweep, optimization or derivative, without repeating stored work."""
 
+    EXAMPLES = (
+        "simkit resume runs/bouncing_ball",
+        "simkit resume runs/bouncing_ball --steps 720 --no-render",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
@@ -123,6 +128,11 @@ class Launch:
     Experimental: two processes connected through the loopback device of a machine of two cores do 2 to 7 % of the steps
     of one (docs/runs.md), so it is for fields that no machine can hold.
     """
+
+    EXAMPLES = (
+        "simkit launch -n 2 grad bouncing_ball --wrt launch_speed --seeds 4",
+        "simkit launch -n 2 run channel_flow --set steps=40 --set every=20 --no-render",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -228,6 +238,11 @@ def _reasons(processes: Sequence[subprocess.Popen[bytes]], logs: Sequence[IO[byt
 class Merge:
     """Merge finished sweeps of one scenario and settings, with different points or seeds, into one sweep."""
 
+    EXAMPLES = (
+        "simkit merge runs/bouncing_ball_sweep runs/fast -o runs/both",
+        "simkit merge runs/fast runs/bouncing_ball_sweep -o runs/both --overwrite",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
@@ -257,6 +272,11 @@ RESUMABLE = ("interrupted", "damaged")
 class Status:
     """Show the progress and failures of a stored job, while it runs in another shell or after an interruption."""
 
+    EXAMPLES = (
+        "simkit status runs/bouncing_ball",
+        "simkit status runs/bouncing_ball_sweep --json",
+    )
+
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
@@ -270,7 +290,7 @@ class Status:
         progress = progress_of(arguments.run)
         if arguments.json:
             resuming = progress.resuming if progress.state in RESUMABLE else None
-            print_json(dataclasses.asdict(progress) | {"folder": str(progress.folder), "resuming": resuming})
+            print_json(dataclasses.asdict(progress) | {"folder": str(progress.folder), "resuming": resuming}, "status")
             return FINE
         print(f"{progress.kind} of {progress.scenario} in {progress.folder}")
         print(f"state:      {progress.state}")
@@ -293,6 +313,11 @@ MOST_FRAMES = 150
 
 class Render:
     """Draw a stored run as gif, mp4 or png, or the chart of a sweep as png; nothing is simulated again."""
+
+    EXAMPLES = (
+        "simkit render runs/bouncing_ball --format png",
+        "simkit render runs/bouncing_ball --quantity height -o height.png",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -339,7 +364,7 @@ class Render:
                 _changed(arguments, outcome),
             )
         if arguments.json:
-            print_json({"picture": output, "frames": len(outcome.arrays["status"])})
+            print_json({"picture": output, "frames": len(outcome.arrays["status"])}, "picture")
         else:
             print(output)
         return FINE
@@ -347,6 +372,11 @@ class Render:
 
 class Report:
     """Write a page about stored work: film, charts, parameters, and how to compute it again; it needs no network."""
+
+    EXAMPLES = (
+        "simkit report runs/bouncing_ball",
+        "simkit report runs/bouncing_ball_sweep -o sweep.html",
+    )
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -360,7 +390,7 @@ class Report:
         from simkit.export.report import report
 
         file = report(arguments.run, arguments.output)
-        print_json({"report": file}) if arguments.json else print(file)
+        print_json({"report": file}, "page_of_report") if arguments.json else print(file)
         return FINE
 
 
@@ -407,5 +437,5 @@ def _sweep(directory: "RunDirectory", arguments: argparse.Namespace) -> int:
     output = arguments.output or directory.path / "sweep.png"
     _check_name(output, "png")
     file = draw_sweep(stored(directory), directory.scenario(), output)
-    print_json({"picture": file}) if arguments.json else print(file)
+    print_json({"picture": file}, "picture") if arguments.json else print(file)
     return FINE

@@ -330,6 +330,13 @@ class TableInTime:
     held: Mapping[str, Table]
     name: str
 
+    @property
+    def place(self) -> str:
+        """Path of the table, after that of the formula unless it is the formula's own."""
+        # A table of the formula's own key names it already.
+        reader = "" if self.table.where.startswith(self.formula.where) else f"{self.formula.where}: "
+        return f"{reader}{self.table.where}"
+
     def has_ended(self, params: Params, time: Any) -> jax.Array:
         """Return whether the formula has a value at time 0, and at a time none because the table ends, a boolean.
 
@@ -378,10 +385,8 @@ def refuse_ended(tables: Collection[TableInTime], params: Params, end: float) ->
     """
     for each in tables:
         if each.has_ended(params, jnp.asarray(end, precision_of(params))):
-            # A table of the formula's own key names it already.
-            reader = "" if each.table.where.startswith(each.formula.where) else f"{each.formula.where}: "
             raise UserError(
-                f"{reader}{each.table.where} ends at {each.table.x[-1]:g}, and the run at time {end:g}, "
+                f"{each.place} ends at {each.table.x[-1]:g}, and the run at time {end:g}, "
                 "where it has no value; give it more rows, write outside = 'hold' there, or take fewer steps",
                 key=each.formula.where,
             )

@@ -159,6 +159,9 @@ def parse(
     Raises:
         UserError: that marks the column, if it is not an expression, too long, too deep, or has an unknown name.
     """
+    if len(text.splitlines()) > 1:
+        lines = f"{len(text.splitlines())} lines of text, as of a file, where a formula stands"
+        raise UserError(f"{where}: {lines}; a table of numbers also names its columns, x and y")
     if len(text) > MAX_LENGTH:
         raise UserError(f"{where}: an expression of {len(text)} characters; write at most {MAX_LENGTH}")
     if bad := next((column for column, letter in enumerate(text, 1) if not letter.isprintable()), 0):

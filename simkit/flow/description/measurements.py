@@ -447,6 +447,8 @@ class Measurements:
             table["kinetic_energy"] = Quantity(square, "mean kinetic energy per unit mass, outside obstacles")
             table["largest_velocity"] = Quantity(velocity, "largest speed, the inside of obstacles included")
         table["pressure"] = Quantity(square, "pressure over density")
+        ends = dict.fromkeys(f"{each.place} at {each.table.x[-1]:g}" for each in self._flow.tables_in_time)
+        table["time"] = Quantity(time, "; ".join(["time", *(f"data end in {end}" for end in ends)]))
         table["last_time_step"] = Quantity(time, "length of the last time step; at the start, of the first")
         acceleration = over(velocity, time) if settings["time"] else over(square, length)
         table["drive"] = Quantity(

@@ -1,5 +1,7 @@
 """Tables of numbers: in formulas of a flow, from files and lists."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -189,8 +191,9 @@ def test_a_run_whose_end_is_not_known_beforehand_says_which_table_ended():
     held.check_values(held.params, jax.random.key(0), 100)
     adaptive = box(force={"x": PUMP}, courant_number=0.5)
     adaptive.check_values(adaptive.params, jax.random.key(0), 100)
-    with pytest.raises(simkit.RunFailedError, match="went on beyond the last row of a table of the time"):
+    with pytest.raises(simkit.RunFailedError, match="went on beyond the last row of a table of the time") as failure:
         simkit.run(adaptive, steps=40, every=4)
+    assert re.search(r"time = 0\.\d+ \(time; data end in force\.x at 0\.25\)", str(failure.value))
     # A condition may end a run before its table does.
     text = SCENARIO.replace("U", '{ x = [0, 0.015], y = [1, 1], at = "time" }')
     with pytest.raises(UserError, match=r"x\.lower\.u ends at 0\.015, and the run at time 0\.02,"):

@@ -52,8 +52,8 @@ def test_optimize_finds_the_throw_and_draws_before_and_after(simkit, tmp_path):
 
 def test_doctor_shows_versions_devices_and_caches(simkit):
     report = json.loads(simkit("doctor", "--json").out)
-    assert {"versions", "devices", "precision", "compilation cache", "scenarios", "problems"} <= set(report)
-    assert report["devices"] and report["accelerator plugins"] and report["import_seconds"]["jax-md"] > 0
+    assert {"versions", "devices", "precision", "compilation_cache", "scenarios", "problems"} <= set(report)
+    assert report["devices"] and report["accelerator_plugins"] and report["import_seconds"]["jax-md"] > 0
 
 
 def test_resume_reports_like_the_optimization_that_began(simkit):
