@@ -20,8 +20,9 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "sphinx_design",
 ]
-exclude_patterns = ["samples", "_build"]
+exclude_patterns = ["samples", "changes", "paper", "_build"]
 root_doc = "index"
 html_theme = "furo"
 html_title = "simkit"
@@ -76,17 +77,22 @@ def write_pages(app: Any) -> None:
 
 # Links of the repository and what they are on the site; pages in other folders are copied to it, see `copy_gallery`.
 LINKS = {
-    r"\[([^\]]+)\]\((?:\.\./)?gallery/README\.md\)": r'<a href="gallery/index.html">\1</a>',
-    r"\]\((?:\.\./)+CHANGELOG\.md\)": "](/changelog.md)",
-    r"\[([^\]]+)\]\((?:\.\./)?(?:scenarios|LICENSE)\)": r"\1",
+    r"\[([^\]]+)\]\((?:\.\./)?((?:\.\./)*)gallery/README\.md\)": r'<a href="\2gallery/index.html">\1</a>',
+    r"\]\((?:\.\./)*(CHANGELOG|CONTRIBUTING)\.md(?=[)#])": lambda found: f"](/{found[1].lower()}.md",
+    r"\[([^\]]+)\]\((?:\.\./)*(?:scenarios|LICENSE|CODE_OF_CONDUCT\.md|(?:docs/)?(?:changes|paper)/\w+\.md)\)": r"\1",
 }
 
 
 def prepare(app: Any, page: str, source: list[str]) -> None:
-    """Make the first page of README.md, lead from the table of public names to their pages, and mend links."""
+    """Fill the first page from README.md and others from theirs, lead from public names to their pages, mend links."""
+    root = REFERENCE.parent.parent
     if page == "index":
-        text = (REFERENCE.parent.parent / "README.md").read_text().partition("## Documentation")[0]
-        source[0] = re.sub(r"\]\(gallery/(?!README)", "](../gallery/", text.replace("](docs/", "](")) + source[0]
+        text = (root / "README.md").read_text().partition("## Documentation")[0]
+        text = re.sub(r"\]\(gallery/(?!README)", "](../gallery/", text.replace("](docs/", "]("))
+        first, second, rest = text.partition("## Two commands")
+        source[0] = first + source[0] + second + rest
+    if page == "contributing":
+        source[0] = (root / "CONTRIBUTING.md").read_text().replace("](docs/", "](")
     if page == "reference/api":
         package, lines = "", []
         for line in source[0].splitlines():

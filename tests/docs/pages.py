@@ -18,8 +18,8 @@ import pytest
 from simkit.cli.main import main
 
 REPOSITORY = Path(__file__).parents[2]
-# The site alone has these: they hold the text of README.md and CHANGELOG.md.
-SITE = ("index", "changelog")
+# The site alone has these: they hold the text of README.md, CHANGELOG.md and CONTRIBUTING.md.
+SITE = ("index", "changelog", "contributing")
 PAGES = [page for page in sorted(REPOSITORY.glob("*.md")) if page.stem != "CHANGELOG"]
 PAGES += [page for page in sorted((REPOSITORY / "docs").rglob("*.md")) if page.stem not in SITE]
 
