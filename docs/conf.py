@@ -11,6 +11,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from make_api import PACKAGES
+from make_changelog import assembled, waiting
 
 project = "simkit"
 author = "The simkit authors"
@@ -91,6 +92,9 @@ def prepare(app: Any, page: str, source: list[str]) -> None:
         text = re.sub(r"\]\(gallery/(?!README)", "](../gallery/", text.replace("](docs/", "]("))
         first, second, rest = text.partition("## Two commands")
         source[0] = first + source[0] + second + rest
+    if page == "changelog":
+        changelog = assembled((root / "CHANGELOG.md").read_text(), [file.read_text() for file in waiting()])
+        source[0] = changelog.replace("](docs/", "](")
     if page == "contributing":
         source[0] = (root / "CONTRIBUTING.md").read_text().replace("](docs/", "](")
     if page == "reference/api":

@@ -42,9 +42,14 @@ def assembled(changelog: str, changes: list[str], release: str = "") -> str:
     return f"{before}{FIRST}" + (f"\n## {release}\n" if release else "") + part + after
 
 
+def waiting() -> list[Path]:
+    """Return the files of docs/changes."""
+    return sorted(file for file in (ROOT / "docs/changes").glob("*.md") if file.name != "README.md")
+
+
 def main(arguments: list[str]) -> None:
     """Assemble the changelog of this repository."""
-    files = sorted(file for file in (ROOT / "docs/changes").glob("*.md") if file.name != "README.md")
+    files = waiting()
     release = f"{arguments[0]} ({datetime.date.today():%d %B %Y})" if arguments else ""
     changelog = ROOT / "CHANGELOG.md"
     changes = [file.read_text(encoding="utf-8") for file in files]

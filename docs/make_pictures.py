@@ -18,23 +18,15 @@ COMMANDS = {
     "couette": f"simkit run couette.toml --no-render -o out && {DRAW}",
     "convection": f"simkit run rayleigh_benard_onset --no-render -o out && {DRAW}",
     "argon": f"simkit run lennard_jones_crystal --no-render -o out && {DRAW} --frame 0",
+    "spin": f"simkit run bouncing_ball --set spin=-80 --set friction=0.1 --set steps=1200 --no-render -o out && {DRAW}",
     "softest": f"simkit optimize softest.toml {SOFTEST} -o out && mv out/loss.png picture.png",
     "drag_reduction": "simkit optimize drag_reduction --wrt slenderness,angle --iterations 12 -o out"
     " && mv out/before_after.png picture.png",
 }
-# Charts: arguments of simkit.run, and the quantity.
-CHARTS = {"spin": (dict(scenario="bouncing_ball", spin=-80.0, friction=0.3, steps=1200), "position_x")}
 
 
 def draw(name: str, folder: Path) -> None:
     """Draw one picture in a folder."""
-    if name in CHARTS:
-        import simkit
-
-        settings, quantity = CHARTS[name]
-        run = simkit.run(**settings, output=folder / "out")
-        simkit.picture(run, view="chart", quantity=quantity).save(folder / "picture.png")
-        return
     for page in (DOCS / "start.md", *DOCS.glob("tutorials/*.md")):
         for file, text in re.findall(r"^```toml\n# (\S+)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
             (folder / file).write_text(text)
@@ -43,7 +35,7 @@ def draw(name: str, folder: Path) -> None:
 
 def main(names: list[str]) -> None:
     """Draw the named pictures, or all."""
-    for name in names or [*COMMANDS, *CHARTS]:
+    for name in names or COMMANDS:
         with tempfile.TemporaryDirectory() as folder:
             draw(name, Path(folder))
             os.replace(Path(folder) / "picture.png", DOCS / "pictures" / f"{name}.png")

@@ -51,5 +51,4 @@ def test_an_installed_wheel_lists_runs_and_differentiates(installed):
     call(simkit, "doctor", folder=folder)
     call(simkit, "run", "bouncing_ball", "--no-render", folder=folder)
     told = json.loads(call(simkit, "grad", "bouncing_ball", "--wrt", "spin", "--json", folder=folder))
-    assert told["derivatives"]
-    assert not list((folder / "runs").rglob("*.pkl"))
+    assert told["wrt"]["spin"]["derivative"] < 0
