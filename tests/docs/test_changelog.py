@@ -2,7 +2,8 @@
 
 from tests.docs.generated import DOCS, program
 
-LOG = "# Changelog\n\n## Unreleased\n\nFirst.\n\n### Flow\n\n- One.\n\n### Fixed\n\n- Two.\n\n## 0.1.0\n\n### Flow\n\n- Old.\n"
+LOG = "# Changelog\n\n## Unreleased\n\nFirst.\n\n### Flow\n\n- One.\n\n### Fixed\n\n- Two.\n\n"
+LOG += "## 0.1.0\n\n### Flow\n\n- Old.\n"
 
 
 def test_a_change_is_added_below_its_heading_of_the_unreleased_part():

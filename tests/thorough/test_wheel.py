@@ -1,4 +1,4 @@
-"""The wheel, built from the source distribution and installed into an empty environment, does what the README begins with.
+"""The wheel, built from the source distribution and installed into an empty environment, does the uses of the README.
 
 The dependencies come from the package index, so this takes minutes and a network.
 """
