@@ -137,6 +137,9 @@ def without_types(app: Any, what: str, name: str, value: Any, options: Any, sign
 
 def setup(app: Any) -> None:
     """Connect the functions of this file to the builder."""
+    # Pages opened as files may not read one another: the search then shows headings, without lines around the words.
+    body = "if (location.protocol === 'file:') DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;"
+    app.add_js_file(None, body=body)
     app.connect("builder-inited", write_pages)
     app.connect("source-read", prepare)
     app.connect("autodoc-process-docstring", as_restructured, priority=900)
