@@ -19,7 +19,7 @@ COMMANDS = {
     "convection": f"simkit run rayleigh_benard_onset --no-render -o out && {DRAW}",
     "argon": f"simkit run lennard_jones_crystal --no-render -o out && {DRAW} --frame 0",
     "spin": f"simkit run bouncing_ball --set spin=-80 --set friction=0.1 --set steps=1200 --no-render -o out && {DRAW}",
-    "softest": f"simkit optimize softest.toml {SOFTEST} -o out && mv out/loss.png picture.png",
+    "softest": f"simkit optimize softest.toml {SOFTEST} -o out && mv out/before_after.png picture.png",
     "drag_reduction": "simkit optimize drag_reduction --wrt slenderness,angle --iterations 12 -o out"
     " && mv out/before_after.png picture.png",
 }
