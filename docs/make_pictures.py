@@ -22,6 +22,7 @@ COMMANDS = {
     "softest": f"simkit optimize softest.toml {SOFTEST} -o out && mv out/before_after.png picture.png",
     "drag_reduction": "simkit optimize drag_reduction --wrt slenderness,angle --iterations 12 -o out"
     " && mv out/before_after.png picture.png",
+    "arm": f"{sys.executable} robotics.py && mv arm.png picture.png",
 }
 
 
@@ -30,6 +31,8 @@ def draw(name: str, folder: Path) -> None:
     for page in (DOCS / "start.md", *DOCS.glob("tutorials/*.md")):
         for file, text in re.findall(r"^```toml\n# (\S+)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
             (folder / file).write_text(text)
+    code = re.findall(r"^```python\n(.*?)^```", (DOCS / "tutorials/robotics.md").read_text(), re.DOTALL | re.MULTILINE)
+    (folder / "robotics.py").write_text("\n".join(code).partition('.save("arm.png")')[0] + '.save("arm.png")\n')
     subprocess.run(COMMANDS[name], shell=True, check=True, cwd=folder)
 
 
