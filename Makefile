@@ -10,7 +10,7 @@ CANDIDATES := $(PYTHON) python3.12 python3.13 python3.14 python3 python $(wildca
 PYTEST := $(VENV)/bin/python -m pytest -n auto --dist worksteal
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test acceptance thorough check gallery api docs clean
+.PHONY: install demo test acceptance thorough check lowest newest gallery api docs clean
 
 install: $(STAMP)
 
@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: install
-	$(VENV)/bin/simkit run channel_flow --output runs/demo --overwrite
+	$(VENV)/bin/simkit run bouncing_ball --output runs/demo --overwrite
 
 # The quick tests of every part.
 test: install
@@ -49,6 +49,21 @@ check: install
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/pyright
+
+# The quick tests with the lowest supported and with the newest versions of these, in environments of their own.
+CORE := jax|jaxlib|numpy|xarray|matplotlib
+OTHER = build/$@/bin/python
+
+lowest: install
+	@mkdir -p build && sed -nE 's/^ *"($(CORE))>=([0-9.]+)",$$/\1==\2/p' pyproject.toml > build/lowest.txt
+	$(VENV)/bin/python -m venv --clear build/lowest
+	$(OTHER) -m pip install --quiet --disable-pip-version-check -c build/lowest.txt '.[dev]'
+	SIMKIT_COMPILATION_CACHE=off $(OTHER) -m pytest -n auto --dist worksteal
+
+newest: install
+	$(VENV)/bin/python -m venv --clear build/newest
+	$(OTHER) -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager '.[dev]'
+	SIMKIT_COMPILATION_CACHE=off $(OTHER) -m pytest -n auto --dist worksteal
 
 api: install
 	$(VENV)/bin/python docs/make_api.py

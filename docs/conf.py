@@ -10,6 +10,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from make_api import public
+from make_changelog import assembled, waiting
 
 project = "simkit"
 author = "The simkit authors"
@@ -19,8 +20,9 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "sphinx_design",
 ]
-exclude_patterns = ["samples", "_build"]
+exclude_patterns = ["samples", "changes", "paper", "_build"]
 root_doc = "index"
 html_theme = "furo"
 html_title = "simkit"
@@ -70,17 +72,25 @@ def write_pages(app: Any) -> None:
 
 # Links of the repository and what they are on the site; pages in other folders are copied to it, see `copy_gallery`.
 LINKS = {
-    r"\[([^\]]+)\]\((?:\.\./)?gallery/README\.md\)": r'<a href="gallery/index.html">\1</a>',
-    r"\]\((?:\.\./)+CHANGELOG\.md\)": "](/changelog.md)",
-    r"\[([^\]]+)\]\((?:\.\./)?(?:scenarios|LICENSE)\)": r"\1",
+    r"\[([^\]]+)\]\((?:\.\./)?((?:\.\./)*)gallery/README\.md\)": r'<a href="\2gallery/index.html">\1</a>',
+    r"\]\((?:\.\./)*(CHANGELOG|CONTRIBUTING)\.md(?=[)#])": lambda found: f"](/{found[1].lower()}.md",
+    r"\[([^\]]+)\]\((?:\.\./)*(?:scenarios|LICENSE|CODE_OF_CONDUCT\.md|(?:docs/)?(?:changes|paper)/\w+\.md)\)": r"\1",
 }
 
 
 def prepare(app: Any, page: str, source: list[str]) -> None:
-    """Make the first page of README.md, lead from the table of public names to their pages, and mend links."""
+    """Fill the first page from README.md and others from theirs, lead from public names to their pages, mend links."""
+    root = REFERENCE.parent.parent
     if page == "index":
-        text = (REFERENCE.parent.parent / "README.md").read_text().partition("## Documentation")[0]
-        source[0] = re.sub(r"\]\(gallery/(?!README)", "](../gallery/", text.replace("](docs/", "](")) + source[0]
+        text = (root / "README.md").read_text().partition("## Documentation")[0]
+        text = re.sub(r"\]\(gallery/(?!README)", "](../gallery/", text.replace("](docs/", "]("))
+        first, second, rest = text.partition("## Two commands")
+        source[0] = first + source[0] + second + rest
+    if page == "changelog":
+        changelog = assembled((root / "CHANGELOG.md").read_text(), [file.read_text() for file in waiting()])
+        source[0] = changelog.replace("](docs/", "](")
+    if page == "contributing":
+        source[0] = (root / "CONTRIBUTING.md").read_text().replace("](docs/", "](")
     if page == "reference/api":
         package, lines = "", []
         for line in source[0].splitlines():
@@ -127,6 +137,9 @@ def without_fields(app: Any, what: str, name: str, value: Any, skip: bool, optio
 
 def setup(app: Any) -> None:
     """Connect the functions of this file to the builder."""
+    # Pages opened as files may not read one another: the search then shows headings, without lines around the words.
+    body = "if (location.protocol === 'file:') DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;"
+    app.add_js_file(None, body=body)
     app.connect("builder-inited", write_pages)
     app.connect("source-read", prepare)
     app.connect("autodoc-process-docstring", as_restructured, priority=900)

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -10,6 +11,7 @@ from simkit.scenario.registry import FACTORIES
 from tests.docs.generated import check_section
 from tests.docs.pages import PAGES, QUICK, REPOSITORY, blocks, run_alone
 from tests.docs.systems import SYSTEMS, check_program
+from tests.thorough.export.page import browser
 
 CODED = [page for page in PAGES if any(block.language in ("python", "console") for block in blocks(page))]
 
@@ -29,13 +31,35 @@ def test_a_system_of_the_page_is_the_program_of_its_file(name):
     check_program(name)
 
 
-def test_the_site_has_no_warning_and_loads_nothing_from_elsewhere(tmp_path):
-    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "-q", "-d", str(tmp_path / "trees")]
-    made = subprocess.run([*command, "docs", str(tmp_path / "site")], cwd=REPOSITORY, capture_output=True, text=True)
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "-q", "-d", str(folder / "trees")]
+    made = subprocess.run([*command, "docs", str(folder / "site")], cwd=REPOSITORY, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
-    pages = list((tmp_path / "site").rglob("*.html"))
-    assert {"index.html", "how_do_i.html", "simkit.run.html", "simkit.molecular.langevin.html"} < {
-        p.name for p in pages
-    }
+    return folder / "site"
+
+
+def test_the_site_has_no_warning_and_loads_nothing_from_elsewhere(site):
+    pages = list(site.rglob("*.html"))
+    wanted = {"index.html", "how_do_i.html", "robotics.html", "simkit.run.html", "simkit.molecular.langevin.html"}
+    assert wanted < {page.name for page in pages}
     loaded = r"""<(?:script|img|link|source|iframe)[^>]+(?:src|href)=["']?(?:https?:)?//[^\s"'>]+"""
     assert [(p.name, found) for p in pages for found in re.findall(loaded, p.read_text())] == []
+
+
+@pytest.mark.skipif(browser.found() is None, reason="no Chromium is installed")
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_site_is_read_and_searched_without_network_errors_or_a_scroll_to_the_side(site, width):
+    with browser.opened(width, 900) as tab:
+        tab.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+        for name in ("index", "start", "concepts", "tutorials/flow", "reference/api", "search"):
+            query = "?q=restitution" if name == "search" else ""
+            tab.call("Page.navigate", url=(site / f"{name}.html").as_uri() + query)
+            time.sleep(2)
+            assert tab.run("document.documentElement.scrollWidth") <= width, name
+            bare = "[...document.images].filter(each => !each.alt || !each.naturalWidth).map(each => each.src)"
+            assert tab.run(bare) == [], name
+        assert "Rigid bodies" in tab.run("document.querySelector('#search-results').innerText")
+        assert tab.errors == []
+        assert {address.split(":")[0] for address in tab.requests} <= {"file", "data"}
