@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simkit.jobs.results import Origin, ResultDataset
 
 # Seconds within which a film is drawn, and its pixels. A chart of more members, or more panels, would take longer.
-SECONDS, FILM = 1.0, 640 * 360
+SECONDS, FILM = 1.5, 480 * 270
 MOST_MEMBERS, MOST_PANELS = 10_000, 6
 # Rows of a table, letters of a text, and bytes of a picture.
 MOST_ROWS, MOST_LETTERS, MOST_BYTES = 40, 300, 1_500_000

@@ -1,11 +1,11 @@
 """How results, derivatives, scenarios and simulations show themselves in a notebook."""
 
-import dataclasses
 import html
 import json
 import pickle
 import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +15,13 @@ import simkit
 from simkit.core.display import DISPLAYS
 from simkit.export import notebook
 from simkit.jobs.results import Origin, ResultDataset
+from simkit.scenario.catalog import parse_scenario
+from simkit.scenario.made_in_python import load
 from tests.core.toys import oscillator
+from tests.export.runs import CHANNEL
 from tests.toys import PENDULUMS, toy
 
-HOSTILE = "</td></p><script>alert(1)</script> & \"quoted\" 'x' \u202eright to left"
+HOSTILE = "</td></p><script>alert(1)</script> & \"quoted\" 'x'"
 LARGEST = 2_500_000  # bytes of an output
 
 
@@ -66,12 +69,12 @@ def test_a_derivative_is_the_pair_of_value_and_slopes(shown):
     value, slopes = pair
     assert isinstance(pair, tuple) and repr(pair) == repr((value, slopes)) and pickle.loads(pickle.dumps(pair)) == pair
     assert pair.check.verdict == {"frequency": "agrees"} and pair.note == ""
-    with pytest.raises(simkit.UserError, match="check = True compares the derivative of one run"):
+    with pytest.raises(simkit.UserError, match="check=True compares the derivative of one run"):
         simkit.value_and_grad(toy(), "frequency", seeds=2, check=True)
 
 
 def test_texts_and_tables_are_bounded():
-    long = "x" * 10_000
+    long = "x" * 1000
     record = simkit.Simulation(
         init=lambda params, key: params["layers"],
         step=lambda state, params: state,
@@ -87,9 +90,15 @@ def test_texts_and_tables_are_bounded():
 
 
 def test_a_failed_run_and_an_unfinished_one_are_shown(tmp_path):
-    diverging = dataclasses.replace(oscillator(), observe=lambda state, params: {})
+    diverging = simkit.Simulation(
+        init=lambda params, key: {"size": params["size"]},
+        step=lambda state, params: {"size": state["size"] * 1e30},
+        observe=lambda state, params: {},
+        diagnose=lambda state, params: dict(state),
+        params={"size": 1e30},
+    )
     with pytest.raises(simkit.RunFailedError):
-        simkit.run(diverging, steps=4, time_step=1e300, frequency=1e30, output=tmp_path / "run")
+        simkit.run(diverging, steps=4, every=1, output=tmp_path / "run")
     page = simkit.open_run(tmp_path / "run")._repr_html_()
     assert "<mark>" in page and "non-finite" in page
     (tmp_path / "run" / "summary.json").unlink()
@@ -110,11 +119,12 @@ def test_what_cannot_be_shown_falls_back_to_text(monkeypatch, shown):
 def test_a_slow_or_large_film_is_a_picture(flow, monkeypatch):
     run = simkit.open_run(flow[1])
     assert "image/png" in run._repr_html_()  # three frames are not worth a film
-    long = simkit.run(toy(PENDULUMS.replace("every = 2", "every = 1")))
+    monkeypatch.setattr(notebook, "SECONDS", 60.0)
+    long = simkit.run(load(parse_scenario(CHANNEL.replace("every = 10", "every = 1"), Path("channel.toml")), {}))
     assert "image/gif" in notebook.result(long)
     monkeypatch.setattr(notebook, "MOST_BYTES", 10)
     assert "image/gif" not in notebook.result(long)
-    monkeypatch.undo()
+    monkeypatch.setattr(notebook, "MOST_BYTES", LARGEST)
     monkeypatch.setattr(notebook, "SECONDS", 0.0)
     assert "image/gif" not in notebook.result(long) and "image/png" in notebook.result(long)
 
