@@ -91,16 +91,20 @@ def _sweep(dataset: "ResultDataset", origin: "Origin") -> Iterable[str]:
 
     status = dataset["status"]
     axes = ", ".join(f"{axis} ({status.sizes[axis]})" for axis in status.dims if status.sizes[axis] > 1)
+    # Status words of a result that stays in its chunks are read from all of them.
+    is_small = status.size <= MOST_MEMBERS and "preferred_chunks" not in status.encoding
     words, failed = f"{status.size} member{'s' * (status.size != 1)}{f' over {axes}' * bool(axes)}", False
-    if status.size <= MOST_MEMBERS:
+    if is_small:
         names, numbers = np.unique(status.values, return_counts=True)
         ends = (f"{number} {str(name).replace('_', ' ')}" for name, number in zip(names, numbers, strict=True))
         failed = bool(is_failure(status.values, failures_of(dataset)).any())
         words = f"{words}: {', '.join(ends)}"
     yield _words(words, failed)
     try:
-        if status.size > MOST_MEMBERS:
-            raise UserError(f"of more than {MOST_MEMBERS} members no chart is drawn here; simkit.picture draws it")
+        if not is_small:
+            raise UserError(
+                f"no chart is drawn here of over {MOST_MEMBERS} members or arrays on disk; simkit.picture draws it"
+            )
         yield _figure(chart_of_sweep(dataset, MOST_PANELS))
     except UserError as error:
         yield _words(str(error))
