@@ -237,7 +237,7 @@ def _parameters(scenario: Scenario, dataset: Any = None) -> str:
 
 
 def _number(value: Any) -> str:
-    """Return a number, or the number of entries of an array and its norm."""
+    """Return a number, or how many an array has."""
     array = np.asarray(value)
     if array.dtype == object or array.size != 1:
         return f"[{count(value) if isinstance(value, tuple | list) else array.size} values]"
