@@ -16,7 +16,6 @@ from simkit.core.settings import word
 from simkit.errors import UserError
 from simkit.jobs import sweep_results
 from simkit.jobs.job import Prepared
-from simkit.jobs.optimizations import Optimized
 from simkit.jobs.runs import Outcome
 from simkit.jobs.stored_jobs import open_run
 from simkit.render.animate import FORMATS, check_size, parse_size, render
@@ -86,8 +85,9 @@ def _parts(result: Any) -> _Run:
             return _of_dataset(result)
         if origin.report == "derivative":
             raise UserError(f"a derivative of {origin.scenario.name} has no frames; draw a run, sweep or optimization")
-        is_run = isinstance(origin.result, Outcome)
-        return _of_outcome(origin.result, origin.objective) if is_run else _of_members(result, origin.scenario)
+        if origin.report in ("sweep", "starts"):
+            return _of_members(result, origin.scenario)
+        return _of_outcome(origin.result, origin.objective)
     if isinstance(result, tuple) and len(result) in (2, 3) and all(isinstance(part, Mapping) for part in result[-2:]):
         frames, diagnostics = ({name: np.asarray(array) for name, array in part.items()} for part in result[-2:])
         return {"frames": frames, "diagnostics": diagnostics, "coordinates": {}, "units": {}}, None, "Simulation"
@@ -104,8 +104,8 @@ def opened(result: Any) -> Any:
 
 def _of_outcome(outcome: Outcome, objective: str = "") -> _Run:
     settings, parts = outcome.scenario.render, parts_of(outcome.arrays, outcome.labels)
-    if isinstance(outcome, Optimized):  # its frames are iterations, not those of the view
-        settings = render_settings({"view": "chart", "quantity": "loss", "label": objective[:LONGEST_LABEL] or "loss"})
+    if objective:  # the frames of an optimization are iterations, not those of the view
+        settings = render_settings({"view": "chart", "quantity": "loss", "label": objective[:LONGEST_LABEL]})
     return parts, settings, outcome.scenario.title
 
 
@@ -306,7 +306,7 @@ def picture(
                 "one member"
             )
         return chart_of_sweep(result)
-    if origin and isinstance(origin.result, Optimized) and not given:
+    if origin and origin.report == "optimization" and not given:
         return chart_of_iterations(result)
     size = DEFAULT_PIXELS if size is None else size
     return _drawing(result, "png", settings, size=size, frame=-1 if frame is None else frame)
