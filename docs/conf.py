@@ -16,7 +16,7 @@ project = "simkit"
 author = "The simkit authors"
 copyright = author
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
@@ -32,6 +32,12 @@ html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
 html_static_path: list[str] = []
 
+# Notebooks are executed once, and again when their text has changed; build/ keeps their outputs.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(Path(__file__).parent.parent / "build" / "notebooks")
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
 

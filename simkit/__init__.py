@@ -4,9 +4,10 @@ JAX and the domains are imported when they are first used, so importing simkit i
 """
 
 import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from simkit.jobs.reporting import DISPLAYS
+from simkit.core.display import DISPLAYS
 from simkit.render import VIEWS
 from simkit.scenario import registry
 
@@ -36,8 +37,6 @@ __version__ = "0.1.0"
 
 # Modules of the public names.
 _HOMES = {
-    # Not public; for the display of jobs below.
-    "Progress": "simkit.cli.progress",
     "Equilibrium": "simkit.core.simulation",
     "Objective": "simkit.core.objective",
     "Parameter": "simkit.core.parameter",
@@ -120,7 +119,14 @@ def __dir__() -> list[str]:
 
 
 registry.VIEWS.add(VIEWS)
+
+
+def _display(home: str, name: str) -> Callable[..., Any]:
+    """Return a function of a higher layer that is imported when it is first called."""
+    return lambda *arguments, **options: getattr(importlib.import_module(home), name)(*arguments, **options)
+
+
 DISPLAYS |= {
-    "progress": lambda *arguments, **options: __getattr__("Progress")(*arguments, **options),
-    "animation": lambda run: __getattr__("animate")(run),
+    kind: _display("simkit.export.notebook", kind) for kind in ("result", "derivative", "scenario", "simulation")
 }
+DISPLAYS |= {"progress": _display("simkit.cli.progress", "Progress")}

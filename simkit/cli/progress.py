@@ -1,15 +1,17 @@
-"""Progress display: a bar with rate and time left on a terminal, a plain line every few seconds elsewhere."""
+"""Progress display: a bar that vanishes, on a terminal or in a notebook; plain lines, seconds apart, in a log."""
 
 import contextlib
+import html
 import json
 import os
 import shutil
 import sys
 import threading
 import time
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from simkit.core.compilation import compilations, covered
+from simkit.jobs.reporting import attached_to
 
 BAR = 28
 # Seconds between plain lines, which are written to logs; and of a wait before the first step that is worth a line.
@@ -18,6 +20,8 @@ PLAIN_INTERVAL, LONG_WAIT = 5.0, 10.0
 TICK = 1.0
 # Variable of the environment: with the value ``json``, progress is a line of JSON each, for other programs.
 AS_JSON = "SIMKIT_PROGRESS"
+# Seconds of work that a notebook shows no progress of, and between two displays of it in a notebook.
+SHORT, NOTEBOOK_INTERVAL = 0.5, 0.1
 SPENT: dict[str, float] = {}
 """Seconds of this command by phase, ``compiled``, ``ran`` and ``drew``; empty for one that has computed nothing."""
 DEVICES: list[str] = []
@@ -36,8 +40,44 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
 
 
+class Cell:
+    """A line with a bar below the cell of a notebook that is running, which vanishes when it is closed."""
+
+    def __init__(self) -> None:
+        self._began = self._shown = time.monotonic()
+        self._handle: Any = None
+
+    def show(self, line: str, fraction: float | None = None) -> None:
+        """Show a line, of work that has taken longer than `SHORT`, at most every `NOTEBOOK_INTERVAL`.
+
+        Args:
+            line: its text.
+            fraction: fraction done, from 0 to 1; ``None`` if it is not known yet.
+        """
+        now = time.monotonic()
+        if now - self._began < SHORT or (self._handle and now - self._shown < NOTEBOOK_INTERVAL):
+            return
+        value = "" if fraction is None else f' value="{fraction:.4f}"'
+        text = (
+            f"<progress{value} style='width:12em;vertical-align:middle'></progress> <small>{html.escape(line)}</small>"
+        )
+        self._shown = now
+        self._publish({"text/plain": line, "text/html": text})
+
+    def close(self) -> None:
+        """Remove the line."""
+        if self._handle:
+            self._publish({"text/plain": "", "text/html": ""})
+
+    def _publish(self, shown: dict[str, str]) -> None:
+        from IPython.display import DisplayHandle
+
+        is_new, self._handle = self._handle is None, self._handle or DisplayHandle()
+        (self._handle.display if is_new else self._handle.update)(shown, raw=True)
+
+
 class Progress:
-    """Context manager that shows the progress of long work on standard error.
+    """Context manager that shows the progress of long work on standard error, or below the cell of a notebook.
 
     Args:
         name: name of the work.
@@ -45,7 +85,7 @@ class Progress:
         unit: name of a step, in the plural.
         doing: activity before the first step, shown with the seconds that it takes.
         may_end_early: whether the work may end before its last step, so that the time left is an upper bound.
-        terminal: whether lines may be overwritten; ``None`` tests whether standard error is a terminal.
+        place: where lines are shown; ``None`` tests it, see `simkit.jobs.reporting.attached_to`.
         phase: how its seconds are counted in `SPENT`: ``"ran"`` without those of compiling, which are counted apart;
             ``None`` if not at all.
     """
@@ -61,14 +101,14 @@ class Progress:
         *,
         doing: str = "compiling (first time only)",
         may_end_early: bool = False,
-        terminal: bool | None = None,
+        place: Literal["notebook", "terminal", "log"] | None = None,
         phase: Literal["ran", "drew"] | None = None,
     ) -> None:
         self._name, self._steps, self._unit, self._doing = name, steps, unit, doing
         self._longest = "at most " if may_end_early else ""
-        self._terminal = sys.stderr.isatty() if terminal is None else terminal
         self._is_machine = os.environ.get(AS_JSON) == "json"
-        self._terminal = self._terminal and not self._is_machine
+        place = "log" if self._is_machine else place or attached_to()
+        self._terminal, self._cell = place == "terminal", Cell() if place == "notebook" else None
         self._shown = 0.0
         self._has_lines = False
         self._skipped: tuple[float, float, str] | None = None
@@ -93,7 +133,9 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, *unused: object) -> None:
         self._end_wait(is_told=kind is None)  # an error is told in one line of its own
         self._count()
-        if self._terminal:
+        if self._cell:
+            self._cell.close()
+        elif self._terminal:
             self._draw("\r\033[K")
         elif self._has_lines and self._skipped is not None:
             # The last line would else be that of an earlier time.
@@ -119,6 +161,9 @@ class Progress:
                 self._tell(fraction, words or self._unit)
                 self._shown = now
             return
+        if self._cell:
+            self._cell.show(self._line(now, fraction, words), fraction)
+            return
         if not self._terminal and now - self._shown < PLAIN_INTERVAL:
             self._skipped = now, fraction, words
             return
@@ -140,11 +185,15 @@ class Progress:
     def _wait(self) -> None:
         """Show, in a thread, how long the first step takes: every second on a terminal, at the begin in a log."""
         with contextlib.suppress(OSError, ValueError):  # standard error is closed
-            while not self._waited.wait(TICK if self._terminal else LONG_WAIT):
+            tick = SHORT if self._cell else TICK if self._terminal else LONG_WAIT
+            while not self._waited.wait(tick):
                 with self._display:
                     if self._waited.is_set():
                         return
                     text = f"{self._name}  {self._doing}"
+                    if self._cell:
+                        self._cell.show(f"{text}  {clock(time.monotonic() - self._began)}")
+                        continue
                     if not self._terminal:
                         self._draw(f"{text}\n")
                         self._told = True

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import html
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from simkit.core import paths
+from simkit.core.display import html_of
 from simkit.core.parameter import Parameter, out_of_bounds
 from simkit.core.tracing import Programs, shapes_and_types, traced_once
 from simkit.errors import UserError
@@ -250,13 +250,8 @@ class Simulation:
         shown = (f"{name} = {_shown(value)}" for name, value in paths.leaves(self.params).items())
         return f"<Simulation: {', '.join(shown)}>"
 
-    def _repr_html_(self) -> str:
-        """Return the parameters as a table, for notebooks."""
-        rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{_shown(value)}</td></tr>"
-            for name, value in paths.leaves(self.params).items()
-        )
-        return f"<table><tr><th>parameter</th><th>default</th></tr>{rows}</table>"
+    def _repr_html_(self) -> str | None:
+        return html_of("simulation", self)
 
     def check_values(self, params: Params, key: jax.Array, steps: int | None = None) -> None:
         """Refuse values that are out of declared bounds or refused by the simulation's ``check``.

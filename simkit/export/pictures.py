@@ -1,9 +1,10 @@
-"""Pictures and animations of runs and sweeps, in memory and as files."""
+"""Pictures and animations of runs, sweeps and optimizations, in memory and as files."""
 
 import base64
 import dataclasses
 import html
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,11 +17,14 @@ from simkit.errors import UserError
 from simkit.jobs import sweep_results
 from simkit.jobs.job import Prepared
 from simkit.jobs.runs import Outcome
-from simkit.jobs.stored_jobs import open_frames
-from simkit.render.animate import check_size, parse_size, render
-from simkit.render.chart import SweepData, comparison, sweep_chart
-from simkit.render.views import new_painter
-from simkit.scenario.drawing import CLOCKS, Frame, likely_view, render_settings
+from simkit.jobs.stored_jobs import open_run
+from simkit.render.animate import FORMATS, check_size, parse_size, render
+from simkit.render.chart import SweepData, comparison, history_chart, sweep_chart
+from simkit.render.selection import choose_pace
+from simkit.render.video import write_gif, write_png
+from simkit.render.views import DEFAULT_PIXELS, image_of, new_painter
+from simkit.scenario.checks import LONGEST_LABEL
+from simkit.scenario.drawing import CLOCKS, Frame, likely_view, render_settings, view_of
 from simkit.scenario.scenario import RenderSettings, Scenario
 from simkit.storage import datasets
 from simkit.storage.datasets import ALONG_X, ALONG_Y
@@ -34,8 +38,8 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `simkit.render.animate.render` for a result: frames, units, settings, title and others.
 
     Args:
-        result: a data set of a run, its outcome, the folder of a run, ``(frames, diagnostics)``, or ``(state, frames,
-            diagnostics)``.
+        result: a data set of a run, sweep or optimization, its folder, an outcome, ``(frames, diagnostics)``, or
+            ``(state, frames, diagnostics)``.
         changed: settings of ``[render]`` that replace the run's own (or, for a result without, the likely ones), and
             ``title``.
 
@@ -74,22 +78,35 @@ def _parts(result: Any) -> _Run:
 
     if isinstance(result, Outcome):
         return _of_outcome(result)
-    if isinstance(result, str | Path):
-        return _of_outcome(open_frames(result, "animation"))
+    result = opened(result)
     if isinstance(result, xarray.Dataset):
-        outcome = getattr(result, "_outcome", None)
-        return _of_dataset(result) if outcome is None else _of_outcome(outcome)
+        origin = getattr(result, "origin", None)
+        if origin is None:
+            return _of_dataset(result)
+        if origin.report == "derivative":
+            raise UserError(f"a derivative of {origin.scenario.name} has no frames; draw a run, sweep or optimization")
+        if origin.report in ("sweep", "starts"):
+            return _of_members(result, origin.scenario)
+        return _of_outcome(origin.result, origin.objective)
     if isinstance(result, tuple) and len(result) in (2, 3) and all(isinstance(part, Mapping) for part in result[-2:]):
         frames, diagnostics = ({name: np.asarray(array) for name, array in part.items()} for part in result[-2:])
         return {"frames": frames, "diagnostics": diagnostics, "coordinates": {}, "units": {}}, None, "Simulation"
     raise UserError(
-        f"{type(result).__name__} cannot be drawn; give what simkit.run returned, the folder of a run, or "
-        "(frames, diagnostics)"
+        f"{type(result).__name__} cannot be drawn; give what simkit.run, simkit.sweep or simkit.optimize returned, the "
+        "folder of one, or (frames, diagnostics)"
     )
 
 
-def _of_outcome(outcome: Outcome) -> _Run:
-    return parts_of(outcome.arrays, outcome.labels), outcome.scenario.render, outcome.scenario.title
+def opened(result: Any) -> Any:
+    """Return the stored result of a job, given by its folder; anything else as it is."""
+    return open_run(result) if isinstance(result, str | Path) else result
+
+
+def _of_outcome(outcome: Outcome, objective: str = "") -> _Run:
+    settings, parts = outcome.scenario.render, parts_of(outcome.arrays, outcome.labels)
+    if objective:  # the frames of an optimization are iterations, not those of the view
+        settings = render_settings({"view": "chart", "quantity": "loss", "label": objective[:LONGEST_LABEL]})
+    return parts, settings, outcome.scenario.title
 
 
 def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,13 +122,28 @@ def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dic
     return {"frames": observed, "diagnostics": diagnosed, "coordinates": coordinates, "units": units}
 
 
-def _of_dataset(dataset: "xarray.Dataset") -> _Run:
+def _of_members(result: "xarray.Dataset", scenario: Scenario) -> _Run:
+    """Return the parts of a sweep: the last frames of its members along the first axis, the first of all others."""
+    sizes = {str(name): size for name, size in result["status"].sizes.items()}
+    axis = next((name for name, size in sizes.items() if size > 1), next(iter(sizes)))
+    rest = dict.fromkeys(sizes.keys() - {axis}, 0) | ({"frame": -1} if "frame" in result.dims else {})
+    parts, _, _ = _of_dataset(result.isel(rest), axis)
+    swept = result[axis].values if axis in result.coords else np.arange(sizes[axis])
+    frames = {name.removeprefix("final_"): array for name, array in parts["frames"].items()}
+    if not frames:
+        raise UserError("the sweep has kept no frames of its members; simkit.picture charts its numbers")
+    diagnostics = {axis: np.asarray(swept)} if swept.dtype.kind in "fiu" else {}
+    return {**parts, "frames": frames, "diagnostics": diagnostics}, scenario.render, scenario.title
+
+
+def _of_dataset(dataset: "xarray.Dataset", clock: str | None = None) -> _Run:
     """Return the parts of a run's data set: arrays along its clock, fields transposed back to x before y."""
-    clock = next((name for name in (*CLOCKS, "frame") if name in dataset.dims), None)
-    if clock is None or "seed" in dataset.dims:
+    known = clock is not None
+    clock = clock or next((name for name in (*CLOCKS, "frame") if name in dataset.dims), None)
+    if clock is None or ("seed" in dataset.dims and not known):
         raise UserError(
-            "the data set is not that of a run: it has no axis time, iteration or frame, or several seeds; of a sweep, "
-            "draw what simkit.run returns for one member"
+            "the data set is not that of a run: it has no axis time, iteration or frame, or several seeds; draw a "
+            "whole sweep, or what simkit.run returns for one member"
         )
     frames, diagnostics = {}, {}
     for name, variable in dataset.variables.items():
@@ -187,29 +219,30 @@ class Drawing:
         data: the file's bytes.
         kind: ``"gif"``, ``"mp4"`` or ``"png"``.
         title: what it shows.
+        redraw: function that returns the bytes of another kind; ``None`` for a chart, which is a PNG.
     """
 
     data: bytes
     kind: str
     title: str
+    redraw: Callable[[str], bytes] | None = dataclasses.field(default=None, compare=False)
 
     def save(self, path: Path | str) -> Path:
-        """Write the drawing to a file, and return its path.
+        """Write the drawing to a file, in the format of its ending, and return its path.
 
         Args:
-            path: with the suffix of ``kind``.
+            path: ending in ``.gif``, ``.mp4`` or ``.png``; the picture of an animation is that of its last frame.
 
         Raises:
-            UserError: if the path has another suffix, or cannot be written.
+            UserError: if there is no such format of the drawing, or the file cannot be written.
         """
         path = Path(path)
-        if path.suffix != f".{self.kind}":
-            remedy = f"name it {path.stem}.{self.kind}"
-            if self.kind in ("gif", "mp4") and path.suffix in (".gif", ".mp4"):
-                remedy += f", or draw with animate(..., kind='{path.suffix[1:]}')"
-            raise UserError(f"{path} cannot hold this drawing, which is a {self.kind}; {remedy}")
+        kinds, kind = FORMATS if self.redraw else (self.kind,), path.suffix[1:].lower()
+        if kind not in kinds:
+            names = " or ".join(f"{path.stem}.{each}" for each in kinds)
+            raise UserError(f"{path} cannot hold this drawing, which is a {self.kind}; name it {names}")
         make_folder(path.parent)
-        write_bytes(path, self.data)
+        write_bytes(path, self.redraw(kind) if self.redraw and kind != self.kind else self.data)
         return path
 
     def _repr_html_(self) -> str:
@@ -223,14 +256,18 @@ class Drawing:
         return f"<Drawing of {self.title}: {self.kind}, {len(self.data)} bytes; save(path) writes it>"
 
 
+# Default number of frames of an animation, and the fewest worth one.
+FRAMES, FEWEST = 60, 8
+
+
 def animate(
-    result: Any, *, size: tuple[int, int] | int = 480 * 270, frames: int = 60, kind: str = "gif", **settings: Any
+    result: Any, *, size: tuple[int, int] | int = 480 * 270, frames: int = FRAMES, kind: str = "gif", **settings: Any
 ) -> Drawing:
-    """Return the animation of a run, to be shown in a notebook or saved.
+    """Return the animation of a run, to be shown in a notebook or saved; of a sweep that of its members' last frames.
 
     Args:
-        result: the data set of `simkit.run` or a part of it in time; the folder of a run; or
-            ``(frames, diagnostics)`` of `simkit.core.rollout.trajectory`.
+        result: the data set of `simkit.run`, `simkit.sweep` or `simkit.optimize`, or a part of a run in time; the
+            folder of one; or ``(frames, diagnostics)`` of `simkit.core.rollout.trajectory`.
         size: width and height in pixels, or their product for a shape that suits the view.
         frames: approximate number of frames that a longer run is thinned to.
         kind: ``"gif"`` or ``"mp4"``.
@@ -250,14 +287,17 @@ def animate(
     return _drawing(result, kind, settings, size=size, maximum_frames=frames)
 
 
-def picture(result: Any, *, frame: int = -1, size: tuple[int, int] | int = 640 * 360, **settings: Any) -> Drawing:
-    """Return a picture of one frame of a run, to be shown in a notebook or saved as a PNG.
+def picture(
+    result: Any, *, frame: int | None = None, size: tuple[int, int] | int | None = None, **settings: Any
+) -> Drawing:
+    """Return a picture of one frame of a run, or the chart of a sweep or optimization, to be shown or saved as a PNG.
 
     Args:
-        result: as for `animate`.
-        frame: its index; negative counts from the end.
-        size: width and height in pixels, or their product for a shape that suits the view.
-        **settings: as for `animate`.
+        result: as for `animate`. Objectives and final diagnostics of a sweep are drawn over the swept parameters, loss
+            and parameters of an optimization over its iterations.
+        frame: index of the frame of a run; negative counts from the end, and ``None`` is the last.
+        size: width and height in pixels, or their product for a shape that suits the view; ``None`` is 640 x 360.
+        **settings: as for `animate`; an optimization is then drawn as one curve.
 
     Raises:
         UserError: if there is nothing to draw, or a setting is unknown or not allowed.
@@ -267,16 +307,112 @@ def picture(result: Any, *, frame: int = -1, size: tuple[int, int] | int = 640 *
         >>> simkit.picture(run, frame=0, size=(160, 120)).save("start.png").name
         'start.png'
     """
-    return _drawing(result, "png", settings, size=size, frame=frame)
+    result = opened(result)
+    origin = getattr(result, "origin", None)
+    given = [*(["frame"] * (frame is not None)), *(["size"] * (size is not None)), *settings]
+    if origin and origin.report in ("sweep", "starts"):
+        if given:
+            raise UserError(
+                f"{given[0]} has no effect on the chart of a sweep; leave it out, or draw what simkit.run returns for "
+                "one member"
+            )
+        return chart_of_sweep(result)
+    if origin and origin.report == "optimization" and not given:
+        return chart_of_iterations(result)
+    size = DEFAULT_PIXELS if size is None else size
+    return _drawing(result, "png", settings, size=size, frame=-1 if frame is None else frame)
+
+
+def chart_of_sweep(result: "xarray.Dataset", panels: int | None = None) -> Drawing:
+    """Return the chart of a sweep.
+
+    Args:
+        result: the whole data set of a sweep.
+        panels: largest number of panels; ``None`` for that of `draw_sweep`.
+
+    Raises:
+        UserError: as `draw_sweep`.
+    """
+    scenario: Scenario = result.origin.scenario
+    if panels is not None:
+        kept = {*list(informative(result, scenario))[:panels], "status"}
+        result = result.drop_vars([name for name in result.data_vars if name not in kept])
+    return _chart(lambda file: draw_sweep(result, scenario, file), scenario.title)
+
+
+def chart_of_iterations(result: "xarray.Dataset") -> Drawing:
+    """Return the chart of loss and parameters of an optimization over its iterations.
+
+    Args:
+        result: the whole data set of an optimization.
+    """
+    origin = result.origin
+    iterations = result["iteration"].values
+    curves = {origin.objective: result["loss"].values} | {
+        name: result[name].values for name in origin.wrt if name in result and result[name].ndim == 1
+    }
+    title = origin.scenario.title
+    return _chart(lambda file: history_chart(file, "iteration", iterations, curves, title), title)
+
+
+def _chart(draw: Callable[[Path], Path], title: str) -> Drawing:
+    with tempfile.TemporaryDirectory() as folder:
+        return Drawing(draw(Path(folder) / "chart.png").read_bytes(), "png", title)
 
 
 def _drawing(result: Any, kind: str, settings: dict[str, Any], **options: Any) -> Drawing:
-
     options["size"] = parse_size(options["size"]) if isinstance(options["size"], str) else check_size(options["size"])
     drawable = drawable_of(result, settings)
+
+    def redraw(kind: str) -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            return render(**drawable, output=Path(folder) / f"drawing.{kind}", format=kind, **options).read_bytes()
+
+    return Drawing(redraw(kind), kind, drawable["title"], redraw)
+
+
+def film_within(result: Any, seconds: float, size: int) -> tuple[Drawing, Drawing | None]:
+    """Return a film of a run with as many frames as can be drawn in a time, and the picture of its last frame.
+
+    Args:
+        result: as for `animate`.
+        seconds: for drawing, of which the first two frames measure the speed.
+        size: number of pixels.
+
+    Returns:
+        Film and picture; the picture and ``None`` where there is time for fewer than `FEWEST` frames, or where the view
+        is a chart, whose last picture shows all.
+
+    Raises:
+        UserError: if there is nothing to draw.
+    """
+    began, drawable = time.monotonic(), drawable_of(result, {})
+    painter, title, settings = new_painter(**drawable, size=size), drawable["title"], drawable["settings"]
+    count = len(painter)
     with tempfile.TemporaryDirectory() as folder:
-        file = render(**drawable, output=Path(folder) / f"drawing.{kind}", format=kind, **options)
-        return Drawing(file.read_bytes(), kind, drawable["title"])
+        file = Path(folder) / "drawing"
+        write_png(file, image_of(painter, count - 1))
+        still = Drawing(file.read_bytes(), "png", title)
+        if count < FEWEST or view_of(settings.view).source == "diagnosed":
+            return still, None
+        drawn = time.monotonic()
+        image_of(painter, 0)
+        now = time.monotonic()
+        # Compressing a frame takes about as long as drawing it.
+        room = int((began + seconds - now) / (2 * (now - drawn)))
+        if room < FEWEST:
+            return still, None
+        wanted, rate = min(FRAMES, count), settings.frames_per_second
+        frames, diagnostics = drawable["frames"], drawable["diagnostics"]
+        pace = choose_pace(frames, diagnostics, settings.quantity, rate, min(wanted, room))
+        images = []
+        for index in pace.indices:
+            images.append(image_of(painter, int(index)))
+            if time.monotonic() > began + seconds:
+                return still, None
+        # Fewer frames take as long as all would.
+        write_gif(file, images, pace.frames_per_second * min(1.0, room / wanted), pace.hold)
+        return Drawing(file.read_bytes(), "gif", title), still
 
 
 def draw_before_and_after(

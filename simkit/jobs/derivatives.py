@@ -189,14 +189,16 @@ def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed
         return int(run(params, key)[1])
 
 
-def compare(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode: Mode) -> "GradientCheck":
+def compare(
+    scenario: Scenario, wrt: str | Sequence[str], objective: "str | Measure | None", mode: Mode
+) -> "GradientCheck":
     """Compare derivatives with central differences, in the scenario's precision, see `simkit.check_gradient`.
 
     Args:
         scenario: scenario with overrides applied; float64 except for a rough check.
         wrt: paths of parameters; a branch selects all parameters below it.
-        objective: name of the objective; ``None`` takes the first in the file.
-        mode: as for `value_and_grad`.
+        objective: as for `simkit.value_and_grad`.
+        mode: as for `simkit.value_and_grad`.
     """
     names = selected_parameters(scenario, wrt)
     bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}

@@ -4,19 +4,21 @@ import dataclasses
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 
 from simkit.core import second
 from simkit.core.devices import computing_on
-from simkit.core.gradient import Difference
+from simkit.core.display import html_of
+from simkit.core.gradient import Difference, GradientCheck
 from simkit.core.objective import Measure
 from simkit.core.status import caution_of
 from simkit.errors import UserError, argument
 from simkit.jobs.derivatives import (
     Mode,
+    compare,
     differentiate,
     objective_name,
     prepared,
@@ -151,6 +153,38 @@ def curvature(
     )
 
 
+class _Pair(NamedTuple):
+    value: float
+    derivative: dict[str, np.ndarray]
+
+
+class ValueAndDerivative(_Pair):
+    """An objective's value and its derivatives, ``value, derivative = ...``, which a notebook shows as a table.
+
+    Attributes:
+        value: value of the objective.
+        derivative: ``{path: array}``.
+        scenario: scenario with overrides applied.
+        objective: name of the objective.
+        note: limits of the derivative's validity, in one line; empty if there are none.
+        check: the derivative beside central differences; ``None`` if they were not computed.
+    """
+
+    scenario: Scenario
+    objective: str
+    note: str = ""
+    check: "GradientCheck | None" = None
+
+    __repr__ = tuple.__repr__
+
+    def __reduce__(self) -> Any:
+        """Return how to make the pair alone, which other processes get."""
+        return (tuple, (tuple(self),))
+
+    def _repr_html_(self) -> str | None:
+        return html_of("derivative", self)
+
+
 def value_and_grad(
     scenario: Source,
     wrt: str | Sequence[str],
@@ -159,11 +193,12 @@ def value_and_grad(
     mode: Mode = "shortest",
     memory: int | str | None = None,
     seeds: int | None = None,
+    check: bool = False,
     output: Path | str | None = None,
     overwrite: bool = False,
     device: str = "auto",
     **values: Any,
-) -> tuple[float, dict[str, np.ndarray]]:
+) -> ValueAndDerivative:
     """Return an objective's value and its derivatives.
 
     Args:
@@ -178,6 +213,8 @@ def value_and_grad(
             ``None`` stores about the square root of the number of steps.
         seeds: differentiate the mean over this number of consecutive seeds, beginning with the scenario's, as one
             vectorized program. ``simkit grad --seeds`` also prints the standard errors.
+        check: also compute central differences of one run, the attribute ``check`` of the result; meaningful with
+            ``precision="float64"``.
         output: run directory, for a derivative of many steps: the states between about 20 pieces of the run are stored
             in it, and `simkit.resume` finishes the derivative after an interruption. ``None`` keeps all in memory.
         overwrite: replace an existing run directory.
@@ -185,8 +222,8 @@ def value_and_grad(
         **values: parameters, config or run settings.
 
     Returns:
-        The value and ``{path: derivative}``. Warns if the run failed, if a number is not finite, or if the derivative
-        is not that of the physics.
+        The value and ``{path: derivative}``, a pair with the attributes ``note`` and ``check``. Warns if the run
+        failed, if a number is not finite, or if the derivative is not that of the physics.
 
     Raises:
         UserError: if an argument is wrong.
@@ -196,21 +233,32 @@ def value_and_grad(
         >>> print(f"{height:.4f} m, {slope['launch_speed']:.4f} s, by hand {np.sin(np.pi / 3):.4f} s")
         3.5232 m, 0.8660 s, by hand 0.8660 s
     """
-    enter("value_and_grad", scenario, values, overwrite=overwrite)
+    enter("value_and_grad", scenario, values, overwrite=overwrite, check=check)
     if output is not None and seeds is not None:
         raise UserError(
             f"{argument('output')} stores the derivative of one run, not of a mean; leave it out, or leave "
             f"{argument('seeds')} out"
         )
+    if check and seeds is not None:
+        raise UserError(
+            f"{argument('check', 'True')} compares the derivative of one run, not of a mean; leave it out, or leave "
+            f"{argument('seeds')} out"
+        )
+    checked = None
     with computing_on(device):
         loaded = load(scenario, values)
         if output is None:
             result = differentiate(loaded, wrt, objective, mode, memory, seeds)
         else:
             result = begin(gradient_job(loaded, wrt, objective, mode, memory), output, overwrite)
+        if check:
+            checked = compare(loaded, wrt, objective, mode)
     note = result.note
     if not note and not result.is_finite:
         note = f"{loaded.name}: the objective or a derivative is not finite: {NOT_FINITE}"
     if note:
         warnings.warn(note, stacklevel=2)
-    return result.value, result.derivative
+    pair = ValueAndDerivative(result.value, result.derivative)
+    pair.scenario, pair.note, pair.check = loaded, note, checked
+    pair.objective = "objective" if callable(objective) else objective_name(loaded, objective)
+    return pair

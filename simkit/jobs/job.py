@@ -359,4 +359,7 @@ def run_to_dataset(job: Job[Any], work: Callable[[Report], Any]) -> "xarray.Data
         result = work(update)
     if warning := job.warning(result):
         warnings.warn(warning, stacklevel=3)
-    return job.dataset(result)
+    from simkit.jobs.results import Origin, ResultDataset  # xarray takes a second to import
+
+    request = {name: getattr(job, name) for name in ("wrt", "objective") if hasattr(job, name)}
+    return ResultDataset.of(job.dataset(result), Origin(job.report, job.scenario, result, **request))

@@ -75,8 +75,6 @@ def bound_lines(
 class Optimized(Outcome):
     """Result of an optimization, whose steps are iterations; using all of them is no failure."""
 
-    animated = False
-
     @property
     def failed(self) -> bool:
         """Whether the objective turned non-finite."""

@@ -1,24 +1,24 @@
-"""Reporting of jobs: callbacks of progress and warnings, and the display of jobs in a notebook."""
+"""Reporting of jobs: callbacks of progress and warnings, and what a process's messages are attached to."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
+
+from simkit.core.display import DISPLAYS
 
 type Report = Callable[[float, str], None]
 """Called with the fraction done and a few words."""
 type Warn = Callable[[str], None]
 """Called with one line about damaged files or changed software."""
 
-DISPLAYS: dict[str, Callable[..., Any]] = {}
-"""``"progress"``, the class of progress bars, and ``"animation"``, the function that draws the frames of a run."""
 
-
-def in_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook."""
+def attached_to() -> Literal["notebook", "terminal", "log"]:
+    """Return what shows the messages of this process: a notebook, a terminal, or a file or pipe, which keep them."""
     shell = sys.modules.get("IPython")
-    running = shell.get_ipython() if shell else None
-    return hasattr(running, "kernel")
+    if hasattr(shell.get_ipython() if shell else None, "kernel"):
+        return "notebook"
+    return "terminal" if sys.stderr.isatty() else "log"
 
 
 @contextmanager
@@ -29,10 +29,10 @@ def progress_of(name: str, steps: int | None = None, unit: str = "steps", **opti
         name: name of the job.
         steps: total number of steps.
         unit: name of a step, in the plural.
-        **options: further options of the progress bar.
+        **options: further options of the progress display.
     """
-    if not in_notebook():
+    if attached_to() != "notebook":
         yield lambda fraction, words="": None
         return
-    with DISPLAYS["progress"](name, steps, unit, terminal=True, **options) as progress:
+    with DISPLAYS["progress"](name, steps, unit, **options) as progress:
         yield progress.update

@@ -89,10 +89,7 @@ class Outcome:
         scenario: the scenario that was run, with overrides applied.
         finished: whether the run is finished; an interrupted run may be read before it is resumed.
         version: version of simkit that began the run; empty for the current one.
-        animated: whether a notebook displays an animation of the frames.
     """
-
-    animated: ClassVar[bool] = True
 
     arrays: dict[str, np.ndarray]
     labels: dict[str, Any]
@@ -179,11 +176,7 @@ class Outcome:
         }
         dataset = datasets.to_dataset(self.arrays, self.labels, attributes | ending)
         annotate(dataset, self.labels.get("quantities", {}), self.scenario)
-        if not self.animated:
-            return dataset
-        from simkit.jobs.run_datasets import RunDataset  # xarray takes a second to import
-
-        return RunDataset.of(dataset, self)
+        return dataset
 
     def __repr__(self) -> str:
         """Return one line; the arrays are in `dataset`."""

@@ -221,8 +221,12 @@ def open_run(directory: Path | str) -> "xarray.Dataset":
         >>> bool((stored["height"] == run["height"]).all())
         True
     """
+    from simkit.jobs.results import Origin, ResultDataset  # xarray takes a second to import
+
     opened = RunDirectory.open(directory)
-    return kind_of(opened.kind).dataset(stored(opened))
+    kind, result, request = kind_of(opened.kind), stored(opened), opened.manifest["request"]
+    about = Origin(kind.report, opened.scenario(), result, tuple(request.get("wrt", ())), request.get("objective", ""))
+    return ResultDataset.of(kind.dataset(result), about)
 
 
 def open_frames(directory: Path | str, lacks: str) -> Outcome:

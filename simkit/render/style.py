@@ -132,7 +132,8 @@ def stamps(diagnostics: Mapping[str, np.ndarray], count: int, unit: str = "") ->
     """Return one time stamp per frame, with as many decimals as evenly spaced frames need.
 
     Args:
-        diagnostics: per-frame scalars; ``time`` is preferred, then ``iteration``, then the frame number.
+        diagnostics: per-frame scalars; ``time`` is preferred, then ``iteration``, then a single one of another name,
+            such as a swept parameter, then the frame number.
         count: number of frames.
         unit: unit of time, ``"1"`` or empty for none.
     """
@@ -141,6 +142,9 @@ def stamps(diagnostics: Mapping[str, np.ndarray], count: int, unit: str = "") ->
         return [
             f"t = {text} {shown_unit(unit)}".rstrip() for text in _fixed(np.asarray(diagnostics["time"], float)[:count])
         ]
+    if len(diagnostics) == 1 and "iteration" not in diagnostics:
+        ((name, values),) = diagnostics.items()
+        return [f"{plain(name)} = {value:.4g}" for value in np.asarray(values)[:count]]
     name = "iteration" if "iteration" in diagnostics else "frame"
     values = np.asarray(diagnostics.get("iteration", np.arange(1, count + 1)))[:count]
     return [f"{name} {int(value)}" for value in values]

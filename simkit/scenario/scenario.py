@@ -5,12 +5,12 @@
 
 import dataclasses
 import functools
-import html
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
+from simkit.core.display import html_of
 from simkit.core.parameter import Numbers, Parameter, count, shown_bounds
 from simkit.core.precision import precision
 from simkit.core.settings import declared, line, named, several
@@ -94,13 +94,8 @@ class Scenario:
         shown = "".join(f", {name} = {_shown(value)}" for name, value in values.items())
         return f"<Scenario {self.name}: {self.simulation}{shown}>"
 
-    def _repr_html_(self) -> str:
-        """Return title, summary and parameters as a table, for notebooks."""
-        head = "".join(f"<th>{word}</th>" for word in PARAMETER_HEAD)
-        cells = (map(html.escape, row) for row in self.parameter_rows)
-        rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
-        title = f"<b>{html.escape(self.title)}</b> ({self.name}, {self.simulation})<br>{html.escape(self.summary)}"
-        return f"{title}<table><tr>{head}</tr>{rows}</table>"
+    def _repr_html_(self) -> str | None:
+        return html_of("scenario", self)
 
     @property
     def parameter_rows(self) -> list[tuple[str, str, str, str, str]]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,10 @@ from PIL import Image
 
 import simkit
 from simkit.export.pictures import drawable_of
+from simkit.scenario.catalog import parse_scenario
+from simkit.scenario.made_in_python import load
 from tests.core.toys import oscillator
+from tests.export.runs import CHANNEL
 from tests.toys import toy
 
 SIZE = (160, 120)
@@ -63,19 +67,56 @@ def test_drawing_is_saved(flow, tmp_path):
     assert repr(drawing) == f"<Drawing of {drawing.title}: png, {len(drawing.data)} bytes; save(path) writes it>"
 
 
+def test_a_file_is_drawn_in_the_format_of_its_ending(flow, tmp_path):
+    film, still = simkit.animate(flow[0], size=SIZE, frames=2), simkit.picture(flow[0], size=SIZE)
+    assert film.save(tmp_path / "a.mp4").read_bytes()[4:8] == b"ftyp"
+    assert film.save(tmp_path / "a.png").read_bytes() == still.data
+    with Image.open(still.save(tmp_path / "b.GIF")) as moving:
+        assert moving.n_frames == 3
+    video = simkit.animate(flow[0], size=SIZE, frames=2, kind="mp4")
+    assert "<video" in video._repr_html_() and video.save(tmp_path / "c.gif").read_bytes() == film.data
+
+
 def test_file_of_another_kind_is_refused(flow, tmp_path):
     drawing = simkit.picture(flow[0], size="160x120")
     assert pixels(drawing).shape == (120, 160, 3)
-    with pytest.raises(simkit.UserError, match=r"cannot hold this drawing, which is a png; name it a.png"):
+    with pytest.raises(simkit.UserError, match=r"this drawing, which is a png; name it a.gif or a.mp4 or a.png"):
         drawing.save(tmp_path / "a.txt")
-    film = simkit.animate(flow[0], size=SIZE, frames=2)
-    with pytest.raises(simkit.UserError, match=r"name it a.gif, or draw with animate\(..., kind='mp4'\)"):
-        film.save(tmp_path / "a.mp4")
+    chart = simkit.picture(simkit.sweep(toy(steps=2), {"frequency": [1.0, 2.0]}))
+    with pytest.raises(simkit.UserError, match=r"which is a png; name it a.png"):
+        chart.save(tmp_path / "a.gif")
     assert not list(tmp_path.iterdir())
-    film = simkit.animate(flow[0], size=SIZE, frames=2, kind="mp4")
-    assert film.save(tmp_path / "a.mp4").read_bytes()[4:8] == b"ftyp" and "<video" in film._repr_html_()
     with pytest.raises(simkit.UserError, match="kind = 'avi' is unknown"):
         simkit.animate(flow[0], kind="avi")
+
+
+def test_a_sweep_is_a_chart_and_a_film_through_its_members(factories, tmp_path):
+    values = [0.5, 1.0, 2.0]
+    scenario = load(parse_scenario(CHANNEL, Path("channel.toml")), {})
+    swept = simkit.sweep(scenario, {"forcing": values}, output=tmp_path / "sweep")
+    chart = simkit.picture(swept)
+    assert chart.kind == "png" and chart.data == simkit.picture(tmp_path / "sweep").data
+    with Image.open(io.BytesIO(simkit.animate(swept, size=SIZE).data)) as film:
+        assert film.n_frames == len(values)
+    # Each of its frames is the last one of that run, on one color scale.
+    member = simkit.run(scenario, forcing=2.0)
+    drawn = simkit.picture(member, size=SIZE, limits=(0, 1))
+    whole = drawable_of(swept, {"limits": (0, 1)})
+    np.testing.assert_array_equal(whole["frames"]["speed"][-1], member["speed"].values[-1].T)
+    assert whole["diagnostics"] == {"forcing": pytest.approx(values)} and drawn.title == whole["title"]
+    with pytest.raises(simkit.UserError, match="frame has no effect on the chart of a sweep"):
+        simkit.picture(swept, frame=0)
+    with pytest.raises(simkit.UserError, match="has kept no frames of its members"):
+        simkit.animate(simkit.sweep(scenario, {"forcing": values}, final_frames=False))
+
+
+def test_an_optimization_is_a_chart_of_its_iterations(factories, tmp_path):
+    best = simkit.optimize(toy(), "frequency", iterations=3, output=tmp_path / "best")
+    chart = simkit.picture(best)
+    assert chart.data == simkit.picture(tmp_path / "best").data
+    assert pixels(simkit.picture(best, size=SIZE, quantity="gradient_norm")).shape == (120, 160, 3)
+    with Image.open(io.BytesIO(simkit.animate(best, size=SIZE).data)) as film:
+        assert film.n_frames == best.sizes["iteration"]
 
 
 def test_unit_is_that_of_the_drawn_quantity(flow):
@@ -107,12 +148,13 @@ def test_wrong_setting_is_refused_in_one_line(flow):
 
 
 def test_result_that_is_not_a_run_is_refused(flow, tmp_path):
-    with pytest.raises(simkit.UserError, match=r"int cannot be drawn; give what simkit.run returned"):
+    with pytest.raises(simkit.UserError, match=r"int cannot be drawn; give what simkit.run, simkit.sweep or"):
         simkit.animate(3)
     with pytest.raises(simkit.UserError, match="no axis time, iteration or frame"):
         simkit.animate(flow[0].isel(time=0))
-    swept = simkit.sweep(toy(steps=2), {"frequency": [1.0, 2.0]}, output=tmp_path / "sweep")
-    with pytest.raises(simkit.UserError, match="or several seeds; of a sweep, draw"):
-        simkit.picture(swept)
-    with pytest.raises(simkit.UserError, match="holds a sweep, which has no animation"):
-        simkit.animate(tmp_path / "sweep")
+    swept = simkit.sweep(toy(steps=2), {"frequency": [1.0, 2.0]})
+    with pytest.raises(simkit.UserError, match="or several seeds; draw a whole sweep"):
+        simkit.picture(swept.isel(frequency=[0]))
+    simkit.value_and_grad(toy(steps=2), "frequency", output=tmp_path / "slope")
+    with pytest.raises(simkit.UserError, match="a derivative of toy_pendulums has no frames"):
+        simkit.picture(tmp_path / "slope")

@@ -35,6 +35,7 @@ def test_a_system_of_the_page_is_the_program_of_its_file(name):
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "-q", "-d", str(folder / "trees")]
+    command += ["-D", "nb_execution_mode=off"]  # test_notebooks.py runs them
     made = subprocess.run([*command, "docs", str(folder / "site")], cwd=REPOSITORY, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     return folder / "site"
