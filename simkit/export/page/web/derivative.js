@@ -1,0 +1,224 @@
+// The objective and its gradient: numbers beside the sliders, improvement within bounds, and a scan of a parameter.
+
+const WORSE = "#c2410c";
+const SCAN_POINTS = 25;
+// Range of a parameter that declares no end of its own.
+const UNBOUNDED = [-Infinity, Infinity];
+
+class Derivative {
+  static async load(player) {
+    const derivative = new Derivative();
+    Object.assign(derivative, { player, about: description.derivative, path: [], scanned: null, isBusy: false });
+    derivative.entries = derivative.about.labels.map((label) => player.sliders[label].entry);
+    derivative.program = await ThreadedProgram.load("gradient");
+    derivative.makePanel();
+    derivative.overlay = new Overlay(derivative);
+    return derivative;
+  }
+
+  makePanel() {
+    const { about, entries, player } = this;
+    const part = (id) => document.getElementById(id);
+    part("derivative").hidden = false;
+    part("objective-name").textContent = `Objective: ${about.label}, to ${about.goal}`;
+    part("objective-doc").textContent = about.doc;
+    this.slopes = entries.map((entry) => {
+      const line = element("output", "slope");
+      player.sliders[entry.label].line.append(line);
+      return line;
+    });
+    for (const entry of entries) part("along").append(new Option(entry.label));
+    part("improve").addEventListener("click", () => (this.isBusy ? this.stop() : this.improve()));
+    part("scan").addEventListener("click", () => (this.isBusy ? this.stop() : this.scan()));
+    part("along").addEventListener("change", () => {
+      this.scanned = null;
+      this.draw();
+    });
+    new ResizeObserver(() => this.draw()).observe(part("curves"));
+  }
+
+  /** Return {value, gradient} of the objective by parameters, of one run with the page's other parameters and seed. */
+  async at(numbers = this.numbers()) {
+    const { player, entries } = this;
+    const { inputs, keyWords } = description;
+    const values = structuredClone(player.simulation.values);
+    entries.forEach((entry, place) => (values[entry.input][entry.index] = numbers[place]));
+    const feeds = Object.fromEntries(inputs.map((i) => [i.name, [i.dtype, ARRAYS[i.dtype].from(values[i.name]), i.shape]]));
+    feeds.key = ["uint32", player.simulation.key(), [keyWords]];
+    const found = await this.program.ask({ feeds });
+    const gradient = entries.map(({ input, index }) => found[input.replace("params.", "gradient.")][index]);
+    return { value: found.objective[0], gradient };
+  }
+
+  numbers() {
+    return this.entries.map(({ input, index }) => this.player.simulation.values[input][index]);
+  }
+
+  /** Evaluate where the page is now, unless that has been done; while the thread works the latest request waits. */
+  async update() {
+    this.overlay.draw();
+    const { values, seed } = this.player.simulation;
+    const now = JSON.stringify([values, seed]);
+    if (now === this.evaluated || this.isBusy || this.isEvaluating) return;
+    this.isEvaluating = true;
+    document.body.classList.add("differentiating");
+    try {
+      const found = await this.at();
+      this.evaluated = now;
+      if (!this.isBusy) this.show(found);
+    } catch (error) {
+      this.evaluated = now;
+      this.say(`no derivative: ${error.message}`);
+    } finally {
+      this.isEvaluating = false;
+      document.body.classList.remove("differentiating");
+    }
+    await this.update();
+  }
+
+  say(text) {
+    document.getElementById("objective-value").textContent = text;
+  }
+
+  show({ value, gradient }) {
+    this.value = value;
+    this.gradient = gradient;
+    const { about, entries, slopes } = this;
+    this.say(`${about.label} = ${shortNumber(value, 6)}`);
+    const sign = about.goal === "maximize" ? 1 : -1;
+    entries.forEach(({ label, unit }, place) => {
+      const slope = gradient[place];
+      const way = { "1": "\u2191 raise", "-1": "\u2193 lower" }[Math.sign(sign * slope)] || "";
+      slopes[place].textContent = `\u2202/\u2202 ${label} = ${shortNumber(slope, 5)}${unit ? ` per ${unit}` : ""}  ${way}`;
+    });
+    this.draw();
+    this.overlay.measure();
+  }
+
+  /** Run a long work that can be stopped, with the name of its button changed meanwhile. */
+  async busy(button, work) {
+    const { player } = this;
+    player.play(false);
+    Object.assign(this, { isBusy: true, isStopped: false });
+    const other = document.getElementById(button === "scan" ? "improve" : "scan");
+    const own = document.getElementById(button);
+    const name = own.textContent;
+    own.textContent = "Stop";
+    other.disabled = true;
+    try {
+      await work();
+    } catch (error) {
+      this.say(`no derivative: ${error.message}`);
+    } finally {
+      own.textContent = name;
+      other.disabled = false;
+      this.isBusy = false;
+      this.update();
+    }
+  }
+
+  stop() {
+    this.isStopped = true;
+  }
+
+  /** Follow the gradient to a minimum (or maximum) within the bounds, and play the run that it ends at. */
+  async improve() {
+    const { about, entries, player } = this;
+    const sign = about.goal === "maximize" ? -1 : 1;
+    const share = entries.map(({ first, last, logarithmic }) => ({
+      to: (value) => (logarithmic ? Math.log(value / first) / Math.log(last / first) : (value - first) / (last - first)),
+      from: (x) => (logarithmic ? first * (last / first) ** x : first + x * (last - first)),
+      scale: (value) => (logarithmic ? value * Math.log(last / first) : last - first),
+    }));
+    const clamp = (value, { low, high }) => Math.min(high ?? Infinity, Math.max(low ?? -Infinity, value));
+    const numbersOf = (x) => x.map((one, place) => clamp(share[place].from(one), entries[place]));
+    const evaluate = async (x) => {
+      const numbers = numbersOf(x);
+      const { value, gradient } = await this.at(numbers);
+      return { value: sign * value, gradient: gradient.map((one, place) => sign * one * share[place].scale(numbers[place])) };
+    };
+    const bounds = entries.map(({ low, high }, place) =>
+      [low, high].map((end, side) => (end === null || (share[place].to(end) ?? NaN) !== share[place].to(end) ? UNBOUNDED[side] : share[place].to(end))),
+    );
+    this.path = [];
+    await this.busy("improve", async () => {
+      const start = this.numbers().map((value, place) => share[place].to(value));
+      for await (const { x, value, gradient } of minimized(evaluate, start, bounds)) {
+        const numbers = numbersOf(x);
+        this.path.push(sign * value);
+        this.place(numbers);
+        this.show({ value: sign * value, gradient: gradient.map((one, place) => (sign * one) / share[place].scale(numbers[place])) });
+        await player.inTurn(() => player.restart());
+        if (this.isStopped) return;
+      }
+      player.play(true);
+    });
+  }
+
+  /** Move the sliders without a further evaluation. */
+  place(numbers) {
+    this.entries.forEach((entry, place) => {
+      const slider = this.player.sliders[entry.label];
+      slider.value = this.player.simulation.values[entry.input][entry.index] = numbers[place];
+      slider.show();
+    });
+  }
+
+  /** Evaluate along the slider of one parameter; the picture shows every value with its slope. */
+  async scan() {
+    const chosen = this.entries.findIndex(({ label }) => label === document.getElementById("along").value);
+    const slider = this.player.sliders[this.entries[chosen].label];
+    const middle = this.numbers();
+    this.scanned = { chosen, points: [] };
+    await this.busy("scan", async () => {
+      for (let place = 0; place < SCAN_POINTS && !this.isStopped; place += 1) {
+        const numbers = [...middle];
+        numbers[chosen] = slider.valueAt(place / (SCAN_POINTS - 1));
+        const { value, gradient } = await this.at(numbers);
+        if (Number.isFinite(value)) this.scanned.points.push([numbers[chosen], value, gradient[chosen]]);
+        this.draw();
+      }
+    });
+  }
+
+  draw() {
+    const { about, path, scanned } = this;
+    const canvases = { loss: path.length > 1, scanned: Boolean(scanned?.points.length) };
+    for (const [id, isShown] of Object.entries(canvases)) {
+      const canvas = document.getElementById(id);
+      canvas.parentElement.hidden = !isShown;
+      if (!isShown) continue;
+      const width = canvas.parentElement.clientWidth;
+      const rectangle = { left: 76, top: 8, width: width - 96, height: 132 };
+      paint(canvas, width, 190, (context) => {
+        if (id === "loss") drawLine(context, rectangle, path.map((_, step) => step), path, ["iteration", about.label]);
+        else this.drawScan(context, rectangle);
+      });
+      canvas.setAttribute("aria-label", id === "loss" ? `${about.label} by iteration` : `${about.label} by parameter, with slopes`);
+    }
+  }
+
+  drawScan(context, rectangle) {
+    const { label, unit, logarithmic } = this.entries[this.scanned.chosen];
+    const points = this.scanned.points.map(([x, y, slope]) => (logarithmic ? [Math.log10(x), y, slope * x * Math.LN10] : [x, y, slope]));
+    const name = logarithmic ? `log10 of ${label}` : unit ? `${label} (${unit})` : label;
+    const ys = points.map(([, y]) => y);
+    const plot = drawLine(context, rectangle, points.map(([x]) => x), ys, [name, this.about.label]);
+    context.save();
+    context.beginPath();
+    context.rect(plot.left, plot.top, plot.width, plot.height);
+    context.clip();
+    context.strokeStyle = WORSE;
+    context.lineWidth = 1.8;
+    for (const [x, y, slope] of points) {
+      // A tangent of 26 pixels about each point.
+      const [a, b] = [plot.width / (plot.xHigh - plot.xLow), (-slope * plot.height) / (plot.yHigh - plot.yLow)];
+      const size = 13 / Math.hypot(a, b);
+      context.beginPath();
+      context.moveTo(plot.x(x) - a * size, plot.y(y) - b * size);
+      context.lineTo(plot.x(x) + a * size, plot.y(y) + b * size);
+      context.stroke();
+    }
+    context.restore();
+  }
+}

@@ -1,0 +1,198 @@
+// What the derivative adds to the picture: arrows of better places and velocities, and a target that is dragged.
+
+const SVG = "http://www.w3.org/2000/svg";
+// Length of an arrow in pixels, and the step of a difference relative to the range of a parameter.
+const ARROW = 64;
+const STEP = { float64: 1e-6, float32: 1e-3 };
+
+/** Return a place of space as pixels [x, y] of the picture, or null where the view has no such places. */
+function pixelOf(view, width, height, point) {
+  if (view.plot) {
+    const plot = view.plot(width);
+    const up = drawing.kind === "side" ? point[2] : point[1];
+    return [plot.x(point[0]), plot.y(up)];
+  }
+  if (!view.orbit) return null;
+  const { x, y } = view.orbit.camera(drawing, width, height).project(point);
+  return [x, y];
+}
+
+/** Return the center of obstacles, where the distance from the surface is negative, or null if there is none. */
+function centerOf({ body_distance: distance }) {
+  if (!distance || drawing.kind !== "field") return null;
+  const [columns, rows] = [drawing.x, drawing.y];
+  // The weight falls from 1 to 0 across a cell, so that the center moves smoothly.
+  const cell = Math.min(...columns.slice(1).map((x, k) => x - columns[k]));
+  const sums = [0, 0, 0];
+  for (let i = 0; i < columns.length; i += 1)
+    for (let j = 0; j < rows.length; j += 1) {
+      const share = Math.min(1, Math.max(0, 0.5 - distance.data[i * rows.length + j] / cell));
+      const across = columns[Math.min(i + 1, columns.length - 1)] - columns[Math.max(i - 1, 0)];
+      const weight = share * across * (rows[Math.min(j + 1, rows.length - 1)] - rows[Math.max(j - 1, 0)]);
+      sums[0] += weight;
+      sums[1] += weight * columns[i];
+      sums[2] += weight * rows[j];
+    }
+  return sums[0] ? [sums[1] / sums[0], sums[2] / sums[0], 0] : null;
+}
+
+/** Return the places and velocities of a frame that parameters may set: {name: flat coordinates}. */
+function placesOf(arrays) {
+  const found = {};
+  if (drawing.palette) {
+    if (arrays.position) found.place = Array.from(arrays.position.data);
+    if (arrays.velocity?.shape.at(-1) === 3) found.velocity = Array.from(arrays.velocity.data);
+  }
+  const center = centerOf(arrays);
+  if (center) found.place = center;
+  if (arrays.target?.data.length === 3) found.target = Array.from(arrays.target.data);
+  return found;
+}
+
+/** Return the shortest G with J G = g in the sense of least squares, of rows J (coordinates by parameter). */
+function gradientInSpace(rows, slopes) {
+  // A few thousand Landweber steps on at most 3 coordinates: J^T J may be singular, as in a plane.
+  const size = rows.flat().reduce((sum, value) => sum + value * value, 0);
+  let found = [0, 0, 0];
+  for (let step = 0; step < 2000; step += 1) {
+    const rest = rows.map((row, place) => slopes[place] - inner(row, found));
+    found = found.map((value, axis) => value + rows.reduce((sum, row, place) => sum + row[axis] * rest[place], 0) / size);
+  }
+  return found;
+}
+
+class Overlay {
+  constructor(derivative) {
+    Object.assign(this, { derivative, player: derivative.player, arrows: [], reach: {}, moving: [] });
+    const holder = this.player.canvas.parentElement;
+    holder.classList.add("overlaid");
+    this.svg = document.createElementNS(SVG, "svg");
+    this.handle = Object.assign(element("button", "handle"), { type: "button", hidden: true, title: "drag, or use the arrow keys" });
+    this.handle.setAttribute("aria-label", "target");
+    holder.append(this.svg, this.handle);
+    this.handle.addEventListener("pointerdown", (event) => this.handle.setPointerCapture(event.pointerId));
+    this.handle.addEventListener("pointermove", (event) => {
+      if (!this.handle.hasPointerCapture(event.pointerId)) return;
+      const { left, top } = this.player.canvas.getBoundingClientRect();
+      this.drag([event.clientX - left, event.clientY - top]);
+    });
+    this.handle.addEventListener("keydown", ({ key }) => {
+      const way = { ArrowLeft: [-8, 0], ArrowRight: [8, 0], ArrowUp: [0, -8], ArrowDown: [0, 8] }[key];
+      if (way && this.target) this.drag(this.target.map((value, axis) => value + way[axis]));
+    });
+  }
+
+  /** Measure how places, velocities and the target change with parameters, and make the arrows. */
+  measure() {
+    const turn = (this.turn = (this.turn || 0) + 1);
+    return this.player.inTurn(async () => {
+      if (turn !== this.turn) return;
+      const { simulation } = this.player;
+      const { derivative } = this;
+      const at = async (entry, step) => {
+        const values = structuredClone(simulation.values);
+        if (entry) values[entry.input][entry.index] += step;
+        return placesOf((await simulation.look(await simulation.begin(values), values)).arrays);
+      };
+      const before = await at(null, 0);
+      this.reach = {};
+      for (const { entry, value } of Object.values(this.player.sliders)) {
+        const isMoved = derivative.entries.includes(entry) ? Object.keys(before).length : before.target;
+        if (!isMoved) continue;
+        const scale = STEP[description.inputs.find(({ name }) => name === entry.input).dtype] * (entry.last - entry.first);
+        const step = value + scale > (entry.high ?? Infinity) ? -scale : scale;
+        const after = await at(entry, step);
+        this.reach[entry.label] = Object.fromEntries(
+          Object.entries(before).map(([name, row]) => [name, row.map((old, k) => (after[name][k] - old) / step)]),
+        );
+      }
+      this.moving = Object.values(this.player.sliders).filter(({ entry }) => largest(this.reach[entry.label]?.target || []) > 1e-9);
+      this.before = before;
+      this.makeArrows();
+      this.draw();
+    });
+  }
+
+  makeArrows() {
+    const { derivative, before } = this;
+    const sign = derivative.about.goal === "maximize" ? 1 : -1;
+    this.arrows = [];
+    const places = derivative.entries.map(({ label }) => this.reach[label]?.place || []);
+    for (const name of ["place", "velocity"]) {
+      const rows = derivative.entries.map(({ label }) => this.reach[label]?.[name] || []);
+      for (let body = 0; 3 * body < (before[name]?.length || 0); body += 1) {
+        const of = (row) => row.slice(3 * body, 3 * body + 3);
+        // What moves the place as well is told by the arrow of the place.
+        const used = rows.map((row, k) => [of(row), derivative.gradient[k], name === "velocity" && largest(of(places[k])) > 1e-9]);
+        const chosen = used.filter(([row, , isPlace]) => !isPlace && largest(row) > 1e-9);
+        if (!chosen.length) continue;
+        const way = gradientInSpace(chosen.map(([row]) => row), chosen.map(([, slope]) => sign * slope));
+        if (largest(way)) this.arrows.push({ name, from: before.place.slice(3 * body, 3 * body + 3), way: normalized(way) });
+      }
+    }
+    // Many bodies that move together, such as links of a chain, need one arrow.
+    this.arrows = this.arrows.slice(0, 4);
+  }
+
+  draw() {
+    const { player, svg, handle } = this;
+    const [width, height] = [player.canvas.clientWidth, player.canvas.clientHeight];
+    const pixel = (point) => pixelOf(player.view, width, height, point);
+    svg.replaceChildren();
+    for (const { name, from, way } of this.arrows) {
+      const [start, ahead] = [pixel(from), pixel(plus(from, way, 1e-3))];
+      if (!start) return;
+      const [x, y] = [0, 1].map((axis) => ahead[axis] - start[axis]);
+      const size = Math.hypot(x, y);
+      if (!(size > 0)) continue;
+      const end = [start[0] + (ARROW * x) / size, start[1] + (ARROW * y) / size];
+      const head = [0.82, 1, 0.82].map((share, k) => {
+        const side = (8 * (k - 1)) / size;
+        return [0, 1].map((axis) => start[axis] + share * (end[axis] - start[axis]) + side * [-y, x][axis]);
+      });
+      const line = document.createElementNS(SVG, "path");
+      line.setAttribute("d", `M${start}L${end}M${head.join("L")}`);
+      const title = document.createElementNS(SVG, "title");
+      title.textContent = `better ${name} at the start`;
+      line.append(title);
+      svg.append(line);
+    }
+    const target = this.moving.length && player.frame?.arrays.target;
+    this.target = target ? pixel(Array.from(target.data)) : null;
+    handle.hidden = !this.target;
+    if (this.target) Object.assign(handle.style, { left: `${this.target[0]}px`, top: `${this.target[1]}px` });
+  }
+
+  /** Move the target to pixels of the picture, by the parameters that move it. */
+  drag(wanted) {
+    const { player, moving } = this;
+    const [width, height] = [player.canvas.clientWidth, player.canvas.clientHeight];
+    const place = Array.from(player.frame.arrays.target.data);
+    const values = moving.map(({ value }) => value);
+    const at = (numbers) =>
+      pixelOf(player.view, width, height, place.map((x, axis) =>
+        x + moving.reduce((sum, { entry }, k) => sum + this.reach[entry.label].target[axis] * (numbers[k] - values[k]), 0)));
+    let numbers = [...values];
+    // Gauss-Newton: one step where the picture is a plane, a few in perspective.
+    for (let turn = 0; turn < 5; turn += 1) {
+      const here = at(numbers);
+      const rows = numbers.map((value, k) => {
+        const step = 1e-4 * (moving[k].entry.last - moving[k].entry.first);
+        const there = at(numbers.map((one, place) => (place === k ? one + step : one)));
+        return [0, 1].map((axis) => (there[axis] - here[axis]) / step);
+      });
+      const rest = [0, 1].map((axis) => wanted[axis] - here[axis]);
+      const [a, b] = [rows[0], rows[1] || [0, 0]];
+      const [aa, ab, bb] = [inner(a, a), inner(a, b), inner(b, b)];
+      const [ra, rb] = [inner(a, rest), inner(b, rest)];
+      const determinant = aa * bb - ab * ab;
+      if (!(aa > 0)) return;
+      const moves = determinant > 1e-12 * aa * aa ? [(bb * ra - ab * rb) / determinant, (aa * rb - ab * ra) / determinant] : [ra / aa, 0];
+      numbers = numbers.map((value, k) => {
+        const { low, high } = moving[k].entry;
+        return Math.min(high ?? Infinity, Math.max(low ?? -Infinity, value + (moves[k] || 0)));
+      });
+    }
+    moving.forEach((slider, k) => slider.take(numbers[k]));
+  }
+}
