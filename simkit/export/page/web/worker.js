@@ -28,11 +28,14 @@ class ThreadedProgram {
     const program = new ThreadedProgram();
     const [code, machine, model] = await Promise.all(["runtime-script", "runtime-wasm", `model-${name}`].map(bytesOf));
     program.waiting = new Map();
-    // A thread of a page from a file has an origin of its own, and may load nothing: its source holds the runtime.
-    const text = new TextDecoder().decode(code);
-    const names = text.match(/export *{([^}]*)}/)[1].replace(/(\w+) as (\w+)/g, "$2: $1");
-    const address = URL.createObjectURL(new Blob([text, `\n(${serve})({ ${names} });`], { type: "text/javascript" }));
-    program.worker = new Worker(address, { type: "module" });
+    // A thread of a page from a file has an origin of its own: it may import nothing, and be no module. Its source
+    // holds the runtime as a plain script, whose exports become an argument.
+    const module = new TextDecoder().decode(code).replaceAll("import.meta.url", "self.location.href");
+    const names = /export *{([^}]*)};?/;
+    const given = module.match(names)[1].replace(/(\w+) as (\w+)/g, "$2: $1");
+    const source = `${module.replace(names, "")}\n(${serve})({ ${given} });`;
+    const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    program.worker = new Worker(address);
     program.worker.onmessage = ({ data: { id, numbers, failure } }) => {
       const { resolve, reject } = program.waiting.get(id);
       program.waiting.delete(id);
