@@ -17,7 +17,9 @@ def main() -> int:
     table = tomllib.loads((LESSONS / "lessons.toml").read_text(encoding="utf-8"))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"lessons (default: all): {', '.join(table)}")
-    parser.add_argument("-o", "--output", type=Path, default=Path("build/lessons"), help="folder (default: %(default)s)")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("build/lessons"), help="folder (default: %(default)s)"
+    )
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(table):
         parser.error(f"{sorted(unknown)[0]} is not a lesson; choose from {', '.join(table)}")

@@ -307,7 +307,9 @@ def export_page(scenario: Scenario, file: Path, options: PageOptions) -> PageRep
     if file.suffix not in (".html", ".htm"):
         raise UserError(f"{file} cannot hold a page; name it {file.stem}.html")
     check_requested(options.objective, options.wrt)
-    check_replaceable(file, options.overwrite, is_earlier=lambda content: b'name="generator" content="simkit ' in content)
+    check_replaceable(
+        file, options.overwrite, is_earlier=lambda content: b'name="generator" content="simkit ' in content
+    )
     check_scenario(scenario)
     lesson = "" if options.lesson is None else _text_of(options.lesson)
     carried = runtime_files(options.runtime)

@@ -2,13 +2,13 @@
 
 const WORSE = "#c2410c";
 const SCAN_POINTS = 25;
-// Range of a parameter that declares no end of its own.
-const UNBOUNDED = [-Infinity, Infinity];
+// A slope of this share of the largest one seen is that of an optimum.
+const FLAT = 1e-6;
 
 class Derivative {
   static async load(player) {
     const derivative = new Derivative();
-    Object.assign(derivative, { player, about: description.derivative, path: [], scanned: null, isBusy: false });
+    Object.assign(derivative, { player, about: description.derivative, path: [], steepest: [], scanned: null, isBusy: false });
     derivative.entries = derivative.about.labels.map((label) => player.sliders[label].entry);
     derivative.program = await ThreadedProgram.load("gradient");
     derivative.makePanel();
@@ -88,7 +88,9 @@ class Derivative {
     const sign = about.goal === "maximize" ? 1 : -1;
     entries.forEach(({ label, unit }, place) => {
       const slope = gradient[place];
-      const way = { "1": "\u2191 raise", "-1": "\u2193 lower" }[Math.sign(sign * slope)] || "";
+      this.steepest[place] = Math.max(this.steepest[place] || 0, Math.abs(slope));
+      const isFlat = Math.abs(slope) <= FLAT * this.steepest[place];
+      const way = isFlat ? "flat" : sign * slope > 0 ? "\u2191 raise" : "\u2193 lower";
       slopes[place].textContent = `\u2202/\u2202 ${label} = ${shortNumber(slope, 5)}${unit ? ` per ${unit}` : ""}  ${way}`;
     });
     this.draw();
@@ -125,29 +127,28 @@ class Derivative {
   async improve() {
     const { about, entries, player } = this;
     const sign = about.goal === "maximize" ? -1 : 1;
-    const share = entries.map(({ first, last, logarithmic }) => ({
-      to: (value) => (logarithmic ? Math.log(value / first) / Math.log(last / first) : (value - first) / (last - first)),
-      from: (x) => (logarithmic ? first * (last / first) ** x : first + x * (last - first)),
-      scale: (value) => (logarithmic ? value * Math.log(last / first) : last - first),
-    }));
-    const clamp = (value, { low, high }) => Math.min(high ?? Infinity, Math.max(low ?? -Infinity, value));
-    const numbersOf = (x) => x.map((one, place) => clamp(share[place].from(one), entries[place]));
+    // Coordinates are shares of a slider, or logarithms where its range is wide.
+    const axes = entries.map(({ first, last, logarithmic, low, high }) => {
+      const range = last - first;
+      const to = (value) => (logarithmic ? Math.log(value / first) : (value - first) / range);
+      const from = (x) => (logarithmic ? first * Math.exp(x) : first + x * range);
+      const clamped = (x) => Math.min(high ?? Infinity, Math.max(low ?? -Infinity, from(x)));
+      const bounds = [low === null ? -Infinity : to(low), high === null ? Infinity : to(high)];
+      return { to, clamped, bounds, scale: (value) => sign * (logarithmic ? value : range) };
+    });
     const evaluate = async (x) => {
-      const numbers = numbersOf(x);
-      const { value, gradient } = await this.at(numbers);
-      return { value: sign * value, gradient: gradient.map((one, place) => sign * one * share[place].scale(numbers[place])) };
+      const numbers = x.map((one, place) => axes[place].clamped(one));
+      const found = await this.at(numbers);
+      const gradient = found.gradient.map((slope, place) => slope * axes[place].scale(numbers[place]));
+      return { value: sign * found.value, gradient, found, numbers };
     };
-    const bounds = entries.map(({ low, high }, place) =>
-      [low, high].map((end, side) => (end === null || (share[place].to(end) ?? NaN) !== share[place].to(end) ? UNBOUNDED[side] : share[place].to(end))),
-    );
     this.path = [];
     await this.busy("improve", async () => {
-      const start = this.numbers().map((value, place) => share[place].to(value));
-      for await (const { x, value, gradient } of minimized(evaluate, start, bounds)) {
-        const numbers = numbersOf(x);
-        this.path.push(sign * value);
+      const start = this.numbers().map((value, place) => axes[place].to(value));
+      for await (const { found, numbers } of minimized(evaluate, start, axes.map(({ bounds }) => bounds))) {
+        this.path.push(found.value);
         this.place(numbers);
-        this.show({ value: sign * value, gradient: gradient.map((one, place) => (sign * one) / share[place].scale(numbers[place])) });
+        this.show(found);
         await player.inTurn(() => player.restart());
         if (this.isStopped) return;
       }

@@ -1,8 +1,8 @@
 // What the derivative adds to the picture: arrows of better places and velocities, and a target that is dragged.
 
 const SVG = "http://www.w3.org/2000/svg";
-// Length of an arrow in pixels, and the step of a difference relative to the range of a parameter.
-const ARROW = 64;
+// Length of the longest arrow in pixels, the share of it at which an arrow vanishes, the most arrows, and the step of a difference relative to the range of a parameter.
+const [ARROW, SHORTEST, MOST_ARROWS] = [72, 0.1, 4];
 const STEP = { float64: 1e-6, float32: 1e-3 };
 
 /** Return a place of space as pixels [x, y] of the picture, or null where the view has no such places. */
@@ -49,13 +49,13 @@ function placesOf(arrays) {
   return found;
 }
 
-/** Return the shortest G with J G = g in the sense of least squares, of rows J (coordinates by parameter). */
-function gradientInSpace(rows, slopes) {
-  // A few thousand Landweber steps on at most 3 coordinates: J^T J may be singular, as in a plane.
-  const size = rows.flat().reduce((sum, value) => sum + value * value, 0);
-  let found = [0, 0, 0];
-  for (let step = 0; step < 2000; step += 1) {
-    const rest = rows.map((row, place) => slopes[place] - inner(row, found));
+/** Return the shortest x with J x = b in the sense of least squares; rows of J are few and may depend on each other. */
+function leastSquares(rows, wanted) {
+  const size = inner(rows.flat(), rows.flat());
+  let found = rows[0].map(() => 0);
+  // Landweber's iteration, which needs no inverse.
+  for (let step = 0; step < 1000; step += 1) {
+    const rest = rows.map((row, place) => wanted[place] - inner(row, found));
     found = found.map((value, axis) => value + rows.reduce((sum, row, place) => sum + row[axis] * rest[place], 0) / size);
   }
   return found;
@@ -63,7 +63,7 @@ function gradientInSpace(rows, slopes) {
 
 class Overlay {
   constructor(derivative) {
-    Object.assign(this, { derivative, player: derivative.player, arrows: [], reach: {}, moving: [] });
+    Object.assign(this, { derivative, player: derivative.player, arrows: [], longest: {}, reach: {}, moving: [] });
     const holder = this.player.canvas.parentElement;
     holder.classList.add("overlaid");
     this.svg = document.createElementNS(SVG, "svg");
@@ -113,25 +113,30 @@ class Overlay {
     });
   }
 
+  /** Make an arrow for each body whose place or velocity at the start is set by parameters, along the better one. */
   makeArrows() {
     const { derivative, before } = this;
     const sign = derivative.about.goal === "maximize" ? 1 : -1;
-    this.arrows = [];
-    const places = derivative.entries.map(({ label }) => this.reach[label]?.place || []);
-    for (const name of ["place", "velocity"]) {
-      const rows = derivative.entries.map(({ label }) => this.reach[label]?.[name] || []);
-      for (let body = 0; 3 * body < (before[name]?.length || 0); body += 1) {
-        const of = (row) => row.slice(3 * body, 3 * body + 3);
+    const found = [];
+    for (let body = 0; 3 * body < (before.place?.length || 0); body += 1) {
+      const of = (row) => row?.slice(3 * body, 3 * body + 3) || [];
+      const moves = derivative.entries.map(({ label }, k) => {
+        const { place, velocity } = this.reach[label] || {};
         // What moves the place as well is told by the arrow of the place.
-        const used = rows.map((row, k) => [of(row), derivative.gradient[k], name === "velocity" && largest(of(places[k])) > 1e-9]);
-        const chosen = used.filter(([row, , isPlace]) => !isPlace && largest(row) > 1e-9);
+        const name = largest(of(place)) > 1e-9 ? "place" : "velocity";
+        return { name, row: of(name === "place" ? place : velocity), slope: sign * derivative.gradient[k] };
+      });
+      for (const name of ["place", "velocity"]) {
+        const chosen = moves.filter((move) => move.name === name && largest(move.row) > 1e-9);
         if (!chosen.length) continue;
-        const way = gradientInSpace(chosen.map(([row]) => row), chosen.map(([, slope]) => sign * slope));
-        if (largest(way)) this.arrows.push({ name, from: before.place.slice(3 * body, 3 * body + 3), way: normalized(way) });
+        const way = leastSquares(chosen.map(({ row }) => row), chosen.map(({ slope }) => slope));
+        const size = Math.hypot(...way);
+        this.longest[name] = Math.max(this.longest[name] || 0, size);
+        const share = Math.sqrt(size / this.longest[name]);
+        if (share > SHORTEST) found.push({ name, from: of(before.place), way: normalized(way), length: ARROW * share });
       }
     }
-    // Many bodies that move together, such as links of a chain, need one arrow.
-    this.arrows = this.arrows.slice(0, 4);
+    this.arrows = found.slice(0, MOST_ARROWS);
   }
 
   draw() {
@@ -139,17 +144,14 @@ class Overlay {
     const [width, height] = [player.canvas.clientWidth, player.canvas.clientHeight];
     const pixel = (point) => pixelOf(player.view, width, height, point);
     svg.replaceChildren();
-    for (const { name, from, way } of this.arrows) {
+    for (const { name, from, way, length } of this.arrows) {
       const [start, ahead] = [pixel(from), pixel(plus(from, way, 1e-3))];
       if (!start) return;
       const [x, y] = [0, 1].map((axis) => ahead[axis] - start[axis]);
       const size = Math.hypot(x, y);
       if (!(size > 0)) continue;
-      const end = [start[0] + (ARROW * x) / size, start[1] + (ARROW * y) / size];
-      const head = [0.82, 1, 0.82].map((share, k) => {
-        const side = (8 * (k - 1)) / size;
-        return [0, 1].map((axis) => start[axis] + share * (end[axis] - start[axis]) + side * [-y, x][axis]);
-      });
+      const at = (along, aside) => [start[0] + (along * x - aside * y) / size, start[1] + (along * y + aside * x) / size];
+      const [end, ...head] = [at(length, 0), at(length - 10, -7), at(length, 0), at(length - 10, 7)];
       const line = document.createElementNS(SVG, "path");
       line.setAttribute("d", `M${start}L${end}M${head.join("L")}`);
       const title = document.createElementNS(SVG, "title");
@@ -168,31 +170,23 @@ class Overlay {
     const { player, moving } = this;
     const [width, height] = [player.canvas.clientWidth, player.canvas.clientHeight];
     const place = Array.from(player.frame.arrays.target.data);
-    const values = moving.map(({ value }) => value);
-    const at = (numbers) =>
-      pixelOf(player.view, width, height, place.map((x, axis) =>
-        x + moving.reduce((sum, { entry }, k) => sum + this.reach[entry.label].target[axis] * (numbers[k] - values[k]), 0)));
-    let numbers = [...values];
+    const rows = moving.map(({ entry }) => this.reach[entry.label].target);
+    const at = (moves) => {
+      const moved = place.map((x, axis) => x + moves.reduce((sum, move, k) => sum + rows[k][axis] * move, 0));
+      return pixelOf(player.view, width, height, moved);
+    };
+    let moves = moving.map(() => 0);
     // Gauss-Newton: one step where the picture is a plane, a few in perspective.
-    for (let turn = 0; turn < 5; turn += 1) {
-      const here = at(numbers);
-      const rows = numbers.map((value, k) => {
-        const step = 1e-4 * (moving[k].entry.last - moving[k].entry.first);
-        const there = at(numbers.map((one, place) => (place === k ? one + step : one)));
-        return [0, 1].map((axis) => (there[axis] - here[axis]) / step);
-      });
-      const rest = [0, 1].map((axis) => wanted[axis] - here[axis]);
-      const [a, b] = [rows[0], rows[1] || [0, 0]];
-      const [aa, ab, bb] = [inner(a, a), inner(a, b), inner(b, b)];
-      const [ra, rb] = [inner(a, rest), inner(b, rest)];
-      const determinant = aa * bb - ab * ab;
-      if (!(aa > 0)) return;
-      const moves = determinant > 1e-12 * aa * aa ? [(bb * ra - ab * rb) / determinant, (aa * rb - ab * ra) / determinant] : [ra / aa, 0];
-      numbers = numbers.map((value, k) => {
-        const { low, high } = moving[k].entry;
-        return Math.min(high ?? Infinity, Math.max(low ?? -Infinity, value + (moves[k] || 0)));
-      });
+    for (let turn = 0; turn < 4; turn += 1) {
+      const here = at(moves);
+      const ahead = moves.map((_, k) => at(moves.map((move, other) => (other === k ? move + 1e-4 : move))));
+      const slopes = [0, 1].map((axis) => ahead.map((there) => (there[axis] - here[axis]) / 1e-4));
+      const step = leastSquares(slopes, [0, 1].map((axis) => wanted[axis] - here[axis]));
+      moves = moves.map((move, k) => move + step[k]);
     }
-    moving.forEach((slider, k) => slider.take(numbers[k]));
+    moving.forEach((slider, k) => {
+      const { low, high } = slider.entry;
+      slider.take(Math.min(high ?? Infinity, Math.max(low ?? -Infinity, slider.value + moves[k])));
+    });
   }
 }
