@@ -1,6 +1,6 @@
 // The objective and its gradient: numbers beside the sliders, improvement within bounds, and a scan of a parameter.
 
-const WORSE = "#c2410c";
+const TANGENT = "#c2410c";
 const SCAN_POINTS = 25;
 // A slope of this share of the largest one seen is that of an optimum.
 const FLAT = 1e-6;
@@ -19,6 +19,7 @@ class Derivative {
   makePanel() {
     const { about, entries, player } = this;
     const part = (id) => document.getElementById(id);
+    const on = (id, event, action) => part(id).addEventListener(event, action);
     part("derivative").hidden = false;
     part("objective-name").textContent = `Objective: ${about.label}, to ${about.goal}`;
     part("objective-doc").textContent = about.doc;
@@ -28,12 +29,8 @@ class Derivative {
       return line;
     });
     for (const entry of entries) part("along").append(new Option(entry.label));
-    part("improve").addEventListener("click", () => (this.isBusy ? this.stop() : this.improve()));
-    part("scan").addEventListener("click", () => (this.isBusy ? this.stop() : this.scan()));
-    part("along").addEventListener("change", () => {
-      this.scanned = null;
-      this.draw();
-    });
+    for (const work of ["improve", "scan"]) on(work, "click", () => (this.isBusy ? (this.isStopped = true) : this[work]()));
+    on("along", "change", () => this.draw((this.scanned = null)));
     new ResizeObserver(() => this.draw()).observe(part("curves"));
   }
 
@@ -102,8 +99,7 @@ class Derivative {
     const { player } = this;
     player.play(false);
     Object.assign(this, { isBusy: true, isStopped: false });
-    const other = document.getElementById(button === "scan" ? "improve" : "scan");
-    const own = document.getElementById(button);
+    const [own, other] = [button, button === "scan" ? "improve" : "scan"].map((id) => document.getElementById(id));
     const name = own.textContent;
     own.textContent = "Stop";
     other.disabled = true;
@@ -117,10 +113,6 @@ class Derivative {
       this.isBusy = false;
       this.update();
     }
-  }
-
-  stop() {
-    this.isStopped = true;
   }
 
   /** Follow the gradient to a minimum (or maximum) within the bounds, and play the run that it ends at. */
@@ -184,42 +176,37 @@ class Derivative {
 
   draw() {
     const { about, path, scanned } = this;
-    const canvases = { loss: path.length > 1, scanned: Boolean(scanned?.points.length) };
-    for (const [id, isShown] of Object.entries(canvases)) {
+    const curve = (id, isShown, label, draw) => {
       const canvas = document.getElementById(id);
-      canvas.parentElement.hidden = !isShown;
-      if (!isShown) continue;
-      const width = canvas.parentElement.clientWidth;
-      const rectangle = { left: 76, top: 8, width: width - 96, height: 132 };
-      paint(canvas, width, 190, (context) => {
-        if (id === "loss") drawLine(context, rectangle, path.map((_, step) => step), path, ["iteration", about.label]);
-        else this.drawScan(context, rectangle);
-      });
-      canvas.setAttribute("aria-label", id === "loss" ? `${about.label} by iteration` : `${about.label} by parameter, with slopes`);
-    }
+      const holder = canvas.parentElement;
+      holder.hidden = !isShown;
+      canvas.setAttribute("aria-label", `${about.label} by ${label}`);
+      if (isShown) paint(canvas, holder.clientWidth, 190, (context) => draw(context, holder.clientWidth));
+    };
+    const rectangle = (width) => ({ left: 76, top: 8, width: width - 96, height: 132 });
+    curve("loss", path.length > 1, "iteration", (context, width) =>
+      drawLine(context, rectangle(width), path.map((_, step) => step), path, ["iteration", about.label]),
+    );
+    curve("scanned", Boolean(scanned?.points.length), "parameter, with slopes", (context, width) =>
+      this.drawScan(context, rectangle(width)),
+    );
   }
 
   drawScan(context, rectangle) {
     const { label, unit, logarithmic } = this.entries[this.scanned.chosen];
     const points = this.scanned.points.map(([x, y, slope]) => (logarithmic ? [Math.log10(x), y, slope * x * Math.LN10] : [x, y, slope]));
     const name = logarithmic ? `log10 of ${label}` : unit ? `${label} (${unit})` : label;
-    const ys = points.map(([, y]) => y);
-    const plot = drawLine(context, rectangle, points.map(([x]) => x), ys, [name, this.about.label]);
-    context.save();
+    const plot = drawLine(context, rectangle, points.map(([x]) => x), points.map(([, y]) => y), [name, this.about.label]);
     context.beginPath();
-    context.rect(plot.left, plot.top, plot.width, plot.height);
-    context.clip();
-    context.strokeStyle = WORSE;
-    context.lineWidth = 1.8;
     for (const [x, y, slope] of points) {
       // A tangent of 26 pixels about each point.
       const [a, b] = [plot.width / (plot.xHigh - plot.xLow), (-slope * plot.height) / (plot.yHigh - plot.yLow)];
       const size = 13 / Math.hypot(a, b);
-      context.beginPath();
       context.moveTo(plot.x(x) - a * size, plot.y(y) - b * size);
       context.lineTo(plot.x(x) + a * size, plot.y(y) + b * size);
-      context.stroke();
     }
-    context.restore();
+    context.strokeStyle = TANGENT;
+    context.lineWidth = 1.8;
+    context.stroke();
   }
 }

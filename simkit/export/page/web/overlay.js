@@ -1,17 +1,15 @@
 // What the derivative adds to the picture: arrows of better places and velocities, and a target that is dragged.
 
 const SVG = "http://www.w3.org/2000/svg";
-// Length of the longest arrow in pixels, the share of it at which an arrow vanishes, the most arrows, and the step of a difference relative to the range of a parameter.
+// Length of the longest arrow in pixels, the share of it at which an arrow vanishes, and the most arrows.
 const [ARROW, SHORTEST, MOST_ARROWS] = [72, 0.1, 4];
+// Step of a difference relative to the range of a parameter.
 const STEP = { float64: 1e-6, float32: 1e-3 };
 
 /** Return a place of space as pixels [x, y] of the picture, or null where the view has no such places. */
 function pixelOf(view, width, height, point) {
-  if (view.plot) {
-    const plot = view.plot(width);
-    const up = drawing.kind === "side" ? point[2] : point[1];
-    return [plot.x(point[0]), plot.y(up)];
-  }
+  const plot = drawing.kind === "side" ? view.plot(width) : drawing.kind === "field" && new Plot(view.rectangle(width), drawing.window);
+  if (plot) return [plot.x(point[0]), plot.y(drawing.kind === "side" ? point[2] : point[1])];
   if (!view.orbit) return null;
   const { x, y } = view.orbit.camera(drawing, width, height).project(point);
   return [x, y];
@@ -20,18 +18,16 @@ function pixelOf(view, width, height, point) {
 /** Return the center of obstacles, where the distance from the surface is negative, or null if there is none. */
 function centerOf({ body_distance: distance }) {
   if (!distance || drawing.kind !== "field") return null;
-  const [columns, rows] = [drawing.x, drawing.y];
+  const { x: columns, y: rows } = drawing;
+  const width = (line, k) => line[Math.min(k + 1, line.length - 1)] - line[Math.max(k - 1, 0)];
   // The weight falls from 1 to 0 across a cell, so that the center moves smoothly.
   const cell = Math.min(...columns.slice(1).map((x, k) => x - columns[k]));
   const sums = [0, 0, 0];
   for (let i = 0; i < columns.length; i += 1)
     for (let j = 0; j < rows.length; j += 1) {
       const share = Math.min(1, Math.max(0, 0.5 - distance.data[i * rows.length + j] / cell));
-      const across = columns[Math.min(i + 1, columns.length - 1)] - columns[Math.max(i - 1, 0)];
-      const weight = share * across * (rows[Math.min(j + 1, rows.length - 1)] - rows[Math.max(j - 1, 0)]);
-      sums[0] += weight;
-      sums[1] += weight * columns[i];
-      sums[2] += weight * rows[j];
+      const weight = share * width(columns, i) * width(rows, j);
+      [1, columns[i], rows[j]].forEach((moment, k) => (sums[k] += weight * moment));
     }
   return sums[0] ? [sums[1] / sums[0], sums[2] / sums[0], 0] : null;
 }
@@ -87,8 +83,9 @@ class Overlay {
     const turn = (this.turn = (this.turn || 0) + 1);
     return this.player.inTurn(async () => {
       if (turn !== this.turn) return;
-      const { simulation } = this.player;
-      const { derivative } = this;
+      const { derivative, player } = this;
+      const { simulation } = player;
+      const sliders = Object.values(player.sliders);
       const at = async (entry, step) => {
         const values = structuredClone(simulation.values);
         if (entry) values[entry.input][entry.index] += step;
@@ -96,17 +93,16 @@ class Overlay {
       };
       const before = await at(null, 0);
       this.reach = {};
-      for (const { entry, value } of Object.values(this.player.sliders)) {
-        const isMoved = derivative.entries.includes(entry) ? Object.keys(before).length : before.target;
-        if (!isMoved) continue;
-        const scale = STEP[description.inputs.find(({ name }) => name === entry.input).dtype] * (entry.last - entry.first);
+      for (const { entry, value } of sliders) {
+        if (!(before.target || (before.place && derivative.entries.includes(entry)))) continue;
+        const scale = STEP[description.inputs[0].dtype] * (entry.last - entry.first);
         const step = value + scale > (entry.high ?? Infinity) ? -scale : scale;
         const after = await at(entry, step);
         this.reach[entry.label] = Object.fromEntries(
           Object.entries(before).map(([name, row]) => [name, row.map((old, k) => (after[name][k] - old) / step)]),
         );
       }
-      this.moving = Object.values(this.player.sliders).filter(({ entry }) => largest(this.reach[entry.label]?.target || []) > 1e-9);
+      this.moving = sliders.filter(({ entry }) => largest(this.reach[entry.label]?.target || []) > 1e-9);
       this.before = before;
       this.makeArrows();
       this.draw();
@@ -154,9 +150,7 @@ class Overlay {
       const [end, ...head] = [at(length, 0), at(length - 10, -7), at(length, 0), at(length - 10, 7)];
       const line = document.createElementNS(SVG, "path");
       line.setAttribute("d", `M${start}L${end}M${head.join("L")}`);
-      const title = document.createElementNS(SVG, "title");
-      title.textContent = `better ${name} at the start`;
-      line.append(title);
+      line.setAttribute("aria-label", `better ${name} at the start`);
       svg.append(line);
     }
     const target = this.moving.length && player.frame?.arrays.target;

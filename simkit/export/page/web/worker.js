@@ -3,21 +3,19 @@
 /** What the thread runs: it loads a program once, and answers each request with the numbers of its outputs. */
 function serve(runtime) {
   let session = null;
-  self.onmessage = async ({ data: { id, load, feeds } }) => {
+  self.onmessage = async ({ data: { machine, model, feeds } }) => {
     try {
-      if (load) {
-        Object.assign(runtime.env.wasm, { numThreads: 1, wasmBinary: load.machine });
-        session = await runtime.InferenceSession.create(load.model, { executionProviders: ["wasm"], logSeverityLevel: 3 });
-        self.postMessage({ id });
-        return;
+      if (model) {
+        Object.assign(runtime.env.wasm, { numThreads: 1, wasmBinary: machine });
+        session = await runtime.InferenceSession.create(model, { executionProviders: ["wasm"], logSeverityLevel: 3 });
+        return self.postMessage({});
       }
-      const tensors = {};
-      for (const name of session.inputNames) tensors[name] = new runtime.Tensor(...feeds[name]);
-      const found = await session.run(tensors);
+      const tensors = session.inputNames.map((name) => [name, new runtime.Tensor(...feeds[name])]);
+      const found = await session.run(Object.fromEntries(tensors));
       const numbers = Object.entries(found).map(([name, tensor]) => [name, Array.from(tensor.data, Number)]);
-      self.postMessage({ id, numbers: Object.fromEntries(numbers) });
+      return self.postMessage({ numbers: Object.fromEntries(numbers) });
     } catch (error) {
-      self.postMessage({ id, failure: String(error.message || error) });
+      return self.postMessage({ failure: String(error.message || error) });
     }
   };
 }
@@ -25,37 +23,30 @@ function serve(runtime) {
 /** A program in a thread: {input name: [type, numbers, shape]} -> {output name: numbers}. */
 class ThreadedProgram {
   static async load(name) {
-    const program = new ThreadedProgram();
     const [code, machine, model] = await Promise.all(["runtime-script", "runtime-wasm", `model-${name}`].map(bytesOf));
-    program.waiting = new Map();
     // A thread of a page from a file has an origin of its own: it may import nothing, and be no module. Its source
     // holds the runtime as a plain script, whose exports become an argument.
     const module = new TextDecoder().decode(code).replaceAll("import.meta.url", "self.location.href");
-    const names = /export *{([^}]*)};?/;
-    const given = module.match(names)[1].replace(/(\w+) as (\w+)/g, "$2: $1");
-    const source = `${module.replace(names, "")}\n(${serve})({ ${given} });`;
+    const exported = /export *{([^}]*)};?/;
+    const names = module.match(exported)[1].replace(/(\w+) as (\w+)/g, "$2: $1");
+    const source = `${module.replace(exported, "")}\n(${serve})({ ${names} });`;
     const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-    program.worker = new Worker(address);
-    program.worker.onmessage = ({ data: { id, numbers, failure } }) => {
-      const { resolve, reject } = program.waiting.get(id);
-      program.waiting.delete(id);
-      if (failure) reject(new Error(failure));
-      else resolve(numbers);
-    };
-    program.worker.onerror = (event) => {
-      for (const { reject } of program.waiting.values()) reject(new Error(event.message || "no thread can be started"));
-      program.waiting.clear();
-    };
-    await program.ask({ load: { machine, model } });
+    const program = Object.assign(new ThreadedProgram(), { worker: new Worker(address), last: Promise.resolve() });
+    await program.ask({ machine, model });
     URL.revokeObjectURL(address);
     return program;
   }
 
+  /** Send a request to the thread after the answer to the one before. */
   ask(request) {
-    const id = (this.asked = (this.asked || 0) + 1);
-    return new Promise((resolve, reject) => {
-      this.waiting.set(id, { resolve, reject });
-      this.worker.postMessage({ id, ...request });
-    });
+    const send = (resolve, reject) => {
+      const { worker } = this;
+      worker.onmessage = ({ data }) => (data.failure ? reject(new Error(data.failure)) : resolve(data.numbers));
+      worker.onerror = ({ message }) => reject(new Error(message || "no thread can be started"));
+      worker.postMessage(request);
+    };
+    const answer = this.last.then(() => new Promise(send));
+    this.last = answer.catch(() => undefined);
+    return answer;
   }
 }
