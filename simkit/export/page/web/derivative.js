@@ -23,6 +23,7 @@ class Derivative {
     part("derivative").hidden = false;
     part("objective-name").textContent = `Objective: ${about.label}, to ${about.goal}`;
     part("objective-doc").textContent = about.doc;
+    this.output = part("objective-value");
     this.slopes = entries.map((entry) => {
       const line = element("output", "slope");
       player.sliders[entry.label].line.append(line);
@@ -65,7 +66,7 @@ class Derivative {
       if (!this.isBusy) this.show(found);
     } catch (error) {
       this.evaluated = now;
-      this.say(`no derivative: ${error.message}`);
+      this.output.textContent = `no derivative: ${error.message}`;
     } finally {
       this.isEvaluating = false;
       document.body.classList.remove("differentiating");
@@ -73,15 +74,11 @@ class Derivative {
     await this.update();
   }
 
-  say(text) {
-    document.getElementById("objective-value").textContent = text;
-  }
-
   show({ value, gradient }) {
     this.value = value;
     this.gradient = gradient;
     const { about, entries, slopes } = this;
-    this.say(`${about.label} = ${shortNumber(value, 6)}`);
+    this.output.textContent = `${about.label} = ${shortNumber(value, 6)}`;
     const sign = about.goal === "maximize" ? 1 : -1;
     entries.forEach(({ label, unit }, place) => {
       const slope = gradient[place];
@@ -106,7 +103,7 @@ class Derivative {
     try {
       await work();
     } catch (error) {
-      this.say(`no derivative: ${error.message}`);
+      this.output.textContent = `no derivative: ${error.message}`;
     } finally {
       own.textContent = name;
       other.disabled = false;

@@ -103,7 +103,9 @@ class Player {
     this.debt = Math.min(this.debt + due, this.speed ? Math.max(0.25 * usual * this.speed, 1) : Infinity);
     this.before = now;
     if (this.debt < 1) return;
-    const taken = await this.simulation.take(Math.min(Math.floor(this.debt), this.stepsToHorizon(), 100000), 40);
+    // The run of an objective ends at its horizon; a page without one, or played beyond it, has no end.
+    const left = this.horizon - this.simulation.steps;
+    const taken = await this.simulation.take(Math.min(Math.floor(this.debt), left > 0 ? left : 100000), 40);
     this.debt = this.speed ? this.debt - taken : 0;
     await this.show();
     if (this.simulation.steps === this.horizon) this.play(false);
@@ -114,12 +116,6 @@ class Player {
     if (span > 0)
       document.getElementById("rate").textContent =
         `${Math.round((this.drawn.length - 1) / span)} frames/s, ${shortNumber(steps / span, 3)} steps/s`;
-  }
-
-  /** Return how many steps the run of the objective still has; a page without one, or beyond it, has no end. */
-  stepsToHorizon() {
-    const left = this.horizon - this.simulation.steps;
-    return left > 0 ? left : Infinity;
   }
 
   async run() {

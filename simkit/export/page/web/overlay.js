@@ -1,6 +1,5 @@
 // What the derivative adds to the picture: arrows of better places and velocities, and a target that is dragged.
 
-const SVG = "http://www.w3.org/2000/svg";
 // Length of the longest arrow in pixels, the share of it at which an arrow vanishes, and the most arrows.
 const [ARROW, SHORTEST, MOST_ARROWS] = [72, 0.1, 4];
 // Step of a difference relative to the range of a parameter.
@@ -45,32 +44,20 @@ function placesOf(arrays) {
   return found;
 }
 
-/** Return the shortest x with J x = b in the sense of least squares; rows of J are few and may depend on each other. */
-function leastSquares(rows, wanted) {
-  const size = inner(rows.flat(), rows.flat());
-  let found = rows[0].map(() => 0);
-  // Landweber's iteration, which needs no inverse.
-  for (let step = 0; step < 1000; step += 1) {
-    const rest = rows.map((row, place) => wanted[place] - inner(row, found));
-    found = found.map((value, axis) => value + rows.reduce((sum, row, place) => sum + row[axis] * rest[place], 0) / size);
-  }
-  return found;
-}
-
 class Overlay {
   constructor(derivative) {
     Object.assign(this, { derivative, player: derivative.player, arrows: [], longest: {}, reach: {}, moving: [] });
     const holder = this.player.canvas.parentElement;
     holder.classList.add("overlaid");
-    this.svg = document.createElementNS(SVG, "svg");
     this.handle = Object.assign(element("button", "handle"), { type: "button", hidden: true, title: "drag, or use the arrow keys" });
     this.handle.setAttribute("aria-label", "target");
-    holder.append(this.svg, this.handle);
-    this.handle.addEventListener("pointerdown", (event) => this.handle.setPointerCapture(event.pointerId));
-    this.handle.addEventListener("pointermove", (event) => {
-      if (!this.handle.hasPointerCapture(event.pointerId)) return;
+    holder.insertAdjacentHTML("beforeend", "<svg></svg>");
+    this.svg = holder.lastElementChild;
+    holder.append(this.handle);
+    this.handle.addEventListener("pointerdown", ({ pointerId }) => this.handle.setPointerCapture(pointerId));
+    this.handle.addEventListener("pointermove", ({ pointerId, clientX, clientY }) => {
       const { left, top } = this.player.canvas.getBoundingClientRect();
-      this.drag([event.clientX - left, event.clientY - top]);
+      if (this.handle.hasPointerCapture(pointerId)) this.drag([clientX - left, clientY - top]);
     });
     this.handle.addEventListener("keydown", ({ key }) => {
       const way = { ArrowLeft: [-8, 0], ArrowRight: [8, 0], ArrowUp: [0, -8], ArrowDown: [0, 8] }[key];
@@ -80,9 +67,7 @@ class Overlay {
 
   /** Measure how places, velocities and the target change with parameters, and make the arrows. */
   measure() {
-    const turn = (this.turn = (this.turn || 0) + 1);
     return this.player.inTurn(async () => {
-      if (turn !== this.turn) return;
       const { derivative, player } = this;
       const { simulation } = player;
       const sliders = Object.values(player.sliders);
@@ -125,7 +110,9 @@ class Overlay {
       for (const name of ["place", "velocity"]) {
         const chosen = moves.filter((move) => move.name === name && largest(move.row) > 1e-9);
         if (!chosen.length) continue;
-        const way = leastSquares(chosen.map(({ row }) => row), chosen.map(({ slope }) => slope));
+        // Parameters move a body at right angles to each other, as speed and angle, or x and y.
+        const along = (axis) => chosen.reduce((sum, { row, slope }) => sum + (slope * row[axis]) / inner(row, row), 0);
+        const way = [0, 1, 2].map(along);
         const size = Math.hypot(...way);
         this.longest[name] = Math.max(this.longest[name] || 0, size);
         const share = Math.sqrt(size / this.longest[name]);
@@ -139,20 +126,18 @@ class Overlay {
     const { player, svg, handle } = this;
     const [width, height] = [player.canvas.clientWidth, player.canvas.clientHeight];
     const pixel = (point) => pixelOf(player.view, width, height, point);
-    svg.replaceChildren();
+    const paths = [];
     for (const { name, from, way, length } of this.arrows) {
       const [start, ahead] = [pixel(from), pixel(plus(from, way, 1e-3))];
-      if (!start) return;
+      if (!start) break;
       const [x, y] = [0, 1].map((axis) => ahead[axis] - start[axis]);
       const size = Math.hypot(x, y);
       if (!(size > 0)) continue;
       const at = (along, aside) => [start[0] + (along * x - aside * y) / size, start[1] + (along * y + aside * x) / size];
       const [end, ...head] = [at(length, 0), at(length - 10, -7), at(length, 0), at(length - 10, 7)];
-      const line = document.createElementNS(SVG, "path");
-      line.setAttribute("d", `M${start}L${end}M${head.join("L")}`);
-      line.setAttribute("aria-label", `better ${name} at the start`);
-      svg.append(line);
+      paths.push(`<path d="M${start}L${end}M${head.join("L")}" aria-label="better ${name} at the start"/>`);
     }
+    svg.innerHTML = paths.join("");
     const target = this.moving.length && player.frame?.arrays.target;
     this.target = target ? pixel(Array.from(target.data)) : null;
     handle.hidden = !this.target;
@@ -169,14 +154,13 @@ class Overlay {
       const moved = place.map((x, axis) => x + moves.reduce((sum, move, k) => sum + rows[k][axis] * move, 0));
       return pixelOf(player.view, width, height, moved);
     };
-    let moves = moving.map(() => 0);
-    // Gauss-Newton: one step where the picture is a plane, a few in perspective.
-    for (let turn = 0; turn < 4; turn += 1) {
-      const here = at(moves);
-      const ahead = moves.map((_, k) => at(moves.map((move, other) => (other === k ? move + 1e-4 : move))));
-      const slopes = [0, 1].map((axis) => ahead.map((there) => (there[axis] - here[axis]) / 1e-4));
-      const step = leastSquares(slopes, [0, 1].map((axis) => wanted[axis] - here[axis]));
-      moves = moves.map((move, k) => move + step[k]);
+    const moves = moving.map(() => 0);
+    // Parameters in turn, since in perspective the picture is not linear.
+    for (let turn = 0; turn < 6 * moves.length; turn += 1) {
+      const k = turn % moves.length;
+      const [here, ahead] = [at(moves), at(moves.with(k, moves[k] + 1e-4))];
+      const [slope, rest] = [ahead, wanted].map((there) => there.map((value, axis) => value - here[axis]));
+      moves[k] += (1e-4 * inner(slope, rest)) / inner(slope, slope) || 0;
     }
     moving.forEach((slider, k) => {
       const { low, high } = slider.entry;

@@ -109,9 +109,8 @@ def test_target_is_dragged_by_pointer_and_keys(page):
         pytest.skip("its objective has no target in the picture")
     tab.run("player.derivative.overlay.measure()")
     before = tab.run("player.sliders.target.value")
-    tab.run(
-        "(() => { const { overlay } = player.derivative; overlay.drag([overlay.target[0] - 100, overlay.target[1]]); })()"
-    )
+    x, y = tab.run("player.derivative.overlay.target")
+    tab.run(f"player.derivative.overlay.drag([{x - 100}, {y}])")
     tab.run("player.last")
     moved = tab.run("player.sliders.target.value")
     assert moved < before - 0.1
