@@ -17,10 +17,6 @@ from tests.thorough.export.page.test_in_browser import carried  # noqa: F401
 LESSONS = Path(__file__).parents[4] / "docs" / "lessons"
 # Of each: the scenario, what differs, the objective, the parameters, and the value that improving must reach.
 PAGES = {
-    "ball": ("bouncing_ball", {}, "miss", ["launch_speed", "launch_angle"], 1e-12),
-    "channel": (LESSONS / "channel_from_rest.toml", {}, "miss", ["viscosity"], 1e-12),
-    # At resonance the pendulum swings more than twice as wide as beside it.
-    "pendulum": (LESSONS / "driven_pendulum.toml", {}, "swing", ["driver_length"], None),
     "packing": (
         "bubble_raft",
         {"config.repeats": [6, 4], "target_shear_modulus": 0.16},
@@ -30,6 +26,10 @@ PAGES = {
     ),
     # Least effort from rest to rest by way of the cushion.
     "puck": ("steered_puck", {}, "cost", ["force_x", "force_z"], 2.47),
+    "ball": ("bouncing_ball", {}, "miss", ["launch_speed", "launch_angle"], 1e-12),
+    "channel": (LESSONS / "channel_from_rest.toml", {}, "miss", ["viscosity"], 1e-12),
+    # At resonance the pendulum swings more than twice as wide as beside it.
+    "pendulum": (LESSONS / "driven_pendulum.toml", {}, "swing", ["driver_length"], None),
 }
 SECONDS = 60
 
@@ -57,7 +57,7 @@ def test_gradient_in_the_browser_is_that_of_jax(page):
     name, tab = page
     source, values, objective, wrt, _ = PAGES[name]
     found = evaluated(tab, "player.derivative.at()")
-    expected, slopes = simkit.value_and_grad(source, wrt, objective, **values)
+    expected, slopes = simkit.value_and_grad(source, wrt=wrt, objective=objective, **values)
     numbers = np.concatenate([np.ravel(slopes[each]) for each in sorted(wrt)])
     assert found["value"] == pytest.approx(float(expected), rel=1e-10)
     np.testing.assert_allclose(found["gradient"], numbers, rtol=1e-10, atol=1e-10 * np.abs(numbers).max())
