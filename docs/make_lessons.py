@@ -1,13 +1,19 @@
 """Make the lessons of docs/lessons: ``python docs/make_lessons.py [-o FOLDER] [NAME ...]`` writes one page for each."""
 
 import argparse
+import dataclasses
 import sys
 import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import simkit
 import simkit.export
 from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
+
+if TYPE_CHECKING:
+    from simkit.export.page.exporting import PageReport
 
 LESSONS = Path(__file__).parent / "lessons"
 
@@ -32,7 +38,7 @@ def main() -> int:
     return 1 if misses else 0
 
 
-def make(name: str, lesson: dict, file: Path) -> "simkit.export.PageReport":
+def make(name: str, lesson: dict[str, Any], file: Path) -> "PageReport":
     """Write the page of a lesson.
 
     Args:
@@ -40,11 +46,11 @@ def make(name: str, lesson: dict, file: Path) -> "simkit.export.PageReport":
         lesson: its entry in ``lessons.toml``.
         file: where to write.
     """
-    scenario = lesson["scenario"]
-    source = LESSONS / scenario if scenario.endswith(".toml") else scenario
+    source = lesson["scenario"]
+    scenario = simkit.load(LESSONS / source if source.endswith(".toml") else source, lesson.get("set", {}))
+    scenario = dataclasses.replace(scenario, title=lesson["title"])
     derivative = {key: lesson.get(key) for key in ("objective", "wrt")}
-    text = LESSONS / f"{name}.html"
-    return simkit.export.web_page(source, file, lesson=text, overwrite=True, **derivative, **lesson.get("set", {}))
+    return simkit.export.web_page(scenario, file, lesson=LESSONS / f"{name}.html", overwrite=True, **derivative)
 
 
 if __name__ == "__main__":

@@ -136,21 +136,15 @@ class Derivative {
       const start = this.numbers().map((value, place) => axes[place].to(value));
       for await (const { found, numbers } of minimized(evaluate, start, axes.map(({ bounds }) => bounds))) {
         this.path.push(found.value);
-        this.place(numbers);
+        entries.forEach(({ label, input, index }, place) => {
+          player.sliders[label].value = player.simulation.values[input][index] = numbers[place];
+          player.sliders[label].show();
+        });
         this.show(found);
         await player.inTurn(() => player.restart());
         if (this.isStopped) return;
       }
       player.play(true);
-    });
-  }
-
-  /** Move the sliders without a further evaluation. */
-  place(numbers) {
-    this.entries.forEach((entry, place) => {
-      const slider = this.player.sliders[entry.label];
-      slider.value = this.player.simulation.values[entry.input][entry.index] = numbers[place];
-      slider.show();
     });
   }
 

@@ -8,13 +8,8 @@ const ENOUGH = 1e-4;
 const MOST_TRIALS = 14;
 const MOST_ITERATIONS = 100;
 
-function inner(a, b) {
-  return a.reduce((sum, value, place) => sum + value * b[place], 0);
-}
-
-function largest(a) {
-  return a.reduce((found, value) => Math.max(found, Math.abs(value)), 0);
-}
+const inner = (a, b) => a.reduce((sum, value, place) => sum + value * b[place], 0);
+const largest = (a) => a.reduce((found, value) => Math.max(found, Math.abs(value)), 0);
 
 /** Return minus the inverse Hessian of the pairs (s, y) times a gradient. */
 function quasiNewton(gradient, pairs) {
