@@ -63,6 +63,18 @@ def test_gradient_in_the_browser_is_that_of_jax(page):
     np.testing.assert_allclose(found["gradient"], numbers, rtol=1e-10, atol=1e-10 * np.abs(numbers).max())
 
 
+def test_arrow_points_along_the_better_velocity(page):
+    name, tab = page
+    if name == "ball":
+        (arrow,) = tab.run("player.derivative.overlay.arrows")
+        slopes = tab.run("player.derivative.gradient")
+        # Of the launch angle in degrees and the launch speed: 4 m/s at 60 degrees.
+        turn, faster = slopes[0] / (4 * np.pi / 180), slopes[1]
+        way = -np.array([faster / 2 - turn * np.sqrt(0.75), faster * np.sqrt(0.75) + turn / 2])
+        np.testing.assert_allclose([arrow["way"][0], arrow["way"][2]], way / np.hypot(*way), atol=1e-6)
+        assert tab.run("document.querySelectorAll('.overlaid path').length") == 1
+
+
 def test_improving_reaches_the_optimum_within_seconds(page):
     name, tab = page
     aim = PAGES[name][-1]
@@ -117,4 +129,3 @@ def test_target_is_dragged_by_pointer_and_keys(page):
     press = "new KeyboardEvent('keydown', {key: 'ArrowRight'})"
     tab.run(f"document.querySelector('.handle').dispatchEvent({press}); player.last")
     assert tab.run("player.sliders.target.value") > moved
-    assert tab.run("document.querySelectorAll('.overlaid path').length") >= 1
