@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any
 
-from simkit.cli.gallery_pages import SHARED, Shown, command, index_page, scenario_page
+from simkit.cli.gallery_pages import PAGE, SHARED, Shown, command, index_page, scenario_page
 from simkit.errors import UserError
 from simkit.export.markup import shared
 from simkit.export.pictures import draw
@@ -111,6 +111,27 @@ def _draw_small(outcome: Outcome, animation: Path, report: Callable[[float], Non
     return size
 
 
+# Folder of the runtime that the computing pages share.
+RUNTIME = "runtime"
+
+
+def write_page(scenario: Scenario, folder: Path) -> Entry:
+    """Write the page that computes a scenario.
+
+    Args:
+        scenario: of the gallery.
+        folder: the gallery; all its pages share a runtime.
+    """
+    from simkit.export import web_page
+
+    home = folder / scenario.name
+    if not check_folder(home):
+        make_folder(home)
+    report = web_page(scenario, home / PAGE, shared=folder / RUNTIME, overwrite=True)
+    message = "; ".join(report.misses) or "computes as JAX does"
+    return Entry(scenario.name, message, not report.passed, report.file, report.size)
+
+
 def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
     """Write the page that shows every scenario of the gallery, domain by domain.
 
@@ -137,7 +158,9 @@ def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
         write_bytes(folder / name, shared(name).encode())
     for scene in shown:
         if scene.scenario:
-            page = scenario_page(scene.scenario, _diagnostics_of(folder / scene.name), sizes[scene.name])
+            home = folder / scene.name
+            computes = (home / PAGE).exists()
+            page = scenario_page(scene.scenario, _diagnostics_of(home), sizes[scene.name], computes=computes)
             write_bytes(folder / scene.name / "index.html", page.encode())
     index = folder / "index.html"
     write_bytes(index, index_page(shown, sizes).encode())

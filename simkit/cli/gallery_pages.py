@@ -12,6 +12,8 @@ from simkit.scenario.scenario import PARAMETER_HEAD, Scenario
 
 # Files beside the pages that all of them load.
 SHARED = ("pages.css", "gallery.js")
+# Page of a scenario that computes it.
+PAGE = "compute.html"
 # A tag of fewer scenarios is found by words.
 LEAST_TAGGED = 3
 
@@ -91,19 +93,23 @@ def _card(scene: Shown, size: tuple[int, int]) -> str:
     )
 
 
-def scenario_page(scenario: Scenario, diagnostics: Mapping[str, Any], size: tuple[int, int]) -> str:
+def scenario_page(
+    scenario: Scenario, diagnostics: Mapping[str, Any], size: tuple[int, int], *, computes: bool = False
+) -> str:
     """Return the HTML of the page of a scenario: film, commands, parameters, checked numbers and file.
 
     Args:
         scenario: the scenario.
         diagnostics: final values of its run, by name.
         size: width and height of the film in pixels.
+        computes: whether a page that computes the scenario is beside this one.
     """
     title = literal(scenario.title)
     parts = [
         '<p><a href="../index.html">all scenarios</a></p>',
         f"<h1>{title}</h1><p>{literal(scenario.summary)}</p>",
         f'<figure><img src="animation.gif" alt="{title}" width="{size[0]}" height="{size[1]}"></figure>',
+        *([f'<p><a href="{PAGE}">Compute it here</a>, with a slider for each parameter.</p>'] if computes else []),
         "<h2>Use</h2>",
         code("\n".join(_commands(scenario))),
         "<h2>Parameters</h2>",

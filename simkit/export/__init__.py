@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from simkit.scenario.made_in_python import load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import xarray
 
     from simkit.export.page.exporting import PageReport
@@ -67,7 +69,11 @@ def web_page(
     scenario: "Source",
     file: Path | str,
     *,
+    objective: str | None = None,
+    wrt: "str | Sequence[str] | None" = None,
+    lesson: Path | str | None = None,
     runtime: Path | str | None = None,
+    shared: Path | str | None = None,
     overwrite: bool = False,
     **values: Any,
 ) -> "PageReport":
@@ -78,8 +84,14 @@ def web_page(
     Args:
         scenario: as for `program`; it is run to its end, for the limits of colors and the extent of the motion.
         file: where to write, ``*.html``.
+        objective: name or expression of the objective that the page differentiates and improves; ``None`` takes the
+            scenario's first.
+        wrt: paths of the parameters of its gradient; ``None`` for a page without derivative.
+        lesson: file of HTML that is shown above the picture; scripts in it do not run.
         runtime: folder with the files of onnxruntime-web 1.30.0; ``None`` takes the one that the environment variable
             ``SIMKIT_PAGE_RUNTIME`` names, or npm's package.
+        shared: folder of the runtime that several pages share, written if it is missing; ``None`` for a page that holds
+            all in one file.
         overwrite: replace an existing file.
         **values: parameters, config or run settings.
 
@@ -94,9 +106,10 @@ def web_page(
         >>> report.passed
         True
     """
-    from simkit.export.page.exporting import export_page
+    from simkit.export.page.exporting import PageOptions, export_page
 
-    return export_page(load(scenario, values), Path(file), None if runtime is None else Path(runtime), overwrite)
+    paths = [None if path is None else Path(path) for path in (lesson, runtime, shared)]
+    return export_page(load(scenario, values), Path(file), PageOptions(objective, wrt, *paths, overwrite))
 
 
 def verify(folder: Path | str) -> "Report":

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simkit.cli.arguments import add_scenario, exclude, scenario_of
+from simkit.cli.arguments import add_scenario, exclude, names_of, scenario_of
 from simkit.cli.main import DIFFERS, FINE
 from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
@@ -24,7 +24,8 @@ FORMS = ("step", "segment", "trajectory", "gradient", "final", "start", "advance
 # Digits of a number that is too large for a batch; Python refuses to read one of thousands.
 LONG = 20
 # Options of programs, by attribute name.
-_OF_PROGRAMS = ("what", "batch", "objective", "tolerance", "ops")
+_OF_PROGRAMS = ("what", "batch", "tolerance", "ops")
+_OF_PAGES = ("wrt", "lesson", "runtime", "shared")
 
 
 class Export:
@@ -33,7 +34,8 @@ class Export:
     A program is a folder: the function (model.onnx, model.jaxexport and model.mlir), its inputs and outputs (io.json),
     a reference result, and short programs that run it without simkit. It is run from its files and compared with JAX;
     --verify repeats that comparison. A page is one HTML file that computes the simulation, with sliders for its
-    parameters; it contains onnxruntime-web, installed by npm, and loads nothing. Extended XYZ contains every frame of a
+    parameters; it contains onnxruntime-web, installed by npm, and loads nothing. With --wrt it also shows the gradient
+    of an objective, and improves it. Extended XYZ contains every frame of a
     stored run, for OVITO, VMD, ASE and other tools, without simulating again. netcdf and zarr contain all stored
     results of a run, sweep or optimization, csv and parquet its numbers as a table, vtk the frames of a run for
     ParaView.
@@ -56,12 +58,16 @@ class Export:
         parser.add_argument("--what", choices=FORMS, help=f"{what} (default: step)")
         parser.add_argument("--batch", metavar="N|symbolic", help="leading axis of every array: a size, or any size")
         parser.add_argument("--objective", help="objective of the gradient (default: the scenario's first)")
+        parser.add_argument("--wrt", metavar="A,B", help="page: parameters of the gradient that it shows and follows")
+        parser.add_argument("--lesson", type=Path, metavar="FILE", help="page: HTML that is shown above the picture")
         meaning = "largest relative difference from JAX (default: by precision)"
         parser.add_argument("--tolerance", type=float, help=meaning)
         parser.add_argument("--ops", metavar="FILE", help="onnx: file of the target's operators; others are reported")
         parser.add_argument(
             "--runtime", type=Path, metavar="FOLDER", help="page: folder of onnxruntime-web (default: npm's)"
         )
+        meaning = "page: folder of a runtime that several pages share (default: the page holds it)"
+        parser.add_argument("--shared", type=Path, metavar="FOLDER", help=meaning)
         parser.add_argument(
             "--verify", action="store_true", help="compare the programs of a folder with their reference again"
         )
@@ -80,11 +86,12 @@ class Export:
         if arguments.verify:
             return _verified(arguments)
         if arguments.to != "page":
-            exclude(arguments, ("runtime",), "is for pages (--to page)")
+            exclude(arguments, _OF_PAGES, "is for pages (--to page)")
         if arguments.to in (None, *PROGRAMS):
             return _program(arguments)
         noun = "a page" if arguments.to == "page" else arguments.to
-        exclude(arguments, _OF_PROGRAMS, f"is for programs, not for {noun}")
+        names = _OF_PROGRAMS if arguments.to == "page" else (*_OF_PROGRAMS, "objective")
+        exclude(arguments, names, f"is for programs, not for {noun}")
         if arguments.to == "page":
             return _page(arguments)
         return _frames(arguments) if arguments.to == "extended_xyz" else _data(arguments)
@@ -119,7 +126,13 @@ def _page(arguments: argparse.Namespace) -> int:
     use_compilation_cache()
     file = arguments.output or Path("export") / f"{scenario.name}.html"
     with Progress(scenario.name, doing="running it once, exporting, and comparing with JAX"):
-        report = web_page(scenario, file, runtime=arguments.runtime, overwrite=arguments.overwrite)
+        report = web_page(
+            scenario,
+            file,
+            objective=arguments.objective,
+            wrt=None if arguments.wrt is None else names_of(arguments.wrt),
+            **{name: getattr(arguments, name) for name in ("lesson", "runtime", "shared", "overwrite")},
+        )
     _print_page(report, arguments.json)
     for miss in report.misses:
         print(f"simkit: {miss}", file=sys.stderr)
@@ -140,7 +153,7 @@ def _print_page(report: "PageReport", as_json: bool) -> None:
 
 def _verified(arguments: argparse.Namespace) -> int:
     """Run the programs of a folder again."""
-    names = ("to", *_OF_PROGRAMS, "output", "runtime", "overwrite")
+    names = ("to", *_OF_PROGRAMS, "objective", *_OF_PAGES, "output", "overwrite")
     exclude(arguments, names, "is for exporting, and --verify only runs programs")
     _refuse_changes(arguments, "an exported program")
     use_compilation_cache()

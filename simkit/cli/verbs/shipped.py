@@ -82,11 +82,13 @@ class Gallery:
         parser.add_argument(
             "-o", "--output", type=Path, default=Path("gallery"), help="folder to write (default: gallery)"
         )
+        meaning = "write pages that compute the scenarios, which share a runtime, instead of pictures"
+        parser.add_argument("--pages", action="store_true", help=meaning)
 
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Run, draw and report; a failing scenario is named and does not stop the others."""
-        from simkit.cli.gallery import Entry, render_scenario, write_index
+        from simkit.cli.gallery import Entry, render_scenario, write_index, write_page
         from simkit.storage.files import make_folder
 
         use_compilation_cache()
@@ -101,18 +103,23 @@ class Gallery:
 
             for scenario in scenarios:
                 try:
-                    entries.append(render_scenario(scenario, arguments.output, on_part))
+                    if arguments.pages:
+                        on_part(0.0, "exporting")
+                        entries.append(write_page(scenario, arguments.output))
+                    else:
+                        entries.append(render_scenario(scenario, arguments.output, on_part))
                 except UserError as error:
                     entries.append(Entry(scenario.name, str(error), failed=True))
         index = write_index(list({s.name: s for s in [*shipped, *scenarios]}.values()), arguments.output)
         failed = [entry for entry in entries if entry.failed]
+        output = "page" if arguments.pages else "animation"
         if arguments.json:
             report = [
                 {
                     "scenario": e.scenario,
                     "failed": e.failed,
                     "message": e.status,
-                    "animation": e.animation,
+                    output: e.animation,
                     "bytes": e.size,
                 }
                 for e in entries
@@ -120,7 +127,7 @@ class Gallery:
             print_json({"scenarios": report, "index": index}, "gallery")
         else:
             rows = [(e.scenario, e.status, e.animation or "none", f"{e.size / 1e6:.2f} MB") for e in entries]
-            print_table(("scenario", "status", "animation", "size"), rows)
+            print_table(("scenario", "status", output, "size"), rows)
             print(f"\nindex: {index}")
         for entry in failed:
             print(f"simkit: {entry.status}", file=sys.stderr)

@@ -7,11 +7,13 @@ import hashlib
 import html
 import json
 import math
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jax
 import numpy as np
@@ -24,8 +26,9 @@ from simkit.core.precision import precision
 from simkit.core.rollout import recorded
 from simkit.core.simulation import Simulation
 from simkit.core.status import MESSAGES, Status, failed, stops
-from simkit.errors import UserError
+from simkit.errors import UserError, one_line
 from simkit.export.onnx.model import count_of, graphs_of
+from simkit.export.page.derivative import check_requested, gradient_program, with_labels
 from simkit.export.page.drawing import clock_of, diagnostics_of, drawing_of
 from simkit.export.page.runtime import MACHINE, SCRIPT, VERSION, runtime_files
 from simkit.export.programs import runtimes
@@ -115,36 +118,71 @@ def _range(default: float, low: float, high: float) -> tuple[float, float]:
 # In the order in which they run: each uses declarations of those before it.
 SCRIPTS = (
     *("runtime.js", "simulation.js", "colors.js", "axes.js", "field.js", "particles.js", "camera.js", "solids.js"),
-    *("bodies.js", "side.js", "chart.js", "controls.js", "main.js"),
+    *("bodies.js", "side.js", "chart.js", "controls.js", "optimizer.js", "worker.js", "overlay.js", "derivative.js"),
+    "main.js",
 )
+# Files of the runtime that pages share.
+SHARED_RUNTIME, SHARED_SCRIPT, SHARED_STYLE = "runtime.js", "page.js", "page.css"
 
 
-def document(texts: Mapping[str, str], description: Any, blocks: Mapping[str, bytes]) -> bytes:
+def document(
+    texts: Mapping[str, str], description: Any, blocks: Mapping[str, bytes], lesson: str = "", shared: str = ""
+) -> bytes:
     """Return the page as bytes of HTML.
 
-    Its content security policy allows only the script and the style in the file, and no request of any kind.
+    Its content security policy allows only the script and the style in the file, or those in the shared folder, and no
+    request of any other kind.
 
     Args:
         texts: plain text of the placeholders in ``page.html``: ``title``, ``summary``, ``scenario``, ``precision``,
             ``runtime_version``.
         description: plain data for the script.
         blocks: binary blocks by element identifier.
+        lesson: HTML above the picture; the policy keeps scripts in it from running.
+        shared: address of the folder of `shared_files`, relative to the page; empty for a page that holds them.
     """
-    script = '"use strict";\n(() => {\n' + "\n".join(_file(name) for name in SCRIPTS) + "\n})();\n"
-    style = _file("style.css")
+    script, style = _script(), _file("style.css")
+    # Folders of files have no origin, so 'self' means them on servers only.
+    trusted = ("'self' file:",) * 2 if shared else (_hash(script), _hash(style))
     policy = (
-        f"default-src 'none'; script-src {_hash(script)} 'wasm-unsafe-eval' blob:; style-src {_hash(style)}; "
+        f"default-src 'none'; script-src {trusted[0]} 'wasm-unsafe-eval' blob:; style-src {trusted[1]}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
+    scripts = [f'<script src="{html.escape(shared)}/{name}"></script>' for name in (SHARED_RUNTIME, SHARED_SCRIPT)]
     parts = {name: html.escape(text) for name, text in {**texts, "version": __version__}.items()} | {
         "policy": policy,
-        "style": style,
-        "script": script,
+        "style": _linked(shared) if shared else f"<style>{style}</style>",
+        "script": "\n".join(scripts) if shared else f"<script>{script}</script>",
+        "text": f'<div class="lesson">\n{lesson}\n</div>' if lesson else "",
         "description": _json(description),
         "blocks": "\n".join(_block(name, data) for name, data in blocks.items()),
     }
     # One pass, so that braces in an inserted text are not replaced again.
     return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _file("page.html")).encode()
+
+
+def _script() -> str:
+    return '"use strict";\n(() => {\n' + "\n".join(_file(name) for name in SCRIPTS) + "\n})();\n"
+
+
+def _linked(shared: str) -> str:
+    return f'<link rel="stylesheet" href="{html.escape(shared)}/{SHARED_STYLE}">'
+
+
+def shared_files(carried: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files that pages share, by name: the runtime in a script, the script and the style of the page.
+
+    A page from a folder may load scripts, but no other data, from beside it.
+
+    Args:
+        carried: files of onnxruntime-web.
+    """
+    runtime = {"runtime-script": _packed(carried[SCRIPT]), "runtime-wasm": _packed(carried[MACHINE])}
+    return {
+        SHARED_RUNTIME: f"window.SIMKIT_RUNTIME = {json.dumps(runtime)};\n".encode(),
+        SHARED_SCRIPT: _script().encode(),
+        SHARED_STYLE: _file("style.css").encode(),
+    }
 
 
 def _file(name: str) -> str:
@@ -162,8 +200,11 @@ def _json(value: Any) -> str:
 
 
 def _block(name: str, data: bytes) -> str:
-    packed = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
-    return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
+    return f'<script type="application/octet-stream" id="{name}">{_packed(data)}</script>'
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
 
 
 def preview_of(scenario: Scenario, simulation: Simulation) -> tuple[Simulation, Clip]:
@@ -230,30 +271,64 @@ class PageReport:
         return not self.misses
 
 
-def export_page(scenario: Scenario, file: Path, runtime: Path | None = None, overwrite: bool = False) -> PageReport:
+@dataclasses.dataclass(frozen=True)
+class PageOptions:
+    """What a page holds beside the simulation.
+
+    Attributes:
+        objective: name or expression of the objective whose gradient is shown; ``None`` takes the scenario's first.
+        wrt: paths of its parameters; ``None`` for a page without derivative.
+        lesson: file of HTML that is shown above the picture.
+        runtime: folder with the files of onnxruntime-web, see `simkit.export.page.runtime.runtime_files`.
+        shared: folder of the files that pages share, written if they are missing; ``None`` for a page that holds them.
+        overwrite: replace an existing file.
+    """
+
+    objective: str | None = None
+    wrt: str | Sequence[str] | None = None
+    lesson: Path | None = None
+    runtime: Path | None = None
+    shared: Path | None = None
+    overwrite: bool = False
+
+
+def export_page(scenario: Scenario, file: Path, options: PageOptions) -> PageReport:
     """Write a page that computes a scenario.
 
     Args:
         scenario: with overrides applied.
         file: where to write.
-        runtime: folder with the files of onnxruntime-web, see `simkit.export.page.runtime.runtime_files`.
-        overwrite: replace an existing file.
+        options: derivative, text and runtime.
 
     Raises:
-        UserError: if the file exists, the run fails, pages do not draw its view, a program has no ONNX form, or
-            onnxruntime-web is not available. Nothing is written then.
+        UserError: if the file exists, an option is wrong, the run fails, pages do not draw its view, a program has no
+            ONNX form, or onnxruntime-web is not available. Nothing is written then.
     """
     if file.suffix not in (".html", ".htm"):
         raise UserError(f"{file} cannot hold a page; name it {file.stem}.html")
-    check_replaceable(file, overwrite, is_earlier=lambda content: b'name="generator" content="simkit ' in content)
+    check_requested(options.objective, options.wrt)
+    check_replaceable(
+        file, options.overwrite, is_earlier=lambda content: b'name="generator" content="simkit ' in content
+    )
     check_scenario(scenario)
-    carried = runtime_files(runtime)
+    lesson = "" if options.lesson is None else _text_of(options.lesson)
+    carried = runtime_files(options.runtime)
     with precision(scenario.run.precision):
-        simulation, clip = preview_of(scenario, build(scenario))
+        simulation = build(scenario)
+        derivative: dict[str, Any] = {}
+        programs = {}
+        if options.wrt is not None:
+            # First, since what is wrong with it is known before the run.
+            programs["gradient"], derivative = gradient_program(scenario, simulation, options.objective, options.wrt)
+        simulation, clip = preview_of(scenario, simulation)
         drawing, names = drawing_of(clip)
-        programs = {form: program_of(scenario, simulation, form, names=names) for form in PARTS}
+        if derivative:
+            names = [*names, *({"position", "velocity"} & clip.frames.keys() - {*names})]
+        programs |= {form: program_of(scenario, simulation, form, names=names) for form in PARTS}
         made = {form: _model(program, scenario) for form, program in programs.items()}
         description = _description(scenario, simulation, clip, programs, made) | {"drawing": drawing}
+        if derivative:
+            description["derivative"] = with_labels(derivative, description["sliders"])
     texts = {
         "title": scenario.title,
         "summary": scenario.summary,
@@ -262,8 +337,15 @@ def export_page(scenario: Scenario, file: Path, runtime: Path | None = None, ove
         "runtime_version": VERSION,
     }
     blocks = {f"model-{form}": model.data for form, model in made.items()}
-    blocks |= {"runtime-script": carried[SCRIPT], "runtime-wasm": carried[MACHINE]}
-    page = document(texts, description, blocks)
+    if options.shared is None:
+        blocks |= {"runtime-script": carried[SCRIPT], "runtime-wasm": carried[MACHINE]}
+        page = document(texts, description, blocks, lesson)
+    else:
+        address = Path(os.path.relpath(options.shared, file.parent)).as_posix()
+        page = document(texts, description, blocks, lesson, quote(address))
+        make_folder(options.shared)
+        for name, content in shared_files(carried).items():
+            write_bytes(options.shared / name, content)
     make_folder(file.parent)
     write_bytes(file, page)
     return PageReport(
@@ -272,6 +354,18 @@ def export_page(scenario: Scenario, file: Path, runtime: Path | None = None, ove
         {form: model.nodes for form, model in made.items()},
         {form: model.differences for form, model in made.items()},
     )
+
+
+def _text_of(lesson: Path) -> str:
+    """Return the HTML of a lesson.
+
+    Raises:
+        UserError: if the file cannot be read.
+    """
+    try:
+        return lesson.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{lesson} cannot be read as the HTML of a lesson ({one_line(error, 160)})") from None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -175,6 +175,7 @@ def program_of(
     form: str,
     objective: str | None = None,
     names: Sequence[str] | None = None,
+    wrt: Sequence[str] | None = None,
 ) -> Program:
     """Return an exported function of a simulation, in JAX's present precision.
 
@@ -184,6 +185,7 @@ def program_of(
         form: one of `FORMS`.
         objective: name of the objective to differentiate; ``None`` takes the scenario's first.
         names: of the observed arrays that ``show`` returns; ``None`` returns all.
+        wrt: paths of the parameters of the form ``gradient``; ``None`` takes all.
 
     Raises:
         UserError: if the objective is unknown.
@@ -205,7 +207,7 @@ def program_of(
         return dataclasses.replace(program, steps=steps, calls=scenario.run.every // steps if steps else 0)
     key = jax.random.key(scenario.run.seed)
     ports = [parameters, [dataclasses.replace(ports_of(key, "key", {})[0], doc="random key of the initial state")]]
-    function = _of_runs(scenario, simulation, form, objective)
+    function = _of_runs(scenario, simulation, form, objective, wrt)
     program = _flat(form, function, ports, (params, key), lambda seed: (params, jax.random.key(seed)), simulation)
     steps = 0 if form == "start" else scenario.run.steps
     converges = form in ("final", "gradient") and simulation.equilibrium is not None
@@ -231,7 +233,9 @@ def _of_states(
     return run
 
 
-def _of_runs(scenario: Scenario, simulation: Simulation, form: str, name: str | None) -> Callable[..., dict[str, Any]]:
+def _of_runs(
+    scenario: Scenario, simulation: Simulation, form: str, name: str | None, wrt: Sequence[str] | None
+) -> Callable[..., dict[str, Any]]:
     """Return ``(params, key) -> {group: arrays}`` for a form that begins at the initial state."""
     params, key, steps = simulation.params, jax.random.key(scenario.run.seed), scenario.run.steps
     if form == "start":
@@ -240,7 +244,7 @@ def _of_runs(scenario: Scenario, simulation: Simulation, form: str, name: str | 
         objective = objective_of(scenario, simulation, objective_name(scenario, name))
         if simulation.sized_like is not None:
             objective = objective.with_room(params, key)
-        derive = gradient.with_derivative(objective, list(paths.leaves(params)))
+        derive = gradient.with_derivative(objective, list(paths.leaves(params)) if wrt is None else wrt)
 
         def differentiated(params: Params, key: Any) -> dict[str, Any]:
             value, derivative = derive(params, key)

@@ -150,6 +150,41 @@ def test_report_has_the_differences_of_the_programs_from_jax(tmp_path, carried):
     assert report.size == (tmp_path / "toy.html").stat().st_size
 
 
+def test_page_that_differentiates_holds_the_gradient_of_the_objective(tmp_path, carried):
+    import onnx
+
+    code, file = exported(tmp_path, carried, CHART, "--objective", "energy", "--wrt", "frequency")
+    assert code == 0
+    scripts = Elements(file.read_text()).scripts
+    graph = onnx.load_model_from_string(unpacked(scripts["model-gradient"])).graph
+    assert {port.name for port in graph.output} == {"objective", "gradient.frequency"}
+    about = json.loads(scripts["description"])["derivative"]
+    assert (about["label"], about["goal"], about["steps"], about["labels"]) == ("energy", "minimize", 20, ["frequency"])
+
+
+def test_pages_with_a_shared_runtime_load_it_from_its_folder(page, tmp_path, carried):
+    code, file = exported(tmp_path, carried, CHART, "--shared", tmp_path / "run time")
+    assert code == 0 and file.stat().st_size < page.stat().st_size
+    found, alone = Elements(file.read_text()), Elements(page.read_text())
+    sources = [given["src"] for tag, given in found.tags if tag == "script" and "src" in given]
+    assert sources == ["../run%20time/runtime.js", "../run%20time/page.js"]
+    assert not found.scripts.keys() & {"runtime-script", "runtime-wasm"}
+    assert (tmp_path / "run time" / "page.js").read_text() == alone.scripts[None]
+    runtime_script = (tmp_path / "run time" / "runtime.js").read_text()
+    assert alone.scripts["runtime-wasm"] in runtime_script and alone.scripts["runtime-script"] in runtime_script
+    (policy,) = (given["content"] for _, given in found.tags if given.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; script-src 'self' file: ") and "connect-src" not in policy
+
+
+def test_lesson_is_shown_and_its_scripts_do_not_run(tmp_path, carried):
+    (tmp_path / "lesson.html").write_text("<p>Why? {script}</p><script>alert(1)</script>")
+    code, file = exported(tmp_path, carried, CHART, "--lesson", tmp_path / "lesson.html")
+    text = file.read_text()
+    assert code == 0 and "<p>Why? {script}</p>" in text
+    digest = base64.b64encode(hashlib.sha256(b"alert(1)").digest()).decode()
+    assert digest not in text and "unsafe-inline" not in text
+
+
 def _damage(folder):
     (folder / runtime.MACHINE).write_bytes(b"changed")
 
@@ -168,6 +203,10 @@ MISTAKES = {
     "missing file": ([], CHART, _remove, f"the {runtime.MACHINE} of onnxruntime-web 1.30.0"),
     "view": ([], PENDULUMS, None, "the field view needs the 3 cell centers"),
     "color map": ([], PENDULUMS + 'colormap = "infrno"\n', None, "did you mean 'inferno'"),
+    "objective": (["--objective", "enrgy", "--wrt", "frequency"], CHART, None, "did you mean 'energy'"),
+    "parameter": (["--wrt", "frequncy"], CHART, None, "did you mean 'frequency'"),
+    "no parameter": (["--objective", "energy"], CHART, None, "name the parameters with --wrt"),
+    "lesson": (["--lesson", "nowhere.html"], CHART, None, "nowhere.html cannot be read as the HTML of a lesson"),
 }
 
 

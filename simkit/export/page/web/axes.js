@@ -149,4 +149,5 @@ function drawLine(context, rectangle, xs, ys, labels, limits = null) {
     context.fillStyle = "#1f6fb2";
     context.fill();
   }
+  return plot;
 }

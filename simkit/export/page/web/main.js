@@ -79,6 +79,7 @@ class Player {
     const time = this.frame.diagnostics[clock.name];
     const stamp = time === undefined ? `step ${this.simulation.steps}` : `${clock.symbol} ${shortNumber(time, 5)} ${clock.unit}`;
     document.getElementById("stamp").textContent = stamp;
+    this.derivative?.update();
   }
 
   play(isPlaying) {
@@ -102,9 +103,12 @@ class Player {
     this.debt = Math.min(this.debt + due, this.speed ? Math.max(0.25 * usual * this.speed, 1) : Infinity);
     this.before = now;
     if (this.debt < 1) return;
-    const taken = await this.simulation.take(Math.min(Math.floor(this.debt), 100000), 40);
+    // The run of an objective ends at its horizon; a page without one, or played beyond it, has no end.
+    const left = this.horizon - this.simulation.steps;
+    const taken = await this.simulation.take(Math.min(Math.floor(this.debt), left > 0 ? left : 100000), 40);
     this.debt = this.speed ? this.debt - taken : 0;
     await this.show();
+    if (this.simulation.steps === this.horizon) this.play(false);
     this.drawn.push({ now: performance.now(), taken });
     while (this.drawn.length > 30) this.drawn.shift();
     const span = (this.drawn[this.drawn.length - 1].now - this.drawn[0].now) / 1000;
@@ -191,7 +195,9 @@ async function main() {
   try {
     const runtime = await startRuntime();
     const player = new Player(await Simulation.load(runtime, description));
+    player.horizon = description.derivative?.steps;
     connect(player);
+    if (description.derivative) player.derivative = await Derivative.load(player);
     await player.inTurn(() => player.show());
     document.body.classList.add("ready");
     document.getElementById("rate").textContent = `ready after ${((performance.now() - began) / 1000).toFixed(1)} s`;

@@ -1,11 +1,10 @@
-// onnxruntime-web, started from the bytes in this page; nothing is loaded from elsewhere.
+// onnxruntime-web, started from the bytes in this page or in the script beside it that several pages share.
 
-/** Return the bytes of a block of the page, which is gzip in base64. */
+/** Return the bytes of a block of the page or of the shared script, which is gzip in base64. */
 async function bytesOf(id) {
-  const element = document.getElementById(id);
-  const binary = atob(element.textContent.trim());
-  element.remove();
-  const packed = Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
+  const text = document.getElementById(id)?.textContent ?? window.SIMKIT_RUNTIME?.[id];
+  if (!text) throw new Error("the runtime beside this page is missing");
+  const packed = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }

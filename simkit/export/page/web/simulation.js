@@ -37,16 +37,26 @@ class Simulation {
     return new this.runtime.Tensor(type, ARRAYS[type].from(numbers), shape);
   }
 
-  parameters() {
+  parameters(values = this.values) {
     const inputs = this.description.inputs;
-    return Object.fromEntries(inputs.map((i) => [i.name, this.tensor(i.dtype, this.values[i.name], i.shape)]));
+    return Object.fromEntries(inputs.map((i) => [i.name, this.tensor(i.dtype, values[i.name], i.shape)]));
+  }
+
+  /** Return the words of the random key of the seed. */
+  key() {
+    const words = this.description.keyWords;
+    return Uint32Array.from({ length: words }, (_, place) => (place === words - 1 ? this.seed >>> 0 : 0));
+  }
+
+  /** Return the first state with other parameters. */
+  begin(values) {
+    const key = this.tensor("uint32", this.key(), [this.description.keyWords]);
+    return this.start.run({ ...this.parameters(values), key });
   }
 
   /** Restart with the present parameters and seed. */
   async reset() {
-    const words = this.description.keyWords;
-    const key = Array.from({ length: words }, (_, place) => (place === words - 1 ? this.seed >>> 0 : 0));
-    this.state = await this.start.run({ ...this.parameters(), key: this.tensor("uint32", key, [words]) });
+    this.state = await this.begin();
     this.steps = 0;
   }
 
@@ -66,9 +76,9 @@ class Simulation {
     return taken;
   }
 
-  /** Return the frame of the state: arrays and their shapes by name, diagnostics by name, and the status. */
-  async look() {
-    const found = await this.show.run({ ...this.parameters(), ...this.state });
+  /** Return the frame of a state: arrays and their shapes by name, diagnostics by name, and the status. */
+  async look(state = this.state, values = this.values) {
+    const found = await this.show.run({ ...this.parameters(values), ...state });
     const arrays = {};
     const diagnostics = {};
     for (const [name, tensor] of Object.entries(found)) {
