@@ -60,6 +60,19 @@ def block(name: str, data: bytes) -> str:
     return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
 
 
+def framed(page: bytes, title: str) -> str:
+    """Return a frame that shows a whole page within another one, apart from its scripts and its style.
+
+    Args:
+        page: HTML.
+        title: what it shows.
+    """
+    return (
+        f'<iframe class="player" sandbox="allow-scripts allow-downloads" style="width:100%;height:min(34rem,90vh);'
+        f'border:0" title="{literal(line(title))}" srcdoc="{literal(page.decode())}"></iframe>'
+    )
+
+
 def digest(text: str) -> str:
     """Return what names a script or a style in a content security policy.
 

@@ -102,7 +102,7 @@ def document(description: dict[str, Any], blocks: dict[str, bytes], frames: byte
         "script": script,
         "description": embedded(description),
         "blocks": "\n".join(
-            block(name, data) for name, data in {**blocks, "frames": frames, "poster": picture}.items()
+            block(name, data) for name, data in {**blocks, "frames": frames, "last-frame": picture}.items()
         ),
     }
     # One pass, so that braces in an inserted text are not replaced again.

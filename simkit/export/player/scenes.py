@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from simkit.core.settings import word
 from simkit.errors import UserError
 from simkit.export.page.drawing import drawing_of, label_of, plain_text, scale_data
 from simkit.export.player.encoding import Stored
@@ -24,7 +23,7 @@ type Scene = tuple[dict[str, Any], dict[str, Stored]]
 MOST_OBJECTS, MOST_CELLS = 200_000, 100_000
 # Precision of positions of particles in diameters: a tenth of a pixel where one has 20.
 _FINEST = 0.005
-# Distance between neighbors with a bond in diameters, neighbors of a particle above which none is drawn, and most bonds.
+# Distance of bonded particles in diameters, mean number of neighbors above which no bond is drawn, and most bonds.
 _BOND, _MOST_NEIGHBORS, _MOST_BONDS = 1.3, 7.0, 20_000
 # Distance from a side of the cell, as a fraction of its length, within which a particle counts as on that side.
 _ON_SIDE = 0.004
@@ -39,8 +38,13 @@ def scene_of(clip: Clip) -> Scene:
     Raises:
         UserError: if its view has nothing to be turned around, or it lacks arrays that the view needs.
     """
-    word("view of a player", tuple(_SCENES)).check(clip.settings.view, "render.view")
-    return _SCENES[clip.settings.view](clip)
+    view = clip.settings.view
+    if view not in _SCENES:
+        raise UserError(
+            f"a player shows the views {', '.join(_SCENES)}, and '{clip.settings.quantity}' is drawn as '{view}'; "
+            "draw it as a film (gif), or choose another quantity"
+        )
+    return _SCENES[view](clip)
 
 
 def _bodies(clip: Clip) -> Scene:

@@ -60,7 +60,7 @@ class FieldScene {
           vPlace = uv; vNormal2 = vec3(0.0, -1.0, 0.0);
           vec3 place = vec3((uv.x - 0.5) * size.x, 0.0, (uv.y - 0.5) * size.y);
           if (relief > 0.0) {
-            vec2 d = vec2(1.0 / 256.0, 0.0);
+            vec2 d = vec2(1.0 / 110.0, 0.0);
             place.y = -height(uv);
             vNormal2 = vec3((height(uv - d.xy) - height(uv + d.xy)) / (2.0 * d.x * size.x), -1.0,
               (height(uv - d.yx) - height(uv + d.yx)) / (2.0 * d.x * size.y));
@@ -141,10 +141,10 @@ const SURFACE_FRAGMENT = `
   void main() {
     // From where the line of sight enters the box, in steps of less than a cell, to where the value crosses the level.
     vec3 along = vPlace - eye, first = (0.0 - eye) / along, second = (1.0 - eye) / along, near = min(first, second);
-    float begin = max(max(max(near.x, near.y), near.z), 0.0), steps = 160.0, part = (1.0 - begin) / steps, t = begin;
+    float begin = max(max(max(near.x, near.y), near.z), 0.0), steps = 100.0, part = (1.0 - begin) / steps, t = begin;
     float before = at(eye + begin * along);
     bool found = false;
-    for (int k = 1; k <= 160; k++) {
+    for (int k = 1; k <= 100; k++) {
       t = begin + part * float(k);
       float now = at(eye + t * along);
       if (now * before < 0.0) { found = true; break; }

@@ -221,7 +221,7 @@ async function main() {
     // For the console: player.show(10), player.stage.turn(30, 0), player.save().
     window.player = player;
   } catch (error) {
-    const poster = await bytesOf("poster").catch(() => new Uint8Array());
+    const poster = await bytesOf("last-frame").catch(() => new Uint8Array());
     if (poster.length) Object.assign(byId("poster"), { src: URL.createObjectURL(new Blob([poster], { type: "image/png" })), hidden: false });
     byId("message").textContent = `This browser cannot draw in space (${error.message || error}); here is the last frame, and simkit render draws a film.`;
     byId("message").hidden = false;

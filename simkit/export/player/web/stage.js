@@ -58,7 +58,7 @@ class Stage {
 
   /** Light the world from the upper left of the first camera, with a faint light against it. */
   light() {
-    const lamp = new THREE.DirectionalLight("#fff6ea", 2.2);
+    const lamp = new THREE.DirectionalLight("#fff8ee", 2.5);
     const [aside, height] = [((this.azimuth - 40) * Math.PI) / 180, (54 * Math.PI) / 180];
     const along = [Math.cos(aside) * Math.cos(height), Math.sin(aside) * Math.cos(height), Math.sin(height)];
     lamp.position.set(...along.map((part) => 2 * part));
@@ -66,7 +66,7 @@ class Stage {
     lamp.shadow.mapSize.set(2048, 2048);
     Object.assign(lamp.shadow.camera, { left: -0.8, right: 0.8, bottom: -0.8, top: 0.8, near: 0.5, far: 4 });
     Object.assign(lamp.shadow, { radius: 5, normalBias: 0.002, bias: -0.0006 });
-    const sky = new THREE.HemisphereLight("#f4f8ff", "#b9b2a8", 1.35);
+    const sky = new THREE.HemisphereLight("#f4f8ff", "#c4beb6", 1.55);
     sky.position.set(0, 0, 1);
     const back = new THREE.DirectionalLight("#dfe9ff", 0.45);
     back.position.set(-along[0], -along[1], 0.5);
@@ -137,7 +137,7 @@ class Rods {
   /** Show rods [from, to, radius, color as three parts up to 255]. */
   show(rods) {
     if (rods.length > this.capacity) {
-      if (this.mesh) this.parent.remove(this.mesh.removeFromParent() && this.mesh);
+      this.mesh?.removeFromParent();
       this.capacity = Math.max(16, 2 * rods.length);
       this.mesh = new THREE.InstancedMesh(this.geometry, this.material, this.capacity);
       this.mesh.frustumCulled = false;
