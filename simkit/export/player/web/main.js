@@ -72,7 +72,8 @@ class Player {
   resize() {
     const { clientWidth: width, clientHeight: height } = byId("view");
     if (!width || !height) return;
-    const edge = drawing.kind === "field" ? [18, 118, 62, 78] : [14, this.scene.scale ? 106 : 14, 14, 14];
+    const isNarrow = width < 600;
+    const edge = drawing.kind === "field" ? [18, isNarrow ? 104 : 118, 62, isNarrow ? 58 : 78] : [14, this.scene.scale ? 106 : 14, 14, 14];
     this.stage.resize(width, height, edge);
     this.draw();
   }
