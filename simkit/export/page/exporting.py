@@ -112,7 +112,7 @@ def _range(default: float, low: float, high: float) -> tuple[float, float]:
 # In the order in which they run: each uses declarations of those before it.
 SCRIPTS = (
     *("runtime.js", "simulation.js", "colors.js", "axes.js", "field.js", "particles.js", "camera.js", "solids.js"),
-    *("bodies.js", "side.js", "chart.js", "controls.js", "main.js"),
+    *("bodies_of_frame.js", "bodies.js", "side.js", "chart.js", "controls.js", "main.js"),
 )
 
 

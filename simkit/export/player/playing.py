@@ -21,9 +21,8 @@ from simkit.render.views import Clip
 BYTES, MOST_FRAMES, _FEWEST = 3_100_000, 300, 12
 # In the order in which they run: each uses declarations of those before it.
 SCRIPTS = (
-    *("page/web/runtime.js", "page/web/colors.js", "page/web/axes.js", "page/web/field.js", "player/web/stage.js"),
-    *("player/web/solids.js", "player/web/spheres.js", "player/web/fields.js", "player/web/frames.js"),
-    "player/web/main.js",
+    *(f"page/web/{name}.js" for name in ("runtime", "colors", "axes", "field", "bodies_of_frame")),
+    *(f"player/web/{name}.js" for name in ("stage", "solids", "spheres", "fields", "frames", "main")),
 )
 
 

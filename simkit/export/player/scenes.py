@@ -98,13 +98,13 @@ def _inside(position: np.ndarray, cell: DrawnCell, steady: bool) -> np.ndarray:
 
 def _bonds(position: np.ndarray, diameter: np.ndarray) -> list[list[int]]:
     """Return the pairs of neighbors at the end of a relaxation, none where particles are packed."""
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     kept = np.flatnonzero(np.isfinite(position[-1]).all(axis=1) & (diameter[-1] > 0))
     if len(kept) < 2:
         return []
     places, sizes = position[-1, kept], diameter[-1, kept]
-    pairs = cKDTree(places).query_pairs(_BOND * sizes.max(), output_type="ndarray")
+    pairs = KDTree(places).query_pairs(_BOND * sizes.max(), output_type="ndarray")
     first, second = pairs.T
     near = np.linalg.norm(places[first] - places[second], axis=1) < _BOND * (sizes[first] + sizes[second]) / 2
     is_sparse = 2 * near.sum() <= min(_MOST_NEIGHBORS * len(kept), 2 * _MOST_BONDS)
@@ -129,7 +129,7 @@ def _in_space(clip: Clip) -> str | None:
     name = clip.settings.quantity
     names = (name, name.removesuffix("_mid"))
     lengths = tuple(np.size(clip.coordinates.get(axis, ())) for axis in "xyz")
-    return next((each for each in names if np.shape(clip.frames.get(each))[1:] == lengths), None)
+    return next((each for each in names if np.shape(clip.frames.get(each, ()))[1:] == lengths), None)
 
 
 def _volume(clip: Clip, name: str) -> Scene:

@@ -65,43 +65,6 @@ function solidOf(half, radius, isDisk, isFine) {
   return ["box", new THREE.BoxGeometry(...half.map((length) => 2 * length))];
 }
 
-/** Return the points of an array (n, 3) of a frame; those that are not finite are left out. */
-function pointsOf(frame, name) {
-  const data = frame.arrays[name]?.data ?? [];
-  const points = Array.from({ length: Math.floor(data.length / 3) }, (_, k) => Array.from(data.slice(3 * k, 3 * k + 3)));
-  return points.filter((point) => point.every(Number.isFinite));
-}
-
-/** Return the thin rods of a frame, two ends each. */
-function linksOf(frame) {
-  const data = frame.arrays.links?.data ?? [];
-  const found = [];
-  for (let k = 0; k + 5 < data.length; k += 6) {
-    const link = [Array.from(data.slice(k, k + 3)), Array.from(data.slice(k + 3, k + 6))];
-    if (link.flat().every(Number.isFinite)) found.push(link);
-  }
-  return found;
-}
-
-/** Return the bodies of a frame: whether they are present, centers, quaternions, sizes in m and colors. */
-function readBodies(frame, drawing, scale) {
-  const { position, orientation, radius, half_lengths: half, disk } = frame.arrays;
-  const palette = drawing.palette.map(rgb);
-  const values = frame.arrays[drawing.quantity];
-  return Array.from({ length: radius.data.length }, (_, k) => {
-    const center = Array.from(position.data.slice(3 * k, 3 * k + 3));
-    const turn = Array.from(orientation.data.slice(4 * k, 4 * k + 4));
-    const isPresent = [...center, ...turn, radius.data[k]].every(Number.isFinite) && turn.some((part) => part !== 0);
-    let color = palette[drawing.body_of_shape[k] % palette.length];
-    if (scale) {
-      const wide = values.data.length / radius.data.length;
-      color = scale.color(wide > 1 ? Math.hypot(...values.data.slice(wide * k, wide * k + wide)) : values.data[k]);
-    }
-    const sizes = half && half.data.length ? Array.from(half.data.slice(3 * k, 3 * k + 3)) : [0, 0, 0];
-    return { isPresent, center, turn, radius: radius.data[k], half: sizes, disk: Boolean(disk && disk.data[k]), color };
-  });
-}
-
 class BodyScene {
   constructor(stage, drawing) {
     Object.assign(this, { stage, drawing, groups: new Map(), planes: new Map() });
