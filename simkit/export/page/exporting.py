@@ -1,7 +1,11 @@
 """Export of a simulation as a page that computes it: preview, sliders, document, comparison with JAX."""
 
+import base64
 import dataclasses
+import gzip
+import hashlib
 import html
+import json
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +25,6 @@ from simkit.core.rollout import recorded
 from simkit.core.simulation import Simulation
 from simkit.core.status import MESSAGES, Status, failed, stops
 from simkit.errors import UserError
-from simkit.export.markup import block, digest, embedded
 from simkit.export.onnx.model import count_of, graphs_of
 from simkit.export.page.drawing import clock_of, diagnostics_of, drawing_of
 from simkit.export.page.runtime import MACHINE, SCRIPT, VERSION, runtime_files
@@ -130,15 +133,15 @@ def document(texts: Mapping[str, str], description: Any, blocks: Mapping[str, by
     script = '"use strict";\n(() => {\n' + "\n".join(_file(name) for name in SCRIPTS) + "\n})();\n"
     style = _file("style.css")
     policy = (
-        f"default-src 'none'; script-src {digest(script)} 'wasm-unsafe-eval' blob:; style-src {digest(style)}; "
+        f"default-src 'none'; script-src {_hash(script)} 'wasm-unsafe-eval' blob:; style-src {_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     parts = {name: html.escape(text) for name, text in {**texts, "version": __version__}.items()} | {
         "policy": policy,
         "style": style,
         "script": script,
-        "description": embedded(description),
-        "blocks": "\n".join(block(name, data) for name, data in blocks.items()),
+        "description": _json(description),
+        "blocks": "\n".join(_block(name, data) for name, data in blocks.items()),
     }
     # One pass, so that braces in an inserted text are not replaced again.
     return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _file("page.html")).encode()
@@ -146,6 +149,21 @@ def document(texts: Mapping[str, str], description: Any, blocks: Mapping[str, by
 
 def _file(name: str) -> str:
     return (resources.files("simkit.export.page") / "web" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _json(value: Any) -> str:
+    """Return JSON without the characters of HTML markup, so that it cannot end the element that holds it."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
+
+
+def _block(name: str, data: bytes) -> str:
+    packed = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
+    return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
 
 
 def preview_of(scenario: Scenario, simulation: Simulation) -> tuple[Simulation, Clip]:

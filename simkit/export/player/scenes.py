@@ -82,7 +82,8 @@ def _particles(clip: Clip) -> Scene:
     finite = diameter[np.isfinite(diameter) & (diameter > 0)]
     arrays["position"] = Stored(position, step=_FINEST * float(finite.min()) if finite.size else 0.0)
     arrays["diameter"] = Stored(diameter)
-    arrays[clip.settings.quantity] = Stored(clip.frames[clip.settings.quantity], 8, ends=_ends(drawing))
+    # Sizes that are also the colors keep their precision.
+    arrays.setdefault(clip.settings.quantity, Stored(clip.frames[clip.settings.quantity], 8, ends=_ends(drawing)))
     drawing |= {"low": ends.min(axis=0).tolist(), "high": ends.max(axis=0).tolist()}
     bonds = _bonds(position, diameter) if dimension == 3 and is_relaxation else []
     return drawing | {"bonds": bonds, "bond": _BOND}, arrays

@@ -45,7 +45,7 @@ function roundedBox([x, y, z], radius) {
   for (let k = 0; k < position.count; k += 1) {
     const place = [position.getX(k), position.getZ(k), position.getY(k)];
     // Next to a plane of symmetry the surface is flat.
-    const flat = place.map((part) => (Math.abs(part) < 0.11 ? 0 : part));
+    const flat = place.map((part) => (Math.abs(part) < 0.13 ? 0 : part));
     const length = Math.hypot(...flat) || 1;
     const [a, b, c] = flat.map((part) => part / length);
     position.setXYZ(k, Math.sign(place[0]) * x + radius * a, -(Math.sign(place[1]) * y + radius * b), Math.sign(place[2]) * z + radius * c);
