@@ -1,9 +1,14 @@
 """HTML of pages that need no network: texts shown literally, tables, code and the frame of a page."""
 
+import base64
+import gzip
+import hashlib
 import html
+import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 
 def shared(name: str) -> str:
@@ -22,6 +27,60 @@ def literal(text: str) -> str:
         text: any text.
     """
     return html.escape(text)
+
+
+def line(text: str, longest: int = 300) -> str:
+    """Return a text as one line of bounded length, without characters that are not printed or that turn its direction.
+
+    Args:
+        text: any text.
+        longest: number of characters.
+    """
+    words = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 4 * longest]).split())
+    return words if len(words) <= longest else words[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def embedded(value: Any) -> str:
+    """Return JSON without the characters of HTML markup, so that it cannot end the element that holds it.
+
+    Args:
+        value: plain data.
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
+
+
+def block(name: str, data: bytes) -> str:
+    """Return an element that holds bytes, gzip in base64; the script of a page reads them.
+
+    Args:
+        name: identifier of the element.
+        data: the bytes.
+    """
+    packed = base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
+    return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
+
+
+def framed(page: bytes, title: str) -> str:
+    """Return a frame that shows a whole page within another one, apart from its scripts and its style.
+
+    Args:
+        page: HTML.
+        title: what it shows.
+    """
+    return (
+        f'<iframe class="player" sandbox="allow-scripts allow-downloads" style="width:100%;height:min(34rem,90vh);'
+        f'border:0" title="{literal(line(title))}" srcdoc="{literal(page.decode())}"></iframe>'
+    )
+
+
+def digest(text: str) -> str:
+    """Return what names a script or a style in a content security policy.
+
+    Args:
+        text: of the element.
+    """
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def table(head: Sequence[str], rows: Iterable[Iterable[str]], kind: str = "") -> str:

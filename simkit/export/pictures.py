@@ -14,6 +14,7 @@ import numpy as np
 
 from simkit.core.settings import word
 from simkit.errors import UserError
+from simkit.export.markup import framed
 from simkit.jobs import sweep_results
 from simkit.jobs.job import Prepared
 from simkit.jobs.runs import Outcome
@@ -22,7 +23,7 @@ from simkit.render.animate import FORMATS, check_size, parse_size, render
 from simkit.render.chart import SweepData, comparison, history_chart, sweep_chart
 from simkit.render.selection import choose_pace
 from simkit.render.video import write_gif, write_png
-from simkit.render.views import DEFAULT_PIXELS, image_of, new_painter
+from simkit.render.views import DEFAULT_PIXELS, Clip, image_of, new_painter
 from simkit.scenario.checks import LONGEST_LABEL
 from simkit.scenario.drawing import CLOCKS, Frame, likely_view, render_settings, view_of
 from simkit.scenario.scenario import RenderSettings, Scenario
@@ -217,7 +218,7 @@ class Drawing:
 
     Attributes:
         data: the file's bytes.
-        kind: ``"gif"``, ``"mp4"`` or ``"png"``.
+        kind: ``"gif"``, ``"mp4"``, ``"png"`` or ``"html"``.
         title: what it shows.
         redraw: function that returns the bytes of another kind; ``None`` for a chart, which is a PNG.
     """
@@ -246,6 +247,8 @@ class Drawing:
         return path
 
     def _repr_html_(self) -> str:
+        if self.kind == "html":
+            return framed(self.data, self.title)
         encoded = base64.b64encode(self.data).decode()
         if self.kind == "mp4":
             return f'<video controls loop src="data:video/mp4;base64,{encoded}"></video>'
@@ -260,6 +263,30 @@ class Drawing:
 FRAMES, FEWEST = 60, 8
 
 
+def play(
+    result: Any, maximum_frames: int | None = None, three: Path | None = None, **settings: Any
+) -> "tuple[Drawing, int]":
+    """Return the player of a run, a page that shows it in space, and its number of frames.
+
+    Args:
+        result: as for `animate`.
+        maximum_frames: largest number of frames.
+        three: folder of the files of three.js; ``None`` for npm's.
+        **settings: as for `animate`.
+
+    Raises:
+        UserError: if there is nothing to turn around, a setting is unknown or not allowed, or three.js is not found.
+    """
+    from simkit.export.player import playing
+
+    drawable = drawable_of(result, settings)
+    clip = Clip(**drawable)
+    with tempfile.TemporaryDirectory() as folder:
+        last = render(**drawable, output=Path(folder) / "last.png", format="png", size=480 * 270).read_bytes()
+    made = playing.player(clip, maximum_frames or playing.MOST_FRAMES, last, three)
+    return Drawing(made.page, "html", drawable["title"]), made.frames
+
+
 def animate(
     result: Any, *, size: tuple[int, int] | int = 480 * 270, frames: int = FRAMES, kind: str = "gif", **settings: Any
 ) -> Drawing:
@@ -270,7 +297,8 @@ def animate(
             folder of one; or ``(frames, diagnostics)`` of `simkit.core.rollout.trajectory`.
         size: width and height in pixels, or their product for a shape that suits the view.
         frames: approximate number of frames that a longer run is thinned to.
-        kind: ``"gif"`` or ``"mp4"``.
+        kind: ``"gif"``, ``"mp4"``, or ``"html"`` for a page to turn the run around and step through it, see
+            [players](../runs.md#players).
         **settings: ``view``, ``quantity``, ``label``, ``unit``, ``colormap``, ``limits``, ``frames_per_second``,
             ``title`` and others of a scenario's ``[render]``, which replace those of the run.
 
@@ -283,7 +311,9 @@ def animate(
         >>> film.save("ball.gif").stat().st_size < 20_000
         True
     """
-    word("animation", ("gif", "mp4")).check(kind, "kind")
+    word("animation", ("gif", "mp4", "html")).check(kind, "kind")
+    if kind == "html":
+        return play(result, frames, **settings)[0]
     return _drawing(result, kind, settings, size=size, maximum_frames=frames)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import xarray
 
 from simkit.errors import UserError
-from simkit.export.markup import code, literal, page, shared, table
-from simkit.export.pictures import draw, draw_sweep
+from simkit.export.markup import code, framed, literal, page, shared, table
+from simkit.export.pictures import draw, draw_sweep, play
 from simkit.jobs.stored_jobs import open_frames, open_run
 from simkit.jobs.sweep_results import columns_of, final_numbers, objective_arrays
 from simkit.scenario.catalog import parse_scenario
@@ -33,7 +33,7 @@ type Section = tuple[str, str]
 """Heading and HTML of a part of a report."""
 
 
-def report(directory: Path | str, output: Path | str | None = None) -> Path:
+def report(directory: Path | str, output: Path | str | None = None, *, player: bool = False) -> Path:
     """Write a page about stored work, which needs no other file and no network, and return its path.
 
     It shows the status and, of a run, the film, charts and final values of its diagnostics; of a sweep the chart and a
@@ -43,9 +43,10 @@ def report(directory: Path | str, output: Path | str | None = None) -> Path:
     Args:
         directory: run directory; a run may be unfinished, which is said.
         output: file to write; ``None`` for ``report.html`` in the run directory.
+        player: whether a player takes the place of the film of a run; it needs three.js, from npm.
 
     Raises:
-        UserError: if nothing can be read back, or the file cannot be written.
+        UserError: if nothing can be read back, nothing of it can be played, or the file cannot be written.
 
     Example:
         >>> run = simkit.run("projectile", output="runs/throw", overwrite=True)
@@ -56,7 +57,7 @@ def report(directory: Path | str, output: Path | str | None = None) -> Path:
     job = kind_of(opened.kind)
     result = open_run(opened.path)
     scenario = opened.scenario()
-    sections = [*_results(opened, job.report, result), *_circumstances(opened, scenario, result)]
+    sections = [*_results(opened, job.report, result, player), *_circumstances(opened, scenario, result)]
     title = scenario.title or scenario.name
     words = next(filter(None, (result.attrs.get(name) for name in ("message", "note", "status"))), "")
     if "seed" in result.dims:
@@ -75,13 +76,17 @@ def report(directory: Path | str, output: Path | str | None = None) -> Path:
     return file
 
 
-def _results(opened: RunDirectory, kind: str, result: xarray.Dataset) -> Iterator[Section]:
+def _results(opened: RunDirectory, kind: str, result: xarray.Dataset, player: bool) -> Iterator[Section]:
     """Yield what a job computed."""
+    if player and kind != "run":
+        raise UserError("a player shows a run, and this is none; leave it out, or report one of its runs")
     if kind in ("sweep", "starts"):
         yield from _of_sweep(opened, result)
         return
     clock = next((name for name in CLOCKS if result.sizes.get(name, 0) > 1), None)
-    if kind == "run" and clock:
+    if kind == "run" and player:
+        yield "Player", framed(play(open_frames(opened.path, "film"))[0].data, opened.scenario().title)
+    elif kind == "run" and clock:
         yield "Film", _film(opened)
     numbers = {
         str(name): array

@@ -308,11 +308,15 @@ class Status:
         return FINE
 
 
-MOST_FRAMES = 150
+MOST_FRAMES, PLAYER = 150, "player"
 
 
 class Render:
-    """Draw a stored run as gif, mp4 or png, or the chart of a sweep as png; nothing is simulated again."""
+    """Draw a stored run as gif, mp4 or png, or the chart of a sweep as png; nothing is simulated again.
+
+    A player is one HTML file that shows the run in space: turn it around, play it, step through it. It contains
+    three.js, installed by npm, and loads nothing.
+    """
 
     EXAMPLES = (
         "simkit render runs/bouncing_ball --format png",
@@ -323,7 +327,9 @@ class Render:
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
         parser.add_argument("run", metavar="RUN", help="the run directory")
-        add_picture(parser)
+        add_picture(parser, animated=False)
+        meaning = "animation, still picture, or player, an HTML file to turn the run around (default: gif)"
+        parser.add_argument("--format", "--to", choices=(*FORMATS, PLAYER), help=meaning)
         parser.add_argument("--quantity", metavar="NAME", help="quantity to draw (default: the scenario's)")
         parser.add_argument(
             "--limits", nargs=2, type=float, metavar=("LOW", "HIGH"), help="of its colors, or of the axis of a chart"
@@ -351,6 +357,8 @@ class Render:
         if issubclass(kind_of(directory.kind), SweepJob):
             return _sweep(directory, arguments)
         outcome = open_frames(arguments.run, "animation")
+        if kind == PLAYER:
+            return _player(outcome, arguments)
         output = arguments.output or Path(arguments.run) / f"{outcome.scenario.name}.{kind}"
         with Progress(outcome.scenario.name, doing="drawing") as progress:
             draw(
@@ -383,13 +391,14 @@ class Report:
         """Declare the arguments of the verb."""
         parser.add_argument("run", metavar="RUN", help="the run directory")
         parser.add_argument("-o", "--output", type=Path, help="file to write (default: RUN/report.html)")
+        parser.add_argument("--player", action="store_true", help="a player in place of the film of a run")
 
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Write the page, and print its file."""
         from simkit.export.report import report
 
-        file = report(arguments.run, arguments.output)
+        file = report(arguments.run, arguments.output, player=arguments.player)
         print_json({"report": file}, "page_of_report") if arguments.json else print(file)
         return FINE
 
@@ -412,14 +421,33 @@ def _changed(arguments: argparse.Namespace, outcome: "Outcome") -> dict[str, Any
 def _kind(arguments: argparse.Namespace) -> str:
     """Return the format of the picture: the given one, or that of the file's name."""
     named = arguments.output.suffix.lower().removeprefix(".") if arguments.output else ""
-    kind = arguments.format or (named if named in FORMATS else FORMATS[0])
+    kind = arguments.format or (PLAYER if named == "html" else named if named in FORMATS else FORMATS[0])
     if arguments.output:
-        _check_name(arguments.output, kind)
+        _check_name(arguments.output, "html" if kind == PLAYER else kind)
     if kind == "png":
         exclude(arguments, ["max_frames"], "is for an animation")
     else:
         exclude(arguments, ["frame"], "is for a picture", "write --format png as well")
     return kind
+
+
+def _player(outcome: "Outcome", arguments: argparse.Namespace) -> int:
+    """Write the player of a run, and print its file."""
+    from simkit.export.pictures import play
+    from simkit.storage.files import make_folder
+
+    exclude(arguments, ["size"], "is for pictures, and a player fills its window")
+    output = arguments.output or Path(arguments.run) / f"{outcome.scenario.name}.html"
+    with Progress(outcome.scenario.name, doing="encoding frames"):
+        page, frames = play(outcome, arguments.max_frames, **_changed(arguments, outcome))
+        make_folder(output.parent)
+        page.save(output)
+    stored = len(outcome.arrays["status"])
+    if arguments.json:
+        print_json({"player": output, "frames": frames, "of": stored, "bytes": len(page.data)})
+    else:
+        print(f"{output}: {frames} of {stored} frames, {len(page.data) / 1e6:.1f} MB")
+    return FINE
 
 
 def _check_name(path: Path, kind: str) -> None:

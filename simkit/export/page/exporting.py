@@ -118,8 +118,8 @@ def _range(default: float, low: float, high: float) -> tuple[float, float]:
 # In the order in which they run: each uses declarations of those before it.
 SCRIPTS = (
     *("runtime.js", "simulation.js", "colors.js", "axes.js", "field.js", "particles.js", "camera.js", "solids.js"),
-    *("bodies.js", "side.js", "chart.js", "controls.js", "optimizer.js", "worker.js", "overlay.js", "derivative.js"),
-    "main.js",
+    *("bodies_of_frame.js", "bodies.js", "side.js", "chart.js", "controls.js"),
+    *("optimizer.js", "worker.js", "overlay.js", "derivative.js", "main.js"),
 )
 # Files of the runtime that pages share.
 SHARED_RUNTIME, SHARED_SCRIPT, SHARED_STYLE = "runtime.js", "page.js", "page.css"

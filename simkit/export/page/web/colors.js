@@ -1,8 +1,8 @@
 // Color scales and the colors of the design.
 
-const INK = "#1d2733";
-const MUTED = "#5d6875";
-const FAINT = "#d5dae0";
+let INK = "#1d2733";
+let MUTED = "#5d6875";
+let FAINT = "#d5dae0";
 const WALL = "#8793a1";
 const SIDES = { wall: WALL, hot: "#b40426", cold: "#3b4cc0" };
 const ACCENT = "#d1495b";

@@ -83,14 +83,16 @@ class Tab:
 
 
 @contextlib.contextmanager
-def opened(width: int = 1240, height: int = 900) -> Iterator[Tab]:
-    """Start a Chromium without windows and network, and give its tab."""
+def opened(width: int = 1240, height: int = 900, webgl: bool = True) -> Iterator[Tab]:
+    """Start a Chromium without windows and network, with WebGL on the processor or without, and give its tab."""
     from websockets.sync.client import connect
 
     binary = found()
     assert binary is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--no-first-run"]
+        options = ["--headless=new", "--no-sandbox", "--remote-debugging-port=0", "--no-first-run"]
+        drawing = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+        options += drawing if webgl else ["--disable-gpu", "--disable-3d-apis"]
         options += [f"--user-data-dir={profile}", f"--window-size={width},{height}", "--mute-audio"]
         options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
         process = subprocess.Popen(

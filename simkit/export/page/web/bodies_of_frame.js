@@ -1,0 +1,50 @@
+// Bodies, points and rods in the arrays of a frame.
+
+/** Return the solids, rods and marks of a frame, for any camera. */
+function readBodies(frame, drawing, scale) {
+  const { position, orientation, radius, half_lengths: half, disk } = frame.arrays;
+  const found = [];
+  const palette = drawing.palette.map(rgb);
+  const values = frame.arrays[drawing.quantity];
+  for (let k = 0; k < radius.data.length; k += 1) {
+    const center = Array.from(position.data.slice(3 * k, 3 * k + 3));
+    const turn = Array.from(orientation.data.slice(4 * k, 4 * k + 4));
+    const isPresent = [...center, ...turn, radius.data[k]].every(Number.isFinite) && turn.some((part) => part !== 0);
+    let color = palette[drawing.body_of_shape[k] % palette.length];
+    if (scale) {
+      const wide = values.data.length / radius.data.length;
+      const value = wide > 1 ? Math.hypot(...values.data.slice(wide * k, wide * k + wide)) : values.data[k];
+      color = scale.color(value);
+    }
+    found.push({
+      isPresent,
+      center,
+      turn,
+      radius: radius.data[k],
+      half: half && half.data.length ? Array.from(half.data.slice(3 * k, 3 * k + 3)) : [0, 0, 0],
+      disk: Boolean(disk && disk.data[k]),
+      color,
+    });
+  }
+  return found;
+}
+
+/** Return the points of an array (n, 3) of a frame; those that are not finite are left out. */
+function pointsOf(frame, name) {
+  const array = frame.arrays[name];
+  if (!array) return [];
+  const points = [];
+  for (let k = 0; k + 2 < array.data.length; k += 3) points.push(Array.from(array.data.slice(k, k + 3)));
+  return points.filter((point) => point.every(Number.isFinite));
+}
+
+/** Return the thin rods of a frame, two ends each. */
+function linksOf(frame) {
+  const ends = frame.arrays.links ? frame.arrays.links.data : [];
+  const found = [];
+  for (let k = 0; k + 5 < ends.length; k += 6) {
+    const link = [Array.from(ends.slice(k, k + 3)), Array.from(ends.slice(k + 3, k + 6))];
+    if (link.flat().every(Number.isFinite)) found.push(link);
+  }
+  return found;
+}
