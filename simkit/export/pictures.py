@@ -61,7 +61,9 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
         view, quantity = likely_view(Frame(observed, diagnosed, lengths), changed.get("view"), quantity)
         table = {"view": view, "quantity": quantity, "unit": units.get(quantity) or "1"}
     else:
-        table = stored.table()
+        # Defaults are left out: some keys have an effect only beside others.
+        defaults = {name: setting.default for name, setting in view_of(stored.view).keys.items()}
+        table = {key: value for key, value in stored.table().items() if key not in defaults or value != defaults[key]}
         if quantity not in (None, stored.quantity):
             # Label, unit and limits of the stored quantity do not apply to another one.
             table = {key: value for key, value in table.items() if key not in ("label", "unit", "limits")}
