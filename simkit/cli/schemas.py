@@ -317,6 +317,7 @@ RESULTS: dict[str, Callable[[], Schema]] = {
     ),
     "status": lambda: record("simkit.jobs.stored_jobs:Progress", resuming=maybe(about("command that resumes it"))),
     "picture": lambda: table({"picture": TEXT, "frames?": INTEGER}),
+    "player": lambda: table({"player": TEXT, "frames": INTEGER, "of": INTEGER, "bytes": INTEGER}),
     "page_of_report": lambda: table({"report": about("the page")}),
     "validation": lambda: table({"checks": listed(record("simkit.jobs.validation:Check", passed=FLAG))}),
     "gallery": lambda: table(
@@ -364,7 +365,7 @@ OF_VERBS = {
     "resume": OF_STORED,
     "merge": ("sweep", "large_sweep"),
     "status": ("status",),
-    "render": ("picture",),
+    "render": ("picture", "player"),
     "report": ("page_of_report",),
     "validate": ("validation",),
     "export": ("program", "page", "data", "frames"),

@@ -146,7 +146,7 @@ def test_the_gallery_keeps_the_picture_of_an_earlier_successful_run(monkeypatch,
     picture = tmp_path / "bouncing_ball" / "animation.gif"
     picture.write_bytes(b"GIF89a" + bytes(8))
     monkeypatch.setattr("simkit.cli.gallery.begin", lambda job, output, report: outcome_of(Status.IMPACT_OVERFLOW))
-    arguments = argparse.Namespace(scenarios=["bouncing_ball"], output=tmp_path, json=False)
+    arguments = argparse.Namespace(scenarios=["bouncing_ball"], output=tmp_path, pages=False, json=False)
     assert Gallery.main(arguments) == 3
     assert picture.read_bytes() == b"GIF89a" + bytes(8)
     assert "had more impacts" in capsys.readouterr().err

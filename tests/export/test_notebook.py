@@ -61,7 +61,7 @@ def test_each_shows_its_own_numbers(shown):
     table = shown["derivative"]._repr_html_()
     assert "<td>agrees</td>" in table and f"{shown['derivative'].derivative['frequency']:.6g}" in table
     assert all(f"<td>{name}</td>" in shown["scenario"]._repr_html_() for name in ("frequency", "time_step"))
-    assert "<td>frequency</td><td>1.3</td>" in shown["simulation"]._repr_html_()
+    assert '<td>frequency</td><td class="number">1.3</td>' in shown["simulation"]._repr_html_()
 
 
 def test_a_derivative_is_the_pair_of_value_and_slopes(shown):

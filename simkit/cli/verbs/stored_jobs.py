@@ -444,7 +444,7 @@ def _player(outcome: "Outcome", arguments: argparse.Namespace) -> int:
         page.save(output)
     stored = len(outcome.arrays["status"])
     if arguments.json:
-        print_json({"player": output, "frames": frames, "of": stored, "bytes": len(page.data)})
+        print_json({"player": output, "frames": frames, "of": stored, "bytes": len(page.data)}, "player")
     else:
         print(f"{output}: {frames} of {stored} frames, {len(page.data) / 1e6:.1f} MB")
     return FINE

@@ -369,7 +369,7 @@ def shown(value: Any, depth: int = 0) -> str:
         return str(int(value))
     if isinstance(value, Mapping):
         return "{...}"
-    if isinstance(value, str) and len(value.splitlines()) > 1:
+    if isinstance(value, str) and len(value.splitlines()) > 1 and len(value) > 60:
         return f"a text of {len(value.splitlines())} lines"
     if isinstance(value, list | tuple):
         text = f"[{', '.join(shown(entry, depth + 1) for entry in value[:20])}]" if depth < 8 else "[...]"

@@ -18,7 +18,7 @@ from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.quaternion import Quaternion, multiply, rotate
 from simkit.rigid.algebra.tensor import SymmetricTensor, rotated
 from simkit.rigid.algebra.vector import Vector, cross, dot, each
-from simkit.rigid.articulated.tree import Tree, displacements, like
+from simkit.rigid.articulated.tree import Tree, displacements, like, model_of
 
 
 @pytree
@@ -31,6 +31,16 @@ class Inertia:
         center: center of mass in the frame of the body in m, B vectors.
         orientation: of the principal axes in the frame of the body, B quaternions.
         armature: inertia of rotors, added to the diagonal of the mass matrix, (nv,).
+
+    Example:
+        >>> import dataclasses
+        >>> ball = '''<mujoco> <worldbody> <body> <freejoint/> <geom size="0.1" mass="2"/> </body>
+        ... </worldbody> </mujoco>'''
+        >>> inertia = rigid.articulated.inertia_of(ball)
+        >>> isinstance(inertia, rigid.articulated.Inertia)
+        True
+        >>> float(dataclasses.replace(inertia, mass=3 * inertia.mass).mass[0])
+        6.0
     """
 
     mass: jax.Array
@@ -44,11 +54,19 @@ def inertia_of(model: Any) -> Inertia:
     """Return the mass distribution of a model.
 
     Args:
-        model: a `mujoco.MjModel`.
+        model: a `mujoco.MjModel`; or path or text of MJCF or URDF, as for `simkit.rigid.mjcf`.
+
+    Raises:
+        UserError: if the model is missing or malformed.
 
     Example:
-        ``mass_matrix(kinematic_tree(model), inertia_of(model), position)``
+        >>> swing = '''<mujoco> <worldbody> <body> <joint axis="0 1 0"/>
+        ...   <geom size="0.1" pos="0 0 -1" mass="2"/> </body> </worldbody> </mujoco>'''
+        >>> tree, inertia = rigid.articulated.kinematic_tree(swing), rigid.articulated.inertia_of(swing)
+        >>> inertia.mass, inertia.center.z
+        (Array([2.], dtype=float32), Array([-1.], dtype=float32))
     """
+    model = model_of(model)
     return Inertia(
         mass=jnp.asarray(model.body_mass[1:]),
         moments=vector.vector(jnp.asarray(model.body_inertia[1:])),
@@ -75,6 +93,14 @@ class Kinematics:
         orientation: of the body frames, B quaternions.
         reference: of each link's tree, L vectors in m.
         axes: of the degrees of freedom, as nv twists of unit velocity.
+
+    Example:
+        >>> swing = '''<mujoco> <worldbody> <body pos="0 0 3"> <joint axis="0 1 0"/>
+        ...   <geom size="0.1" pos="0 0 -1" mass="2"/> </body> </worldbody> </mujoco>'''
+        >>> tree = rigid.articulated.kinematic_tree(swing)
+        >>> kinematics = rigid.articulated.forward_kinematics(tree, jnp.array([0.5]))
+        >>> isinstance(kinematics, rigid.articulated.Kinematics), float(kinematics.position.z[0])
+        (True, 3.0)
     """
 
     position: Vector
@@ -93,7 +119,11 @@ def forward_kinematics(tree: Tree, position: jax.Array) -> Kinematics:
         position: coordinates, (nq,).
 
     Example:
-        ``forward_kinematics(tree, position).position.z[-1]`` is the height of the last body.
+        >>> swing = '''<mujoco> <worldbody> <body> <joint axis="0 1 0"/>
+        ...   <geom size="0.1" pos="0 0 -1" mass="2"/> </body> </worldbody> </mujoco>'''
+        >>> tree = rigid.articulated.kinematic_tree(swing)
+        >>> rigid.articulated.forward_kinematics(tree, jnp.array([0.5])).orientation.w  # cos(0.25)
+        Array([0.96891241], dtype=float32)
     """
     links = len(tree.parent)
 
@@ -135,7 +165,11 @@ def mass_matrix(tree: Tree, inertia: Inertia, position: jax.Array) -> jax.Array:
         position: coordinates, (nq,).
 
     Example:
-        ``velocity @ mass_matrix(tree, inertia, position) @ velocity / 2`` is the kinetic energy.
+        >>> swing = '''<mujoco> <worldbody> <body> <joint axis="0 1 0"/>
+        ...   <geom size="0.1" pos="0 0 -1" mass="2"/> </body> </worldbody> </mujoco>'''
+        >>> tree, inertia = rigid.articulated.kinematic_tree(swing), rigid.articulated.inertia_of(swing)
+        >>> rigid.articulated.mass_matrix(tree, inertia, jnp.array([0.5]))  # m l^2 + 2/5 m r^2
+        Array([[2.008]], dtype=float32)
     """
     kinematics = forward_kinematics(tree, position)
     return _mass_matrix(tree, inertia, kinematics)
@@ -154,7 +188,12 @@ def bias_forces(
         gravity: acceleration of free fall in m/s^2, (3,).
 
     Example:
-        ``bias_forces(tree, inertia, position, 0 * velocity, gravity)`` hold the mechanism at rest.
+        >>> swing = '''<mujoco> <worldbody> <body> <joint axis="0 1 0"/>
+        ...   <geom size="0.1" pos="0 0 -1" mass="2"/> </body> </worldbody> </mujoco>'''
+        >>> tree, inertia = rigid.articulated.kinematic_tree(swing), rigid.articulated.inertia_of(swing)
+        >>> angle, gravity = jnp.array([0.5]), jnp.array([0.0, 0.0, -9.81])
+        >>> rigid.articulated.bias_forces(tree, inertia, angle, 0 * angle, gravity)  # m g l sin(angle)
+        Array([9.4064], dtype=float32)
     """
     return inverse_dynamics(tree, inertia, position, velocity, jnp.zeros_like(velocity), gravity)
 
@@ -178,7 +217,12 @@ def inverse_dynamics(
         gravity: acceleration of free fall in m/s^2, (3,).
 
     Example:
-        ``tau = inverse_dynamics(tree, inertia, position, velocity, wanted, gravity)``
+        >>> swing = '''<mujoco> <worldbody> <body> <joint axis="0 1 0"/>
+        ...   <geom size="0.1" pos="0 0 -1" mass="2"/> </body> </worldbody> </mujoco>'''
+        >>> tree, inertia = rigid.articulated.kinematic_tree(swing), rigid.articulated.inertia_of(swing)
+        >>> angle, gravity = jnp.array([0.0]), jnp.array([0.0, 0.0, -9.81])
+        >>> rigid.articulated.inverse_dynamics(tree, inertia, angle, 0 * angle, jnp.array([3.0]), gravity)
+        Array([6.024], dtype=float32)
     """
     return _forces(tree, inertia, forward_kinematics(tree, position), velocity, acceleration, gravity)
 
@@ -205,7 +249,12 @@ def acceleration(
         implicit: symmetric matrix (nv, nv) added to M, such as time step times damping.
 
     Example:
-        ``acceleration(tree, inertia, position, velocity, 0 * velocity, gravity)`` is that of free motion.
+        >>> swing = '''<mujoco> <worldbody> <body> <joint axis="0 1 0"/>
+        ...   <geom size="0.1" pos="0 0 -1" mass="2"/> </body> </worldbody> </mujoco>'''
+        >>> tree, inertia = rigid.articulated.kinematic_tree(swing), rigid.articulated.inertia_of(swing)
+        >>> angle, gravity = jnp.array([0.0]), jnp.array([0.0, 0.0, -9.81])
+        >>> rigid.articulated.acceleration(tree, inertia, angle, 0 * angle, jnp.array([6.024]), gravity)
+        Array([3.], dtype=float32)
     """
     kinematics = forward_kinematics(tree, position)
     matrix = computed_once_on_cpu(_mass_matrix(tree, inertia, kinematics))
@@ -223,7 +272,12 @@ def jacobian(tree: Tree, position: jax.Array, body: int, point: jax.Array) -> tu
         point: in the world frame in m, (3,).
 
     Example:
-        ``moved, turned = jacobian(tree, position, 2, tip)``; a force at the point is ``moved.T @ force``.
+        >>> swing = '''<mujoco> <worldbody> <body> <joint axis="0 1 0"/>
+        ...   <geom size="0.1" pos="0 0 -1" mass="2"/> </body> </worldbody> </mujoco>'''
+        >>> tree = rigid.articulated.kinematic_tree(swing)
+        >>> moved, turned = rigid.articulated.jacobian(tree, jnp.array([0.0]), 0, jnp.array([0.0, 0.0, -1.0]))
+        >>> moved.ravel(), turned.ravel()
+        (Array([-1.,  0.,  0.], dtype=float32), Array([0., 1., 0.], dtype=float32))
     """
     kinematics = forward_kinematics(tree, position)
     link = tree.links_of_bodies[body]

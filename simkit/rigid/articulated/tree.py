@@ -44,6 +44,13 @@ class Tree:
         attached: whether its axis moves with the link; that of a free joint's displacement does not, (nv,).
         quaternions: first entry of each quaternion among the coordinates.
         names: of the joints, "" for a link that is fixed.
+
+    Example:
+        >>> arm = '''<mujoco> <worldbody> <body> <joint name="shoulder"/> <geom size="0.1"/>
+        ...   <body pos="1 0 0"> <joint name="elbow"/> <geom size="0.1"/> </body> </body> </worldbody> </mujoco>'''
+        >>> tree = rigid.articulated.kinematic_tree(arm)
+        >>> isinstance(tree, rigid.articulated.Tree), tree.names, tree.parent
+        (True, ('shoulder', 'elbow'), array([2, 0]))
     """
 
     body: np.ndarray
@@ -94,10 +101,13 @@ def kinematic_tree(model: Any) -> Tree:
         UserError: if the model is missing or malformed.
 
     Example:
-        ``tree = kinematic_tree("arm.xml")``
+        >>> swing = '''<mujoco> <worldbody> <body> <joint axis="0 1 0"/>
+        ...   <geom size="0.1" pos="0 0 -1" mass="2"/> </body> </worldbody> </mujoco>'''
+        >>> tree = rigid.articulated.kinematic_tree(swing)
+        >>> tree.parent, tree.axis[0]  # it hangs on the world, which has the index 1
+        (array([1]), array([0., 1., 0.]))
     """
-    if not hasattr(model, "jnt_type"):
-        model = compiled(read_spec(model))
+    model = model_of(model)
     rows: list[tuple[Any, ...]] = []
     last = {0: None}  # the last link of each body
     for body in range(1, model.nbody):
@@ -154,6 +164,11 @@ def kinematic_tree(model: Any) -> Tree:
     )
 
 
+def model_of(model: Any) -> Any:
+    """Return the `mujoco.MjModel` of a model, or of its path or text."""
+    return model if hasattr(model, "jnt_type") else compiled(read_spec(model))
+
+
 def _turned(turn: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Return a vector turned by a quaternion."""
     w, v = turn[0], turn[1:]
@@ -200,7 +215,11 @@ def integrate(tree: Tree, position: jax.Array, velocity: jax.Array, time: jax.Ar
         time: in s, (...).
 
     Example:
-        ``position = integrate(tree, position, velocity, 0.001)``
+        >>> swing = '''<mujoco> <worldbody> <body> <joint axis="0 1 0"/>
+        ...   <geom size="0.1" pos="0 0 -1" mass="2"/> </body> </worldbody> </mujoco>'''
+        >>> tree = rigid.articulated.kinematic_tree(swing)
+        >>> rigid.articulated.integrate(tree, jnp.array([0.5]), jnp.array([2.0]), 0.1)
+        Array([0.7], dtype=float32)
     """
     moved = time * velocity
     # Where each coordinate comes from: the moved ones, followed by the entries of the quaternions.

@@ -11,6 +11,7 @@ from simkit.flow.boundary.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import periodic_axis
 from simkit.flow.obstacles import Body, DirectForcing, Motion, ScalarSurface, ball, bodies_in, complement, points_around
+from simkit.flow.obstacles.bodies import MethodInStep
 from simkit.flow.obstacles.distance import indicator, positions
 from simkit.flow.scalar import TransportedScalar, TransportedScalars
 from simkit.flow.stepping.stepper import stepper
@@ -42,11 +43,13 @@ def conduction(cells, surface):
     time_step = 0.6 * 2.51 / 8 / cells**2 / diffusivity
     still = tuple(jnp.zeros(place.grid.shape(i)) for i in range(2))
 
+    in_step = MethodInStep(held, params, None)
+
     @jax.jit
     def run():
         def advance(c, _):
             spread = c + time_step * scalar.rate(c, still, params, jnp.zeros(()), (0, 1))
-            return held.hold_scalar(spread, c, diffusivity, params, jnp.zeros(()))
+            return in_step.impose_scalar(spread, c, scalar, jnp.zeros(()))
 
         # Until the slowest mode has decayed by e^-12; a given flux decays four times as slowly.
         steps = int((outer - inner) ** 2 / np.pi**2 * 12 / diffusivity / time_step * (4 if surface is FLUX else 1))
