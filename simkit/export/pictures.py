@@ -17,7 +17,7 @@ from simkit.jobs import sweep_results
 from simkit.jobs.job import Prepared
 from simkit.jobs.runs import Outcome
 from simkit.jobs.stored_jobs import open_frames
-from simkit.render.animate import check_size, parse_size, render
+from simkit.render.animate import FORMATS, check_size, parse_size, render
 from simkit.render.chart import SweepData, comparison, sweep_chart
 from simkit.render.views import new_painter
 from simkit.scenario.drawing import CLOCKS, Frame, likely_view, render_settings
@@ -141,7 +141,7 @@ def draw(
     Args:
         outcome: a run.
         output: file to write.
-        kind: ``"gif"``, ``"mp4"`` or ``"png"``.
+        kind: ``"gif"``, ``"webp"``, ``"mp4"`` or ``"png"``.
         size: width and height in pixels, or their product for a shape that suits the view.
         frame: index of the frame of a still picture; negative counts from the end.
         maximum_frames: approximate number of frames that a longer run is thinned to.
@@ -185,7 +185,7 @@ class Drawing:
 
     Attributes:
         data: the file's bytes.
-        kind: ``"gif"``, ``"mp4"`` or ``"png"``.
+        kind: ``"gif"``, ``"webp"``, ``"mp4"`` or ``"png"``.
         title: what it shows.
     """
 
@@ -205,7 +205,7 @@ class Drawing:
         path = Path(path)
         if path.suffix != f".{self.kind}":
             remedy = f"name it {path.stem}.{self.kind}"
-            if self.kind in ("gif", "mp4") and path.suffix in (".gif", ".mp4"):
+            if self.kind != "png" and path.suffix[1:] in FORMATS[:-1]:
                 remedy += f", or draw with animate(..., kind='{path.suffix[1:]}')"
             raise UserError(f"{path} cannot hold this drawing, which is a {self.kind}; {remedy}")
         make_folder(path.parent)
@@ -233,14 +233,14 @@ def animate(
             ``(frames, diagnostics)`` of `simkit.core.rollout.trajectory`.
         size: width and height in pixels, or their product for a shape that suits the view.
         frames: approximate number of frames that a longer run is thinned to.
-        kind: ``"gif"`` or ``"mp4"``.
+        kind: ``"gif"``, ``"webp"`` or ``"mp4"``.
         **settings: ``view``, ``quantity``, ``label``, ``unit``, ``colormap``, ``limits``, ``frames_per_second``,
             ``title`` and others of a scenario's ``[render]``, which replace those of the run.
 
     Raises:
         UserError: if there is nothing to draw, or a setting is unknown or not allowed.
     """
-    word("animation", ("gif", "mp4")).check(kind, "kind")
+    word("animation", FORMATS[:-1]).check(kind, "kind")
     return _drawing(result, kind, settings, size=size, maximum_frames=frames)
 
 
@@ -334,7 +334,8 @@ def draw_sweep(result: "xarray.Dataset", scenario: Scenario, output: Path) -> Pa
             means = {name: np.where(bad, np.nan, array).mean(axis=1) for name, array in series.items()}
         indices = {name: sweep_results.first_order_indices(numbers, mean) for name, mean in means.items()}
     grid = len(axes) > 1 and not words
-    return sweep_chart(output, SweepData(numbers, series, bad, units, grid, indices, scenario.title))
+    leads = next(iter(series), None) in _objectives(result, scenario)
+    return sweep_chart(output, SweepData(numbers, series, bad, units, grid, indices, scenario.title, leads))
 
 
 def informative(result: "xarray.Dataset", scenario: Scenario) -> "dict[str, xarray.DataArray]":
@@ -355,5 +356,10 @@ def informative(result: "xarray.Dataset", scenario: Scenario) -> "dict[str, xarr
     objectives = sweep_results.objective_arrays(result)
     measured = objectives | final
     varying = {name: array for name, array in measured.items() if np.ptp(np.asarray(array, float)) != 0} or measured
-    first = [*objectives, *(objective.quantity for objective in scenario.objectives.values())]
+    first = _objectives(result, scenario)
     return dict(sorted(varying.items(), key=lambda item: item[0] not in first))
+
+
+def _objectives(result: "xarray.Dataset", scenario: Scenario) -> list[str]:
+    """Return the names in a sweep's result of the objectives, and of the diagnostics whose last value is one."""
+    return [*sweep_results.objective_arrays(result), *(each.quantity for each in scenario.objectives.values())]

@@ -11,8 +11,9 @@ COLORMAP = line("name of a Matplotlib color map; by default the view's own", Non
 
 
 def _fields(frame: Frame) -> list[str]:
-    cells = frame.coordinates.get("x", ()) + frame.coordinates.get("y", ())
-    return [name for name, array in frame.observed.items() if len(cells) == 2 and array.shape == cells]
+    x, *rows = (frame.coordinates.get(axis, ()) for axis in ("x", "y_drawn", "y"))
+    planes = [x + y for y in rows if len(x + y) == 2]
+    return [name for plane in planes for name, array in frame.observed.items() if array.shape == plane]
 
 
 def _per_object(size: str) -> Callable[[Frame], list[str]]:

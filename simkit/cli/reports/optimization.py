@@ -53,7 +53,18 @@ def finish(
         from simkit.render.chart import history_chart
 
         pictures["loss"] = folder / "loss.png"
-        history_chart(pictures["loss"], "iteration", outcome.arrays["diagnosed.iteration"], {job.objective: losses})
+        paths = {name: outcome.arrays.get(f"diagnosed.{name}", np.zeros(0)) for name in job.wrt}
+        series = {job.objective: losses} | {name: path for name, path in paths.items() if path.shape == losses.shape}
+        units = {name: scenario.parameters[name].unit for name in paths}
+        history_chart(
+            pictures["loss"],
+            "iteration",
+            outcome.arrays["diagnosed.iteration"],
+            series,
+            scenario.title,
+            units,
+            int(np.nanargmin(np.abs(losses - best_loss))),
+        )
         try:
             runs = _before_and_after(scenario, load(scenario, _inside(scenario, best)))
         except UserError as error:  # an optimization may end where a run of its own would not start

@@ -63,7 +63,7 @@ def _result(check: "Check") -> str:
 
 
 class Gallery:
-    """Render every scenario into a gallery: an animation, a thumbnail and a card each, and an index page."""
+    """Render every scenario into a gallery: a film, its poster and a card each, and an index page."""
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,14 +102,14 @@ class Gallery:
                     "scenario": e.scenario,
                     "failed": e.failed,
                     "message": e.status,
-                    "animation": e.animation,
+                    "animation": e.film,
                     "bytes": e.size,
                 }
                 for e in entries
             ]
             print_json({"scenarios": report, "index": index})
         else:
-            rows = [(e.scenario, e.status, e.animation or "none", f"{e.size / 1e6:.2f} MB") for e in entries]
+            rows = [(e.scenario, e.status, e.film or "none", f"{e.size / 1e6:.2f} MB") for e in entries]
             print_table(("scenario", "status", "animation", "size"), rows)
             print(f"\nindex: {index}")
         for entry in failed:

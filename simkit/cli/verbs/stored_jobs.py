@@ -292,7 +292,7 @@ MOST_FRAMES = 150
 
 
 class Render:
-    """Draw a stored run as gif, mp4 or png, or the chart of a sweep as png; nothing is simulated again."""
+    """Draw a stored run as gif, webp, mp4 or png, or the chart of a sweep as png; nothing is simulated again."""
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
