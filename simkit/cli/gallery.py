@@ -13,7 +13,7 @@ from simkit.errors import UserError
 from simkit.export.markup import shared
 from simkit.export.pictures import draw
 from simkit.jobs.job import begin
-from simkit.jobs.runs import Outcome, Run
+from simkit.jobs.runs import Run
 from simkit.scenario.scenario import Scenario
 from simkit.storage.files import DamagedFileError, check_folder, make_folder, read_json, write_bytes, write_json
 
@@ -135,8 +135,12 @@ def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
 
 
 def _size_of(poster: Path) -> tuple[int, int]:
-    with Image.open(poster) as picture:
-        return picture.size
+    """Return the width and height of a poster in pixels, of a missing or damaged one those of a usual page."""
+    try:
+        with Image.open(poster) as picture:
+            return picture.size
+    except OSError:
+        return 640, 360
 
 
 def _diagnostics_of(home: Path) -> dict[str, Any]:

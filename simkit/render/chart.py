@@ -485,7 +485,8 @@ def _over_one(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
 def _over_two(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
     """Draw means over seeds as colors in the plane of two parameters."""
     (across, x), (up, y) = ((name, np.asarray(values, float)) for name, values in data.points.items())
-    figure, panels = new_panels(list(series), data.title, _label(data, across), data.units, (PANEL[0], 230), leads=data.leads)
+    panel, label = (PANEL[0], 230), _label(data, across)
+    figure, panels = new_panels(list(series), data.title, label, data.units, panel, leads=data.leads)
     bad, bars = data.failed.any(axis=1), []
     for axes, array in zip(panels, series.values(), strict=True):
         axes.grid(False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from simkit.core.settings import line, needs, number, word
+from simkit.core.settings import line, needs, number, whole, word
 from simkit.render.views import Clip, Painter, Size
 from simkit.scenario.checks import LONGEST_LABEL
 from simkit.scenario.drawing import CLOCKS, Frame, view, window
@@ -32,7 +32,11 @@ def _numbers(frame: Frame) -> list[str]:
 
 
 @view(
-    keys={"colormap": COLORMAP, "window": window("part of the plane that is drawn; by default all of it")},
+    keys={
+        "colormap": COLORMAP,
+        "window": window("part of the plane that is drawn; by default all of it"),
+        "tracers": whole("number of particles that the flow carries, with tails along its streamlines", 0, 0, 5000),
+    },
     source="observed",
     axes=2,
     likely=_fields,

@@ -11,6 +11,7 @@ from simkit.render.color import color_scale
 from simkit.render.page import Sheet, Size, Window, read_sides
 from simkit.render.selection import drawn_coordinates, field_values, observed
 from simkit.render.style import WALL, with_unit
+from simkit.render.tracers import Tracers
 from simkit.render.views import Clip
 
 
@@ -154,6 +155,11 @@ class FieldPainter:
         self._gap_walls = self._walls_in(self._gaps[1], np.ravel(coordinates.get("y_gap_sides", ())))
         self._pixel = window.width / self.sheet.box.width
 
+        count = settings.options.get("tracers") or 0
+        self._tracers = Tracers(clip, centers, window, count, self._scale.colormap) if count else None
+        if self._tracers:
+            self.sheet.axes.add_collection(self._tracers.artist)
+
     def __len__(self) -> int:
         return len(self._values)
 
@@ -169,7 +175,7 @@ class FieldPainter:
         pixels[self._gaps[1]] = _PAPER
         for rows in self._gap_walls:
             pixels[rows] = _SOLID
-        return self.sheet.picture(index, pixels=pixels)
+        return self.sheet.picture(index, [self._tracers.place(index)] if self._tracers else [], pixels)
 
     def _pixels_of_gap(self, gap: np.ndarray | None, axis: int) -> slice:
         if gap is None:
@@ -177,7 +183,6 @@ class FieldPainter:
         begin, end = self.sheet.window[2 * axis : 2 * axis + 2]
         low, high = np.rint((gap[0] - begin) / (end - begin) * self.sheet.box[2 + axis]).astype(int)
         return slice(low, high)
-
 
     def _walls_in(self, gap: slice, kinds: np.ndarray) -> list[slice]:
         """Return the rows of pixels of the walls at the lower and upper end of a gap."""

@@ -41,7 +41,7 @@ def field_values(runs: Sequence[Mapping[str, np.ndarray]], name: str) -> np.ndar
 
 
 def drawn_coordinates(coordinates: Mapping[str, np.ndarray], rows: int) -> Mapping[str, np.ndarray]:
-    """Return the coordinates of a field: each ``NAME_drawn`` in place of ``NAME`` where ``y_drawn`` is that of its rows.
+    """Return the coordinates of a field, with ``NAME_drawn`` for ``NAME`` where ``y_drawn`` is that of its rows.
 
     Args:
         coordinates: by name, of a field that shows several planes those with ``_drawn``.

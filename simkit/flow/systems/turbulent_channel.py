@@ -46,7 +46,10 @@ FLOW_RATE = {"bulk_velocity": Parameter(15.7, unit="u_tau", doc="flow rate per u
 @described(
     flow_quantities("h", "u_tau"),
     w=("u_tau", "velocity across the plane shown"),
-    slices=("u_tau", "velocity along x in a plane along the lower wall, at 15 wall units, and above it in one across the channel"),
+    slices=(
+        "u_tau",
+        "velocity along x, in a plan at 15 wall units and in a section above it",
+    ),
     mean_velocity=("u_tau", "mean velocity along x"),
     reynolds_stress_uu=("u_tau^2", "variance of u"),
     reynolds_stress_vv=("u_tau^2", "variance of v"),
