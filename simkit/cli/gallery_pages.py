@@ -13,7 +13,7 @@ from simkit.scenario.scenario import PARAMETER_HEAD, Scenario
 # Files beside the pages that all of them load.
 SHARED = ("pages.css", "gallery.js")
 # Ratio of width and height above which a film takes two columns of the index.
-WIDE = 1.7
+WIDE = 1.9
 # A tag of fewer scenarios is found by words.
 LEAST_TAGGED = 3
 
