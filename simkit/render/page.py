@@ -561,6 +561,7 @@ class Sheet(Page):
         """Write the parts of a label beside the middles of two planes, as minor ticks without marks."""
         if len(words := label.split(" | ")) == 2:
             self.axes.set_ylabel("")
+            self.axes.yaxis.remove_overlapping_locs = False
             self.axes.yaxis.set_ticks(middles, [drawable(word) for word in words], minor=True)
             self.axes.tick_params(axis="y", which="minor", length=0, pad=28, labelrotation=90, labelsize=9.5)
             for text in self.axes.yaxis.get_minorticklabels():
