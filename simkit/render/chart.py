@@ -324,7 +324,7 @@ def history_chart(
             tick_values(axes, x)
             if best is not None and np.isfinite(data[best]):
                 axes.plot(x[best], data[best], "o", ms=6, color=ACCENT)
-                at = {"textcoords": "offset points", "va": "bottom", "ha": "right", "color": ACCENT}
+                at: dict[str, Any] = {"textcoords": "offset points", "va": "bottom", "ha": "right", "color": ACCENT}
                 axes.annotate(f"best {data[best]:.4g}", (x[best], data[best]), (0, 6), **at)
         return write(path, figure)
 

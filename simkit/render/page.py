@@ -297,7 +297,7 @@ def draw_sides(figure: Figure, box: Box, window: Window, band: int, sides: Sides
                 stop += corners[index - 2][1] * (end == high)
             corner, size = (start, across), (stop - start, band)
             if along == 1:
-                corner, size = corner[::-1], size[::-1]
+                corner, size = (across, start), (band, stop - start)
             if kind in _WALLS:
                 wall = Rectangle(corner, *size, color=_WALLS[kind], lw=0)
                 wall.set_transform(IdentityTransform())
