@@ -328,6 +328,7 @@ def draw_sweep(result: "xarray.Dataset", scenario: Scenario, output: Path) -> Pa
         series = {key: array[order].reshape(count, -1) for key, array in series.items()}
     units = {name: scenario.parameters[name].unit for name in numbers if name in scenario.parameters}
     units |= {name: str(result[name].attrs.get("units", "")) for name in series}
+    units |= objective_units(scenario, {name: str(array.attrs.get("units", "")) for name, array in result.items()})
     indices = {}
     if str(result.attrs.get("points", "")).startswith(("Sobol", "Latin")):
         with np.errstate(all="ignore"):
@@ -336,6 +337,22 @@ def draw_sweep(result: "xarray.Dataset", scenario: Scenario, output: Path) -> Pa
     grid = len(axes) > 1 and not words
     leads = next(iter(series), None) in _objectives(result, scenario)
     return sweep_chart(output, SweepData(numbers, series, bad, units, grid, indices, scenario.title, leads))
+
+
+def objective_units(scenario: Scenario, units: Mapping[Any, str]) -> dict[str, str]:
+    """Return the units of the objectives that are a diagnostic, or the square of one, by name.
+
+    Args:
+        scenario: of the objectives.
+        units: of diagnostics, by name.
+    """
+    found = {}
+    for name, objective in scenario.objectives.items():
+        unit = units.get(objective.quantity, "")
+        if unit not in ("", "1"):
+            simple = unit.isalpha()
+            found[name] = (f"{unit}^2" if simple else f"({unit})^2") if objective.square else unit
+    return found
 
 
 def informative(result: "xarray.Dataset", scenario: Scenario) -> "dict[str, xarray.DataArray]":
