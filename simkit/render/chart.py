@@ -68,8 +68,8 @@ def use_log_scale(axes: Axes, values: np.ndarray) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-# Largest number of values that are all ticks, and least distance between them as a fraction of the axis.
-MOST_TICKS, APART = 8, 0.07
+# Largest number of values that are all ticks, and width of a letter of their labels as a fraction of the axis.
+MOST_TICKS, LETTER = 8, 0.04
 
 
 def tick_values(axes: Axes, values: np.ndarray) -> None:
@@ -81,7 +81,8 @@ def tick_values(axes: Axes, values: np.ndarray) -> None:
     """
     places = np.unique(values)
     heights = np.log(places) if axes.get_xscale() == "log" else places
-    if 1 < len(places) <= MOST_TICKS and np.diff(heights).min() >= APART * np.ptp(heights):
+    letters = 1 + max(len(f"{place:.4g}") for place in places)
+    if 1 < len(places) <= MOST_TICKS and np.diff(heights).min() >= LETTER * letters * np.ptp(heights):
         axes.xaxis.set_major_locator(FixedLocator(places.tolist()))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:.4g}".replace("-", "\u2212")))
         axes.xaxis.set_minor_locator(NullLocator())
