@@ -1,17 +1,22 @@
 "use strict";
 
-// A thumbnail plays while the pointer or the focus is on its card, unless less motion is wanted.
-const still = matchMedia("(prefers-reduced-motion: reduce)");
-for (const card of document.querySelectorAll("article")) {
-  const picture = card.querySelector("img");
-  const thumbnail = picture.getAttribute("src");
-  const play = () => { if (!still.matches) picture.src = picture.dataset.film; };
-  const stop = () => { picture.src = thumbnail; };
-  card.addEventListener("pointerenter", play);
-  card.addEventListener("pointerleave", stop);
+// A film plays while the mouse or the focus is on its card, or after a tap, unless less motion is wanted.
+const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+for (const film of document.querySelectorAll("article video")) {
+  const card = film.closest("article");
+  const play = () => { if (!still) film.play().catch(() => {}); };
+  // Loading anew shows the poster.
+  const stop = () => { if (!film.paused) film.load(); };
+  const byMouse = (action) => (event) => { if (event.pointerType === "mouse") action(); };
+  card.addEventListener("pointerenter", byMouse(play));
+  card.addEventListener("pointerleave", byMouse(stop));
   card.addEventListener("focusin", play);
   card.addEventListener("focusout", stop);
+  film.addEventListener("pointerup", (event) => {
+    if (event.pointerType !== "mouse") (film.paused ? film.play() : film.load());
+  });
 }
+for (const film of document.querySelectorAll("figure video")) if (!still) film.play().catch(() => {});
 
 // Cards are shown that have the pressed tags and every word of the text.
 const form = document.querySelector("form");

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simkit.scenario.scenario import Scenario
 
 
-FORMATS = ("gif", "mp4", "png")
+FORMATS = ("gif", "webp", "mp4", "png")
 PICTURES = ("format", "size", "no_render")
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
+
 from simkit.cli.gallery_pages import PAGE, SHARED, Shown, command, index_page, scenario_page
 from simkit.errors import UserError
 from simkit.export.markup import shared
 from simkit.export.pictures import draw
 from simkit.jobs.job import begin
-from simkit.jobs.runs import Outcome, Run
-from simkit.render.video import size_of_gif
+from simkit.jobs.runs import Run
 from simkit.scenario.scenario import Scenario
 from simkit.storage.files import DamagedFileError, check_folder, make_folder, read_json, write_bytes, write_json
 
@@ -37,12 +38,10 @@ def escaped(text: str) -> str:
     return _ADDRESS.sub(r"\\\1", line)
 
 
-# Number of pixels of the animation and of the thumbnail; the aspect ratio is chosen by the painter.
+# Film and poster, of one size; many frames, since a video stores little more than what changes.
+FILM, POSTER = "film.mp4", "poster.webp"
 SIZE = 640 * 360
-THUMBNAIL = SIZE // 4
-# Pages with many animations must load quickly.
-MAX_BYTES = 3_000_000
-FRAMES = (120, 90, 60, 40, 20)
+FRAMES = 100
 # Entries of a card that the index shows.
 TEXTS = ("name", "title", "summary", "domain", "command")
 
@@ -55,21 +54,21 @@ class Entry:
         scenario: name of the scenario.
         status: status of its run, in words.
         failed: whether the run failed.
-        animation: the GIF, if there is one.
-        size: size of the GIF in bytes.
+        film: the film, if there is one.
+        size: size of the film in bytes.
     """
 
     scenario: str
     status: str
     failed: bool
-    animation: Path | None = None
+    film: Path | None = None
     size: int = 0
 
 
 def render_scenario(
     scenario: Scenario, folder: Path, report: Callable[[float, str], None] = lambda fraction, words: None
 ) -> Entry:
-    """Run a scenario and write its animation, thumbnail and card.
+    """Run a scenario and write its film, the poster of the film and its card.
 
     Args:
         scenario: scenario to run.
@@ -83,9 +82,10 @@ def render_scenario(
     if outcome.failed:
         # Pictures of an earlier successful run are kept.
         return Entry(scenario.name, outcome.message, failed=True)
-    animation = home / "animation.gif"
-    size = _draw_small(outcome, animation, lambda fraction: report((1 + fraction) / 2, "drawing"))
-    draw(outcome, home / "thumbnail.png", "png", THUMBNAIL)
+    film = home / FILM
+    draw(outcome, film, "mp4", SIZE, maximum_frames=FRAMES, report=lambda part: report((1 + part) / 2, "drawing"))
+    # An animation of one frame is the last picture of the film.
+    draw(outcome, home / POSTER, "webp", SIZE, maximum_frames=1)
     card = {
         "name": scenario.name,
         "command": command(scenario, "run"),
@@ -98,17 +98,7 @@ def render_scenario(
         "references": list(scenario.references),
     }
     write_json(home / "card.json", card)
-    return Entry(scenario.name, outcome.message, outcome.failed, animation, size)
-
-
-def _draw_small(outcome: Outcome, animation: Path, report: Callable[[float], None]) -> int:
-    """Draw an animation with as many frames as the size limit allows, and return its size in bytes."""
-    size = 0
-    for frames in FRAMES:
-        draw(outcome, animation, "gif", SIZE, maximum_frames=frames, report=report)
-        if (size := animation.stat().st_size) <= MAX_BYTES:
-            return size
-    return size
+    return Entry(scenario.name, outcome.message, outcome.failed, film, film.stat().st_size)
 
 
 # Folder of the runtime that the computing pages share.
@@ -138,19 +128,19 @@ def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
     Others that were drawn before are shown as their cards say.
 
     Args:
-        scenarios: scenarios to show as they are now; those without an animation are omitted.
+        scenarios: scenarios to show as they are now; those without a film are omitted.
         folder: the gallery.
     """
     now = [Shown.of(scene) for scene in scenarios]
     before = _cards_of(folder, {scene.name for scene in now})
-    shown = [scene for scene in [*now, *before] if (folder / scene.name / "animation.gif").exists()]
-    sizes = {scene.name: size_of_gif(folder / scene.name / "animation.gif") for scene in shown}
-    lines = ["# Gallery", "", "Each animation is one command: `simkit run NAME`."]
+    shown = [scene for scene in [*now, *before] if (folder / scene.name / FILM).exists()]
+    sizes = {scene.name: _size_of(folder / scene.name / POSTER) for scene in shown}
+    lines = ["# Gallery", "", "Each film is one command: `simkit run NAME`. A picture leads to its film."]
     for domain in sorted({scene.domain for scene in shown}):
         lines += ["", f"## {escaped(domain.capitalize())}"]
         for scene in (s for s in shown if s.domain == domain):
             title, summary = escaped(scene.title), escaped(scene.summary)
-            lines += ["", f"### {title}", "", f"![{title}]({scene.name}/animation.gif)", "", summary]
+            lines += ["", f"### {title}", "", f"[![{title}]({scene.name}/{POSTER})]({scene.name}/{FILM})", "", summary]
             # A path with a backtick would end the code.
             lines += ["", escaped(scene.command) if "`" in scene.command else f"`{scene.command}`"]
     write_bytes(folder / "README.md", ("\n".join(lines) + "\n").encode())
@@ -165,6 +155,15 @@ def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
     index = folder / "index.html"
     write_bytes(index, index_page(shown, sizes).encode())
     return index
+
+
+def _size_of(poster: Path) -> tuple[int, int]:
+    """Return the width and height of a poster in pixels, of a missing or damaged one those of a usual page."""
+    try:
+        with Image.open(poster) as picture:
+            return picture.size
+    except OSError:
+        return 640, 360
 
 
 def _diagnostics_of(home: Path) -> dict[str, Any]:

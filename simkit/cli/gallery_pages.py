@@ -14,6 +14,8 @@ from simkit.scenario.scenario import PARAMETER_HEAD, Scenario
 SHARED = ("pages.css", "gallery.js")
 # Page of a scenario that computes it.
 PAGE = "compute.html"
+# Ratio of width and height above which a film takes two columns of the index.
+WIDE = 1.9
 # A tag of fewer scenarios is found by words.
 LEAST_TAGGED = 3
 
@@ -85,11 +87,19 @@ def index_page(shown: Sequence[Shown], sizes: Mapping[str, tuple[int, int]]) -> 
 def _card(scene: Shown, size: tuple[int, int]) -> str:
     title, folder = literal(scene.title), literal(scene.name)
     link = f'<a href="{folder}/index.html">{title}</a>' if scene.scenario else title
+    wide = ' class="wide"' if size[0] > WIDE * size[1] else ""
     return (
-        f'<article data-tags="{literal("|".join(scene.tags))}"><img src="{folder}/thumbnail.png" '
-        f'data-film="{folder}/animation.gif" alt="{title}" width="{size[0]}" height="{size[1]}" loading="lazy">'
+        f'<article data-tags="{literal("|".join(scene.tags))}"{wide}>{_film(scene.title, f"{folder}/", size)}'
         f'<div class="words"><h3>{link}</h3><p>{literal(scene.summary)}</p><code>{literal(scene.command)}</code>'
         "</div></article>"
+    )
+
+
+def _film(title: str, folder: str, size: tuple[int, int], more: str = 'preload="none"') -> str:
+    """Return the film of a scenario, at first its poster; the script of the gallery plays it."""
+    return (
+        f'<video src="{folder}film.mp4" poster="{folder}poster.webp" aria-label="film: {literal(title)}" '
+        f'width="{size[0]}" height="{size[1]}" muted loop playsinline {more}></video>'
     )
 
 
@@ -108,7 +118,7 @@ def scenario_page(
     parts = [
         '<p><a href="../index.html">all scenarios</a></p>',
         f"<h1>{title}</h1><p>{literal(scenario.summary)}</p>",
-        f'<figure><img src="animation.gif" alt="{title}" width="{size[0]}" height="{size[1]}"></figure>',
+        f"<figure>{_film(scenario.title, '', size, 'controls')}</figure>",
         *([f'<p><a href="{PAGE}">Compute it here</a>, with a slider for each parameter.</p>'] if computes else []),
         "<h2>Use</h2>",
         code("\n".join(_commands(scenario))),

@@ -102,7 +102,7 @@ VERBS = {
     "resume": "finish an interrupted run, sweep, optimization or derivative",
     "merge": "combine finished sweeps of one scenario and settings into one",
     "status": "progress of stored work, from another shell",
-    "render": "draw a stored run as gif, mp4 or png, or the chart of a sweep",
+    "render": "draw a stored run as gif, webp, mp4 or png, or the chart of a sweep",
     "report": "write a page about stored work: film, charts, parameters, how to compute it again",
     "validate": "check scenarios against their published and analytic numbers",
     "export": "write a simulation for other runtimes or as a page, or a run as NetCDF, Zarr, CSV, VTK, ...",

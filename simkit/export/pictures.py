@@ -176,7 +176,7 @@ def draw(
     Args:
         outcome: a run.
         output: file to write.
-        kind: ``"gif"``, ``"mp4"`` or ``"png"``.
+        kind: ``"gif"``, ``"webp"``, ``"mp4"`` or ``"png"``.
         size: width and height in pixels, or their product for a shape that suits the view.
         frame: index of the frame of a still picture; negative counts from the end.
         maximum_frames: approximate number of frames that a longer run is thinned to.
@@ -220,7 +220,7 @@ class Drawing:
 
     Attributes:
         data: the file's bytes.
-        kind: ``"gif"``, ``"mp4"``, ``"png"`` or ``"html"``.
+        kind: ``"gif"``, ``"webp"``, ``"mp4"``, ``"png"`` or ``"html"``.
         title: what it shows.
         redraw: function that returns the bytes of another kind; ``None`` for a chart, which is a PNG.
     """
@@ -234,7 +234,8 @@ class Drawing:
         """Write the drawing to a file, in the format of its ending, and return its path.
 
         Args:
-            path: ending in ``.gif``, ``.mp4`` or ``.png``; the picture of an animation is that of its last frame.
+            path: ending in ``.gif``, ``.webp``, ``.mp4`` or ``.png``; of an animation the picture is that of its last
+                frame.
 
         Raises:
             UserError: if there is no such format of the drawing, or the file cannot be written.
@@ -299,7 +300,7 @@ def animate(
             folder of one; or ``(frames, diagnostics)`` of `simkit.core.rollout.trajectory`.
         size: width and height in pixels, or their product for a shape that suits the view.
         frames: approximate number of frames that a longer run is thinned to.
-        kind: ``"gif"``, ``"mp4"``, or ``"html"`` for a page to turn the run around and step through it, see
+        kind: ``"gif"``, ``"webp"``, ``"mp4"``, or ``"html"`` for a page to turn the run around and step through it, see
             [players](../runs.md#players).
         **settings: ``view``, ``quantity``, ``label``, ``unit``, ``colormap``, ``limits``, ``frames_per_second``,
             ``title`` and others of a scenario's ``[render]``, which replace those of the run.
@@ -313,7 +314,7 @@ def animate(
         >>> film.save("ball.gif").stat().st_size < 20_000
         True
     """
-    word("animation", ("gif", "mp4", "html")).check(kind, "kind")
+    word("animation", (*FORMATS[:-1], "html")).check(kind, "kind")
     if kind == "html":
         return play(result, frames, **settings)[0]
     return _drawing(result, kind, settings, size=size, maximum_frames=frames)
@@ -507,13 +508,31 @@ def draw_sweep(result: "xarray.Dataset", scenario: Scenario, output: Path) -> Pa
         series = {key: array[order].reshape(count, -1) for key, array in series.items()}
     units = {name: scenario.parameters[name].unit for name in numbers if name in scenario.parameters}
     units |= {name: str(result[name].attrs.get("units", "")) for name in series}
+    units |= objective_units(scenario, {name: str(array.attrs.get("units", "")) for name, array in result.items()})
     indices = {}
     if str(result.attrs.get("points", "")).startswith(("Sobol", "Latin")):
         with np.errstate(all="ignore"):
             means = {name: np.where(bad, np.nan, array).mean(axis=1) for name, array in series.items()}
         indices = {name: sweep_results.first_order_indices(numbers, mean) for name, mean in means.items()}
     grid = len(axes) > 1 and not words
-    return sweep_chart(output, SweepData(numbers, series, bad, units, grid, indices, scenario.title))
+    leads = next(iter(series), None) in _objectives(result, scenario)
+    return sweep_chart(output, SweepData(numbers, series, bad, units, grid, indices, scenario.title, leads))
+
+
+def objective_units(scenario: Scenario, units: Mapping[Any, str]) -> dict[str, str]:
+    """Return the units of the objectives that are a diagnostic, or the square of one, by name.
+
+    Args:
+        scenario: of the objectives.
+        units: of diagnostics, by name.
+    """
+    found = {}
+    for name, objective in scenario.objectives.items():
+        unit = units.get(objective.quantity, "")
+        if unit not in ("", "1"):
+            simple = unit.isalpha()
+            found[name] = (f"{unit}^2" if simple else f"({unit})^2") if objective.square else unit
+    return found
 
 
 def informative(result: "xarray.Dataset", scenario: Scenario) -> "dict[str, xarray.DataArray]":
@@ -534,5 +553,10 @@ def informative(result: "xarray.Dataset", scenario: Scenario) -> "dict[str, xarr
     objectives = sweep_results.objective_arrays(result)
     measured = objectives | final
     varying = {name: array for name, array in measured.items() if np.ptp(np.asarray(array, float)) != 0} or measured
-    first = [*objectives, *(objective.quantity for objective in scenario.objectives.values())]
+    first = _objectives(result, scenario)
     return dict(sorted(varying.items(), key=lambda item: item[0] not in first))
+
+
+def _objectives(result: "xarray.Dataset", scenario: Scenario) -> list[str]:
+    """Return the names in a sweep's result of the objectives, and of the diagnostics whose last value is one."""
+    return [*sweep_results.objective_arrays(result), *(each.quantity for each in scenario.objectives.values())]

@@ -8,13 +8,13 @@ import numpy as np
 
 from simkit.errors import UserError, nearest
 from simkit.render.selection import choose_pace
-from simkit.render.video import write_gif, write_mp4, write_png
+from simkit.render.video import write_gif, write_mp4, write_png, write_webp
 from simkit.render.views import DEFAULT_PIXELS, Pictures, Size, image_of, new_painter
 from simkit.scenario.drawing import view_of
 from simkit.scenario.scenario import RenderSettings
 
 _SMALLEST, _LARGEST = 64, 4096
-_ANIMATIONS: dict[str, Callable] = {"gif": write_gif, "mp4": write_mp4}
+_ANIMATIONS: dict[str, Callable] = {"gif": write_gif, "webp": write_webp, "mp4": write_mp4}
 FORMATS = (*_ANIMATIONS, "png")
 
 
@@ -71,7 +71,7 @@ def render(
         title: title at the upper left.
         settings: view, quantity, label, unit, limits, speed, and values of the keys of the view.
         output: the file to write; an existing one is replaced.
-        format: ``"gif"``, ``"mp4"`` or ``"png"``.
+        format: ``"gif"``, ``"webp"``, ``"mp4"`` or ``"png"``.
         size: width and height in pixels, 64 to 4096 each; or their product, for a picture of the aspect ratio of its
             content.
         frame: index of the frame of a png; negative ones count from the end.

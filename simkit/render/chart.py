@@ -4,13 +4,14 @@ import dataclasses
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from simkit.errors import UserError
 from simkit.render.color import ColorScale, color_scale
@@ -34,8 +35,11 @@ from simkit.render.video import write_png
 from simkit.render.views import DEFAULT_PIXELS, Clip, Size, image_of, new_painter
 from simkit.scenario.scenario import RenderSettings
 
-# Sizes of a panel and height of the title in pixels, before scaling by SCALE.
+# Sizes of a panel and height of the title in pixels, before scaling by SCALE; height of the leading panel relative to
+# that of others.
 PANEL = (300, 210)
+LEADING = 1.4
+_LEADING_TITLE: dict[str, Any] = {"weight": "bold", "size": 11}
 TITLE = 30
 SCALE = 1.6
 
@@ -64,6 +68,28 @@ def use_log_scale(axes: Axes, values: np.ndarray) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
+# Largest number of values that are all ticks, and width of a letter of their labels as a fraction of the axis.
+MOST_TICKS, LETTER = 8, 0.04
+
+
+def tick_values(axes: Axes, values: np.ndarray) -> None:
+    """Set the horizontal ticks at the values themselves where these are few and apart; whole numbers get whole ticks.
+
+    Args:
+        axes: axes of the panel, whose horizontal scale is set.
+        values: finite values along it.
+    """
+    places = np.unique(values)
+    heights = np.log(places) if axes.get_xscale() == "log" else places
+    letters = 1 + max(len(f"{place:.4g}") for place in places)
+    if 1 < len(places) <= MOST_TICKS and np.diff(heights).min() >= LETTER * letters * np.ptp(heights):
+        axes.xaxis.set_major_locator(FixedLocator(places.tolist()))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:.4g}".replace("-", "\u2212")))
+        axes.xaxis.set_minor_locator(NullLocator())
+    elif axes.get_xscale() == "linear" and np.array_equal(places, np.rint(places)):
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+
+
 def panel_columns(count: int) -> int:
     """Return the number of panels side by side, up to four.
 
@@ -81,8 +107,9 @@ def new_panels(
     panel: tuple[int, int] = PANEL,
     columns: int | None = None,
     shares_x: bool = True,
+    leads: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a panel for each quantity.
+    """Return a figure with a panel for each quantity; of three or more the first may lead, above all others.
 
     Args:
         names: names of the quantities.
@@ -92,26 +119,34 @@ def new_panels(
         panel: width and height of a panel in pixels, before scaling.
         columns: number of panels side by side; ``None`` chooses it, see `panel_columns`.
         shares_x: whether the panels share one horizontal axis.
+        leads: whether the first quantity is an objective, whose panel leads.
 
     Raises:
         UserError: if there is no quantity.
     """
     if not names:
         raise UserError("there is nothing to chart; name at least one diagnostic")
-    columns = columns or panel_columns(len(names))
-    rows = -(-len(names) // columns)
-    size = (columns * panel[0], rows * panel[1] + (TITLE if title else 0))
+    first = int(leads and len(names) > 2)
+    columns = columns or panel_columns(len(names) - first)
+    rows = -(-(len(names) - first) // columns)
+    heights = [LEADING] * first + [1.0] * rows
+    size = (columns * panel[0], round(sum(heights) * panel[1]) + (TITLE if title else 0))
     figure = new_figure((round(size[0] * SCALE), round(size[1] * SCALE)), SCALE)
     figure.set_layout_engine("constrained", w_pad=0.1, h_pad=0.08)
     if title:
         fit(figure.suptitle(drawable(title), x=0.02, ha="left", weight="bold", size=12), 0.96 * SCALE * size[0])
     # Titles begin at the left of the axes, which the numbers along them move by up to a quarter of a panel.
-    panels, width = [], 0.74 * SCALE * panel[0]
+    panels, grid = [], figure.add_gridspec(len(heights), columns, height_ratios=heights)
     for number, name in enumerate(names):
-        axes = figure.add_subplot(rows, columns, number + 1, sharex=panels[0] if panels and shares_x else None)
-        fit(axes.set_title(drawable(with_unit(plain(name), units.get(name, ""))), loc="left"), width)
+        is_leading = number < first
+        row, column = divmod(number - first, columns)
+        cell = grid[0, :] if is_leading else grid[row + first, column]
+        axes = figure.add_subplot(cell, sharex=panels[0] if panels and shares_x else None)
+        width = 0.74 * SCALE * panel[0] * (columns if is_leading else 1)
+        style = _LEADING_TITLE if leads and number == 0 else {}
+        fit(axes.set_title(drawable(with_unit(plain(name), units.get(name, ""))), loc="left", **style), width)
         axes.grid(True)
-        if number + columns >= len(names):
+        if is_leading or number + columns >= len(names):
             fit(axes.set_xlabel(drawable(x_label)), width)
         panels.append(axes)
     return figure, panels
@@ -257,8 +292,16 @@ _CAPTION = 30
 _GAP = 10
 
 
-def history_chart(path: Path, x_label: str, x: np.ndarray, series: Mapping[str, np.ndarray], title: str = "") -> Path:
-    """Draw one small chart per quantity over time or iterations.
+def history_chart(
+    path: Path,
+    x_label: str,
+    x: np.ndarray,
+    series: Mapping[str, np.ndarray],
+    title: str = "",
+    units: Mapping[str, str] = MappingProxyType({}),
+    best: int | None = None,
+) -> Path:
+    """Draw one chart per quantity over time or iterations.
 
     Args:
         path: PNG file to write.
@@ -266,17 +309,24 @@ def history_chart(path: Path, x_label: str, x: np.ndarray, series: Mapping[str, 
         x: values along it (points,).
         series: quantities by name, (points,); positive ones over more than three decades get a logarithmic axis.
         title: title above the panels; empty for none.
+        units: units of the quantities by name, as far as they are known.
+        best: index of the best point, which is marked, where the first quantity is an objective; its panel leads.
 
     Raises:
         UserError: if there is nothing to draw or shapes disagree.
     """
     x = np.asarray(x, dtype=float)
     with house_style():
-        figure, panels = new_panels(list(series), title, x_label, {})
+        figure, panels = new_panels(list(series), title, x_label, units, leads=best is not None)
         for axes, (key, values) in zip(panels, series.items(), strict=True):
             data = finite(key, values, len(x), axes=1)
             axes.plot(x, data, color=BODIES[0], marker="o" if len(x) <= 40 else None, ms=3)
             frame_values(axes, data)
+            tick_values(axes, x)
+            if best is not None and np.isfinite(data[best]):
+                axes.plot(x[best], data[best], "o", ms=6, color=ACCENT)
+                at: dict[str, Any] = {"textcoords": "offset points", "va": "bottom", "ha": "right", "color": ACCENT}
+                axes.annotate(f"best {data[best]:.4g}", (x[best], data[best]), (0, 6), **at)
         return write(path, figure)
 
 
@@ -361,6 +411,7 @@ class SweepData:
         is_grid: whether the points are all combinations of the values.
         indices: first-order variance share by diagnostic and parameter; empty if unknown.
         title: title above the panels.
+        leads: whether the first of the series is an objective, whose panel leads.
     """
 
     points: Mapping[str, np.ndarray]
@@ -370,6 +421,7 @@ class SweepData:
     is_grid: bool = True
     indices: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     title: str = ""
+    leads: bool = False
 
 
 def sweep_chart(path: Path, data: SweepData) -> Path:
@@ -399,7 +451,7 @@ def _over_one(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
     (name, values), *_ = data.points.items()
     order = np.argsort(values, kind="stable")
     x, bad = np.asarray(values, float)[order], data.failed[order]
-    figure, panels = new_panels(list(series), data.title, _label(data, name), data.units)
+    figure, panels = new_panels(list(series), data.title, _label(data, name), data.units, leads=data.leads)
     for axes, array in zip(panels, series.values(), strict=True):
         good = np.where(bad, np.nan, array[order])
         seeds = good.shape[1]
@@ -423,6 +475,7 @@ def _over_one(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
         axes.plot(x, median, color=BODIES[0], marker="o" if len(x) <= 60 else None, ms=3.5)
         if is_geometric(x):
             use_log_scale(axes, x)
+        tick_values(axes, x)
         frame_values(axes, good if np.isfinite(good).any() else array[order])
     seeds = data.failed.shape[1]
     drawn = [f"median of {seeds} seeds, bands 25-75 % and 5-95 %"] * (seeds > 1 and not bad.all())
@@ -433,9 +486,10 @@ def _over_one(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
 def _over_two(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
     """Draw means over seeds as colors in the plane of two parameters."""
     (across, x), (up, y) = ((name, np.asarray(values, float)) for name, values in data.points.items())
-    figure, panels = new_panels(list(series), data.title, _label(data, across), data.units, (PANEL[0], 230))
-    bad, columns_of_page, bars = data.failed.any(axis=1), panel_columns(len(panels)), []
-    for number, (axes, array) in enumerate(zip(panels, series.values(), strict=True)):
+    panel, label = (PANEL[0], 230), _label(data, across)
+    figure, panels = new_panels(list(series), data.title, label, data.units, panel, leads=data.leads)
+    bad, bars = data.failed.any(axis=1), []
+    for axes, array in zip(panels, series.values(), strict=True):
         axes.grid(False)
         mean = _mean(np.where(data.failed, np.nan, array))
         scale = color_scale(mean, None, None, _COLORS, signed=True)
@@ -452,9 +506,10 @@ def _over_two(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
             use_log_scale(axes, x)
         if is_geometric(np.unique(y)):
             axes.set_yscale("log")
+        tick_values(axes, x)
         if bad.any():
             axes.plot(x[bad], y[bad], "x", ms=4, color=INK)
-        if number % columns_of_page == 0:
+        if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             fit(axes.set_ylabel(drawable(_label(data, up))), 0.8 * SCALE * PANEL[1])
         bar = figure.colorbar(drawn, ax=axes, pad=0.02)
         bar.outline.set_visible(False)  # type: ignore[operator]
@@ -465,7 +520,8 @@ def _over_two(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
     figure.draw_without_rendering()
     for axes, bar in zip(panels, bars, strict=True):
         if bar.ax.yaxis.get_offset_text().get_text():
-            fit(axes.set_title(axes.get_title(loc="left"), loc="left"), axes.get_window_extent().width)
+            style = _LEADING_TITLE if data.leads and axes is panels[0] else {}
+            fit(axes.set_title(axes.get_title(loc="left"), loc="left", **style), axes.get_window_extent().width)
     return figure
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from simkit.core.settings import line, needs, number, word
+from simkit.core.settings import line, needs, number, whole, word
 from simkit.render.views import Clip, Painter, Size
 from simkit.scenario.checks import LONGEST_LABEL
 from simkit.scenario.drawing import CLOCKS, Frame, view, window
@@ -11,8 +11,9 @@ COLORMAP = line("name of a Matplotlib color map; by default the view's own", Non
 
 
 def _fields(frame: Frame) -> list[str]:
-    cells = frame.coordinates.get("x", ()) + frame.coordinates.get("y", ())
-    return [name for name, array in frame.observed.items() if len(cells) == 2 and array.shape == cells]
+    x, *rows = (frame.coordinates.get(axis, ()) for axis in ("x", "y_drawn", "y"))
+    planes = [x + y for y in rows if len(x + y) == 2]
+    return [name for plane in planes for name, array in frame.observed.items() if array.shape == plane]
 
 
 def _per_object(size: str) -> Callable[[Frame], list[str]]:
@@ -31,7 +32,11 @@ def _numbers(frame: Frame) -> list[str]:
 
 
 @view(
-    keys={"colormap": COLORMAP, "window": window("part of the plane that is drawn; by default all of it")},
+    keys={
+        "colormap": COLORMAP,
+        "window": window("part of the plane that is drawn; by default all of it"),
+        "tracers": whole("number of particles that the flow carries, with tails along its streamlines", 0, 0, 5000),
+    },
     source="observed",
     axes=2,
     likely=_fields,

@@ -9,8 +9,9 @@ from matplotlib.colors import to_rgba
 from simkit.errors import UserError
 from simkit.render.color import color_scale
 from simkit.render.page import Sheet, Size, Window, read_sides
-from simkit.render.selection import field_values, observed
+from simkit.render.selection import drawn_coordinates, field_values, observed
 from simkit.render.style import WALL, with_unit
+from simkit.render.tracers import Tracers
 from simkit.render.views import Clip
 
 
@@ -96,6 +97,7 @@ def _nearest(image: np.ndarray, line: Samples) -> np.ndarray:
 
 
 _PAPER = np.uint32(0xFFFFFFFF)
+_SOLID = np.array(np.rint(np.array(to_rgba(WALL)) * 255), np.uint8).view(np.uint32)[0]
 
 
 class FieldPainter:
@@ -107,8 +109,9 @@ class FieldPainter:
             ``sides`` or ``walls`` as for ``read_sides``. Optional frames: ``body_distance`` (frames, nx, ny), signed
             distance from a solid body that is drawn, negative inside; ``side_velocity`` (frames, 4), tangential
             velocity of each side, drawn as chevrons on moving walls. Optional coordinates, for several planes side by
-            side: ``x_ticks`` or ``y_ticks`` (n, 2), positions of ticks and the numbers there; ``axis_labels`` (2,);
-            ``x_gap`` or ``y_gap`` (2,), an interval left blank.
+            side: ``x_ticks`` or ``y_ticks`` (n, 2), positions of ticks and the numbers there; ``axis_labels`` (2,), of
+            y one for each side of a gap, with `` | `` between them; ``x_gap`` or ``y_gap`` (2,), an interval left
+            blank, with ``y_gap_sides`` (2,), the kinds of its ends; see also `drawn_coordinates`.
         size: width and height in pixels; or their product, for a picture of the aspect ratio of its content.
 
     Raises:
@@ -116,8 +119,9 @@ class FieldPainter:
     """
 
     def __init__(self, clip: Clip, size: Size) -> None:
-        frames, coordinates, settings = clip.frames, clip.coordinates, clip.settings
+        frames, settings = clip.frames, clip.settings
         self._values = observed(frames, settings.quantity, axes=3)
+        coordinates = drawn_coordinates(clip.coordinates, self._values.shape[2])
         centers = []
         for name, cells in zip("xy", self._values.shape[1:], strict=True):
             centers.append(np.asarray(coordinates.get(name, ()), dtype=float))
@@ -142,12 +146,19 @@ class FieldPainter:
             sides=read_sides(coordinates).of_part(whole, window),
             motion=_motion(frames),
             ticks=(_pairs(coordinates, "x_ticks"), _pairs(coordinates, "y_ticks")),
+            gap=_pairs(coordinates, "y_gap"),
         )
         self._columns = samples(centers[0], self.sheet.box.width, window.x_low, window.x_high)
         self._rows = samples(centers[1], self.sheet.box.height, window.y_low, window.y_high)
         self._distance = observed(frames, "body_distance", axes=3) if "body_distance" in frames else None
         self._gaps = [self._pixels_of_gap(_pairs(coordinates, f"{name}_gap"), axis) for axis, name in enumerate("xy")]
+        self._gap_walls = self._walls_in(self._gaps[1], np.ravel(coordinates.get("y_gap_sides", ())))
         self._pixel = window.width / self.sheet.box.width
+
+        count = settings.options.get("tracers") or 0
+        self._tracers = Tracers(clip, centers, window, count, self._scale.colormap) if count else None
+        if self._tracers:
+            self.sheet.axes.add_collection(self._tracers.artist)
 
     def __len__(self) -> int:
         return len(self._values)
@@ -162,21 +173,29 @@ class FieldPainter:
             pixels = _with_body(pixels, distance / self._pixel)
         pixels[:, self._gaps[0]] = _PAPER
         pixels[self._gaps[1]] = _PAPER
-        return self.sheet.picture(index, pixels=pixels)
+        for rows in self._gap_walls:
+            pixels[rows] = _SOLID
+        return self.sheet.picture(index, [self._tracers.place(index)] if self._tracers else [], pixels)
 
     def _pixels_of_gap(self, gap: np.ndarray | None, axis: int) -> slice:
         if gap is None:
-            return slice(0)
+            return slice(0, 0)
         begin, end = self.sheet.window[2 * axis : 2 * axis + 2]
         low, high = np.rint((gap[0] - begin) / (end - begin) * self.sheet.box[2 + axis]).astype(int)
         return slice(low, high)
+
+    def _walls_in(self, gap: slice, kinds: np.ndarray) -> list[slice]:
+        """Return the rows of pixels of the walls at the lower and upper end of a gap."""
+        ends = (slice(gap.start, gap.start + self.sheet.band), slice(gap.stop - self.sheet.band, gap.stop))
+        return [rows for rows, kind in zip(ends, kinds, strict=False) if kind == "wall"]
 
 
 def _axis_labels(coordinates: Mapping[str, np.ndarray], units: Mapping[str, str]) -> tuple[str, str]:
     labels = [str(label) for label in np.ravel(coordinates.get("axis_labels", ("$x$", "$y$")))]
     if len(labels) != 2:
         raise UserError(f"coordinate 'axis_labels' has {len(labels)} entries; give one for x and one for y")
-    return with_unit(labels[0], units.get("x", "")), with_unit(labels[1], units.get("y", ""))
+    x, y = units.get("x", ""), units.get("y", "")
+    return with_unit(labels[0], x), " | ".join(with_unit(label, y) for label in labels[1].split(" | "))
 
 
 def _pairs(coordinates: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:

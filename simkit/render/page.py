@@ -214,20 +214,30 @@ _APART, _POINT = 9.0, 0.75
 
 
 class Sides(NamedTuple):
-    """The kinds of the four sides of a window, each one of ``KINDS``."""
+    """The kinds of the four sides of a window, each one of ``KINDS``, or several as in ``"wall to 0.4, inflow"``."""
 
     left: str = "periodic"
     right: str = "periodic"
     below: str = "periodic"
     above: str = "periodic"
 
-    def are_walls(self) -> tuple[bool, bool, bool, bool]:
-        """Return which of the four sides are walls."""
-        return tuple(kind in _WALLS for kind in self)  # type: ignore[return-value]
+    def pieces(self, index: int, low: float, high: float) -> list[tuple[str, float, float]]:
+        """Return kind, lower and upper end of each part of a side between two coordinates along it."""
+        found, begin = [], -np.inf
+        for words in self[index].split(", "):
+            kind, _, end = words.partition(" to ")
+            piece = max(begin, low), min(float(end or np.inf), high)
+            begin = piece[1]
+            found += [(kind, *piece)] if piece[0] < piece[1] else []
+        return found
 
-    def have_bands(self) -> tuple[bool, bool, bool, bool]:
+    def kinds(self, index: int) -> list[str]:
+        """Return the kinds along a side."""
+        return [kind for kind, *_ in self.pieces(index, -np.inf, np.inf)]
+
+    def have_bands(self) -> list[bool]:
         """Return which of the four sides are drawn: as a wall, or as a dashed line at the same distance."""
-        return tuple(kind not in _OPEN for kind in self)  # type: ignore[return-value]
+        return [not set(self.kinds(index)) <= set(_OPEN) for index in range(4)]
 
     def of_part(self, whole: Window, part: Window) -> "Sides":
         """Return the sides of a part of the window; ends inside the whole window are not drawn.
@@ -252,49 +262,54 @@ def read_sides(coordinates: Mapping[str, np.ndarray]) -> Sides:
     """
     if "sides" not in coordinates:
         return Sides(below="wall", above="wall") if "walls" in coordinates else Sides()
-    kinds = [str(kind) for kind in np.ravel(coordinates["sides"])]
-    if len(kinds) != 4:
-        raise UserError(f"coordinate 'sides' has {len(kinds)} entries; give the left, right, lower and upper side")
-    for kind in kinds:
+    words = [str(kind) for kind in np.ravel(coordinates["sides"])]
+    if len(words) != 4:
+        raise UserError(f"coordinate 'sides' has {len(words)} entries; give the left, right, lower and upper side")
+    sides = Sides(*words)
+    for kind in (kind for index in range(4) for kind in sides.kinds(index)):
         if kind not in KINDS:
             raise UserError(f"side '{kind}' is unknown", nearest(kind, list(KINDS)))
-    return Sides(*kinds)
+    return sides
 
 
-def draw_sides(figure: Figure, box: Box, band: int, sides: Sides, motion: np.ndarray) -> None:
+def draw_sides(figure: Figure, box: Box, window: Window, band: int, sides: Sides, motion: np.ndarray) -> None:
     """Draw the sides of a window just outside it: bands for walls, dashed lines for free slip.
 
     Args:
         figure: the figure.
         box: pixels of the window.
+        window: the window, along whose sides parts begin and end.
         band: thickness of walls in pixels.
         sides: kinds of the sides.
         motion: tangential velocity (4,) of the sides; chevrons on moving walls point in its direction.
     """
-    left, right, _, _ = (band * solid for solid in sides.are_walls())
-    top, end = box.bottom + box.height, box.left + box.width
-    # Walls below and above extend around the corners.
-    start, length = box.left - left, box.width + left + right
-    bands = (
-        (box.left - band, box.bottom, band, box.height),
-        (end, box.bottom, band, box.height),
-        (start, box.bottom - band, length, band),
-        (start, top, length, band),
-    )
-    for index, (kind, (x, y, width, height)) in enumerate(zip(sides, bands, strict=True)):
+    # Walls below and above extend around the corners, where the side beside them ends in a wall.
+    corners = [[band * (sides.kinds(index)[end] in _WALLS) for index in (0, 1)] for end in (0, -1)]
+    for index in range(4):
         along = 1 if index < 2 else 0
-        if kind in _WALLS:
-            wall = Rectangle((x, y), width, height, color=_WALLS[kind], lw=0)
-            wall.set_transform(IdentityTransform())
-            figure.add_artist(wall)
-            if motion[index]:
-                _add_chevrons(figure, (x, y), (width, height), along, float(np.sign(motion[index])))
-        elif kind == "free_slip":
-            middle = np.array([[x, y], [x, y]]) + np.array([[0, 0], [width, height]])
-            middle[:, 1 - along] = (x, y)[1 - along] + band / 2
-            line = LineCollection([middle], colors=MUTED, linewidths=0.9, linestyles=[(0, (6, 3))])
-            line.set_transform(IdentityTransform())
-            figure.add_artist(line)
+        low, high = window[2 * along : 2 * along + 2]
+        first, length = box[along], box[2 + along]
+        across = (box.left - band, box.left + box.width, box.bottom - band, box.bottom + box.height)[index]
+        for kind, begin, end in sides.pieces(index, low, high):
+            start, stop = (first + round((place - low) / (high - low) * length) for place in (begin, end))
+            if along == 0:
+                start -= corners[index - 2][0] * (begin == low)
+                stop += corners[index - 2][1] * (end == high)
+            corner, size = (start, across), (stop - start, band)
+            if along == 1:
+                corner, size = (across, start), (band, stop - start)
+            if kind in _WALLS:
+                wall = Rectangle(corner, *size, color=_WALLS[kind], lw=0)
+                wall.set_transform(IdentityTransform())
+                figure.add_artist(wall)
+                if motion[index]:
+                    _add_chevrons(figure, corner, size, along, float(np.sign(motion[index])))
+            elif kind == "free_slip":
+                middle = np.array([corner, corner]) + np.array([[0, 0], size])
+                middle[:, 1 - along] = across + band / 2
+                line = LineCollection([middle], colors=MUTED, linewidths=0.9, linestyles=[(0, (6, 3))])
+                line.set_transform(IdentityTransform())
+                figure.add_artist(line)
 
 
 def _add_chevrons(
@@ -473,10 +488,12 @@ class Sheet(Page):
         sides: kinds of the sides of the window.
         motion: tangential velocity (4,) of the sides.
         ticks: for x and y, positions of ticks and the numbers there (n, 2); ``None`` chooses them.
+        gap: lower and upper end (1, 2) of a gap along y, on both sides of which the label has a part.
 
     Attributes:
         window: the window shown; wider than requested if ``stretch``.
         bar: the color bar, or ``None``.
+        band: thickness of walls in pixels; 0 without any.
     """
 
     def __init__(
@@ -491,26 +508,30 @@ class Sheet(Page):
         sides: Sides | None = None,
         motion: np.ndarray | None = None,
         ticks: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
+        gap: np.ndarray | None = None,
     ) -> None:
         self._free = size if isinstance(size, int) else None
         with house_style():
             super().__init__(clip, (640, 360) if isinstance(size, int) else size, scale_of(size), time_unit)
             sides = sides or Sides()
-            self._band = max(1, self._pixels(_BAND)) if any(sides.have_bands()) else 0
-            self._bands = [self._band * drawn for drawn in sides.have_bands()]
+            self.band = max(1, self._pixels(_BAND)) if any(sides.have_bands()) else 0
+            self._bands = [self.band * drawn for drawn in sides.have_bands()]
             self.axes.set_autoscale_on(False)
             below = not stretch and self._larger_with_bar_below(window)
             # A single color, as of particles of one species, needs no bar.
             has_bar = scale is not None and (scale.levels is None or len(scale.levels) > 1)
             self.bar = ColorBar(self.figure, scale, clip.settings, below) if scale and has_bar else None
             self._label_axes(axis_labels)
+            if axis_labels and gap is not None:
+                low, high = (window.y_low + gap[0, 0]) / 2, (window.y_high + gap[0, 1]) / 2
+                self._label_parts(axis_labels[1], (low, high))
             for axis, pairs in zip((self.axes.xaxis, self.axes.yaxis), ticks, strict=True):
                 if pairs is not None:
                     axis.set_ticks(
                         pairs[:, 0], [f"{number:.3g}".replace("-", "\N{MINUS SIGN}") for number in pairs[:, 1]]
                     )
             self._place(window, stretch)
-            draw_sides(self.figure, self.box, self._band, sides, np.zeros(4) if motion is None else motion)
+            draw_sides(self.figure, self.box, self.window, self.band, sides, np.zeros(4) if motion is None else motion)
             self._place_header()
 
     def _larger_with_bar_below(self, window: Window) -> bool:
@@ -535,6 +556,16 @@ class Sheet(Page):
         for spine, band in ((self.axes.spines.left, self._bands[0]), (self.axes.spines.bottom, self._bands[2])):
             if band:
                 spine.set_position(("outward", band * 72 / self.figure.dpi))
+
+    def _label_parts(self, label: str, middles: tuple[float, float]) -> None:
+        """Write the parts of a label beside the middles of two planes, as minor ticks without marks."""
+        if len(words := label.split(" | ")) == 2:
+            self.axes.set_ylabel("")
+            self.axes.yaxis.remove_overlapping_locs = False
+            self.axes.yaxis.set_ticks(middles, [drawable(word) for word in words], minor=True)
+            self.axes.tick_params(axis="y", which="minor", length=0, pad=28, labelrotation=90, labelsize=9.5)
+            for text in self.axes.yaxis.get_minorticklabels():
+                text.set_verticalalignment("center")
 
     def _place(self, window: Window, stretch: bool) -> None:
         """Fit the window between its labels, whose measured sizes depend on the ticks and so on the window."""

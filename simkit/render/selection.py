@@ -40,6 +40,19 @@ def field_values(runs: Sequence[Mapping[str, np.ndarray]], name: str) -> np.ndar
     return np.concatenate(uncovered)
 
 
+def drawn_coordinates(coordinates: Mapping[str, np.ndarray], rows: int) -> Mapping[str, np.ndarray]:
+    """Return the coordinates of a field, with ``NAME_drawn`` for ``NAME`` where ``y_drawn`` is that of its rows.
+
+    Args:
+        coordinates: by name, of a field that shows several planes those with ``_drawn``.
+        rows: number of cells of the field along y.
+    """
+    if len(coordinates.get("y_drawn", ())) != rows:
+        return coordinates
+    drawn = {name: values for name, values in coordinates.items() if name.endswith("_drawn")}
+    return {**coordinates, **{name.removesuffix("_drawn"): values for name, values in drawn.items()}}
+
+
 def periodic_box(frames: Mapping[str, np.ndarray], count: int, dimension: int) -> np.ndarray | None:
     """Return the edge lengths (frames, dimension) of a periodic box, or ``None`` for free space and oblique cells.
 
@@ -167,9 +180,10 @@ class Pace(NamedTuple):
 def choose_pace(frames: Frames, diagnostics: Frames, quantity: str, frames_per_second: float, maximum: int) -> Pace:
     """Return the frames and the speed of an animation of a run.
 
-    Frames with a ``time`` are selected evenly, up to the time at which nothing visible moves any more. Those of a
-    search or a relaxation are selected evenly in the accumulated change of positions and colors, and the animation is
-    slowed down to three seconds if they are few. A last frame at rest is shown for a second longer.
+    Frames with a ``time`` are selected evenly, from the last one at rest at the beginning up to the time at which
+    nothing visible moves any more. Those of a search or a relaxation are selected evenly in the accumulated change of
+    positions and colors, and the animation is slowed down to three seconds if they are few. The last frame, the result,
+    is shown for a second longer.
 
     Args:
         frames: observed arrays by name, frame axis first.
@@ -185,12 +199,15 @@ def choose_pace(frames: Frames, diagnostics: Frames, quantity: str, frames_per_s
     if count < 3 or maximum < 3:
         return Pace(choose_frames(count, maximum), frames_per_second, 0.0)
     if "time" in diagnostics:
-        moving = np.flatnonzero(visible_changes(frames, quantity, last=True) > _REST)
+        moving = np.flatnonzero(visible_changes(frames, quantity, of=-1) > _REST)
         end = int(moving[-1]) + 2 if moving.size else 1
         kept = min(max(end, round(_SHORTEST * frames_per_second)), count)
-        # The last steps of a slow motion are short although it is not at rest.
+        # The first and last steps of a slow motion are short although it is not at rest.
         kept = count if kept > _MOVING * count else kept
-        return Pace(choose_frames(kept, maximum), frames_per_second, _HOLD if kept < count else 0.0)
+        started = np.flatnonzero(visible_changes(frames, quantity, of=0) > _REST)
+        begin = int(started[0]) if started.size else 0
+        begin = begin if (1 - _MOVING) * count < begin < kept - 3 else 0
+        return Pace(begin + choose_frames(kept - begin, maximum), frames_per_second, _HOLD)
     change = np.concatenate([[0.0], np.cumsum(np.minimum(visible_changes(frames, quantity), _JUMP))])
     step = _VISIBLE
     while len(indices := _one_per_step(change, step)) > maximum:
@@ -207,8 +224,8 @@ def choose_frames(count: int, maximum: int) -> np.ndarray:
     return np.array([count - 1]) if maximum == 1 else np.rint(np.linspace(0, count - 1, maximum)).astype(int)
 
 
-def visible_changes(frames: Frames, quantity: str, last: bool = False) -> np.ndarray:
-    """Return the change from each frame to the next, or to the last of all (frames - 1,).
+def visible_changes(frames: Frames, quantity: str, of: int | None = None) -> np.ndarray:
+    """Return the change from each frame to the next, or between all others and the first or last one, (frames - 1,).
 
     The root of the sum of mean squares: of displacements in diameters, of changes of the quantity relative to its
     range, and of changes of the quaternions of bodies; values that are not finite count as unchanged.
@@ -217,12 +234,12 @@ def visible_changes(frames: Frames, quantity: str, last: bool = False) -> np.nda
         frames: observed arrays by name, frame axis first, with or without ``position``, ``diameter``, ``box`` and
             ``orientation``.
         quantity: the observed array that is drawn.
-        last: whether frames are compared with the last one.
+        of: 0 or -1, the frame that all others are compared with; ``None`` for their neighbors.
     """
 
     def changes(array: np.ndarray) -> np.ndarray:
         values = np.asarray(array, dtype=float)
-        return (values[-1:] if last else values[1:]) - values[:-1]
+        return values[1:] - values[:1] if of == 0 else (values[-1:] if of else values[1:]) - values[:-1]
 
     total = np.zeros(len(next(iter(frames.values()))) - 1)
     if quantity in frames:

@@ -30,7 +30,7 @@ PREFIXES = ("observed_", "diagnosed_", "final_")
 # Attributes of data sets; a parameter with one of these names is stored as the attribute ``params.NAME``.
 PROVENANCE = ("title", "scenario", "simulation", "config", "steps", "every", "seed", "precision", "simkit_version")
 ATTRIBUTES = frozenset((*PROVENANCE, "status", "failed", "message", "members", "points", "apart", "at_bounds"))
-ALONG_X, ALONG_Y = ("x", "x_face", "x_cell"), ("y", "y_face", "y_cell")
+ALONG_X, ALONG_Y = ("x", "x_face", "x_cell"), ("y", "y_face", "y_cell", "y_drawn")
 
 
 def oriented(dimensions: Sequence[str], array: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:

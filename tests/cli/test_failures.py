@@ -143,10 +143,10 @@ def test_a_launch_whose_first_process_aborts_names_each_process_its_end_and_its_
 
 def test_the_gallery_keeps_the_picture_of_an_earlier_successful_run(monkeypatch, tmp_path, capsys):
     (tmp_path / "bouncing_ball").mkdir()
-    picture = tmp_path / "bouncing_ball" / "animation.gif"
-    picture.write_bytes(b"GIF89a" + bytes(8))
+    picture = tmp_path / "bouncing_ball" / "film.mp4"
+    picture.write_bytes(b"an earlier film")
     monkeypatch.setattr("simkit.cli.gallery.begin", lambda job, output, report: outcome_of(Status.IMPACT_OVERFLOW))
     arguments = argparse.Namespace(scenarios=["bouncing_ball"], output=tmp_path, pages=False, json=False)
     assert Gallery.main(arguments) == 3
-    assert picture.read_bytes() == b"GIF89a" + bytes(8)
+    assert picture.read_bytes() == b"an earlier film"
     assert "had more impacts" in capsys.readouterr().err

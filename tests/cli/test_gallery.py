@@ -6,12 +6,12 @@ import html.parser
 import json
 import re
 import shlex
-import struct
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
-from simkit.cli.gallery import escaped, write_index
+from simkit.cli.gallery import FILM, POSTER, escaped, write_index
 from simkit.cli.main import Parser, verb_of
 from simkit.scenario.catalog import find_scenario
 from tests.tables import every
@@ -65,10 +65,11 @@ def test_addresses_and_mentions_become_no_links():
 
 
 def drawn(folder, name, card=None):
-    """A folder of the gallery with a picture of 480 by 420, and with a card."""
-    picture = folder / name / "animation.gif"
-    picture.parent.mkdir()
-    picture.write_bytes(b"GIF89a" + struct.pack("<HH", 480, 420))
+    """A folder of the gallery with a film, its poster of 480 by 420, and a card."""
+    film = folder / name / FILM
+    film.parent.mkdir()
+    film.write_bytes(b"film")
+    Image.new("RGB", (480, 420)).save(film.with_name(POSTER))
     if card is not None:
         (folder / name / "card.json").write_text(json.dumps(card))
 
@@ -98,9 +99,10 @@ def test_scenarios_drawn_before_stay_in_the_index(tmp_path):
     (tmp_path / "undrawn").mkdir()
     (tmp_path / "undrawn" / "card.json").write_text(json.dumps({**CARD, "name": "undrawn"}))
     page = write_index([find_scenario("couette_poiseuille")], tmp_path).read_text()
-    assert HOSTILE[0] in Words(page).text and "simkit run mine.toml" in page and page.count("<img") == 2
+    assert HOSTILE[0] in Words(page).text and "simkit run mine.toml" in page and page.count("<video") == 2
     assert "Old title" not in page
-    assert not {"script", "a", "s"} & set(Words(_page((tmp_path / "README.md").read_text())).tags)
+    tags = Words(_page((tmp_path / "README.md").read_text())).tags
+    assert not {"script", "s"} & set(tags) and tags.count("a") == 2
 
 
 @every("card", [{**CARD, "name": "../mine"}, {"name": "mine"}, [1], CARD])
@@ -108,7 +110,7 @@ def test_a_damaged_card_is_not_shown(card, tmp_path):
     folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
     folder.mkdir()
     drawn(folder, "mine", card)
-    assert write_index([], folder).read_text().count("<img") == (card == CARD)
+    assert write_index([], folder).read_text().count("<video") == (card == CARD)
 
 
 def test_pages_show_texts_of_a_scenario_literally(tmp_path):
@@ -117,14 +119,16 @@ def test_pages_show_texts_of_a_scenario_literally(tmp_path):
     page = write_index([scenario], tmp_path)
     shown = Words(page.read_text())
     # The script of the gallery itself, and the link to the page of the scenario.
-    assert [shown.tags.count(tag) for tag in ("script", "img", "a", "s", "em")] == [1, 1, 1, 0, 0]
+    assert [shown.tags.count(tag) for tag in ("script", "video", "img", "a", "s", "em")] == [1, 1, 0, 1, 0, 0]
     assert HOSTILE[0] in shown.text and HOSTILE[1] in shown.text
     assert 'width="480" height="420"' in page.read_text()
     of_scenario = Words((tmp_path / scenario.name / "index.html").read_text())
-    assert [of_scenario.tags.count(tag) for tag in ("script", "img", "s", "em")] == [1, 1, 0, 0]
+    assert [of_scenario.tags.count(tag) for tag in ("script", "video", "img", "s", "em")] == [1, 1, 0, 0, 0]
     assert HOSTILE[0] in of_scenario.text and HOSTILE[1] in of_scenario.text and scenario.text in of_scenario.text
     notes = Words(_page((tmp_path / "README.md").read_text()))
-    assert notes.tags.count("img") == 1 and not {"script", "a", "s", "em", "strong"} & set(notes.tags)
+    # The picture, and the link to its film.
+    assert notes.tags.count("img") == notes.tags.count("a") == 1
+    assert not {"script", "s", "em", "strong"} & set(notes.tags)
     assert HOSTILE[0] in notes.text and HOSTILE[1] in notes.text
 
 

@@ -23,6 +23,28 @@ def test_a_loss_over_decades_gets_a_logarithmic_axis(figures, tmp_path):
     assert [axes.get_xlabel() for axes in figures[0].axes] == ["iteration", "iteration"]
 
 
+def test_the_objective_leads_with_its_unit_and_the_best_point(figures, tmp_path):
+    losses, angles = np.array([3.0, 1.0, 2.0]), np.array([0.0, 5.0, 9.0])
+    series = {"drag": losses, "angle": angles, "aspect": angles}
+    units = {"drag": "U^2 D", "angle": "deg"}
+    chart.history_chart(tmp_path / "a.png", "iteration", np.arange(3), series, "Ellipse", units, best=1)
+    drag, angle, _ = figures[0].axes
+    assert drag.get_title(loc="left") == "drag (U² D)" and angle.get_title(loc="left") == "angle (deg)"
+    assert drag.get_position().width > 2 * angle.get_position().width
+    assert drag.get_position().y0 > angle.get_position().y1
+    assert [text.get_text() for text in drag.texts] == ["best 1"]
+    assert drag.get_xticks().tolist() == [0, 1, 2]
+
+
+@every("values", [[5.0, 10.0, 40.0], [0.1, 0.2, 0.3]])
+def test_few_values_of_a_sweep_are_the_ticks(figures, tmp_path, values):
+    series = {name: np.arange(3.0)[:, None] for name in ("drag", "lift", "energy")}
+    data = SweepData({"reynolds": np.array(values)}, series, np.zeros((3, 1), bool), leads=True)
+    sweep_chart(tmp_path / "a.png", data)
+    assert figures[-1].axes[0].get_xticks().tolist() == values
+    assert figures[-1].axes[0].get_position().width > 1.5 * figures[-1].axes[1].get_position().width
+
+
 def test_round_off_around_a_constant_is_drawn_flat(figures, tmp_path):
     energy = 5 + 1e-9 * np.random.default_rng(0).normal(size=20)
     chart.history_chart(tmp_path / "a.png", "t", np.arange(20), {"energy": energy})

@@ -75,6 +75,57 @@ def test_walls_are_drawn_where_the_domain_has_them(field_run, settings, rgb):
         assert len(bands) == expected
 
 
+def test_a_side_of_parts_is_a_wall_where_its_parts_are(field_run, settings, rgb):
+    frames, diagnostics, coordinates = field_run(1)
+    sides = np.array(["wall to -0.5, inflow to 0.5, wall", "outflow", "wall", "wall"])
+    painter = new_painter(frames, diagnostics, {**coordinates, "sides": sides}, "jet", settings("field", "speed"))
+    box, image = painter.sheet.box, painter.image(0)[::-1]
+    solid = (image[box.bottom : box.bottom + box.height, box.left - 2] == rgb(WALL)).all(axis=-1)
+    heights = -1 + 2 * (np.arange(box.height) + 0.5) / box.height
+    # The ends of parts are rounded to pixels.
+    assert (solid != (np.abs(heights) > 0.5)).sum() <= 2
+
+
+def test_walls_of_two_planes_are_drawn_in_the_gap_between_them(settings, rgb):
+    rows = np.concatenate([np.arange(8.0), np.arange(10.0, 18.0)]) + 0.5
+    places = {
+        "x": np.arange(16) + 0.5,
+        "y": np.arange(5) + 0.5,
+        "y_drawn": rows,
+        "y_gap_drawn": np.array([8.0, 10.0]),
+        "y_gap_sides": np.array(["periodic", "wall"]),
+        "sides_drawn": np.array(["periodic", "periodic", "periodic", "wall"]),
+        "axis_labels_drawn": np.array(["$x$", "$z$, plan | $y$, section"]),
+    }
+    painter = new_painter({"u": np.zeros((1, 16, 16))}, {"time": np.zeros(1)}, places, "planes", settings("field", "u"))
+    box = painter.sheet.box
+    column = painter.image(0)[::-1][:, box.left + box.width // 2]
+    solid = np.flatnonzero((column == rgb(WALL)).all(axis=-1))
+    edge = box.bottom + round(10 / 18 * box.height)
+    assert solid.min() == edge - painter.sheet.band and edge - 1 in solid and box.bottom + box.height in solid
+    words = [text.get_text() for text in painter.sheet.axes.yaxis.get_minorticklabels()]
+    assert words == ["$z$, plan", "$y$, section"]
+
+
+def test_tracers_follow_a_uniform_flow_around_a_body(field_run, settings):
+    frames, _, coordinates = field_run(5)
+    x, y = np.meshgrid(coordinates["x"], coordinates["y"], indexing="ij")
+    body = np.broadcast_to(np.hypot(x - 2, y) - 0.5, frames["speed"].shape)
+    flow = {**frames, "u": np.ones_like(frames["speed"]), "v": np.zeros_like(frames["speed"]), "body_distance": body}
+    chosen = dataclasses.replace(settings("field", "speed"), options={"tracers": 50})
+    painter = new_painter(flow, {"time": np.arange(5) / 10}, coordinates, "stream", chosen)
+    places = painter._tracers.positions
+    steps = np.diff(places, axis=0)
+    kept = np.abs(steps[..., 1]) < 1e-12
+    # Tracers advance by velocity times time, but for those that begin anew: at the end of the window or of their life.
+    assert kept.mean() > 0.8 and np.allclose(steps[kept][:, 0], 0.1, atol=1e-6)
+    assert (np.hypot(places[..., 0] - 2, places[..., 1]) > 0.4).mean() > 0.95
+    plain = new_painter(flow, {"time": np.arange(5) / 10}, coordinates, "stream", settings("field", "speed"))
+    assert (painter.image(2) != plain.image(2)).any()
+    with pytest.raises(UserError, match="needs the velocity"):
+        new_painter(frames, {"time": np.arange(5) / 10}, coordinates, "stream", chosen)
+
+
 def test_a_body_is_drawn_where_its_distance_is_negative(field_run, settings, window_of, rgb):
     frames, diagnostics, coordinates = field_run(1)
     x, y = np.meshgrid(coordinates["x"], coordinates["y"], indexing="ij")

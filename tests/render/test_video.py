@@ -9,7 +9,7 @@ from PIL import Image
 from simkit.errors import UserError
 from simkit.render.animate import render
 from simkit.render.selection import choose_frames, choose_pace, visible_changes
-from simkit.render.video import TOLERANCE, Palette, whole_file, write_gif, write_mp4, write_png
+from simkit.render.video import TOLERANCE, Palette, whole_file, write_gif, write_mp4, write_png, write_webp
 from tests.tables import every
 
 
@@ -55,7 +55,7 @@ def test_frames_size_and_speed_are_as_requested(images, tmp_path, write, name):
         assert np.abs(picture.astype(int) - original).mean() < 3
 
 
-@every(("write", "name"), [(write_gif, "a.gif"), (write_mp4, "a.mp4")])
+@every(("write", "name"), [(write_gif, "a.gif"), (write_mp4, "a.mp4"), (write_webp, "a.webp")])
 def test_animations_are_the_same_bytes_every_time(images, tmp_path, write, name):
     written = []
     for _ in range(2):
@@ -186,7 +186,7 @@ def test_an_encoder_that_fails_says_why(images, tmp_path, monkeypatch):
 def test_invalid_paths_and_speeds_are_refused_in_one_line(images, tmp_path):
     with pytest.raises(UserError, match="no folder"):
         write_gif(tmp_path / "absent" / "a.gif", images, 20.0)
-    with pytest.raises(UserError, match=r"choose a value in \(0, 50\]; write mp4 for more"):
+    with pytest.raises(UserError, match=r"choose a value in \(0, 50\]; write webp or mp4 for more"):
         write_gif(tmp_path / "a.gif", images, 60.0)
     with pytest.raises(UserError, match="frames_per_second is 0"):
         write_mp4(tmp_path / "a.mp4", images, 0.0)
@@ -246,7 +246,7 @@ def test_frames_of_runs_in_time_are_evenly_spaced():
     frames, diagnostics = relaxation(rate=1e-3)
     pace = choose_pace(frames, {"time": diagnostics["iteration"] * 0.1}, "contacts", 20.0, 50)
     assert np.ptp(np.diff(pace.indices)) <= 1 and len(pace.indices) == 50 and pace.indices[-1] == 199
-    assert pace.frames_per_second == 20.0 and pace.hold == 0.0
+    assert pace.frames_per_second == 20.0 and pace.hold == 1.0
 
 
 def test_animations_of_runs_in_time_end_at_rest():
@@ -263,7 +263,15 @@ def test_an_oscillation_that_passes_its_last_state_is_not_at_rest():
     angle = np.linspace(0, 6 * np.pi, 121)
     position = np.stack([np.cos(angle), 0 * angle, np.sin(angle)], axis=-1)[:, None]
     pace = choose_pace({"position": position}, {"time": angle}, "position", 10.0, 1000)
-    assert pace.indices.tolist() == list(range(121)) and pace.hold == 0.0
+    assert pace.indices.tolist() == list(range(121))
+
+
+def test_animations_of_runs_in_time_begin_where_something_moves():
+    frames, _ = relaxation(rate=1e-3)
+    frames = {name: np.concatenate([np.repeat(array[:1], 100, axis=0), array]) for name, array in frames.items()}
+    pace = choose_pace(frames, {"time": np.arange(300.0)}, "contacts", 20.0, 1000)
+    # 1 % of a diameter, of displacements of 1.4, takes 7 frames at this rate.
+    assert 100 <= pace.indices[0] <= 110 and pace.indices[-1] == 299
 
 
 def test_a_rotating_body_is_not_at_rest():
@@ -280,6 +288,22 @@ def test_there_are_never_more_frames_than_allowed(maximum):
     assert 1 <= len(pace.indices) <= maximum and pace.indices[-1] == 199
     with pytest.raises(UserError, match="maximum_frames is 0"):
         choose_pace(frames, diagnostics, "contacts", 20.0, 0)
+
+
+def test_a_webp_shows_a_ramp_without_bands_and_a_still_picture(tmp_path):
+    ramp = np.linspace(40, 200, 320)
+    pictures = [
+        np.rint(np.stack([ramp + 20 * k, 0 * ramp + 90, 220 - ramp], axis=1))[None].repeat(64, 0) for k in range(3)
+    ]
+    pictures = [picture.astype(np.uint8) for picture in pictures]
+    write_webp(tmp_path / "a.webp", pictures, 20.0, hold=1.0)
+    shown, milliseconds = frames_of(tmp_path / "a.webp")
+    assert milliseconds == (50, 50, 1050)
+    # Blocks of 4 to 8 pixels, over which the ramp rises by 2 to 4 levels, may be flat; bands of a palette of 32 colors
+    # are steps of 5 in each channel, and reach over all rows.
+    assert np.abs(np.diff(shown[-1][32, :, 0].astype(int))).max() <= 6
+    write_webp(tmp_path / "b.webp", pictures[-1:], 20.0)
+    assert Image.open(tmp_path / "b.webp").size == (320, 64)
 
 
 def test_the_last_frame_stays_for_a_second(settings, tmp_path):

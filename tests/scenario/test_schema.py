@@ -68,7 +68,7 @@ def test_absent_optional_keys_take_their_documented_defaults():
     assert scenario.render.label == "surface height"
     render = scenario.render
     assert (render.unit, render.limits, render.frames_per_second) == ("1", None, 20.0)
-    assert render.options == {"colormap": None, "window": {}}
+    assert render.options == {"colormap": None, "window": {}, "tracers": 0}
     objective = scenario.objectives["amplitude"]
     assert (objective.name, objective.quantity, objective.reduce) == ("amplitude", "amplitude", "final")
     assert (objective.square, objective.goal, objective.doc) == (False, "minimize", "")

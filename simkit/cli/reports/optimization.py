@@ -39,7 +39,7 @@ def finish(
         size: size of the pictures; ``None`` draws none.
     """
     from simkit.core.status import Status
-    from simkit.export.pictures import draw_before_and_after
+    from simkit.export.pictures import draw_before_and_after, objective_units
 
     best, scenario = {name: outcome.best[name] for name in job.wrt}, job.scenario
     losses = outcome.arrays["diagnosed.loss"]
@@ -53,7 +53,6 @@ def finish(
         from simkit.render.chart import history_chart
 
         pictures["loss"] = folder / "loss.png"
-        history_chart(pictures["loss"], "iteration", outcome.arrays["diagnosed.iteration"], {job.objective: losses})
         try:
             runs = _before_and_after(scenario, load(scenario, _inside(scenario, best)))
         except UserError as error:  # an optimization may end where a run of its own would not start
@@ -63,6 +62,20 @@ def finish(
             file, titles = folder / "before_after.png", (f"before: {captions[0]}", f"after: {captions[1]}")
             with Progress(scenario.name, doing="drawing", phase="drew"):
                 pictures["before_after"] = draw_before_and_after(runs[0], runs[1], file, titles, size)
+        paths = {name: outcome.arrays.get(f"diagnosed.{name}", np.zeros(0)) for name in job.wrt}
+        series = {job.objective: losses} | {name: path for name, path in paths.items() if path.shape == losses.shape}
+        units = {name: scenario.parameters[name].unit for name in paths}
+        labels = runs[0].labels.get("quantities", {}) if runs else {}
+        units |= objective_units(scenario, {name: label["unit"] for name, label in labels.items()})
+        history_chart(
+            pictures["loss"],
+            "iteration",
+            outcome.arrays["diagnosed.iteration"],
+            series,
+            scenario.title,
+            units,
+            int(np.nanargmin(np.abs(losses - best_loss))),
+        )
     if arguments.json:
         report = {
             "scenario": scenario.name,

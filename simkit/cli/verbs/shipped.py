@@ -68,7 +68,7 @@ def _result(check: "Check") -> str:
 
 
 class Gallery:
-    """Render every scenario into a gallery: an animation, a thumbnail and a card each, and an index page."""
+    """Render every scenario into a gallery: a film, its poster and a card each, and an index page."""
 
     EXAMPLES = (
         "simkit gallery bouncing_ball",
@@ -119,14 +119,14 @@ class Gallery:
                     "scenario": e.scenario,
                     "failed": e.failed,
                     "message": e.status,
-                    output: e.animation,
+                    output: e.film,
                     "bytes": e.size,
                 }
                 for e in entries
             ]
             print_json({"scenarios": report, "index": index}, "gallery")
         else:
-            rows = [(e.scenario, e.status, e.animation or "none", f"{e.size / 1e6:.2f} MB") for e in entries]
+            rows = [(e.scenario, e.status, e.film or "none", f"{e.size / 1e6:.2f} MB") for e in entries]
             print_table(("scenario", "status", output, "size"), rows)
             print(f"\nindex: {index}")
         for entry in failed:

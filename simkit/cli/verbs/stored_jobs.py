@@ -312,7 +312,7 @@ MOST_FRAMES, PLAYER = 150, "player"
 
 
 class Render:
-    """Draw a stored run as gif, mp4 or png, or the chart of a sweep as png; nothing is simulated again.
+    """Draw a stored run as gif, webp, mp4 or png, or the chart of a sweep as png; nothing is simulated again.
 
     A player is one HTML file that shows the run in space: turn it around, play it, step through it. It contains
     three.js, installed by npm, and loads nothing.

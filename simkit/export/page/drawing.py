@@ -15,7 +15,7 @@ from simkit.render.color import ColorScale, color_scale
 from simkit.render.field import cell_edges
 from simkit.render.page import Window, read_sides
 from simkit.render.particles import particle_colors
-from simkit.render.selection import field_values, is_oblique, observed, periodic_box
+from simkit.render.selection import drawn_coordinates, field_values, is_oblique, observed, periodic_box
 from simkit.render.style import BODIES, plain, shown_unit, with_unit
 from simkit.render.views import Clip, new_painter
 
@@ -144,7 +144,8 @@ def drawing_of(clip: Clip) -> tuple[dict[str, Any], list[str]]:
 
 
 def _field(clip: Clip) -> tuple[dict[str, Any], list[str]]:
-    name, settings, coordinates = clip.settings.quantity, clip.settings, clip.coordinates
+    name, settings = clip.settings.quantity, clip.settings
+    coordinates = drawn_coordinates(clip.coordinates, np.shape(clip.frames[name])[-1])
     centers = [np.asarray(coordinates.get(axis, ()), float) for axis in "xy"]
     edges = [cell_edges(line) for line in centers]
     whole = Window(*(float(edge) for line in edges for edge in (line[0], line[-1])))

@@ -241,7 +241,9 @@ class Measurements:
             fields["side_velocity"] = ("side",)
         self.dimensions = {name: fields[name] for name in self._names}
         axes = dict(zip(flow.places.axes, self._grid.axes, strict=True))
-        self.coordinates = coordinates_along(**axes) | {"sides": drawn_sides(flow.settings["axes"], self._domain)}
+        self.coordinates = coordinates_along(**axes) | {
+            "sides": drawn_sides(flow.settings["axes"], flow.sides, flow.places, as_arrays(dict(flow.parameters)))
+        }
         used = {axis for of in self.dimensions.values() for axis in of}
         self.coordinates |= points_along(**{name: axis for name, axis in axes.items() if f"{name}_face" in used})
         defaults = as_arrays(dict(flow.parameters))

@@ -151,19 +151,38 @@ def check_parts(sides: Sides, places: Places, params: Params, time: jax.Array) -
                 raise UserError(f"{formula.where} {problem}", key=formula.where)
 
 
-def drawn_sides(axes: Settings, domain: Domain) -> np.ndarray:
-    """Return how pictures show the left, right, lower and upper side.
+def drawn_sides(axes: Settings, sides: Sides, places: Places, params: Params) -> np.ndarray:
+    """Return how pictures show the left, right, lower and upper side, of several parts ``"wall to 0.4, inflow"``.
 
     Args:
         axes: settings of the axes.
-        domain: the domain of these axes.
+        sides: of these axes.
+        places: of the domain.
+        params: parameters with which parts are where they are drawn.
     """
-    drawn = domain.drawn_sides()
-    for place, (axis, end) in enumerate((axis, end) for axis in AXES[:2] for end in ENDS):
-        side = axes[axis][end]
+    drawn = list(sides.domain.drawn_sides())
+    for place, (axis, end) in enumerate((axis, end) for axis in (0, 1) for end in (0, 1)):
+        side = axes[AXES[axis]][ENDS[end]]
         if isinstance(side, Settings) and "drawn" in side:
             drawn[place] = side["drawn"]
-    return drawn
+        if (axis, end) in sides.parts:
+            drawn[place] = _drawn_parts(sides.parts[axis, end], axis, end, places, params)
+    return np.array(drawn)
+
+
+def _drawn_parts(parts: Sequence[PartOfSide], axis: int, side: int, places: Places, params: Params) -> str:
+    """Return the kinds along a side in the plane of pictures, each with its end, as at the start."""
+    grid, along = places.domain.grid, 1 - axis
+    shape = [1 if k == axis else n for k, n in enumerate(grid.cells)]
+    layer = tuple(slice(None) if k == along else n // 2 for k, n in enumerate(shape))
+    kinds = np.full(grid.cells[along], parts[0][0].drawn_as, dtype=object)
+    for part, formula in parts[1:]:
+        assert formula is not None, "all parts but the first have a condition"
+        held = np.broadcast_to(np.asarray(places.of_side(formula, axis, side)(params, np.float32(0.0))), shape)[layer]
+        kinds[held > 0.5] = part.drawn_as
+    changes = np.flatnonzero(kinds[1:] != kinds[:-1])
+    ends = [f"{kinds[k]} to {grid.axes[along].faces[k + 1]:.6g}" for k in changes]
+    return ", ".join([*ends, kinds[-1]])
 
 
 def boundary_of(

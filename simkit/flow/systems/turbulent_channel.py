@@ -25,8 +25,8 @@ DRIVES = ("pressure_gradient", "flow_rate")
 WAVES_ALONG, WAVES_ACROSS = 3, 3
 
 
-# Between the two slices that are drawn, unit h.
-GAP = 0.2
+# Between plan and section, and distance of the plan from the wall in wall units, where streaks are strongest.
+GAP, STREAKS = 0.35, 15.0
 
 
 PARAMETERS = {
@@ -46,7 +46,10 @@ FLOW_RATE = {"bulk_velocity": Parameter(15.7, unit="u_tau", doc="flow rate per u
 @described(
     flow_quantities("h", "u_tau"),
     w=("u_tau", "velocity across the plane shown"),
-    slices=("u_tau", "velocity along x in a plane along the flow and in one across it"),
+    slices=(
+        "u_tau",
+        "velocity along x, in a plan at 15 wall units and in a section above it",
+    ),
     mean_velocity=("u_tau", "mean velocity along x"),
     reynolds_stress_uu=("u_tau^2", "variance of u"),
     reynolds_stress_vv=("u_tau^2", "variance of v"),
@@ -153,10 +156,10 @@ def turbulent_channel(
     def observe(state: FlowState, params: Params) -> dict[str, jax.Array]:
         del params
         u, _, w = state.velocity
-        along, across = u[:, :, 0], u[0].T
+        section, plan = u[:, :, 0], u[:, layer]
         # The gap repeats the adjacent layers, since pictures are interpolated.
-        slices = jnp.concatenate([along, along[-1:], across[:1], across])
-        return {"u": along, "w": w[:, :, 0], "slices": slices}
+        slices = jnp.concatenate([plan, plan[:, -1:], section[:, :1], section], axis=1)
+        return {"u": section, "w": w[:, :, 0], "slices": slices}
 
     def diagnose(state: FlowState, params: Params) -> dict[str, jax.Array]:
         slopes = shear(state.velocity[0], 0, 1, no_motion(walls), walls).mean(axis=(0, 2))
@@ -177,32 +180,32 @@ def turbulent_channel(
         time_step, viscosity = float(params["time_step"]), float(_viscosity(params))
         check_time_step(time_step, speed, viscosity, walls, equations.method, equations.explicit)
 
-    # Both slices side by side, with a gap of two cells between them.
-    width, edge = axes[0].length, axes[0].length + GAP
-    beside = [2 * width - axes[0].centers[-1], edge - axes[2].centers[0]]
-    places = np.concatenate([axes[0].centers, beside, edge + axes[2].centers])
-    ticks = [(f * width, f * width) for f in (0.0, 0.5, 1.0)] + [
-        (edge + f * lengths[1], f * lengths[1]) for f in (0, 1)
-    ]
+    usual = float(PARAMETERS["friction_reynolds"].default)
+    layer = int(np.argmin(np.abs(1 + axes[1].centers - STREAKS / usual)))
+    # The section stands on the plan; the gap between them has two layers.
+    width, middle = lengths[1], lengths[1] + GAP + 1
+    rows = [axes[2].centers, width + GAP * np.array([0.25, 0.75]), middle + axes[1].centers]
+    ticks = [(0.0, 0.0), (width, width), *((middle + y, y) for y in (-1.0, 0.0, 1.0))]
     simulation = Simulation(
         init=init,
         step=step,
         observe=observe,
         diagnose=diagnose,
         params=PARAMETERS | (FLOW_RATE if held else {}),
-        dimensions={"u": ("x_cell", "y"), "w": ("x_cell", "y"), "slices": ("x", "y")},
+        dimensions={"u": ("x", "y"), "w": ("x", "y"), "slices": ("x", "y_drawn")},
         coordinates={
-            "x": places,
-            "x_cell": axes[0].centers,
+            "x": axes[0].centers,
+            "y_drawn": np.concatenate(rows),
             "y_widths": axes[1].widths,
-            "x_gap": np.array([width, edge]),
-            "x_ticks": np.array(ticks),
-            "axis_labels": np.array(["$x$, along the flow, and $z$, across it", "$y$"]),
+            "y_gap_drawn": np.array([width, width + GAP]),
+            "y_gap_sides": np.array(["periodic", "wall"]),
+            "y_ticks_drawn": np.array(ticks),
+            "axis_labels_drawn": np.array(["$x$", "$z$, plan | $y$, section"]),
             "sides": walls.drawn_sides(),
+            "sides_drawn": np.array(["periodic", "periodic", "periodic", "wall"]),
         },
         check=check,
     )
-    usual = float(simulation.params["friction_reynolds"])
     expected = np.asarray(reichardt(1 - np.abs(axes[1].centers), usual), dtype=np.float64)
     statistics = ChannelStatistics(walls, _viscosity, reference=expected)
     return with_statistics(simulation, statistics, every=sample_every, skip=settle)

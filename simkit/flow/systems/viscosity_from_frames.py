@@ -128,6 +128,8 @@ def viscosity_from_frames(
             "y_cell": across.centers,
             "y_ticks": np.array([(middle + y, y) for middle in (-1 - gap / 2, 1 + gap / 2) for y in (-1, 0, 1)]),
             "y_gap": rows[cells[1] + GAP // 2] + np.array([-0.5, 0.5]) * gap,
+            "y_gap_sides": np.array(["wall", "wall"]),
+            "axis_labels": np.array(["$x$", "$y$, tried | $y$, recorded"]),
             "sides": np.array(["periodic", "periodic", "wall", "wall"]),
         },
     )

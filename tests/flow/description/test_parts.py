@@ -301,3 +301,18 @@ def test_the_schema_knows_the_parts_from_outside():
     missed = [each for each in sound if not validator.is_valid(each)]
     missed += [each for each in wrong if validator.is_valid(each)]
     assert not missed
+
+
+def test_pictures_are_told_where_the_parts_of_a_side_end():
+    jet = ["wall", {"kind": "inflow", "u": 1, "where": "abs(y - center) < 0.25"}]
+    walls = ["wall", {"kind": "wall", "where": "x > 1"}]
+    simulation = system(
+        axes={
+            "x": {"cells": 8, "length": 2, "lower": jet, "upper": "outflow"},
+            "y": {"cells": 16, "from": -1, "to": 1, "lower": "wall", "upper": walls},
+        },
+        viscosity=0.1,
+        parameters={"time_step": 0.01, "center": 0.25},
+    )
+    kinds = ["wall to 0, inflow to 0.5, wall", "outflow", "wall", "wall"]
+    assert simulation.coordinates["sides"].tolist() == kinds
