@@ -156,7 +156,7 @@ def test_parameters_that_the_file_does_not_mention_are_set_and_swept_like_others
         (['config.order={"a b" = 1}'], "--set config.order.a b is not a name"),
         (["width.more=1"], "has no 'more'; end the key before it"),
         (
-            ['config.start="base64:\\nAAAA\\nBBBB"', "config.start.run=runs/demo"],
+            [f'config.start="base64:\\n{"A" * 60}\\nBBBB"', "config.start.run=runs/demo"],
             "--set config.start.run: a text of 3 lines has no 'run'; end the key before it, and give all of the value",
         ),
         (["cells.2=1"], "--set cells.2: '2' is none of its 2 entries; count from 0"),
