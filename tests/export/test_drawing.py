@@ -80,7 +80,7 @@ def test_a_file_is_drawn_in_the_format_of_its_ending(flow, tmp_path):
 def test_file_of_another_kind_is_refused(flow, tmp_path):
     drawing = simkit.picture(flow[0], size="160x120")
     assert pixels(drawing).shape == (120, 160, 3)
-    with pytest.raises(simkit.UserError, match=r"this drawing, which is a png; name it a.gif or a.webp or a.mp4 or a.png"):
+    with pytest.raises(simkit.UserError, match=r"which is a png; name it a.gif or a.webp or a.mp4 or a.png"):
         drawing.save(tmp_path / "a.txt")
     chart = simkit.picture(simkit.sweep(toy(steps=2), {"frequency": [1.0, 2.0]}))
     with pytest.raises(simkit.UserError, match=r"which is a png; name it a.png"):
