@@ -128,10 +128,10 @@ def forward_kinematics(tree: Tree, position: jax.Array) -> Kinematics:
     links = len(tree.parent)
 
     def constant(values: np.ndarray) -> Vector:
-        return each(lambda a: like(a, position), vector.vector(values))
+        return Vector(*(like(column, position) for column in values.T))
 
     shift, turn = computed_once_on_cpu(displacements(tree, position))
-    fixed = each(lambda a: like(a, position), quaternion.quaternion(tree.orientation))
+    fixed = Quaternion(like(tree.orientation[:, 0], position), constant(tree.orientation[:, 1:]))
     place, orientation = constant(tree.offset) + rotate(fixed, shift), multiply(fixed, turn)
     one = jnp.ones_like(place.x[:1])
     world = vector.zeros(one), quaternion.identity(one)

@@ -109,7 +109,7 @@ def kinematic_tree(model: Any) -> Tree:
     """
     model = model_of(model)
     rows: list[tuple[Any, ...]] = []
-    last = {0: None}  # the last link of each body
+    last: dict[int, int | None] = {0: None}  # the last link of each body
     for body in range(1, model.nbody):
         first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
         below, place, turned = last[int(model.body_parentid[body])], model.body_pos[body], model.body_quat[body]
@@ -185,10 +185,8 @@ def displacements(tree: Tree, position: jax.Array) -> tuple[Vector, Quaternion]:
     hinges, slides = tree.kind == KINDS.index("hinge"), tree.kind == KINDS.index("slide")
     value = position[tree.coordinate] - like(tree.reference, position)
     # The axis of a joint of one degree of freedom; one of other joints is multiplied by zero.
-    own = vector.vector(
-        np.where((hinges | slides)[:, None], tree.axis[np.where(tree.kind >= 0, tree.velocity, 0)], 0.0)
-    )
-    axis = each(lambda a: like(a, position), own)
+    axes = np.where((hinges | slides)[:, None], tree.axis[np.where(tree.kind >= 0, tree.velocity, 0)], 0.0)
+    axis = Vector(*(like(column, position) for column in axes.T))
     shift = like(slides, position) * value * axis
     turn = exponential(like(hinges, position) * value * axis)
     free, several = tree.kind == KINDS.index("free"), (tree.kind >= 0) & (tree.kind <= KINDS.index("ball"))

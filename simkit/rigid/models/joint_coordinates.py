@@ -17,7 +17,6 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, UNBOUNDED, Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.rigid.algebra import quaternion, vector
-from simkit.rigid.algebra.vector import each
 from simkit.rigid.articulated.dynamics import Inertia, acceleration, forward_kinematics, like2, velocities
 from simkit.rigid.articulated.tree import KINDS, integrate, kinematic_tree, like
 from simkit.rigid.models.description import Description, names
@@ -100,15 +99,18 @@ def simkit_engine(description: Description) -> Engine:
 
     def inertia(params: Params) -> Inertia:
         mass = by_name(bodies, params["mass"]) * params["mass_scale"]
-        center, frame, moments = (
-            each(lambda a: like(a, mass), parts)
-            for parts in (
-                vector.vector(model.body_ipos[1:]),
-                quaternion.quaternion(description.inertia_frame),
-                vector.vector(description.inertia / description.mass[:, None]),
-            )
+
+        def constant(values: np.ndarray) -> vector.Vector:
+            return vector.Vector(*(like(column, mass) for column in values.T))
+
+        turned = description.inertia_frame
+        return Inertia(
+            mass=mass,
+            moments=mass * constant(description.inertia / description.mass[:, None]),
+            center=constant(model.body_ipos[1:]),
+            orientation=quaternion.Quaternion(like(turned[:, 0], mass), constant(turned[:, 1:])),
+            armature=rotors(params),
         )
-        return Inertia(mass=mass, moments=mass * moments, center=center, orientation=frame, armature=rotors(params))
 
     def damping(params: Params) -> jax.Array:
         return by_name(joints, params["damping"])[model.dof_jntid] * damped
