@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray
 
+from simkit.core.parameter import MOST_SHOWN, count
 from simkit.errors import UserError
 from simkit.export.markup import code, framed, literal, page, shared, table
 from simkit.export.pictures import draw, draw_sweep, play
@@ -100,6 +101,11 @@ def _results(opened: RunDirectory, kind: str, result: xarray.Dataset, player: bo
     if objective := opened.manifest["request"].get("objective"):
         value = result.attrs.get("value", "")
         yield "Objective", table(("name", "value"), [(objective, f"{value:.10g}" if value else "over the iterations")])
+    if kind == "optimization":
+        declared, wrt = opened.scenario().parameters, opened.manifest["request"]["wrt"]
+        values = ((name, declared[name].default, result[f"best_{name}"].values[-1].tolist()) for name in wrt)
+        best = ((name, _cell(begun), _cell(value), declared[name].unit) for name, begun, value in values)
+        yield "Best parameters", table(("parameter", "at the start", "best", "unit"), best)
     if numbers:
         rows = ((n, f"{a.values.ravel()[-1]:.10g}", _unit(a), a.attrs.get("long_name", "")) for n, a in numbers.items())
         yield "Derivatives" if kind == "derivative" else "At the end", table(("name", "value", "unit", "meaning"), rows)
@@ -172,7 +178,9 @@ def _of_sweep(opened: RunDirectory, result: xarray.Dataset) -> Iterator[Section]
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.7g}" if isinstance(value, np.number) else str(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_cell, value))}]" if count(value) <= MOST_SHOWN else f"[{count(value)} values]"
+    return f"{value:.7g}" if isinstance(value, np.number | float) else str(value)
 
 
 def _circumstances(opened: RunDirectory, scenario: Scenario, result: xarray.Dataset) -> Iterator[Section]:

@@ -1,6 +1,7 @@
 """Building of the simulation of a scenario, with checks of its record and its validations."""
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -324,6 +325,13 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
     leaves = paths.leaves(simulation.params)
     # A stored run keeps the values that it began with, even if its file or its factory changed since.
     stored = {name: parameter for name, parameter in (scenario.known_parameters or {}).items() if name in leaves}
+    given = (name for name, settings in scenario.parameter_settings.items() if settings.default is not None)
+    if scenario.is_reconfigured and (lost := [name for name in given if name not in leaves]):
+        warnings.warn(
+            f"params.{lost[0]} of {scenario.file} has no effect with this configuration, which has no such parameter"
+            + (f", nor have {', '.join(lost[1:])}" if lost[1:] else ""),
+            stacklevel=2,
+        )
     parameters = merged(scenario, declared_in(simulation) | stored)
     changed = [name for name in parameters if name in scenario.parameter_settings or name in stored]
     for name in changed:

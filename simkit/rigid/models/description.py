@@ -46,7 +46,7 @@ class Description:
         inertia_frame: orientation of the principal axes in the body frame, (B, 4).
         armature: inertia of the rotors, (nv,).
         gravity: magnitude in m/s^2.
-        down: unit vector along gravity, (3,).
+        down: unit vector along gravity, (3,); zero if the model switches gravity off.
         position: coordinates at the start, (nq,).
         velocity: velocities at the start, (nv,).
         control: controls at the start, (nu,).
@@ -109,6 +109,9 @@ def describe(model: Any) -> Description:
     # The first stiffness coefficient is the linear one; further ones are of higher order.
     stiffness = model.jnt_stiffness.reshape(model.njnt, -1)[:, 0]
     single = model.jnt_type >= int(mujoco.mjtJoint.mjJNT_SLIDE)
+    off = mujoco.mjtDisableBit
+    stiffness = stiffness * (not model.opt.disableflags & int(off.mjDSBL_SPRING))
+    down = model.opt.gravity / strength if strength else np.array([0.0, 0.0, -1.0])
     where = model.jnt_qposadr[single]
     return Description(
         mujoco=model,
@@ -117,7 +120,7 @@ def describe(model: Any) -> Description:
         inertia_frame=model.body_iquat[1:].copy(),
         armature=model.dof_armature.copy(),
         gravity=strength,
-        down=model.opt.gravity / strength if strength else np.array([0.0, 0.0, -1.0]),
+        down=down * (not model.opt.disableflags & int(off.mjDSBL_GRAVITY)),
         position=position,
         velocity=velocity,
         control=control,
@@ -134,8 +137,13 @@ def names(model: Any, kind: Literal["body", "joint", "actuator"]) -> list[str]:
         kind: ``"body"`` (the first is the world), ``"joint"`` or ``"actuator"``.
     """
     count = {"body": model.nbody, "joint": model.njnt, "actuator": model.nu}[kind]
-    named = [re.sub(r"\W", "_", getattr(model, kind)(index).name) or f"{kind}_{index}" for index in range(count)]
-    return [name if named.count(name) == 1 else f"{name}_{index}" for index, name in enumerate(named)]
+    found: list[str] = []
+    for index in range(count):
+        own = re.sub(r"[^A-Za-z0-9_]", "_", getattr(model, kind)(index).name)[:40].strip("_")
+        name = own if own[:1].isalpha() else f"{kind}_{own or index}"
+        # Two names that differ in other characters only: the later one is numbered.
+        found.append(next(each for n in range(count + 1) if (each := name if n == 0 else f"{name}_{n}") not in found))
+    return found
 
 
 def place(shapes: Shapes, position: jax.Array, orientation: jax.Array) -> tuple[jax.Array, jax.Array]:

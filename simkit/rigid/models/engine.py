@@ -88,7 +88,7 @@ def supporting(name: str, lacking: Mapping[str, Any] = MappingProxyType({})) -> 
     Raises:
         UserError: naming the part, or with the message of the engine's library.
     """
-    others = "'mujoco'" if name == "mjx" else "'mjx' or 'mujoco'"
+    others = {"mjx": "'mujoco'", "simkit": "'mjx' or 'mujoco'"}.get(name, "'simkit', 'mjx' or 'mujoco'")
     remedy = f"choose engine = {others}, or take it out of the model"
     if part := next((part for part, is_present in lacking.items() if is_present), None):
         raise UserError(f"{name} has no {part}; {remedy}")

@@ -21,6 +21,7 @@ from simkit.rigid.articulated.dynamics import Inertia, acceleration, forward_kin
 from simkit.rigid.articulated.tree import KINDS, integrate, kinematic_tree, like
 from simkit.rigid.models.description import Description, names
 from simkit.rigid.models.engine import Engine, Links, supporting
+from simkit.rigid.models.mujoco_c import has_other_state
 from simkit.rigid.models.source import library
 
 # Weights and times of the stages of the classical Runge-Kutta method.
@@ -86,7 +87,6 @@ def simkit_engine(description: Description) -> Engine:
     sprung = 0.0 if is_off(off.mjDSBL_SPRING) else 1.0
     rest = model.qpos_spring[spring[0][elastic]]
     damped = 0.0 if is_off(off.mjDSBL_DAMPER) else 1.0
-    weight = 0.0 if is_off(off.mjDSBL_GRAVITY) else 1.0
 
     def by_name(parts: Sequence[str], values: Params) -> jax.Array:
         return jnp.stack([values[name] for name in parts])
@@ -115,11 +115,23 @@ def simkit_engine(description: Description) -> Engine:
     def damping(params: Params) -> jax.Array:
         return by_name(joints, params["damping"])[model.dof_jntid] * damped
 
-    def forces(params: Params, position: jax.Array, velocity: jax.Array, control: jax.Array) -> jax.Array:
-        """Return the forces of springs, dampers and actuators, (nv, ...)."""
-        stretch = position[spring[0][elastic]] - like(rest, position)
-        force = _scattered(spring[1][elastic], -stiffness(params) * stretch, model.nv) - damping(params) * velocity
-        if model.nu and not is_off(off.mjDSBL_ACTUATION):
+    acts = model.nu > 0 and not is_off(off.mjDSBL_ACTUATION)
+    # Of velocities, taken at the end of a step.
+    feeds_back = acts and method == mujoco.mjtIntegrator.mjINT_IMPLICITFAST and driven.bias[:, 2].any()
+    ends_late = method != mujoco.mjtIntegrator.mjINT_RK4 and not (is_off(off.mjDSBL_EULERDAMP) and method == 0)
+
+    def forces(
+        params: Params, position: jax.Array, velocity: jax.Array, control: jax.Array
+    ) -> tuple[jax.Array, jax.Array | None]:
+        """Return the forces of springs, dampers and actuators, (nv, ...), and what is taken at the end of a step.
+
+        The latter is the time step times the matrix of damping and feedback, (nv, nv, ...). An actuator at a limit of
+        its force has no feedback.
+        """
+        damps, stretch = damping(params), position[spring[0][elastic]] - like(rest, position)
+        force = _scattered(spring[1][elastic], -stiffness(params) * stretch, model.nv) - damps * velocity
+        matrix = like2(np.eye(model.nv), damps[None]) * damps
+        if acts:
             gear, gain = by_name(actuators, params["gear"]), by_name(actuators, params["gain"])
             length = gear * _product(driven.reads, position)
             rate = gear * _product(driven.moves, velocity)
@@ -128,30 +140,23 @@ def simkit_engine(description: Description) -> Engine:
                 of_one, of_length, of_rate = (like(column, length) for column in coefficients.T)
                 return of_one + of_length * length + of_rate * rate
 
-            push = gain * (linear(driven.gain) * _limited(control, driven.controls) + linear(driven.bias))
-            push = gear * _limited(push, driven.forces)
+            wanted = gain * (linear(driven.gain) * _limited(control, driven.controls) + linear(driven.bias))
+            push = gear * _limited(wanted, driven.forces)
             force = force + _limited(_product(driven.moves.T, push), driven.joints)
-        return force
-
-    def implicit(params: Params) -> jax.Array | None:
-        """Return the time step times what is taken at the end of it: damping, and feedback of velocities."""
-        if method == mujoco.mjtIntegrator.mjINT_RK4 or (is_off(off.mjDSBL_EULERDAMP) and method == 0):
-            return None
-        damps = damping(params)
-        matrix = like2(np.eye(model.nv), damps[None]) * damps
-        if method == mujoco.mjtIntegrator.mjINT_IMPLICITFAST and driven.bias[:, 2].any():
-            gear, gain = by_name(actuators, params["gear"]), by_name(actuators, params["gain"])
-            feedback = gain * gear**2 * like(driven.bias[:, 2], gear)
-            pairs = driven.moves[:, :, None] * driven.moves[:, None, :]
-            matrix = matrix - jnp.tensordot(jnp.asarray(pairs, gear.dtype), feedback, ((0,), (0,)), precision="highest")
-        return params["time_step"] * matrix
+            if feeds_back:
+                low, high = (like(end, wanted) for end in driven.forces.T)
+                feedback = gain * gear**2 * like(driven.bias[:, 2], gear) * ((wanted > low) & (wanted < high))
+                pairs = driven.moves[:, :, None] * driven.moves[:, None, :]
+                matrix = matrix - jnp.tensordot(
+                    jnp.asarray(pairs, gear.dtype), feedback, ((0,), (0,)), precision="highest"
+                )
+        return force, params["time_step"] * matrix if ends_late else None
 
     def advance(params: Params, memory: JointMemory, controls: jax.Array) -> JointMemory:
-        bodies, gravity, h = inertia(params), weight * description.gravity_vector(params), params["time_step"]
-        matrix = implicit(params)
+        bodies, gravity, h = inertia(params), description.gravity_vector(params), params["time_step"]
 
         def rate(position: jax.Array, velocity: jax.Array, control: jax.Array) -> jax.Array:
-            pushed = forces(params, position, velocity, control)
+            pushed, matrix = forces(params, position, velocity, control)
             return acceleration(tree, bodies, position, velocity, pushed, gravity, implicit=matrix)
 
         def step(now: JointMemory, control: jax.Array) -> tuple[JointMemory, None]:
@@ -283,13 +288,14 @@ def _lacking(model: Any) -> dict[str, Any]:
     several = on_joint & ~scalar[np.where(on_joint, targets, 0)]
     integrators = (int(getattr(mujoco.mjtIntegrator, f"mjINT_{name}")) for name in ("EULER", "RK4", "IMPLICITFAST"))
     simple = {int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE)}
+    biases = {int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE)}
     pair = None if flags & int(off.mjDSBL_CONTACT) or unconstrained else pair_that_may_touch(model)
     touching = pair and " and ".join(repr(model.geom(geom).name or f"geom {geom}") for geom in pair)
     limited = np.flatnonzero(model.jnt_limited) if not (flags & int(off.mjDSBL_LIMIT) or unconstrained) else []
     joint = names(model, "joint")[limited[0]] if len(limited) else ""
     nonlinear = ("jnt_stiffnesspoly", "dof_dampingpoly", "actuator_damping", "actuator_armature")
     return {
-        f"contacts, and {touching} may touch (contype and conaffinity)": pair,
+        f"contacts, and {touching} may touch (switched off by <option><flag contact='disable'/></option>)": pair,
         f"limits of joints (joint '{joint}'; limited='false')": len(limited),
         "friction of joints (frictionloss)": model.dof_frictionloss.any() and not flags & int(off.mjDSBL_FRICTIONLOSS),
         "equality constraints": model.neq and not flags & int(off.mjDSBL_EQUALITY),
@@ -308,8 +314,14 @@ def _lacking(model: Any) -> dict[str, Any]:
         ].any()
         and model.opt.integrator == int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST),
         "actuators with a state": model.na,
-        "muscles and other actuators that are not linear": not set(model.actuator_gaintype.tolist()) <= simple,
+        "muscles and other actuators that are not linear": not set(model.actuator_gaintype.tolist()) <= simple
+        or not set(model.actuator_biastype.tolist()) <= biases,
         "integrators but Euler, implicitfast and RK4": int(model.opt.integrator) not in set(integrators),
+        "bodies without mass that are not welded to another": (model.body_mass[1:] <= 0).any(),
+        "limits of forces and rotors of tendons": model.tendon_actfrclimited.any() or model.tendon_armature.any(),
+        "disabled groups of actuators": model.opt.disableactuator,
+        "plug-ins and delays (nsample)": model.nplugin or has_other_state(model),
+        "bodies that sleep": model.opt.enableflags & int(mujoco.mjtEnableBit.mjENBL_SLEEP),
         "mocap bodies": model.nmocap,
         "flexible bodies": model.nflex,
     }

@@ -176,8 +176,8 @@ def mujoco_engine(spec: Any, description: Description) -> Engine:
 
     def refuse() -> None:
         raise UserError(
-            "engine = 'mujoco' is compiled C and has no derivative; choose engine = 'mjx' or one of brax to "
-            "differentiate or optimize"
+            "engine = 'mujoco' is compiled C and has no derivative; choose engine = 'simkit' where nothing touches, "
+            "else 'mjx' or one of brax, to differentiate or optimize"
         )
 
     def call(params: Params, memory: MujocoMemory, controls: jax.Array) -> MujocoMemory:
@@ -242,11 +242,16 @@ def mujoco_engine(spec: Any, description: Description) -> Engine:
     )
 
 
-def _refuse_other_state(model: Any) -> None:
-    """Refuse delays and plug-ins, whose state would be lost between two steps of the simulation."""
+def has_other_state(model: Any) -> bool:
+    """Return whether a model has a state beyond time, coordinates, velocities and activations."""
     mujoco = library("mujoco")
     size = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS.value)
-    if size != 1 + model.nq + model.nv + model.na:
+    return size != 1 + model.nq + model.nv + model.na
+
+
+def _refuse_other_state(model: Any) -> None:
+    """Refuse delays and plug-ins, whose state would be lost between two steps of the simulation."""
+    if has_other_state(model):
         raise UserError(
             "engine = 'mujoco' does not carry the memory of delays (nsample), plastic bodies and plug-ins from step to "
             "step; take them out of the model"

@@ -84,7 +84,7 @@ UNSUPPORTED = {
     "equality": (
         model(after='<equality><connect body1="a" anchor="0 0 0"/></equality>'),
         ENGINES[:3],
-        "has no equality constraints; choose engine = 'mjx' or 'mujoco'",
+        "has no equality constraints; choose engine = 'simkit', 'mjx' or 'mujoco'",
     ),
     "spring": (
         model(joint='<joint type="hinge" stiffness="5"/>'),
@@ -345,7 +345,7 @@ def trace_gradient(found, mode="reverse"):
 
 @every("mode", ["reverse", "forward"])
 def test_mujoco_in_c_refuses_derivatives(x64, mode):
-    with pytest.raises(UserError, match="is compiled C and has no derivative; choose engine = 'mjx'"):
+    with pytest.raises(UserError, match="is compiled C and has no derivative; choose engine = 'simkit'"):
         trace_gradient(objective(PENDULUM, "mujoco", "momentum", 2), mode)
 
 
