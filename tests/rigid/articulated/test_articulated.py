@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
+import simkit
 from simkit.errors import UserError
 from simkit.rigid import articulated, mjcf
 from tests.rigid.articulated.models import model, random_state, relative, trajectory_error
@@ -59,14 +60,41 @@ REFUSED = {
     "contacts": ('<geom type="plane" size="1 1 1"/>', "", "contacts, and 'geom 0' and 'ball' may touch"),
     "limits": ("", 'limited="true" range="-1 1"', "limits of joints (joint 'turn'"),
     "friction": ("", 'frictionloss="0.1"', "friction of joints (frictionloss)"),
+    "a group": ("", "", "disabled groups of actuators", 'actuatorgroupdisable="1"'),
+    "a delay": ("", "", "plug-ins and delays", "", '<motor joint="turn" delay="0.02" nsample="6"/>'),
+    "a muscle": (
+        "",
+        "",
+        "muscles and other",
+        "",
+        '<general joint="turn" biastype="muscle" lengthrange="-1 1" biasprm="0.75 1.05 5 200 0.5 1.6 1.5 1.3 1.2"/>',
+    ),
 }
 
 
 def test_what_the_engine_lacks_is_named():
     missed = []
-    for name, (world, joint, wanted) in REFUSED.items():
+    for name, (world, joint, wanted, *more) in REFUSED.items():
         body = f'<body><joint name="turn" type="hinge" {joint}/><geom name="ball" size="0.1"/></body>'
         with pytest.raises(UserError) as caught:
-            mjcf(f"<mujoco><worldbody>{world}{body}</worldbody></mujoco>", engine="simkit")
+            option, actuator = (*more, "", "")[:2]
+            parts = f"<option {option}/><worldbody>{world}{body}</worldbody><actuator>{actuator}</actuator>"
+            mjcf(f"<mujoco>{parts}</mujoco>", engine="simkit")
         missed += [name] if wanted not in str(caught.value) or "engine = 'mjx'" not in str(caught.value) else []
     assert not missed
+
+
+def test_a_parameter_that_another_engine_lacks_is_told(tmp_path):
+    (tmp_path / "rod.toml").write_text(
+        """
+        name = "rod"
+        simulation = "rigid.mjcf"
+        config.engine = "simkit"
+        config.model = "<mujoco><worldbody><body><joint name='turn'/><geom size='0.1'/></body></worldbody></mujoco>"
+        params.damping.turn = { default = 0.5, bounds = [0.0, 1.0] }
+        run = { steps = 10, every = 1, precision = "float32" }
+        render = { view = "bodies", quantity = "radius" }
+        """
+    )
+    with pytest.warns(UserWarning, match=r"damping.turn of rod.toml has no effect with this configuration"):
+        simkit.run(tmp_path / "rod.toml", engine="mujoco")

@@ -116,6 +116,44 @@ def test_derivatives_by_parameters_named_after_parts_are_central_differences():
         np.testing.assert_allclose(forward, reverse, rtol=1e-10)
 
 
+LIMB = '<geom type="capsule" size="0.05" fromto="0 0 0 0.6 0.1 0.2" mass="{mass}"/>'
+CHAIN = """
+<body name="x.y" pos="0 0 1"><joint name="x.y" axis="0 1 0" damping="1" stiffness="3" springref="30"/>{a}
+  <body name="x_y" pos="0 0 1"><joint name="x_y" axis="0 1 0" damping="2"/>{a}
+    <body name="x_y_1" pos="0 0 1"><joint name="x_y_1" axis="1 1 0" damping="30"/>{b}</body></body></body>
+""".format(a=LIMB.format(mass=1), b=LIMB.format(mass=40))
+SERVO = '<general joint="x.y" biastype="affine" biasprm="0 -1 -50" gainprm="1000" {limits}/>'
+ODD = {
+    "names that differ in a dot": ("", "", ""),
+    "a servo at the limit of its force": ('integrator="implicitfast"', "", SERVO.format(limits='forcerange="-1 1"')),
+    "a joint at the limit of its force": ('integrator="implicitfast"', "", SERVO.format(limits="")),
+    "actuation switched off": ('integrator="implicitfast"', 'actuation="disable"', '<velocity joint="x_y" kv="4"/>'),
+    "gravity switched off": ("", 'gravity="disable"', ""),
+    "springs switched off": ("", 'spring="disable"', ""),
+    "damping taken at the begin": ("", 'eulerdamp="disable"', ""),
+    "limits of controls switched off": ("", 'clampctrl="disable"', '<motor joint="x_y" ctrlrange="-0.1 0.1"/>'),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_models_move_and_have_the_energy_as_in_mujoco(name):
+    option, flag, actuator = ODD[name]
+    head = f'<option timestep="0.004" {option}><flag contact="disable" {flag}/></option>'
+    text = f"<mujoco>{head}<worldbody>{CHAIN}</worldbody><actuator>{actuator}</actuator></mujoco>"
+    with jax.enable_x64(True):
+        simulation, system = mjcf(text, engine="simkit", substeps=60), mujoco.MjModel.from_xml_string(text)
+        params = simulation.with_params(**({"control": [0.5]} if actuator else {})).params
+        state = jax.jit(simulation.step)(simulation.init(params, jax.random.key(0)), params)
+        system.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
+        data = mujoco.MjData(system)
+        data.ctrl[:] = 0.5
+        mujoco.mj_step(system, data, 60)
+        mujoco.mj_forward(system, data)
+        assert relative(state.memory.position, data.qpos) < 1e-9
+        assert simulation.diagnose(state, params)["energy"] == pytest.approx(data.energy.sum(), rel=1e-9)
+        assert len(params["mass"]) == 3
+
+
 def test_a_step_lowered_for_cuda_has_no_condition_and_one_loop():
     """The loop is that over substeps."""
     simulation = mjcf(EVERY_JOINT.format(integrator="Euler"), engine="simkit")
