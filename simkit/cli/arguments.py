@@ -125,7 +125,8 @@ def exclude(arguments: argparse.Namespace, names: "Iterable[str]", reason: str, 
         UserError: naming the first of them that was given.
     """
     for name in names:
-        if getattr(arguments, name, None) not in (None, False, []):
+        value = getattr(arguments, name, None)
+        if not (value is None or value is False or value == []):  # 0 is a value, and equals False
             raise UserError(f"--{name.replace('_', '-')} {reason}; {remedy}")
 
 

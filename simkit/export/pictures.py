@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.core.settings import word
+from simkit.core.settings import whole, word
 from simkit.errors import UserError
 from simkit.export.markup import framed
 from simkit.jobs import sweep_results
@@ -315,6 +315,7 @@ def animate(
         True
     """
     word("animation", (*FORMATS[:-1], "html")).check(kind, "kind")
+    whole("number of frames", low=1).check(frames, "frames")
     if kind == "html":
         return play(result, frames, **settings)[0]
     return _drawing(result, kind, settings, size=size, maximum_frames=frames)
@@ -353,6 +354,8 @@ def picture(
     if origin and origin.report == "optimization" and not given:
         return chart_of_iterations(result)
     size = DEFAULT_PIXELS if size is None else size
+    if frame is not None:
+        whole("index of a frame", low=-(2**31)).check(frame, "frame")
     return _drawing(result, "png", settings, size=size, frame=-1 if frame is None else frame)
 
 

@@ -54,6 +54,8 @@ def report(directory: Path | str, output: Path | str | None = None, *, player: b
         >>> simkit.report("runs/throw").name
         'report.html'
     """
+    if output is not None and Path(output).suffix not in (".html", ".htm"):
+        raise UserError(f"{output} cannot hold a page; name it {Path(output).stem}.html")
     opened = RunDirectory.open(directory)
     job = kind_of(opened.kind)
     result = open_run(opened.path)

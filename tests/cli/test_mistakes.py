@@ -1,5 +1,6 @@
 """Invalid input gives one line and exit code 2, and leaves no folder."""
 
+import argparse
 import json
 import re
 import warnings
@@ -7,7 +8,8 @@ import warnings
 import pytest
 from jax.errors import JaxRuntimeError
 
-from simkit.errors import CODES, argument
+from simkit.cli.arguments import exclude
+from simkit.errors import CODES, UserError, argument
 from tests.tables import every
 from tests.toys import PENDULUMS, toys  # noqa: F401
 
@@ -316,3 +318,8 @@ def test_a_warning_is_one_line_without_its_source(simkit, monkeypatch):
 def test_a_long_word_of_the_command_line_is_shortened(simkit):
     ran = simkit("run", "projectile", "x" * 100_000)
     assert ran.line == f"simkit: unrecognized arguments: {'x' * 30}...xx; see simkit run --help"
+
+
+def test_an_option_of_zero_is_one_that_was_given():
+    with pytest.raises(UserError, match=r"^--frame is for a picture"):
+        exclude(argparse.Namespace(frame=0), ["frame"], "is for a picture")

@@ -158,3 +158,10 @@ def test_result_that_is_not_a_run_is_refused(flow, tmp_path):
     simkit.value_and_grad(toy(steps=2), "frequency", output=tmp_path / "slope")
     with pytest.raises(simkit.UserError, match="a derivative of toy_pendulums has no frames"):
         simkit.picture(tmp_path / "slope")
+
+
+def test_a_frame_that_is_no_index_is_refused():
+    run = simkit.run(toy(steps=2))
+    for frame in ("a", 1.5):
+        with pytest.raises(simkit.UserError, match=r"frame = .* is not an integer"):
+            simkit.picture(run, frame=frame)

@@ -436,6 +436,7 @@ def _player(outcome: "Outcome", arguments: argparse.Namespace) -> int:
     from simkit.export.pictures import play
     from simkit.storage.files import make_folder
 
+    exclude(arguments, ["frame"], "is for a picture", "write --format png")
     exclude(arguments, ["size"], "is for pictures, and a player fills its window")
     output = arguments.output or Path(arguments.run) / f"{outcome.scenario.name}.html"
     with Progress(outcome.scenario.name, doing="encoding frames"):
