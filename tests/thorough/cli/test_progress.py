@@ -46,8 +46,8 @@ def test_command_draws_its_bar_on_the_terminal_and_its_result_elsewhere(tmp_path
     )
     assert code == 0
     assert "compiling" in told and re.search(r"\[#+\.*\] bouncing_ball  +\d+ %", told)
-        # The bar is wiped, and the seconds stand in its place.
-        assert re.search(r"\r\x1b\[Kcompiled [\d.]+ s, ran [\d.]+ s[^\r]*\r\n$", told)
+    # The bar is wiped, and the seconds stand in its place.
+    assert re.search(r"\r\x1b\[Kcompiled [\d.]+ s, ran [\d.]+ s[^\r]*\r\n$", told)
     assert "ran all its steps" in out and "\033" not in out and "%" not in out
 
 
