@@ -96,8 +96,9 @@ def web_page(
     """
     from simkit.export.page.exporting import PageOptions, export_page
 
-    paths = [None if path is None else Path(path) for path in (lesson, runtime, shared)]
-    return export_page(load(scenario, values), Path(file), PageOptions(objective, wrt, *paths, overwrite))
+    text, carried, beside = (None if path is None else Path(path) for path in (lesson, runtime, shared))
+    options = PageOptions(objective, wrt, text, carried, beside, overwrite)
+    return export_page(load(scenario, values), Path(file), options)
 
 
 def verify(folder: Path | str) -> "Report":

@@ -326,7 +326,7 @@ def export_page(scenario: Scenario, file: Path, options: PageOptions) -> PageRep
             names = [*names, *({"position", "velocity"} & clip.frames.keys() - {*names})]
         programs |= {form: program_of(scenario, simulation, form, names=names) for form in PARTS}
         made = {form: _model(program, scenario) for form, program in programs.items()}
-        description = _description(scenario, simulation, clip, programs, made) | {"drawing": drawing}
+        description: dict[str, Any] = _description(scenario, simulation, clip, programs, made) | {"drawing": drawing}
         if derivative:
             description["derivative"] = with_labels(derivative, description["sliders"])
     texts = {
