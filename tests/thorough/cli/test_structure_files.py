@@ -53,7 +53,10 @@ def test_exported_frames_can_be_read_as_structures(simkit, files):
 
 def test_a_structure_may_be_given_on_the_command_line_only(simkit, files):
     (files / "any.toml").write_text(SCENARIO.replace("trimer", "any").replace('{ file = "any.xyz" }', '"to be given"'))
-    assert "start.structure is one line; for a file write structure = { file" in simkit("run", "any.toml", "--no-render").line
+    assert (
+        "start.structure is one line; for a file write structure = { file"
+        in simkit("run", "any.toml", "--no-render").line
+    )
     for key in ("start.structure", "config.start.structure"):
         ran = simkit("run", "./any.toml", "--no-render", "-o", key, "--set", f"{key}=@pair.xyz", "--json")
         assert ran.code == 0, ran.err
