@@ -57,8 +57,16 @@ def block(name: str, data: bytes) -> str:
         name: identifier of the element.
         data: the bytes.
     """
-    packed = base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
-    return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
+    return f'<script type="application/octet-stream" id="{name}">{packed(data)}</script>'
+
+
+def packed(data: bytes) -> str:
+    """Return bytes as text, gzip in base64; the same for the same bytes.
+
+    Args:
+        data: the bytes.
+    """
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
 
 
 def framed(page: bytes, title: str) -> str:

@@ -1,9 +1,6 @@
 """Export of a simulation as a page that computes it: preview, sliders, document, comparison with JAX."""
 
-import base64
 import dataclasses
-import gzip
-import hashlib
 import html
 import json
 import math
@@ -27,6 +24,7 @@ from simkit.core.rollout import recorded
 from simkit.core.simulation import Simulation
 from simkit.core.status import MESSAGES, Status, failed, stops
 from simkit.errors import UserError, one_line
+from simkit.export.markup import block, digest, embedded, packed
 from simkit.export.onnx.model import count_of, graphs_of
 from simkit.export.page.derivative import check_requested, gradient_program, with_labels
 from simkit.export.page.drawing import clock_of, diagnostics_of, drawing_of
@@ -143,7 +141,7 @@ def document(
     """
     script, style = _script(), _file("style.css")
     # Folders of files have no origin, so 'self' means them on servers only.
-    trusted = ("'self' file:",) * 2 if shared else (_hash(script), _hash(style))
+    trusted = ("'self' file:",) * 2 if shared else (digest(script), digest(style))
     policy = (
         f"default-src 'none'; script-src {trusted[0]} 'wasm-unsafe-eval' blob:; style-src {trusted[1]}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -154,8 +152,8 @@ def document(
         "style": _linked(shared) if shared else f"<style>{style}</style>",
         "script": "\n".join(scripts) if shared else f"<script>{script}</script>",
         "text": f'<div class="lesson">\n{lesson}\n</div>' if lesson else "",
-        "description": _json(description),
-        "blocks": "\n".join(_block(name, data) for name, data in blocks.items()),
+        "description": embedded(description),
+        "blocks": "\n".join(block(name, data) for name, data in blocks.items()),
     }
     # One pass, so that braces in an inserted text are not replaced again.
     return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _file("page.html")).encode()
@@ -177,7 +175,7 @@ def shared_files(carried: Mapping[str, bytes]) -> dict[str, bytes]:
     Args:
         carried: files of onnxruntime-web.
     """
-    runtime = {"runtime-script": _packed(carried[SCRIPT]), "runtime-wasm": _packed(carried[MACHINE])}
+    runtime = {"runtime-script": packed(carried[SCRIPT]), "runtime-wasm": packed(carried[MACHINE])}
     return {
         SHARED_RUNTIME: f"window.SIMKIT_RUNTIME = {json.dumps(runtime)};\n".encode(),
         SHARED_SCRIPT: _script().encode(),
@@ -187,24 +185,6 @@ def shared_files(carried: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def _file(name: str) -> str:
     return (resources.files("simkit.export.page") / "web" / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _json(value: Any) -> str:
-    """Return JSON without the characters of HTML markup, so that it cannot end the element that holds it."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
-
-
-def _block(name: str, data: bytes) -> str:
-    return f'<script type="application/octet-stream" id="{name}">{_packed(data)}</script>'
-
-
-def _packed(data: bytes) -> str:
-    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
 
 
 def preview_of(scenario: Scenario, simulation: Simulation) -> tuple[Simulation, Clip]:

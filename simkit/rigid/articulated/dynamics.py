@@ -18,7 +18,7 @@ from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.quaternion import Quaternion, multiply, rotate
 from simkit.rigid.algebra.tensor import SymmetricTensor, rotated
 from simkit.rigid.algebra.vector import Vector, cross, dot, each
-from simkit.rigid.articulated.tree import Tree, displacements, like, model_of
+from simkit.rigid.articulated.tree import Tree, displacements, like, model_of, vectors_like
 
 
 @pytree
@@ -127,12 +127,9 @@ def forward_kinematics(tree: Tree, position: jax.Array) -> Kinematics:
     """
     links = len(tree.parent)
 
-    def constant(values: np.ndarray) -> Vector:
-        return Vector(*(like(column, position) for column in values.T))
-
     shift, turn = computed_once_on_cpu(displacements(tree, position))
-    fixed = Quaternion(like(tree.orientation[:, 0], position), constant(tree.orientation[:, 1:]))
-    place, orientation = constant(tree.offset) + rotate(fixed, shift), multiply(fixed, turn)
+    fixed = Quaternion(like(tree.orientation[:, 0], position), vectors_like(tree.orientation[:, 1:], position))
+    place, orientation = vectors_like(tree.offset, position) + rotate(fixed, shift), multiply(fixed, turn)
     one = jnp.ones_like(place.x[:1])
     world = vector.zeros(one), quaternion.identity(one)
     above = tree.parent
@@ -141,14 +138,14 @@ def forward_kinematics(tree: Tree, position: jax.Array) -> Kinematics:
         place, orientation = computed_once_on_cpu((upper[0] + rotate(upper[1], place), multiply(upper[1], orientation)))
         above = np.append(above, links)[above]
 
-    own, axis = tree.link, constant(tree.axis)
+    own, axis = tree.link, vectors_like(tree.axis, position)
     axis = vector.select(like(tree.attached, position, bool), rotate(orientation[own], axis), axis)
     reference = place[tree.roots]
     none, turns = vector.zeros(axis.x), like(tree.turns, position, bool)
     arm = cross(place[own] - reference[own], axis)
     last = tree.links_of_bodies
     kinematics = Kinematics(
-        position=place[last] - rotate(orientation[last], constant(tree.anchor[last])),
+        position=place[last] - rotate(orientation[last], vectors_like(tree.anchor[last], position)),
         orientation=orientation[last],
         reference=reference,
         axes=Twist(turn=vector.select(turns, axis, none), shift=vector.select(turns, arm, axis)),
@@ -340,8 +337,8 @@ def _mass_matrix(tree: Tree, inertia: Inertia, kinematics: Kinematics) -> jax.Ar
     along, moved = each(lambda a: a[:, None], axes), each(lambda a: a[None], momentum)
     products = dot(along.turn, moved.turn) + dot(along.shift, moved.shift)
     moves = tree.carries[tree.link][:, tree.link]
-    upper, lower = (like2(which, products) for which in (moves, moves.T & ~moves))
-    rotors = like2(np.eye(len(moves)), products) * inertia.armature
+    upper, lower = (like(which, products) for which in (moves, moves.T & ~moves))
+    rotors = like(np.eye(len(moves)), products) * inertia.armature
     return upper * products + lower * jnp.swapaxes(products, 0, 1) + rotors
 
 
@@ -413,11 +410,6 @@ def solve(matrix: jax.Array, values: jax.Array) -> jax.Array:
 
     method = factored if values.ndim == 1 else eliminated
     return jax.lax.custom_linear_solve(times, values, method, symmetric=True)
-
-
-def like2(which: np.ndarray, array: jax.Array) -> jax.Array:
-    """Return a constant matrix with as many axes, and of the precision, of another, (n, n, ...)."""
-    return jnp.asarray(which.reshape(which.shape + (1,) * (array.ndim - 2)), array.dtype)
 
 
 def _sums[T](which: np.ndarray, terms: T) -> T:

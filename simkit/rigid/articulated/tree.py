@@ -186,7 +186,7 @@ def displacements(tree: Tree, position: jax.Array) -> tuple[Vector, Quaternion]:
     value = position[tree.coordinate] - like(tree.reference, position)
     # The axis of a joint of one degree of freedom; one of other joints is multiplied by zero.
     axes = np.where((hinges | slides)[:, None], tree.axis[np.where(tree.kind >= 0, tree.velocity, 0)], 0.0)
-    axis = Vector(*(like(column, position) for column in axes.T))
+    axis = vectors_like(axes, position)
     shift = like(slides, position) * value * axis
     turn = exponential(like(hinges, position) * value * axis)
     free, several = tree.kind == KINDS.index("free"), (tree.kind >= 0) & (tree.kind <= KINDS.index("ball"))
@@ -220,8 +220,7 @@ def integrate(tree: Tree, position: jax.Array, velocity: jax.Array, time: jax.Ar
         Array([0.7], dtype=float32)
     """
     moved = time * velocity
-    # Where each coordinate comes from: the moved ones, followed by the entries of the quaternions.
-    source, rate = np.zeros(len(position), int), np.zeros(len(position), int)
+    rate = np.zeros(len(position), int)
     for link, kind in enumerate(tree.kind):
         for n in range({0: 3, 1: 0}.get(int(kind), 1) if kind >= 0 else 0):
             rate[tree.coordinate[link] + n] = tree.velocity[link] + n
@@ -233,7 +232,8 @@ def integrate(tree: Tree, position: jax.Array, velocity: jax.Array, time: jax.Ar
     before = Quaternion(position[begin], Vector(*(position[begin + n] for n in (1, 2, 3))))
     turned = quaternion.multiply(before, exponential(Vector(*(moved[turning + n] for n in range(3)))))
     entries = jnp.concatenate(jax.tree.leaves(quaternion.unit(turned)))
-    source[:] = np.arange(len(position))
+    # Where each coordinate comes from: the moved ones, followed by the entries of the quaternions.
+    source = np.arange(len(position))
     for index, first in enumerate(tree.quaternions):
         source[first : first + 4] = len(position) + index + len(begin) * np.arange(4)
     return jnp.concatenate([result, entries])[source]
@@ -249,9 +249,19 @@ def like(values: np.ndarray, array: jax.Array, dtype: Any = None) -> jax.Array:
     """Return constants as an array with as many axes, and of the precision, of another.
 
     Args:
-        values: (n,) or (n, k).
-        array: (n, ...).
+        values: of the leading axes of the array.
+        array: with further axes, such as that of members.
         dtype: another type.
     """
     values = np.asarray(values)
-    return jnp.asarray(values.reshape(values.shape[:1] + (1,) * (array.ndim - 1)), dtype or array.dtype)
+    return jnp.asarray(values.reshape(values.shape + (1,) * (array.ndim - values.ndim)), dtype or array.dtype)
+
+
+def vectors_like(values: np.ndarray, array: jax.Array) -> Vector:
+    """Return constant vectors as `like` returns constants.
+
+    Args:
+        values: (n, 3).
+        array: (n, ...).
+    """
+    return Vector(*(like(column, array) for column in values.T))

@@ -68,13 +68,14 @@ class Description:
     shapes: Shapes
 
     def masses(self, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return masses in kg (B,) and principal moments in kg m^2 (B, 3), scaled with the masses."""
+        """Return masses in kg (B, ...) and principal moments in kg m^2 (B, 3, ...), scaled with the masses."""
         mass = params["mass"]
         if isinstance(mass, dict):
             mass = jnp.stack([mass[name] for name in names(self.mujoco, "body")[1:]])
         mass = mass * params["mass_scale"]
-        ratio = mass / jnp.asarray(self.mass, mass.dtype)
-        return mass, jnp.asarray(self.inertia, mass.dtype) * ratio[:, None]
+        ratio = mass / jnp.asarray(self.mass.reshape((-1,) + (1,) * (mass.ndim - 1)), mass.dtype)
+        inertia = self.inertia.reshape(self.inertia.shape + (1,) * (mass.ndim - 1))
+        return mass, jnp.asarray(inertia, mass.dtype) * ratio[:, None]
 
     def rotors(self, params: Params) -> jax.Array:
         """Return the inertia of the rotors of the model, (nv,)."""

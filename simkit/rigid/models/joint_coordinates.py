@@ -17,8 +17,8 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, UNBOUNDED, Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.rigid.algebra import quaternion, vector
-from simkit.rigid.articulated.dynamics import Inertia, acceleration, forward_kinematics, like2, velocities
-from simkit.rigid.articulated.tree import KINDS, integrate, kinematic_tree, like
+from simkit.rigid.articulated.dynamics import Inertia, acceleration, forward_kinematics, velocities
+from simkit.rigid.articulated.tree import KINDS, integrate, kinematic_tree, like, vectors_like
 from simkit.rigid.models.description import Description, names
 from simkit.rigid.models.engine import Engine, Links, supporting
 from simkit.rigid.models.mujoco_c import has_other_state
@@ -78,7 +78,7 @@ def simkit_engine(description: Description) -> Engine:
     model = description.mujoco
     with supporting("simkit", _lacking(model)):
         tree = kinematic_tree(model)
-    bodies, joints, actuators = names(model, "body")[1:], names(model, "joint"), names(model, "actuator")
+    joints, actuators = names(model, "joint"), names(model, "actuator")
     mujoco = library("mujoco")
     off, method = mujoco.mjtDisableBit, mujoco.mjtIntegrator(int(model.opt.integrator))
     driven, is_off = _actuators(model), lambda bit: bool(model.opt.disableflags & int(bit))
@@ -98,17 +98,13 @@ def simkit_engine(description: Description) -> Engine:
         return sprung * by_name(joints, params["stiffness"])[elastic]
 
     def inertia(params: Params) -> Inertia:
-        mass = by_name(bodies, params["mass"]) * params["mass_scale"]
-
-        def constant(values: np.ndarray) -> vector.Vector:
-            return vector.Vector(*(like(column, mass) for column in values.T))
-
+        mass, moments = description.masses(params)
         turned = description.inertia_frame
         return Inertia(
             mass=mass,
-            moments=mass * constant(description.inertia / description.mass[:, None]),
-            center=constant(model.body_ipos[1:]),
-            orientation=quaternion.Quaternion(like(turned[:, 0], mass), constant(turned[:, 1:])),
+            moments=vector.Vector(*(moments[:, n] for n in range(3))),
+            center=vectors_like(model.body_ipos[1:], mass),
+            orientation=quaternion.Quaternion(like(turned[:, 0], mass), vectors_like(turned[:, 1:], mass)),
             armature=rotors(params),
         )
 
@@ -130,7 +126,7 @@ def simkit_engine(description: Description) -> Engine:
         """
         damps, stretch = damping(params), position[spring[0][elastic]] - like(rest, position)
         force = _scattered(spring[1][elastic], -stiffness(params) * stretch, model.nv) - damps * velocity
-        matrix = like2(np.eye(model.nv), damps[None]) * damps
+        matrix = like(np.eye(model.nv), damps[None]) * damps
         if acts:
             gear, gain = by_name(actuators, params["gear"]), by_name(actuators, params["gain"])
             length = gear * _product(driven.reads, position)
