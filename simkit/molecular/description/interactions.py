@@ -21,7 +21,7 @@ from simkit.molecular.description.pair_energies import JaxMdEnergy, PairTerm, Wh
 from simkit.molecular.description.particles import Particles, SystemCell, in_block, refuse_no_volume
 from simkit.molecular.description.settings import POTENTIAL
 from simkit.molecular.description.starts import Placing
-from simkit.molecular.interactions.interaction import Interaction, ManyBody, combined
+from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors.pair_sums import PairParameter, PerParticle
@@ -111,7 +111,7 @@ class Interactions:
     def bonds(self, params: Params) -> list[tuple[jax.Array, jax.Array]]:
         """Return the lengths and stiffnesses of the bonds that interactions declare, one number or (K,) each."""
         declared = [term.bare.bond(**term.declared(params)) for term in self.pairs if term.bare.bond is not None]
-        return declared + [each.bond(params) for each in (*self.many_body, *self.others)]
+        return declared + [each.bond(params) for each in (*self.many_body, *self.others) if each.bond is not None]
 
     def reach(self, params: Params) -> jax.Array | None:
         """Return the largest interaction distance of images; ``None`` if it is unlimited."""
@@ -185,21 +185,31 @@ def interactions_of(
 def _many_body_term(
     settings: Settings, body: ManyBody, names: Names, particles: Particles, dimension: int
 ) -> WholeTerm:
-    """Return an interaction that is no sum of pairs, of particles of one species."""
-    if len(particles.names) > 1 or dimension not in body.dimensions:
+    """Return an interaction that is no sum of pairs."""
+    if dimension not in body.dimensions or (body.of_one_species and len(particles.names) > 1):
         space = " or ".join({2: "two", 3: "three"}[number] for number in body.dimensions)
-        raise settings.refuse("potential", f"= '{settings['potential']}' is of one species in {space} dimensions")
+        kinds = "of one species " if body.of_one_species else ""
+        raise settings.refuse("potential", f"= '{settings['potential']}' is {kinds}in {space} dimensions")
     formulas = names.of_one_species(settings, declaration_of(POTENTIAL.part(settings)).values)
+    if missing := [name for name in body.of_particles if name not in particles.numbers]:
+        problem = f"= '{settings['potential']}' needs a {missing[0]} of each species, and none has one"
+        raise settings.refuse("potential", f"{problem}; give the {missing[0]}s in particles")
 
     def values(params: Params) -> dict[str, jax.Array]:
         return {name: formula.number(params) for name, formula in formulas.items()}
 
+    def taken(params: Params) -> dict[str, jax.Array]:
+        return values(params) | {name: particles.of_each(name, params) for name in body.of_particles}
+
+    made, bond = body.interaction, body.bond
+    if not isinstance(made, Interaction):
+        made = made(Atoms(particles.species, particles.names, particles.excluded))
     return WholeTerm(
         settings,
-        with_converted_params(body.interaction, values),
+        with_converted_params(made, taken),
         values,
         lambda params: body.reach(**values(params)),
-        lambda params: body.bond(**values(params)),
+        None if bond is None else lambda params: bond(**values(params)),
     )
 
 

@@ -377,7 +377,7 @@ class WholeTerm:
         interaction: of the particles.
         declared: ``params -> values`` that its part declares.
         reach: ``params -> `` distance beyond which no pair interacts.
-        bond: ``params -> `` length and stiffness of a bond.
+        bond: ``params -> `` length and stiffness of a bond; ``None`` if these are not known.
         each: half the pair energies of each particle, (N,), in place of their sum; ``None`` if these are not known.
     """
 
@@ -385,7 +385,7 @@ class WholeTerm:
     interaction: Interaction
     declared: Callable[[Params], dict[str, jax.Array]]
     reach: Callable[[Params], jax.Array]
-    bond: Callable[[Params], tuple[jax.Array, jax.Array]]
+    bond: Callable[[Params], tuple[jax.Array, jax.Array]] | None
     each: Interaction | None = None
 
 

@@ -36,6 +36,7 @@ class Particles:
         individual: those that are one number a particle: the mask of the particles that have their own, (N,) booleans,
             and the numbers, (N,).
         frozen: mask of the particles that do not move, (N,) booleans.
+        excluded: pairs that do not interact because they are bonded, (K, 2) with the lower index first.
     """
 
     names: tuple[str, ...]
@@ -43,6 +44,7 @@ class Particles:
     numbers: Mapping[str, Numbers]
     individual: Mapping[str, tuple[np.ndarray, np.ndarray]]
     frozen: np.ndarray
+    excluded: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 2), int))
 
     @property
     def count(self) -> int:

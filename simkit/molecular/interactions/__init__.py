@@ -1,11 +1,12 @@
 """Interactions of particles: energies, forces and stresses."""
 
-from simkit.molecular.interactions.interaction import Interaction, ManyBody, combined, user_energy
+from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined, user_energy
 from simkit.molecular.interactions.jax_md import from_jax_md
 from simkit.molecular.interactions.pair_interaction import full_lennard_jones, pair_interaction, uniform_tail
 from simkit.molecular.interactions.stillinger_weber import stillinger_weber
 
 __all__ = [
+    "Atoms",
     "Interaction",
     "ManyBody",
     "combined",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.dependence import without_effect
 from simkit.core.formulation import precise_product
@@ -87,14 +88,37 @@ class Interaction:
         return ~jnp.isnan(cell).any() & ~self.fits(cell * (1 - margin), params)
 
 
-class ManyBody(NamedTuple):
-    """An interaction of all particles of one species that is no sum of pairs, as scenario files name it.
+class Atoms(NamedTuple):
+    """What the description of a system fixes of its particles before any parameter has a value.
 
     Attributes:
-        interaction: with the declared values as its params.
+        species: index of the species of each particle, int32, (N,).
+        names: of the species, in the order of the indices.
+        excluded: pairs of particles that do not interact because they are bonded, (K, 2) with the lower index first.
+
+    Example:
+        >>> molecular.interactions.Atoms(np.array([0, 1, 1]), ("O", "H"), np.array([[0, 1], [0, 2], [1, 2]])).names
+        ('O', 'H')
+    """
+
+    species: np.ndarray
+    names: tuple[str, ...]
+    excluded: np.ndarray
+
+
+class ManyBody(NamedTuple):
+    """An interaction of all particles that is no sum of pairs, as scenario files name it.
+
+    Attributes:
+        interaction: with the declared values as its params; or ``atoms -> interaction`` where it depends on the species
+            or on excluded pairs.
         reach: ``(**values) -> distance`` beyond which no two particles interact.
-        bond: ``(**values) -> (length, stiffness)``, see `simkit.molecular.potentials.PairPotential`.
+        bond: ``(**values) -> (length, stiffness)``, see `simkit.molecular.potentials.PairPotential`; ``None`` where
+            the values do not tell.
         dimensions: dimensions of space in which it is defined.
+        of_one_species: whether it serves one species only.
+        of_particles: names of numbers of the particles, such as ``charge``, which it takes beside the values as params,
+            (N,) each.
 
     Example:
         >>> spread = molecular.interactions.user_energy(
@@ -107,10 +131,12 @@ class ManyBody(NamedTuple):
         (1.0, 3.0)
     """
 
-    interaction: Interaction
+    interaction: Interaction | Callable[[Atoms], Interaction]
     reach: Callable[..., jax.Array]
-    bond: Callable[..., tuple[jax.Array, jax.Array]]
+    bond: Callable[..., tuple[jax.Array, jax.Array]] | None
     dimensions: tuple[int, ...] = (2, 3)
+    of_one_species: bool = True
+    of_particles: tuple[str, ...] = ()
 
 
 def combined(*interactions: Interaction) -> Interaction:
