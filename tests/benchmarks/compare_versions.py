@@ -34,7 +34,6 @@ SCENARIOS = (
 def rows() -> Iterator[tuple[str, Callable[[], Callable[[], object]]]]:
     """Yield rows of the version that is on the path: a name, and a maker of compiled work."""
     import jax
-    import jax.numpy as jnp
     import numpy as np
 
     import simkit
@@ -72,8 +71,13 @@ def rows() -> Iterator[tuple[str, Callable[[], Callable[[], object]]]]:
 
         yield f"{members} scenes of {kind}, {sweeps} sweeps", rigid
     for name, steps in SCENARIOS:
-        yield f"scenario {name}", lambda name=name, steps=steps: of(simkit.load(name).build(), steps)
-    _ = jnp
+
+        def scenario(name=name, steps=steps) -> Callable[[], object]:
+            loaded = simkit.load(name)
+            with jax.enable_x64(loaded.run.precision == "float64"):
+                return of(simkit.build(loaded), steps)
+
+        yield f"scenario {name}", scenario
 
 
 def serve() -> None:
