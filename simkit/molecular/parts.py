@@ -33,6 +33,7 @@ FIELDS = Registry("field", {"energy": "simkit.molecular.description.fields:energ
 THERMOSTATS = Registry(
     "thermostat",
     {
+        "brownian": "simkit.molecular.dynamics.brownian:brownian",
         "bussi": "simkit.molecular.dynamics.bussi:bussi",
         "langevin": "simkit.molecular.dynamics.langevin:langevin",
         "nose_hoover": "simkit.molecular.dynamics.nose_hoover:nose_hoover",

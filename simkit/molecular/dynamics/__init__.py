@@ -1,5 +1,6 @@
 """Molecular dynamics: integrators and thermostats, each a simulation of any interaction."""
 
+from simkit.molecular.dynamics.brownian import brownian
 from simkit.molecular.dynamics.bussi import bussi
 from simkit.molecular.dynamics.langevin import langevin
 from simkit.molecular.dynamics.measures import maxwell_boltzmann
@@ -20,6 +21,7 @@ __all__ = [
     "Options",
     "Schedule",
     "Thermostat",
+    "brownian",
     "bussi",
     "langevin",
     "maxwell_boltzmann",

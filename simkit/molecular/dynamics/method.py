@@ -138,6 +138,8 @@ class Method(NamedTuple):
         received: ``bath -> energy`` taken up by the bath since the start; its sum with the energy of the particles is
             conserved; ``None`` if the method does not compute it.
         moves_cell: whether the method changes the ``cell`` of the state.
+        inertial_step: ``params -> h`` with ``h^2 / 2m`` the displacement by a force in one step; the ``time_step`` of
+            Newtonian motion. Forces must be resolved by it.
 
     Example:
         >>> verlet = molecular.dynamics.splitting(thermostat=None)
@@ -149,6 +151,7 @@ class Method(NamedTuple):
     advance: Callable[[DynamicsState, Params, jax.Array, Evaluate], DynamicsState]
     received: Callable[[Any], jax.Array] | None = None
     moves_cell: bool = False
+    inertial_step: Callable[[Params], jax.Array] = lambda params: params["time_step"]
 
 
 type Measure = Callable[[DynamicsState, Cell, Params], Arrays]
@@ -236,7 +239,7 @@ def is_unresolved(before: DynamicsState, after: DynamicsState, mass: jax.Array, 
         before: state before the step.
         after: state after the step.
         mass: scalar or (N, 1).
-        time_step: length of the step.
+        time_step: length of the step, as of Newtonian motion.
     """
     moved = after.position - before.position
     change = (after.force - before.force) / mass * time_step**2

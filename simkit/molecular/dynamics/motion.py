@@ -149,7 +149,9 @@ class MolecularDynamics:
         if held is not None:
             position = jnp.where(held, state.position, moved.position)
             moved = dataclasses.replace(moved, position=position, velocity=self._masked(moved.velocity))
-        unresolved = state.unresolved | is_unresolved(state, moved, self.mass_of(params), params["time_step"])
+        unresolved = state.unresolved | is_unresolved(
+            state, moved, self.mass_of(params), self.method.inertial_step(params)
+        )
         return dataclasses.replace(moved, iteration=state.iteration + 1, unresolved=unresolved)
 
     def status(self, state: DynamicsState, params: Params) -> jax.Array:

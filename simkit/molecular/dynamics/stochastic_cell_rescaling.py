@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
 from simkit.core.parts import part
-from simkit.core.settings import formula
+from simkit.core.settings import flag, formula
 from simkit.molecular import spaces
 from simkit.molecular.dynamics.measures import thermal_velocity
 from simkit.molecular.dynamics.method import Schedule, check_given, scheduled
@@ -18,6 +18,7 @@ TERMS = 12
 
 
 @part(
+    keys={"isotropic": flag("whether the cell keeps its shape; else it takes the shape that the pressure gives it", True)},
     values={
         "pressure": formula("pressure of the barostat", unit="energy / length^d", takes=("time",)),
         "barostat_time": formula("time constant of the barostat", unit="time", bounds=POSITIVE),

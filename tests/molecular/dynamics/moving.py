@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.molecular.dynamics import langevin, velocity_verlet
+from simkit.molecular.dynamics import brownian, langevin, velocity_verlet
 from simkit.molecular.interactions.interaction import user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import force_shifted, lennard_jones
@@ -68,7 +68,7 @@ def oscillators(dynamics, count, dimension=2, **values):
     """Return particles at rest at the bottom of one harmonic well each (free ones for a stiffness of zero)."""
     defaults = {"stiffness": 1.0, "mass": 1.0, "temperature": 1.0, "time_step": 0.1}
     friction = {"friction": 1.0} if dynamics is langevin else {}
-    options = {} if dynamics is langevin else {"isolated": False}
+    options = {} if dynamics in (brownian, langevin) else {"isolated": False}
     return dynamics(
         user_energy(lambda position, cell, params: params["stiffness"] / 2 * jnp.sum(position**2)),
         lambda params, key: jnp.zeros((count, dimension), params["mass"].dtype),
