@@ -43,21 +43,29 @@ class AveragedState:
         mean: mean of the samples after the first ``skip``; zero before there is one.
         excess: rounding error of ``mean``, subtracted from the next update (Kahan).
         taken: int32, number of samples taken, the skipped ones included.
+        past: what was recorded at the last samples, the newest first; empty without a record.
     """
 
     current: State
     mean: Arrays
     excess: Arrays
     taken: jax.Array
+    past: Any = ()
 
 
-@arguments(every=whole("steps per sample, 10 for instance", low=1), skip=whole("samples ignored at the start"))
+@arguments(
+    every=whole("steps per sample, 10 for instance", low=1),
+    skip=whole("samples ignored at the start"),
+    lags=whole("records that are kept", low=1),
+)
 def averaged(
     simulation: Simulation,
-    sample: Callable[[State, Params], Arrays],
+    sample: Callable[..., Arrays],
     *,
     every: int,
     skip: int,
+    record: Callable[[State, Params], Any] | None = None,
+    lags: int = 1,
     observe: Callable[[Arrays, Params], Arrays] | None = None,
     diagnose: Callable[[Arrays, Params], Arrays] | None = None,
     dimensions: Mapping[str, tuple[str, ...]] | None = None,
@@ -72,9 +80,12 @@ def averaged(
 
     Args:
         simulation: one that runs a fixed number of steps.
-        sample: ``(state, params) -> {name: float array}`` of the given simulation.
+        sample: ``(state, params) -> {name: float array}`` of the given simulation; with a record ``(state, params,
+            past) -> ``, where ``past`` holds the records of the last samples along a first axis, the newest first.
         every: steps of the given simulation per sample, at least 1.
         skip: number of samples ignored at the start, while the simulation equilibrates.
+        record: ``(state, params) -> `` what is kept of a sample, any pytree, for correlations in time.
+        lags: number of records that are kept, the newest included. Samples count once there are that many.
         observe: ``(mean, params) -> arrays``, stored in each frame besides those of the simulation.
         diagnose: ``(mean, params) -> scalars``, further diagnostics.
         dimensions: dimension names of the arrays of ``observe``.
@@ -84,11 +95,22 @@ def averaged(
         UserError: if ``every`` or ``skip`` is out of its range.
     """
     advance, status = segment(simulation, every), status_of(simulation)
+    ignored = skip if record is None else max(skip, lags - 1)
+
+    def with_past(past: Any) -> tuple[Any, ...]:
+        return () if record is None else (past,)
+
+    def remembered(past: Any, current: State, params: Params) -> Any:
+        if record is None:
+            return ()
+        return jax.tree.map(lambda old, new: jnp.concatenate([new[None], old[:-1]]), past, record(current, params))
 
     def init(params: Params, key: jax.Array) -> AveragedState:
         current = simulation.init(params, key)
-        zero = jax.tree.map(jnp.zeros_like, sample(current, params))
-        return AveragedState(current=current, mean=zero, excess=zero, taken=jnp.int32(0))
+        empty = () if record is None else record(current, params)
+        past = jax.tree.map(lambda each: jnp.zeros((lags, *each.shape), each.dtype), empty)
+        zero = jax.tree.map(jnp.zeros_like, sample(current, params, *with_past(past)))
+        return AveragedState(current=current, mean=zero, excess=zero, taken=jnp.int32(0), past=past)
 
     def step(state: AveragedState, params: Params) -> AveragedState:
         return sampled(state, advance(state.current, params), params)
@@ -99,19 +121,20 @@ def averaged(
         return jax.vmap(sampled)(states, together(states.current, params), params)
 
     def sampled(state: AveragedState, current: State, params: Params) -> AveragedState:
-        number = state.taken + 1 - skip
+        number = state.taken + 1 - ignored
+        past = remembered(state.past, current, params)
 
         def change(mean: jax.Array, value: jax.Array) -> jax.Array:
             weight = jnp.where(number > 0, 1 / jnp.maximum(number, 1).astype(mean.dtype), 0)
             return weight * (value - mean)
 
-        changes = jax.tree.map(change, state.mean, sample(current, params))
+        changes = jax.tree.map(change, state.mean, sample(current, params, *with_past(past)))
         mean, excess = compensated_sum(state.mean, state.excess, changes)
-        return AveragedState(current=current, mean=mean, excess=excess, taken=state.taken + 1)
+        return AveragedState(current=current, mean=mean, excess=excess, taken=state.taken + 1, past=past)
 
     def of_mean(function: Callable[[Arrays, Params], Arrays] | None, state: AveragedState, params: Params) -> Arrays:
         values = {} if function is None else function(state.mean, params)
-        return jax.tree.map(lambda value: jnp.where(state.taken > skip, value, jnp.nan), values)
+        return jax.tree.map(lambda value: jnp.where(state.taken > ignored, value, jnp.nan), values)
 
     def observed(state: AveragedState, params: Params) -> Arrays:
         return simulation.observe(state.current, params) | of_mean(observe, state, params)
@@ -120,7 +143,8 @@ def averaged(
         return simulation.diagnose(state.current, params) | of_mean(diagnose, state, params)
 
     def sized_like(state: AveragedState) -> Simulation:
-        return averaged(simulation.with_buffers_of(state.current), sample, every=every, skip=skip)
+        resized = simulation.with_buffers_of(state.current)
+        return averaged(resized, sample, every=every, skip=skip, record=record, lags=lags)
 
     return dataclasses.replace(
         simulation,

@@ -323,6 +323,17 @@ AVERAGES = table(
                 "bins": whole("number of distances", 140, low=3),
             },
         ),
+        "structure_factor": table(
+            "the mean of the static structure factor",
+            {
+                "largest": number("largest wave number, 1 / length", bounds=(1e-6, 1e6)),
+                "bins": whole("number of shells of wave numbers", 100, low=1),
+            },
+        ),
+        "correlation": table(
+            "the velocity autocorrelation and the mean square displacement over a lag, with the diffusion coefficient",
+            {"lags": whole("longest lag, in samples; as many samples are kept", 100, low=3, high=100_000)},
+        ),
     },
 )
 DERIVED = named("values derived of parameters and of those before them", formula("a value"))

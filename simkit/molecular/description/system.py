@@ -4,19 +4,16 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
-from simkit.core.averages import averaged
-from simkit.core.settings import Settings, declares, read
+from simkit.core.settings import declares, read
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State, over, raised, times
-from simkit.errors import nearest
-from simkit.molecular.analysis.order import highest_peak, radial_distribution, shell_centers
 from simkit.molecular.declarations import particle_quantities
 from simkit.molecular.description.checks import checker
 from simkit.molecular.description.composition import System, composition
 from simkit.molecular.description.observables import stiffness_names
 from simkit.molecular.description.particles import SystemCell
+from simkit.molecular.description.running_means import averaged_over_run, mean_quantities
 from simkit.molecular.description.settings import SETTINGS
 from simkit.molecular.description.tasks import simulation_of
 
@@ -61,7 +58,8 @@ def system(
         dynamics: ``method``, ``time_step``, ``temperature`` and further parameters of the method.
         observed: further quantities of frames and diagnostics, by name.
         averages: running means: ``every`` is the number of time steps between samples, which make one step of the run,
-            ``skip`` the number of samples left out, ``of`` the names of diagnostics, and ``radial_distribution``.
+            ``skip`` the number of samples left out, ``of`` the names of diagnostics, and ``radial_distribution``,
+            ``structure_factor`` and ``correlation``.
         derived: values derived of parameters, by name.
         units: names of the units of length, energy, time and mass.
         parameters: parameters of the formulas: numbers, or `simkit.core.parameter.Parameter`. In a scenario file those
@@ -89,14 +87,14 @@ def system(
     made, means = composition(settings, parameters), settings["averages"]
     simulation = shown(simulation_of(made), made.room)
     if means is not None:
-        simulation = averaged_over_run(simulation, means, made.room)
+        simulation = averaged_over_run(simulation, means, made)
     declared = quantities(made)
     return dataclasses.replace(
         simulation,
         params=parameters,
         coordinates={**simulation.coordinates, "species_names": np.array(made.particles.names)},
         check=checker(made),
-        quantities=declared | mean_quantities(declared, means, settings["units"]["length"]),
+        quantities=declared | mean_quantities(declared, means, settings["units"]),
     )
 
 
@@ -168,80 +166,3 @@ def shown(simulation: Simulation, room: SystemCell) -> Simulation:
     return dataclasses.replace(
         simulation, observe=observe, diagnose=diagnose, dimensions=dimensions, coordinates=coordinates
     )
-
-
-RADIAL = "radial_distribution"
-
-
-def averaged_over_run(simulation: Simulation, settings: Settings, room: SystemCell) -> Simulation:
-    """Return the simulation with running means; each of its steps is several time steps and then a sample.
-
-    Args:
-        simulation: simulation of the dynamics.
-        settings: settings of the averages.
-        room: cell of the system.
-
-    Raises:
-        UserError: if a name is no diagnostic, or the radial distribution needs another cell.
-    """
-    key = jax.eval_shape(jax.random.key, 0)
-    state = jax.eval_shape(simulation.init, simulation.params, key)
-    diagnostics = sorted(jax.eval_shape(simulation.diagnose, state, simulation.params))
-    names = settings["of"]
-    for index, name in enumerate(names):
-        if name not in diagnostics:
-            hint = nearest(name, diagnostics)
-            raise settings.refuse("of", f"[{index}] = '{name[:64]}' is no diagnostic", hint=hint)
-    shells = settings[RADIAL]
-    if shells is not None and not room.is_closed:
-        raise settings.refuse(RADIAL, "needs a cell that repeats along all axes; leave it out")
-
-    def sample(state: State, params: Params) -> Arrays:
-        numbers = simulation.diagnose(state, params)
-        selected = {name: numbers[name] for name in names}
-        if shells is None:
-            return selected
-        seen = simulation.observe(state, params)
-        return selected | {
-            RADIAL: radial_distribution(seen["position"], seen["cell"], reach=shells["reach"], bins=shells["bins"])
-        }
-
-    def diagnose(mean: Arrays, params: Params) -> Arrays:
-        del params
-        numbers = {f"mean_{name}": mean[name] for name in names}
-        if shells is None:
-            return numbers
-        position, height = highest_peak(mean[RADIAL], shells["reach"])
-        return numbers | {"radial_peak_position": position, "radial_peak_height": height}
-
-    return averaged(
-        simulation,
-        sample,
-        every=settings["every"],
-        skip=settings["skip"],
-        observe=lambda mean, params: {} if shells is None else {RADIAL: mean[RADIAL]},
-        diagnose=diagnose,
-        dimensions={} if shells is None else {RADIAL: ("distance",)},
-        coordinates={} if shells is None else {"distance": shell_centers(shells["reach"], shells["bins"])},
-    )
-
-
-def mean_quantities(quantities: dict[str, Quantity], settings: Settings | None, length: str) -> dict[str, Quantity]:
-    """Return units and meanings of averages.
-
-    Args:
-        quantities: of the system.
-        settings: settings of the averages; ``None`` without.
-        length: unit of length.
-    """
-    if settings is None:
-        return {}
-    plain = Quantity("1", "a diagnostic")
-    selected = {name: quantities.get(name, plain) for name in settings["of"]}
-    means = {f"mean_{name}": Quantity(one.unit, f"mean {one.doc} so far") for name, one in selected.items()}
-    return means | {
-        "distance": Quantity(length, "distance of a pair"),
-        RADIAL: Quantity("1", "radial distribution function, mean so far"),
-        "radial_peak_position": Quantity(length, "distance of the first peak of the radial distribution"),
-        "radial_peak_height": Quantity("1", "height of the first peak of the radial distribution"),
-    }

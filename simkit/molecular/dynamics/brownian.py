@@ -44,8 +44,8 @@ def brownian(
     where R' are new normal deviates and R those of the step before. It is the limit of Langevin dynamics at large
     friction, and samples positions from the canonical distribution at temperature T (k_B = 1): averages are of second
     order in h, and exact for harmonic forces at any stable time step. A free particle has the diffusion coefficient
-    ``T / (m gamma)``. The velocity in the state, ``sqrt(T / m) R'``, is thermal motion at temperature T, and not the rate
-    of change of positions.
+    ``T / (m gamma)``. The velocity in the state, ``sqrt(T / m) R'``, is thermal motion at temperature T, and not the
+    rate of change of positions.
 
     Parameters: ``time_step`` h; ``temperature`` T, energy; ``friction`` gamma, 1 / time; ``mass``, unless given
     otherwise, of which ``m gamma`` alone matters. Good time steps: below ``m gamma / 2`` over the largest stiffness.

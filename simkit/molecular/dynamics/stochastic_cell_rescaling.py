@@ -18,7 +18,7 @@ TERMS = 12
 
 
 @part(
-    keys={"isotropic": flag("whether the cell keeps its shape; else it takes the shape that the pressure gives it", True)},
+    keys={"isotropic": flag("whether the cell keeps its shape", True)},
     values={
         "pressure": formula("pressure of the barostat", unit="energy / length^d", takes=("time",)),
         "barostat_time": formula("time constant of the barostat", unit="time", bounds=POSITIVE),
@@ -27,7 +27,7 @@ TERMS = 12
             unit="length^d / energy",
             bounds=NOT_NEGATIVE,
         ),
-    }
+    },
 )
 def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bool = True) -> Barostat:
     """Return Bernetti and Bussi's barostat: cell, positions and velocities rescaled by random strains e.

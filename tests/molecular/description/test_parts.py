@@ -235,7 +235,7 @@ def test_keys_of_parts_from_outside_are_shown_with_unit_and_meaning(capsys):
         "start.ring": "ring: places on a ring",
         "relax.caution": "cautious: divides the longest move",
         "dynamics.rate": "berendsen: rate of the exchange",
-        "dynamics.isotropic": "of_any_shape: whether the cell keeps its shape",
+        "dynamics.isotropic": "of_any_shape, stochastic_cell_rescaling: whether the cell keeps its shape",
     }
     assert {key: shown[key]["doc"] for key in expected} == expected
     assert shown["relax.caution"]["default"] == 2.0

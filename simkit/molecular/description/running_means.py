@@ -1,0 +1,189 @@
+"""Running means of dynamics: diagnostics, and correlations in space and time."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from simkit.core.averages import averaged
+from simkit.core.settings import Settings
+from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State, over, raised
+from simkit.errors import nearest
+from simkit.molecular import spaces
+from simkit.molecular.analysis import correlations
+from simkit.molecular.analysis.order import highest_peak, radial_distribution, shell_centers
+from simkit.molecular.description.composition import System
+
+RADIAL, STRUCTURE, CORRELATION = "radial_distribution", "structure_factor", "correlation"
+VELOCITIES, DISPLACEMENTS = "velocity_autocorrelation", "squared_displacement"
+
+
+class Mean(NamedTuple):
+    """Arrays of which a running mean is taken.
+
+    Attributes:
+        names: of the arrays, with the names of their axes.
+        sample: ``(observed arrays, past) -> {name: array}``.
+        diagnose: ``(mean arrays, time between samples) -> scalars``.
+        coordinates: along the axes.
+    """
+
+    names: Mapping[str, tuple[str, ...]]
+    sample: Callable[[Arrays, Any], Arrays]
+    diagnose: Callable[[Arrays, jax.Array], Arrays]
+    coordinates: Mapping[str, np.ndarray]
+
+
+def averaged_over_run(simulation: Simulation, settings: Settings, system: System) -> Simulation:
+    """Return the simulation with running means; each of its steps is several time steps and then a sample.
+
+    Args:
+        simulation: simulation of the dynamics.
+        settings: settings of the averages.
+        system: the system.
+
+    Raises:
+        UserError: if a name is no diagnostic, or correlations need another cell.
+    """
+    key = jax.eval_shape(jax.random.key, 0)
+    state = jax.eval_shape(simulation.init, simulation.params, key)
+    diagnostics = sorted(jax.eval_shape(simulation.diagnose, state, simulation.params))
+    names, every = settings["of"], settings["every"]
+    for index, name in enumerate(names):
+        if name not in diagnostics:
+            hint = nearest(name, diagnostics)
+            raise settings.refuse("of", f"[{index}] = '{name[:64]}' is no diagnostic", hint=hint)
+    for key in (RADIAL, STRUCTURE):
+        if settings[key] is not None and not system.room.is_closed:
+            raise settings.refuse(key, "needs a cell that repeats along all axes; leave it out")
+    means = [MEANS[key](settings[key], system) for key in MEANS if settings[key] is not None]
+    lags = 1 if settings[CORRELATION] is None else settings[CORRELATION]["lags"] + 1
+    assert system.dynamics is not None  # averages are those of dynamics
+    time_step = system.names.number(system.dynamics["time_step"])
+
+    def sample(state: State, params: Params, past: Any = None) -> Arrays:
+        numbers = simulation.diagnose(state, params)
+        selected = {name: numbers[name] for name in names}
+        seen = simulation.observe(state, params) if means else {}
+        for mean in means:
+            selected |= mean.sample(seen, past)
+        return selected
+
+    def diagnose(mean: Arrays, params: Params) -> Arrays:
+        numbers = {f"mean_{name}": mean[name] for name in names}
+        for each in means:
+            numbers |= each.diagnose(mean, every * time_step.number(params))
+        return numbers
+
+    def record(state: State, params: Params) -> Arrays:
+        # Of the state: the positions of frames may be wrapped, those of the state never are.
+        del params
+        return {"position": state.position, "velocity": state.velocity}
+
+    axes = {name: axes for mean in means for name, axes in mean.names.items()}
+    return averaged(
+        simulation,
+        sample,
+        every=every,
+        skip=settings["skip"],
+        record=None if settings[CORRELATION] is None else record,
+        lags=lags,
+        observe=lambda mean, params: {name: mean[name] for name in axes},
+        diagnose=diagnose,
+        dimensions=axes,
+        coordinates={name: values for mean in means for name, values in mean.coordinates.items()},
+    )
+
+
+def _radial_distribution(settings: Settings, system: System) -> Mean:
+    del system
+    reach, bins = settings["reach"], settings["bins"]
+
+    def diagnose(mean: Arrays, step: jax.Array) -> Arrays:
+        del step
+        position, height = highest_peak(mean[RADIAL], reach)
+        return {"radial_peak_position": position, "radial_peak_height": height}
+
+    return Mean(
+        {RADIAL: ("distance",)},
+        lambda seen, past: {RADIAL: radial_distribution(seen["position"], seen["cell"], reach=reach, bins=bins)},
+        diagnose,
+        {"distance": shell_centers(reach, bins)},
+    )
+
+
+def _structure_factor(settings: Settings, system: System) -> Mean:
+    cell = np.asarray(system.room.vectors(system.params))
+    vectors = correlations.wave_vectors(cell, settings["largest"], settings["bins"])
+    if not len(vectors.numbers):
+        shortest = float(2 * np.pi / spaces.of_cell(system.room.cell(system.params), len(cell)).widths.max())
+        raise settings.refuse("largest", f"= {settings['largest']:g} is below the shortest of the cell, {shortest:.4g}")
+    return Mean(
+        {STRUCTURE: ("wave_number",)},
+        lambda seen, past: {STRUCTURE: correlations.structure_factor(seen["position"], seen["cell"], vectors)},
+        lambda mean, step: {},
+        {"wave_number": vectors.length},
+    )
+
+
+def _correlation(settings: Settings, system: System) -> Mean:
+    lags, dimension = settings["lags"], system.room.dimension
+
+    def sample(seen: Arrays, past: Any) -> Arrays:
+        del seen
+        return {
+            VELOCITIES: correlations.velocity_autocorrelation(past["velocity"]),
+            DISPLACEMENTS: correlations.squared_displacement(past["position"]),
+        }
+
+    def diagnose(mean: Arrays, step: jax.Array) -> Arrays:
+        return {
+            "diffusion_coefficient": correlations.diffusion_coefficient(mean[DISPLACEMENTS], step, dimension),
+            "velocity_integral": correlations.integral(mean[VELOCITIES], step) / dimension,
+        }
+
+    return Mean(
+        {VELOCITIES: ("lag",), DISPLACEMENTS: ("lag",)},
+        sample,
+        diagnose,
+        {"lag": system.settings["averages"]["every"] * np.arange(lags + 1, dtype=float)},
+    )
+
+
+MEANS: dict[str, Callable[[Settings, System], Mean]] = {
+    RADIAL: _radial_distribution,
+    STRUCTURE: _structure_factor,
+    CORRELATION: _correlation,
+}
+
+
+def mean_quantities(
+    quantities: dict[str, Quantity], settings: Settings | None, units: Mapping[str, str]
+) -> dict[str, Quantity]:
+    """Return units and meanings of averages.
+
+    Args:
+        quantities: of the system.
+        settings: settings of the averages; ``None`` without.
+        units: names of the units.
+    """
+    if settings is None:
+        return {}
+    plain, length, time = Quantity("1", "a diagnostic"), units["length"], units["time"]
+    selected = {name: quantities.get(name, plain) for name in settings["of"]}
+    means = {f"mean_{name}": Quantity(one.unit, f"mean {one.doc} so far") for name, one in selected.items()}
+    coefficient = over(raised(length, 2), time)
+    return means | {
+        "distance": Quantity(length, "distance of a pair"),
+        RADIAL: Quantity("1", "radial distribution function, mean so far"),
+        "radial_peak_position": Quantity(length, "distance of the first peak of the radial distribution"),
+        "radial_peak_height": Quantity("1", "height of the first peak of the radial distribution"),
+        "wave_number": Quantity(over("1", length), "mean wave number of a shell"),
+        STRUCTURE: Quantity("1", "static structure factor, mean so far"),
+        "lag": Quantity("1", "time steps between two samples"),
+        VELOCITIES: Quantity(raised(over(length, time), 2), "velocity autocorrelation, mean so far"),
+        DISPLACEMENTS: Quantity(raised(length, 2), "mean square displacement over a lag, mean so far"),
+        "diffusion_coefficient": Quantity(coefficient, "slope of the mean square displacement at the longer lags / 2d"),
+        "velocity_integral": Quantity(coefficient, "integral of the velocity autocorrelation over all lags / d"),
+    }
