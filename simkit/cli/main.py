@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from simkit import __version__
 from simkit.cli.output import WRITTEN, as_line, option, print_json, styled
 from simkit.cli.progress import DEVICES, SPENT, Progress, spent_in_words
 from simkit.errors import UserError, check_characters, spelled
@@ -316,8 +317,6 @@ def _dispatch(words: list[str]) -> int:
         print("\nsee simkit VERB --help; start with: simkit run bouncing_ball")
         return FINE
     if words[0] in ("-V", "--version"):
-        from simkit import __version__
-
         print(f"simkit {__version__}")
         return FINE
     # Built-in verbs are found without searching the installed packages, and cannot be replaced.

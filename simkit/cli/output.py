@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from simkit.cli.progress import DEVICES, SPENT
@@ -183,3 +183,20 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def print_totals(totals: Mapping[str, Any]) -> None:
+    """Print the number of members by status, and quantiles of their final diagnostics.
+
+    Args:
+        totals: ``statuses`` and ``quantiles`` of `simkit.jobs.sweep_results.totals`; empty if no member is stored.
+    """
+    if not totals:
+        return
+    ended = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in totals["statuses"].items())
+    print(f"ended:      {ended}")
+    if quantiles := totals["quantiles"]:
+        header = ("at the end", *next(iter(quantiles.values())))
+        print()
+        print_table(header, [(name, *values.values()) for name, values in quantiles.items()])
+        print()

@@ -15,6 +15,7 @@ from simkit.core.formulation import default_device
 from simkit.core.objective import Objective
 from simkit.core.pytrees import size_in_bytes
 from simkit.core.rollout import SMALL_BYTES
+from simkit.core.settings import word
 from simkit.core.simulation import Arrays, Params
 from simkit.core.status import Status
 from simkit.core.tracing import shapes_and_types
@@ -229,8 +230,7 @@ def check_mode(mode: Mode) -> None:
     Raises:
         UserError: if it is unknown.
     """
-    if mode not in MODES:
-        raise UserError(f"mode = {mode!r} is unknown; choose one of {', '.join(MODES)}")
+    word("of differentiation", tuple(MODES)).check(mode, "mode")
 
 
 def value_and_derivative[T](

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from simkit.core.paths import below
 from simkit.core.settings.kinds import AXES, several, word
-from simkit.core.settings.setting import FormulaText, Rule, Setting, Settings, read, schema_of, shown
+from simkit.core.settings.setting import FormulaText, Rule, Setting, Settings, check_table, read, schema_of, shown
 from simkit.errors import Mistakes, Remedy, UserError
 
 
@@ -448,8 +448,7 @@ class PartTable:
             UserError: if it chooses no part, or a key is unknown, has no effect on a part, or has a wrong value; lists
                 all mistakes.
         """
-        if not isinstance(entries, Mapping):
-            raise UserError(f"{where} = {shown(entries)} is no table; write keys and values")
+        check_table(entries, where)
         mistakes = Mistakes()
         rest, keys = dict(entries), {}
         rules: tuple[Rule, ...] = ()

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.formulation import computed_once_on_cpu
+from simkit.core.settings import word
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 from simkit.flow.boundary.domain import (
     Domain,
     PressureOnSides,
@@ -141,8 +142,7 @@ class Equations:
     def __post_init__(self) -> None:
         """Refuse incompatible parts."""
         for name, value, known in (("method", self.method, METHODS), ("scheme", self.scheme, tuple(LAYERS))):
-            if value not in known:
-                raise UserError(f"{name} = {value!r} is unknown", nearest(str(value), list(known)))
+            word("of the flow", tuple(known)).check(value, name)
         axes = tuple(range(self.domain.grid.dimension))
         if not set(self.implicit) <= set(axes) or len(set(self.implicit)) != len(self.implicit):
             raise UserError(f"implicit = {self.implicit!r}; choose among the axes {axes}, each once")

@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.settings import word
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain, known_sides, same
 from simkit.flow.boundary.ghost_layers import Share
 from simkit.flow.boundary.scalar_sides import ScalarSide
@@ -103,8 +104,7 @@ class TransportedScalar:
 
     def __post_init__(self) -> None:
         """Refuse sides that do not fit the domain."""
-        if self.scheme not in SCHEMES:
-            raise UserError(f"scheme = '{self.scheme}' is unknown", nearest(self.scheme, list(SCHEMES)))
+        word("of advection", tuple(SCHEMES)).check(self.scheme, "scheme")
         if [pair is None for pair in self.sides] != [pair is None for pair in self.domain.sides]:
             raise UserError(
                 f"sides = {self.sides!r} of the scalar; give two for each bounded axis, None for the others"

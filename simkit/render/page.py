@@ -15,7 +15,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import IdentityTransform
 
-from simkit.errors import UserError, nearest
+from simkit.core.settings import word
+from simkit.errors import UserError
 from simkit.render.color import ColorScale
 from simkit.render.style import (
     COLD,
@@ -267,8 +268,7 @@ def read_sides(coordinates: Mapping[str, np.ndarray]) -> Sides:
         raise UserError(f"coordinate 'sides' has {len(words)} entries; give the left, right, lower and upper side")
     sides = Sides(*words)
     for kind in (kind for index in range(4) for kind in sides.kinds(index)):
-        if kind not in KINDS:
-            raise UserError(f"side '{kind}' is unknown", nearest(kind, list(KINDS)))
+        word("of a side", tuple(KINDS)).check(kind, "coordinate 'sides'")
     return sides
 
 

@@ -4,10 +4,18 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
 
 from simkit.core import paths
+from simkit.core.dependence import idle_parameters
+from simkit.core.expressions.measures import ExpressedQuantity, measure_of, stopped_when, with_expressions
 from simkit.core.expressions.syntax import parse
+from simkit.core.simulation import Arrays, Quantity, Simulation
+from simkit.core.status import status_of
 from simkit.errors import LONGEST_ERROR, Hint, Mistakes, Remedy, UserError, about, closest, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
@@ -16,11 +24,8 @@ from simkit.scenario.overrides import with_values
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario, declared_in, has_own_parameters, make, merged, refuse_unknown, refused
 
-if TYPE_CHECKING:
-    from simkit.core.simulation import Arrays, Simulation
 
-
-def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]":
+def check_record(simulation: Simulation, where: str) -> tuple[Arrays, Arrays]:
     """Return the shapes of observed arrays and diagnostics, refusing functions that break the contract of the record.
 
     Args:
@@ -32,8 +37,6 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
             return no dictionaries of arrays (``diagnose``: of scalars), ``status`` no single integer, or dimensions,
             coordinates or quantities do not match the arrays; ``others`` has the further mistakes.
     """
-    import jax
-
     _raise_first(where, (_wrong_name(name, "the parameter ") for name in paths.leaves(simulation.params)))
     key = jax.eval_shape(jax.random.key, 0)
     state = _traced(simulation, "init", where, _wrong_leaves, simulation.params, key)
@@ -58,11 +61,9 @@ def _raise_first(where: str, problems: Iterable[str]) -> None:
 
 
 def _traced(
-    simulation: "Simulation", name: str, where: str, check: Callable[[Any, str], Iterable[str]], *arguments: Any
+    simulation: Simulation, name: str, where: str, check: Callable[[Any, str], Iterable[str]], *arguments: Any
 ) -> Any:
     """Return the shapes of the result of a function of the record, which is checked as it was returned."""
-    import jax
-
     function = getattr(simulation, name)
     try:
         shapes = jax.eval_shape(function, *arguments)
@@ -80,8 +81,6 @@ def _wrong_name(name: str, what: str = "") -> str:
 
 
 def _wrong_leaves(state: Any, what: str) -> Iterator[str]:
-    import jax
-
     for path, leaf in jax.tree.leaves_with_path(state):
         if not hasattr(leaf, "dtype"):
             given = f"state{jax.tree_util.keystr(path)} as {checks.kind(leaf)}"
@@ -100,8 +99,6 @@ def _wrong_arrays(result: Any, what: str) -> Iterator[str]:
 
 
 def _changes_of_step(state: Any, stepped: Any) -> Iterator[str]:
-    import jax
-
     if jax.tree.structure(state) != jax.tree.structure(stepped):
         names = [one_line(jax.tree.structure(tree), 100) for tree in (state, stepped)]
         yield f"step gives another structure than init: {names[1]} instead of {names[0]}"
@@ -120,11 +117,7 @@ def _wrong_shapes(diagnosed: Mapping[str, Any]) -> Iterator[str]:
             yield f"diagnose gives '{name}' of shape {array.shape}; {remedy}"
 
 
-def _wrong_status(simulation: "Simulation", state: Any) -> Iterator[str]:
-    import jax
-
-    from simkit.core.status import status_of
-
+def _wrong_status(simulation: Simulation, state: Any) -> Iterator[str]:
     try:
         status = jax.eval_shape(status_of(simulation), state, simulation.params)
     except UserError as error:
@@ -134,9 +127,7 @@ def _wrong_status(simulation: "Simulation", state: Any) -> Iterator[str]:
         yield f"status gives an array of shape {status.shape}; return one integer, such as the largest of them"
 
 
-def _wrong_dimensions(simulation: "Simulation", observed: Mapping[str, Any]) -> Iterator[str]:
-    import numpy as np
-
+def _wrong_dimensions(simulation: Simulation, observed: Mapping[str, Any]) -> Iterator[str]:
     lengths: dict[str, int] = {}
     for name, axes in simulation.dimensions.items():
         if name not in observed:
@@ -161,9 +152,7 @@ def _wrong_dimensions(simulation: "Simulation", observed: Mapping[str, Any]) -> 
             yield f"coordinates '{axis}' are not {cells} widths above 0, one for each cell of the axis"
 
 
-def _wrong_quantities(simulation: "Simulation", names: set[str]) -> Iterator[str]:
-    from simkit.core.simulation import Quantity
-
+def _wrong_quantities(simulation: Simulation, names: set[str]) -> Iterator[str]:
     for name, quantity in simulation.quantities.items():
         if not isinstance(quantity, Quantity):
             yield f"quantities['{name}'] is of type {type(quantity).__name__}; write Quantity(unit, meaning)"
@@ -211,11 +200,11 @@ def check_validation(scenario: Scenario, index: int) -> None:
 
 
 def build(
-    scenario: "str | Path | Scenario",
+    scenario: str | Path | Scenario,
     *,
-    examine: "Callable[[Simulation], None] | None" = None,
+    examine: Callable[[Simulation], None] | None = None,
     find_all: bool = False,
-) -> "Simulation":
+) -> Simulation:
     """Return the simulation of a scenario, with the values of the scenario as default parameters.
 
     Arrays have the precision of JAX at the time of the call; run the result in the same precision. A parameter that the
@@ -241,8 +230,6 @@ def build(
         >>> print(f"{height:.4f}")
         1.5688
     """
-    import jax
-
     if not isinstance(scenario, Scenario):
         scenario = find_scenario(scenario)
     if scenario.run.precision == "float64" and not jax.config.jax_enable_x64:
@@ -278,10 +265,8 @@ def _key_of(scenario: Scenario) -> str:
     return repr((names, scenario.is_reconfigured, scenario.config, texts))
 
 
-def _examined(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "tuple[Simulation, list[str]]":
+def _examined(scenario: Scenario, simulation: Simulation, mistakes: Mistakes) -> tuple[Simulation, list[str]]:
     """Return the simulation with the expressions of the scenario, and its idle parameters; refuse unfit names."""
-    from simkit.core.dependence import idle_parameters
-
     simulation, idle = _with_expressions(scenario, simulation, mistakes), []
     foreign = scenario.simulation not in SIMULATIONS.own
     try:
@@ -297,10 +282,8 @@ def _examined(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) 
     return simulation, idle
 
 
-def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
+def _check_values(scenario: Scenario, simulation: Simulation) -> None:
     """Refuse values that the simulation cannot run with."""
-    import jax
-
     try:
         # A condition may end the run sooner.
         steps = None if scenario.run.stop else scenario.run.steps
@@ -317,11 +300,8 @@ def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
         ) from error
 
 
-def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation":
+def _with_defaults(scenario: Scenario, simulation: Simulation) -> Simulation:
     """Return the simulation with the parameter values of the scenario."""
-    import jax.numpy as jnp
-    import numpy as np
-
     leaves = paths.leaves(simulation.params)
     # A stored run keeps the values that it began with, even if its file or its factory changed since.
     stored = {name: parameter for name, parameter in (scenario.known_parameters or {}).items() if name in leaves}
@@ -346,12 +326,9 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
     return simulation.with_params(**{name: parameters[name].default for name in changed})
 
 
-def _with_expressions(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "Simulation":
+def _with_expressions(scenario: Scenario, simulation: Simulation, mistakes: Mistakes) -> Simulation:
     """Return the simulation with the quantities and the stop condition of the scenario."""
     if scenario.quantities:
-        from simkit.core.expressions.measures import ExpressedQuantity, with_expressions
-        from simkit.core.simulation import Quantity
-
         expressed = {
             name: ExpressedQuantity(
                 quantity.expression,
@@ -362,8 +339,6 @@ def _with_expressions(scenario: Scenario, simulation: "Simulation", mistakes: Mi
         }
         simulation = with_expressions(simulation, expressed, mistakes)
     if scenario.run.stop:
-        from simkit.core.expressions.measures import stopped_when
-
         broken = set(scenario.quantities) - set(simulation.quantities)
         with mistakes.kept("run.stop"):
             if not _follows(scenario.run.stop, "", broken, is_condition=True):
@@ -371,12 +346,8 @@ def _with_expressions(scenario: Scenario, simulation: "Simulation", mistakes: Mi
     return simulation
 
 
-def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> None:
+def _check_names(scenario: Scenario, simulation: Simulation, mistakes: Mistakes) -> None:
     """Refuse names of diagnostics and observed arrays that do not exist in the simulation."""
-    import jax
-
-    from simkit.core.expressions.measures import measure_of
-
     key = jax.eval_shape(jax.random.key, 0)
     state = jax.eval_shape(simulation.init, simulation.params, key)
     diagnostics = jax.eval_shape(simulation.diagnose, state, simulation.params)

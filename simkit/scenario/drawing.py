@@ -7,7 +7,7 @@ from typing import Any, Literal
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import Choice, Declaration, PartTable, declaration_of
 from simkit.core.settings import Rule, Setting, Settings, interval, line, number, table, unwrapped
-from simkit.core.settings.setting import shown
+from simkit.core.settings.setting import check_table
 from simkit.errors import UserError, nearest
 from simkit.plugins import Registry
 from simkit.scenario.checks import LONGEST_LABEL
@@ -119,10 +119,7 @@ def render_settings(entries: Mapping[str, Any], where: str = "render") -> Render
     Raises:
         UserError: for all keys that are unknown, missing, without effect on the view, or have a wrong value.
     """
-    if not isinstance(entries, Mapping):
-        error = UserError(f"{where} = {shown(entries)} is no table; write keys and values", key=where)
-        error.partial = UNKNOWN
-        raise error
+    check_table(entries, where, lambda: UNKNOWN)
     entries = {key: unwrapped(value, key) for key, value in entries.items()}
     # `simkit list` reads files before it needs to know which packages are installed.
     is_shipped = entries.get("view") in tuple(VIEWS.own)

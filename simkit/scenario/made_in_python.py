@@ -6,12 +6,16 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import jax
+import numpy as np
 
 from simkit.core import paths
 from simkit.core.parameter import Parameter
 from simkit.core.precision import precision
 from simkit.core.settings import unwrapped
+from simkit.core.simulation import Simulation
 from simkit.errors import UserError
 from simkit.scenario.build import check_record
 from simkit.scenario.catalog import FILE, find_scenario, parse_scenario
@@ -21,17 +25,13 @@ from simkit.scenario.overrides import with_files, with_values
 from simkit.scenario.scenario import IN_PYTHON, Scenario, shortest
 from simkit.scenario.sections import RUN_KEYS
 
-if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
-
-
 # Keywords of a run of a simulation besides its parameters.
 SETTINGS = ("name", "title", "steps", "every", "seed", "view", "quantity", "frames_per_second")
 USUAL_FRAMES = 100
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
-def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tuple[Scenario, dict[str, Any]]:
+def scenario_of(simulation: Simulation, values: Mapping[str, Any] = {}) -> tuple[Scenario, dict[str, Any]]:
     """Return the scenario of a simulation, and the values of its parameters.
 
     Every diagnostic is an objective, its value at the end of the run. Frames are drawn by the view that fits the names
@@ -45,8 +45,6 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
     Raises:
         UserError: if ``steps`` is missing, or a setting is not possible.
     """
-    import numpy as np
-
     settings = {key: unwrapped(value, key) for key, value in values.items() if key in SETTINGS}
     parameter_values = {key: value for key, value in values.items() if key not in SETTINGS}
     parameters = paths.leaves(simulation.params)
@@ -100,7 +98,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
     return dataclasses.replace(parse_scenario(text, Path(name)), made=simulation), parameter_values
 
 
-def with_simulation(scenario: Scenario, simulation: "Simulation", path: Path) -> Scenario:
+def with_simulation(scenario: Scenario, simulation: Simulation, path: Path) -> Scenario:
     """Return a stored scenario with its simulation.
 
     Args:
@@ -126,15 +124,13 @@ def with_simulation(scenario: Scenario, simulation: "Simulation", path: Path) ->
     return dataclasses.replace(scenario, made=simulation)
 
 
-def precision_of(simulation: "Simulation") -> str:
+def precision_of(simulation: Simulation) -> str:
     """Return the precision of a simulation: that of its parameters, or of JAX if it has none."""
-    import jax
-
     wide = {value.dtype.itemsize > 4 for value in jax.tree.leaves(simulation.params)} or {jax.config.jax_enable_x64}
     return "float64" if True in wide else "float32"
 
 
-def fingerprint(simulation: "Simulation") -> str:
+def fingerprint(simulation: Simulation) -> str:
     """Return a checksum of the program of a simulation, from the traces of its functions.
 
     Args:
@@ -143,10 +139,7 @@ def fingerprint(simulation: "Simulation") -> str:
     return simulation.programs.found("fingerprint", lambda: _fingerprint(simulation))
 
 
-def _fingerprint(simulation: "Simulation") -> str:
-    import jax
-    import numpy as np
-
+def _fingerprint(simulation: Simulation) -> str:
     key = jax.eval_shape(jax.random.key, 0)
     state = jax.eval_shape(simulation.init, simulation.params, key)
     checksum = hashlib.sha256()
@@ -175,7 +168,7 @@ def _constants_of(program: Any) -> Iterator[Any]:
                     yield from _constants_of(inner)
 
 
-def _declared(simulation: "Simulation", name: str, value: Any) -> dict[str, Any]:
+def _declared(simulation: Simulation, name: str, value: Any) -> dict[str, Any]:
     declared = simulation.parameters.get(name, Parameter(0.0))
     table = {"default": shortest(value), "bounds": list(declared.bounds), "unit": declared.unit}
     return table | {"doc": declared.doc or "not described"}
@@ -209,8 +202,6 @@ def load(scenario: Source, values: Mapping[str, Any] | None = None) -> Scenario:
         ('projectile', 0.5)
     """
     if not isinstance(scenario, str | Path | Scenario):
-        from simkit.core.simulation import Simulation
-
         if not isinstance(scenario, Simulation):
             kind = type(scenario).__name__
             raise UserError(f"{kind} is no scenario; give a name, the path of a .toml file, or a simkit.Simulation")

@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit import __version__
 from simkit.core import devices as core_devices
 from simkit.core.parameter import UNBOUNDED, Parameter
 from simkit.core.settings import Setting, named, read
@@ -80,8 +81,6 @@ def imports(seconds: float = 120.0) -> dict[str, Import]:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that decide a result."""
-    from simkit import __version__
-
     installed = {"python": platform.python_version(), "simkit": __version__}
     for package in RECORDED:
         try:

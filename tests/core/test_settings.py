@@ -164,7 +164,7 @@ def test_a_factory_takes_arrays_as_lists_and_numbers():
 
 def test_what_a_factory_cannot_take_is_refused_in_one_line():
     for message, call in {
-        r"parameters = \[1\] is no table; write names and values": lambda: factory(cells=4, parameters=[1]),
+        r"parameters = \[1\] is no table; write keys and values": lambda: factory(cells=4, parameters=[1]),
         r"start\[0\] = \[1\] is neither a finite number nor an expression": lambda: factory(
             cells=4, start=np.array([[1.0]])
         ),

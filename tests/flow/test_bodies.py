@@ -237,7 +237,7 @@ def test_unsupported_parts_are_refused_by_name():
     for held in (body(plane), forced):
         with pytest.raises(UserError, match="the flow carries one scalar, and body 'body' has conditions of others"):
             stepper(Equations(plane, lambda p: 0.02, fixed_time_step, scalar=object(), obstacle=held))
-    with pytest.raises(UserError, match="method 'immersed_boundry' is unknown; did you mean 'immersed_boundary'"):
+    with pytest.raises(UserError, match="method = 'immersed_boundry' is unknown; did you mean 'immersed_boundary'"):
         bodies_in(plane, "immersed_boundry", body(plane).bodies, lambda p: 0.02)
 
 

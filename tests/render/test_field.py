@@ -337,7 +337,7 @@ def test_older_runs_have_walls_below_and_above(settings):
 
 
 def test_unknown_sides_are_refused(settings):
-    with pytest.raises(UserError, match="side 'wal' is unknown; did you mean 'wall'"):
+    with pytest.raises(UserError, match="coordinate 'sides' = 'wal' is unknown; did you mean 'wall'"):
         new_painter(*field(1, 1, sides=np.array(["wal"] * 4)), "Field", settings("field", "speed"))
     with pytest.raises(UserError, match="'sides' has 2 entries"):
         new_painter(*field(1, 1, sides=np.array(["wall"] * 2)), "Field", settings("field", "speed"))

@@ -43,7 +43,7 @@ MISTAKES = {
     "config table": ("width = 2.0", 'width = {"a b" = 1}', "config.width.a b is not a name"),
     "config date in a list": ("cells = [4, 3]", "cells = [4, 2020-01-01]", "config.cells[1] = 2020-01-01 is a date"),
     "config nested deep": ("cells = [4, 3]", f"cells = {'[' * 12}1{']' * 12}", "is nested over 8 deep; flatten it"),
-    "config not a table": ("[config]", "[[config]]", "toy.toml: config = [{...}] is no table; write names and values"),
+    "config not a table": ("[config]", "[[config]]", "toy.toml: config = [{...}] is no table; write keys and values"),
     "steps missing": ("steps = 100\n", "", "run.steps is missing; give an integer: number of steps"),
     "steps zero": ("steps = 100\n", "steps = 0\n", "run.steps = 0 is not an integer of at least 1; write one"),
     "steps a float": ("steps = 100\n", "steps = 100.0\n", "run.steps = 100.0 is not an integer of at least 1"),

@@ -7,10 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table, show
 from simkit.cli.progress import Progress
+from simkit.core.gradient import verdict_of
 from simkit.core.parameter import MOST_SHOWN, count
+from simkit.core.status import FAILURES, Status
+from simkit.jobs.derivatives import objective_settings
+from simkit.jobs.differentiation import curvature
+from simkit.jobs.runs import NOT_FINITE
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -85,8 +92,6 @@ def report(
 
 
 def _as_data(result: "Derivative | Curvature", scenario: Scenario, objective: str) -> dict[str, Any]:
-    from simkit.core.status import Status
-
     about = {"scenario": scenario.name, "objective": objective, "value": result.value}
     status = Status(result.status).name.lower()
     return about | {"precision": scenario.run.precision, "status": status, "note": result.note}
@@ -95,8 +100,6 @@ def _as_data(result: "Derivative | Curvature", scenario: Scenario, objective: st
 def _print_value(
     result: "Derivative | Curvature", scenario: Scenario, objective: str, mean: "Derivative | None" = None
 ) -> None:
-    from simkit.jobs.derivatives import objective_settings
-
     error = f" +- {_rough(mean.value_error)}" if mean else ""
     members = f"; mean of {mean.seeds} seeds" if mean else ""
     doc = objective_settings(scenario, objective).doc
@@ -106,8 +109,6 @@ def _print_value(
 
 def _note(result: "Derivative | Curvature") -> str:
     """Return the note of a derivative of a run that did not fail."""
-    from simkit.core.status import FAILURES
-
     return "" if result.status in FAILURES else result.note
 
 
@@ -120,9 +121,6 @@ def _exit_code(result: "Derivative | Curvature", scenario: Scenario, numbers: st
         numbers: what they are, in words.
         difference: what differs from its central difference, in words; empty if nothing does.
     """
-    from simkit.core.status import FAILURES
-    from simkit.jobs.runs import NOT_FINITE
-
     problem = f"{scenario.name}: {numbers} is not finite: {NOT_FINITE}"
     if result.status in FAILURES:
         problem = f"{result.note}; its derivative is not defined"
@@ -162,11 +160,6 @@ MOST_COLUMNS = 6
 
 def report_second(scenario: "Scenario", wrt: list[str], objective: str, arguments: argparse.Namespace) -> int:
     """Differentiate twice and report; a derivative that is not finite, or differs from its difference, is a failure."""
-    import numpy as np
-
-    from simkit.core.gradient import verdict_of
-    from simkit.jobs.differentiation import curvature
-
     if arguments.check and arguments.precision is None:
         scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
     doing = "differentiating twice" + ", and comparing with central differences" * arguments.check

@@ -11,13 +11,15 @@ import numpy as np
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table, show
 from simkit.cli.progress import Progress
+from simkit.core.status import Status
 from simkit.errors import UserError
+from simkit.jobs.job import begin
+from simkit.jobs.runs import Outcome, Run
 from simkit.scenario.made_in_python import load
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from simkit.jobs.optimizations import Optimization, Optimized
-    from simkit.jobs.runs import Outcome
     from simkit.render.page import Size
 
 # Supported options of pictures.
@@ -38,9 +40,6 @@ def finish(
         arguments: arguments with ``json``.
         size: size of the pictures; ``None`` draws none.
     """
-    from simkit.core.status import Status
-    from simkit.export.pictures import draw_before_and_after, objective_units
-
     best, scenario = {name: outcome.best[name] for name in job.wrt}, job.scenario
     losses = outcome.arrays["diagnosed.loss"]
     best_loss = float(outcome.arrays["diagnosed.best_loss"][-1])
@@ -50,6 +49,7 @@ def finish(
     runs: list[Outcome] = []
     refused = ""
     if size and not outcome.failed:
+        from simkit.export.pictures import draw_before_and_after, objective_units
         from simkit.render.chart import history_chart
 
         pictures["loss"] = folder / "loss.png"
@@ -117,9 +117,6 @@ def finish(
 
 def _before_and_after(*scenarios: Scenario) -> "list[Outcome]":
     """Run the scenarios of the start and of the best parameters, with progress."""
-    from simkit.jobs.job import begin
-    from simkit.jobs.runs import Run
-
     runs: list[Outcome] = []
     with Progress(scenarios[0].name, 2 * scenarios[0].run.steps, phase="ran") as progress:
         for finished, scenario in enumerate(scenarios):

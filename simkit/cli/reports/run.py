@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
+from simkit.core.status import BROKEN, Status
 
 if TYPE_CHECKING:
     from simkit.jobs.runs import Outcome, Run
     from simkit.render.page import Size
-
 
 # Supported options of pictures.
 PICTURES = ("format", "size", "no_render")
@@ -28,8 +28,6 @@ def finish(outcome: "Outcome", job: "Run", folder: Path, arguments: argparse.Nam
         arguments: arguments with ``format`` and ``json``.
         size: size of the picture; ``None`` draws none.
     """
-    from simkit.core.status import BROKEN, Status
-
     status = Status(int(outcome.status))
     picture = None
     if size and status not in BROKEN:

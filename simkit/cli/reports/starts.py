@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import more, print_json, print_table, show
+from simkit.jobs.derivatives import objective_settings
+from simkit.jobs.optimizations import best_first, best_of, bounds_of, rows_of
 
 if TYPE_CHECKING:
     import xarray
@@ -31,9 +33,6 @@ def finish(
         arguments: arguments with ``json``.
         size: unused; no picture is drawn.
     """
-    from simkit.jobs.derivatives import objective_settings
-    from simkit.jobs.optimizations import best_first, best_of, bounds_of, rows_of
-
     maximize = objective_settings(job.scenario, job.objective).goal == "maximize"
     index = best_of(result, maximize=maximize)
     wrt = job.optimization.checked().wrt

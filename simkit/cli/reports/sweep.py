@@ -7,37 +7,34 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from simkit.cli.main import FAILED, FINE
-from simkit.cli.output import more, print_json, print_table
+from simkit.cli.output import more, print_json, print_table, print_totals
 from simkit.cli.progress import Progress
+from simkit.core.status import failed
+from simkit.engine.memory import format_bytes
+from simkit.jobs.sweep_results import (
+    RESULT,
+    columns_of,
+    failures,
+    final_numbers,
+    left_out,
+    objectives_in,
+    read_summary,
+    undefined_objectives,
+)
+from simkit.jobs.sweeps import forecast
+from simkit.storage.run_directory import RunDirectory, check_output
 
 if TYPE_CHECKING:
-    import numpy as np
     import xarray
 
     from simkit.jobs.sweeps import SweepJob
     from simkit.render.page import Size
     from simkit.scenario.scenario import Scenario
-    from simkit.storage.run_directory import RunDirectory
-
-
-def print_totals(totals: Mapping[str, Any]) -> None:
-    """Print the number of members by status, and quantiles of their final diagnostics.
-
-    Args:
-        totals: ``statuses`` and ``quantiles`` of `simkit.jobs.sweep_results.totals`; empty if no member is stored.
-    """
-    if not totals:
-        return
-    ended = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in totals["statuses"].items())
-    print(f"ended:      {ended}")
-    if quantiles := totals["quantiles"]:
-        header = ("at the end", *next(iter(quantiles.values())))
-        print()
-        print_table(header, [(name, *values.values()) for name, values in quantiles.items()])
-        print()
 
 
 def main(job: "SweepJob", output: Path, arguments: argparse.Namespace) -> int:
@@ -46,10 +43,6 @@ def main(job: "SweepJob", output: Path, arguments: argparse.Namespace) -> int:
     Returns:
         The exit code.
     """
-    from simkit.engine.memory import format_bytes
-    from simkit.jobs.sweeps import forecast
-    from simkit.storage.run_directory import check_output
-
     if arguments.output is not None:  # a folder named after the scenario may hold an earlier sweep
         check_output(output, overwrite=arguments.overwrite)
     resources = forecast(job, output, timed=arguments.dry_run == "time")
@@ -97,21 +90,10 @@ def finish(
     result: "xarray.Dataset", job: "SweepJob", folder: Path, arguments: argparse.Namespace, size: "Size | None"
 ) -> int:
     """Report a sweep as a table, and as a chart if a parameter was swept."""
-    from simkit.storage.run_directory import RunDirectory
-
     if "preferred_chunks" in result["status"].encoding:  # the result stays in chunks
         return _finish_large(result, RunDirectory.open(folder), arguments, job)
-    from simkit.core.status import failed
+
     from simkit.export.pictures import informative
-    from simkit.jobs.sweep_results import (
-        RESULT,
-        columns_of,
-        failures,
-        final_numbers,
-        left_out,
-        objectives_in,
-        undefined_objectives,
-    )
 
     columns, final, varying = columns_of(result), final_numbers(result), informative(result, job.scenario)
     axes, scenario = result["status"].dims, job.scenario
@@ -157,8 +139,6 @@ def _finish_large(
     result: "xarray.Dataset", directory: "RunDirectory", arguments: argparse.Namespace, job: "SweepJob"
 ) -> int:
     """Report a sweep too large for a table or for memory, by its totals."""
-    from simkit.jobs.sweep_results import failures, left_out, read_summary, undefined_objectives
-
     summary, folder = read_summary(directory), directory.path
     totals, missing = {key: summary[key] for key in ("statuses", "quantiles")}, left_out(result, job)
     chart = _chart(result, job.scenario, folder, arguments)
@@ -183,7 +163,6 @@ def _finish_large(
 def _chart(result: "xarray.Dataset", scenario: "Scenario", folder: Path, arguments: argparse.Namespace) -> Path | None:
     """Draw the chart of a sweep into its folder and return its file; ``None`` if it is not possible or not wanted."""
     from simkit.export.pictures import MOST_MEMBERS, draw_sweep
-    from simkit.jobs.sweep_results import columns_of
 
     if getattr(arguments, "no_render", False):
         return None
@@ -198,8 +177,6 @@ def _print_points(
     final: Mapping[str, "xarray.DataArray"], columns: "Mapping[str, np.ndarray]", fine: "np.ndarray"
 ) -> None:
     """Print one row per point, averaged over the seeds that did not fail (a dash if all did)."""
-    import numpy as np
-
     shown = list(final)[:COLUMNS]
     good = fine.sum(axis=-1)
     means = {name: np.where(fine, final[name].values, 0).sum(axis=-1) / np.where(good, good, np.nan) for name in shown}

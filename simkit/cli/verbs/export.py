@@ -6,12 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from simkit import export
 from simkit.cli.arguments import add_scenario, exclude, names_of, scenario_of
 from simkit.cli.main import DIFFERS, FINE
 from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
 from simkit.core.compilation import use_compilation_cache
-from simkit.export import program, verify, web_page
 
 if TYPE_CHECKING:
     from simkit.export.page.exporting import PageReport
@@ -115,7 +115,7 @@ def _program(arguments: argparse.Namespace) -> int:
         "overwrite": arguments.overwrite,
     }
     with Progress(scenario.name, doing="exporting, and comparing with JAX"):
-        report = program(scenario, folder, **options)
+        report = export.program(scenario, folder, **options)
     return _report(report, arguments)
 
 
@@ -126,7 +126,7 @@ def _page(arguments: argparse.Namespace) -> int:
     use_compilation_cache()
     file = arguments.output or Path("export") / f"{scenario.name}.html"
     with Progress(scenario.name, doing="running it once, exporting, and comparing with JAX"):
-        report = web_page(
+        report = export.web_page(
             scenario,
             file,
             objective=arguments.objective,
@@ -159,7 +159,7 @@ def _verified(arguments: argparse.Namespace) -> int:
     use_compilation_cache()
     folder = Path(arguments.scenario)
     with Progress(folder.name, doing="comparing with the reference"):
-        report = verify(folder)
+        report = export.verify(folder)
     return _report(report, arguments)
 
 
@@ -200,14 +200,14 @@ def _shown(worst: "Difference | None") -> tuple[str, str, str]:
 
 def _data(arguments: argparse.Namespace) -> int:
     """Export the stored results of a run, sweep or optimization."""
-    from simkit.export.data_files import ENDINGS, data_file
+    from simkit.export.data_files import ENDINGS
     from simkit.jobs.stored_jobs import open_run
 
     _refuse_changes(arguments, "a stored run")
     folder = Path(arguments.scenario)
     result = open_run(folder)
     path = arguments.output or folder.with_name(f"{folder.resolve().name}{ENDINGS[arguments.to]}")
-    file = data_file(result, arguments.to, path, arguments.overwrite)
+    file = export.data_file(result, arguments.to, path, overwrite=arguments.overwrite)
     if arguments.json:
         print_json({"file": str(file), "to": arguments.to}, "data")
     else:

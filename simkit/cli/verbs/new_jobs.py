@@ -29,7 +29,6 @@ from simkit.cli.arguments import (
 )
 from simkit.cli.processes import add_processes, follow, group_of, resuming, together, use_every_core
 from simkit.cli.progress import Progress
-from simkit.cli.reports.derivative import report, report_second
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.optimizers.methods import METHODS
 from simkit.errors import UserError
@@ -218,6 +217,7 @@ class Grad:
     def main(arguments: argparse.Namespace) -> int:
         """Differentiate and report; a non-finite derivative, or one that differs from its difference, is a failure."""
         group = group_of(arguments)
+        from simkit.cli.reports.derivative import report, report_second
         from simkit.jobs.derivatives import (
             Derivative,
             compare,

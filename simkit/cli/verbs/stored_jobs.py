@@ -30,7 +30,7 @@ from simkit.cli.arguments import (
     size_of,
 )
 from simkit.cli.main import DIFFERS, FAILED, FINE, INTERRUPTED, TERMINATED, WRONG_INPUT, Terminated
-from simkit.cli.output import print_json
+from simkit.cli.output import print_json, print_totals
 from simkit.cli.processes import (
     PARENT,
     add_processes,
@@ -41,7 +41,6 @@ from simkit.cli.processes import (
     use_every_core,
 )
 from simkit.cli.progress import Progress, clock
-from simkit.cli.reports.sweep import print_totals
 from simkit.cli.verbs import new_jobs
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.devices import computing_as

@@ -11,7 +11,7 @@ from typing import Any
 from simkit.core.expressions.syntax import OWN_TABLE, parse
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Numbers, out_of_bounds
 from simkit.core.paths import below
-from simkit.core.settings.setting import Form, FormulaText, Rule, Setting, Settings, read, schema_of, shown
+from simkit.core.settings.setting import Form, FormulaText, Rule, Setting, Settings, check_table, read, schema_of, shown
 from simkit.core.settings.tables import Table, table_of
 from simkit.errors import Mistakes, Remedy, UserError, nearest, one_line
 
@@ -115,17 +115,17 @@ def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Settin
     return _setting(" or ".join(f'"{each}"' for each in allowed), doc, check, default, {"enum": list(allowed)})
 
 
+def _check_text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise UserError(f"{where} = {shown(value)} is no text; write it in quotes")
+    return value
+
+
 def text(doc: str, default: Any = _REQUIRED) -> Setting:
     """Return a setting that is text, such as the content of a file."""
-
-    def check(value: Any, where: str) -> str:
-        if not isinstance(value, str):
-            raise UserError(f"{where} = {shown(value)} is no text; write it in quotes")
-        return value
-
     # A scenario file may also name a file, whose content is taken.
     content = {"properties": {"file": {"type": "string"}}, "required": ["file"], "additionalProperties": False}
-    return _setting("text", doc, check, default, {"type": ["string", "object"], **content})
+    return _setting("text", doc, _check_text, default, {"type": ["string", "object"], **content})
 
 
 def line(
@@ -147,8 +147,7 @@ def line(
     """
 
     def check(value: Any, where: str) -> str:
-        if not isinstance(value, str):
-            raise UserError(f"{where} = {shown(value)} is no text; write it in quotes")
+        _check_text(value, where)
         odd = next((character for character in value if not character.isprintable()), "")
         problem = "is empty; write at least one word" if not value.strip() and value != default else ""
         problem = problem or (f"contains the character {odd!r}; write it on one line without it" if odd else "")
@@ -338,8 +337,7 @@ def named(doc: str, of: Setting, pattern: str = r"[^\W\d]\w{0,63}") -> Setting:
     """
 
     def check(value: Any, where: str) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
-            raise UserError(f"{where} = {shown(value)} is no table; write names and values")
+        check_table(value, where)
         mistakes, checked = Mistakes(), {}
         for name, entry in value.items():
             path = below(where, name)

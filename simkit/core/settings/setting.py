@@ -179,6 +179,23 @@ class Settings(Mapping[str, Any]):
         return UserError(f"{self.path(key)} {problem}", hint, key=self.path(key), remedy=remedy)
 
 
+def check_table(entries: Any, where: str, instead: Callable[[], Any] = lambda: None) -> None:
+    """Refuse what is no table.
+
+    Args:
+        entries: the table as written in a file.
+        where: path of the table.
+        instead: returns what takes its place while further mistakes are looked for.
+
+    Raises:
+        UserError: that names the table.
+    """
+    if not isinstance(entries, Mapping):
+        error = UserError(f"{where} = {shown(entries)} is no table; write keys and values", key=where)
+        error.partial = instead()
+        raise error
+
+
 def read(entries: Any, keys: Mapping[str, Setting], where: str = "", rules: tuple[Rule, ...] = ()) -> Settings:
     """Return a table with every key checked.
 
@@ -192,10 +209,9 @@ def read(entries: Any, keys: Mapping[str, Setting], where: str = "", rules: tupl
         UserError: that names the first problem; `UserError.others` has the rest, and `UserError.partial` the table with
             defaults and examples in place of wrong values.
     """
-    if not isinstance(entries, Mapping):
-        error = UserError(f"{where} = {shown(entries)} is no table; write keys and values", key=where)
-        error.partial = Settings({key: setting.instead() for key, setting in keys.items()}, where, frozenset())
-        raise error
+    check_table(
+        entries, where, lambda: Settings({key: each.instead() for key, each in keys.items()}, where, frozenset())
+    )
     mistakes, values, wrong = Mistakes(), {}, set()
     mistakes.found += [unknown_key(str(key), keys, where) for key in entries if key not in keys]
     for key, setting in keys.items():
@@ -253,7 +269,7 @@ def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callab
                 if key in keys and keys[key].form != "arrays":
                     options[key] = unwrapped(value, key)
                 elif key == "parameters" and not isinstance(value, Mapping | None):
-                    raise UserError(f"{key} = {shown(value)} is no table; write names and values", key=key)
+                    check_table(value, key)
             return factory(*positional, **options)
 
         checked.settings = keys  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core.settings import word
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.flow.boundary.side_data import Boundary, BoundaryVelocity, Place, on_side, with_values
@@ -144,8 +145,7 @@ def domain(
             f"sides = {sides!r} for {kinds} axis; give two or three axes, None for each periodic and a pair for each "
             "bounded one"
         )
-    if wall_slope not in WALL_SLOPES:
-        raise UserError(f"wall_slope = {wall_slope!r} is unknown", nearest(str(wall_slope), list(WALL_SLOPES)))
+    word("of walls", tuple(WALL_SLOPES)).check(wall_slope, "wall_slope")
     pairs = tuple(None if pair is None else known_sides(pair, i, "", SIDES, Side) for i, pair in enumerate(sides))
     built = Domain(Grid(tuple(axes)), pairs, wall_slope)
     _check_passage(built)

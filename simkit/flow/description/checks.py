@@ -40,13 +40,7 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     places, equations = flow.places, flow.equations
     zero = jnp.zeros((), precision_of(params))
     start = flow.initial
-
-    @jax.jit  # one program compiles faster than each of its operations
-    def fields(params: Params, key: jax.Array) -> Any:
-        begun = {name: one.start(places, params) for name, one in flow.scalars.items()}
-        return start.said(params), start(params, key, equations.boundary), begun
-
-    said, velocity, scalars = fields(params, key)
+    said, velocity, scalars = flow.fields_at_start(params, key)
     for i, formula in start.components.items():
         refuse_non_finite(formula, said[i])
     if start.stream is not None:
@@ -190,7 +184,7 @@ def _speeds_on_sides(flow: ComposedFlow, params: Params, times: list[float]) -> 
     """Return the largest absolute value of each component of the velocity on the sides, at the given times."""
     speeds = np.zeros(len(flow.places.axes))
     for (axis, side, component), formula in flow.sides.velocities.items():
-        of_time = jax.jit(flow.places.of_side(formula, axis, side, component))
+        of_time = flow.velocities_on_sides[axis, side, component]
         for time in times if formula.takes("time") else times[:1]:
             value = of_time(params, jnp.asarray(time, precision_of(params)))
             if time == 0:

@@ -156,6 +156,23 @@ class ComposedFlow:
     tables_in_time: tuple[TableInTime, ...]
     equations: Equations
 
+    @functools.cached_property
+    def fields_at_start(self) -> Callable[[Params, jax.Array], Any]:
+        """Compiled ``(params, key) -> start as given, velocity, scalars``, which the checks of all runs share."""
+
+        def fields(params: Params, key: jax.Array) -> Any:
+            begun = {name: scalar.start(self.places, params) for name, scalar in self.scalars.items()}
+            return self.initial.said(params), self.initial(params, key, self.equations.boundary), begun
+
+        return jax.jit(fields)
+
+    @functools.cached_property
+    def velocities_on_sides(self) -> dict[Any, Callable[..., Any]]:
+        """Compiled ``(params, time) -> values`` of each given velocity, by axis, side and component."""
+        return {
+            which: jax.jit(self.places.of_side(formula, *which)) for which, formula in self.sides.velocities.items()
+        }
+
     @classmethod
     def of(cls, settings: Settings, parameters: Mapping[str, Any]) -> "ComposedFlow":
         """Return the flow described by settings.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from simkit.errors import UserError, nearest
+from simkit.core.settings import word
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
@@ -50,8 +50,6 @@ def bodies_in(
         >>> type(bodies).__name__, list(bodies.bodies)
         ('DirectForcing', ['cylinder'])
     """
-    if method == IMMERSED:
+    if word("of the surfaces", tuple(METHODS)).check(method, "method") == IMMERSED:
         return ImmersedBoundary(domain, bodies, viscosity)
-    if method == FORCED:
-        return DirectForcing(domain, bodies)
-    raise UserError(f"method '{method}' is unknown", nearest(method, list(METHODS)))
+    return DirectForcing(domain, bodies)
