@@ -23,6 +23,7 @@ PACKAGES = {
     "simkit.molecular.interactions": "What acts between particles",
     "simkit.molecular.minimizers": "Minimizers",
     "simkit.molecular.relaxation": "Relaxation",
+    "simkit.molecular.barriers": "Barriers between minima",
     "simkit.molecular.dynamics": "Dynamics",
     "simkit.molecular.structures": "Structures",
     "simkit.rigid": "Rigid bodies",
