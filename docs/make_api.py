@@ -26,6 +26,7 @@ PACKAGES = {
     "simkit.molecular.barriers": "Barriers between minima",
     "simkit.molecular.dynamics": "Dynamics",
     "simkit.molecular.structures": "Structures",
+    "simkit.molecular.phonons": "Phonons",
     "simkit.rigid": "Rigid bodies",
     "simkit.rigid.articulated": "Mechanisms in joint coordinates",
 }

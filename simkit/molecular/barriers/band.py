@@ -29,6 +29,9 @@ from simkit.molecular.spaces import Cell, check_frozen, checked_positions, froze
 SAME_MINIMUM = 1e-3
 # Factor on the tolerance of a force that is evaluated again, for round-off.
 SAME_FORCE = 2.0
+# Largest force, in units of the tolerances, below which the highest image begins to climb: climbing far from the path
+# may lead anywhere.
+CLIMBING = 0.02
 # Keys of a band, of the Python function and of scenario files.
 KEYS = {
     "images": whole("structures along the path, both ends included", 9, low=3, high=1000),
@@ -50,7 +53,8 @@ class BandState:
     Attributes:
         descent: state of the minimizer over the images, one after the other, (M N, d).
         stationary: positions of the first minimum, the saddle and the last minimum, (3, N, d).
-        climbing: int32, index of the image that climbs to the saddle.
+        climbing: int32, index of the highest image between the ends, at the end the saddle.
+        climbs: whether it climbs, bool: once the path was near the minimum energy path.
         energy: of the images, (M,).
         neighbors: neighbor data of the interaction, with a leading axis of images.
         least_force: minimum over the iterations of the largest force.
@@ -60,6 +64,7 @@ class BandState:
     descent: Any
     stationary: jax.Array
     climbing: jax.Array
+    climbs: jax.Array
     energy: jax.Array
     neighbors: Any
     least_force: jax.Array
@@ -80,7 +85,7 @@ def nudged_forces(
         path: positions of the images, (M, N, d).
         energy: (M,).
         force: on the images, (M, N, d).
-        climbing: index of the climbing image.
+        climbing: index of the climbing image; -1 for none.
         spring: k, energy / length^2.
 
     Reference: Henkelman, Uberuaga, Jonsson, J. Chem. Phys. 113, 9901 (2000), doi:10.1063/1.1329672; tangent of
@@ -117,6 +122,7 @@ class Band:
     Attributes:
         landscape: energy over the positions, with the start of the first minimum.
         last: start of the last minimum.
+        middle: guess of the saddle, or ``None`` for the mean of both starts.
         params: the default parameters.
         images: number of images M.
         spring: stiffness of the springs, in units of the scale's.
@@ -131,6 +137,7 @@ class Band:
 
     landscape: Landscape
     last: Start
+    middle: Start | None
     params: Any
     images: int
     spring: float
@@ -146,23 +153,27 @@ class Band:
         """Return the cell, ``None`` in free space."""
         return None if self.landscape.cell is None else self.landscape.cell(params)
 
-    def ends(self, params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the starts of both minima, (N, d); the last one as the images nearest to the first.
+    def starts(self, params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Return the starts of first minimum, saddle and last minimum, (N, d); each as the images nearest to the first.
 
         Raises:
             UserError: if they differ in shape, or a mask of frozen particles does not fit.
         """
-        first, last = (checked_positions(each(params, key)) for each in (self.landscape.start, self.last))
-        if first.shape != last.shape:
-            shapes = " and ".join(f"{len(each)} particles in {each.shape[1]} dimensions" for each in (first, last))
-            raise UserError(f"the minima have {shapes}; give both the same particles, in the same order")
-        frozen = self.landscape.frozen
-        if frozen is not None:
-            check_frozen(frozen, len(first))
+        first = checked_positions(self.landscape.start(params, key))
+        if self.landscape.frozen is not None:
+            check_frozen(self.landscape.frozen, len(first))
         space = spaces.of_cell(self.cell(params), first.shape[1])
-        columns = tuple((last - first)[:, axis] for axis in range(first.shape[1]))
-        apart = jnp.stack(space.nearest_image(columns), axis=1)
-        return first, first + self.landscape.on_mobile(apart)
+
+        def beside(start: Start) -> jax.Array:
+            other = checked_positions(start(params, key))
+            if first.shape != other.shape:
+                counts = " and ".join(f"{len(each)} particles in {each.shape[1]} dimensions" for each in (first, other))
+                raise UserError(f"the structures have {counts}; give both the same particles, in the same order")
+            columns = tuple((other - first)[:, axis] for axis in range(first.shape[1]))
+            return first + self.landscape.on_mobile(jnp.stack(space.nearest_image(columns), axis=1))
+
+        last = beside(self.last)
+        return first, (first + last) / 2 if self.middle is None else beside(self.middle), last
 
     def check(self, params: Params, key: jax.Array) -> None:
         """Refuse equal starts of both minima.
@@ -170,7 +181,7 @@ class Band:
         Raises:
             UserError: if no particle moves from one to the other.
         """
-        first, last = jax.jit(self.ends)(params, key)
+        first, _, last = jax.jit(self.starts)(params, key)
         if float(largest_norm(last - first)) < SAME_MINIMUM * float(np.max(self.landscape.scale(params).length)):
             raise UserError("the first and the last minimum are one structure; move a particle in one of them")
 
@@ -192,26 +203,29 @@ class Band:
         """Return the indices of the first image, the climbing one and the last, (3,)."""
         return jnp.stack([jnp.int32(0), state.climbing, jnp.int32(self.images - 1)])
 
-    def pushed(self, path: jax.Array, params: Params, neighbors: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return energies, (M,), the index of the climbing image, and forces of the band, (M, N, d)."""
+    def pushed(
+        self, path: jax.Array, params: Params, neighbors: Any, climbs: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Return energies, (M,), the index of the highest image, and forces of the band, (M, N, d)."""
         energy, force = self.evaluate(path, params, neighbors)
         climbing = (jnp.argmax(energy[1:-1]) + 1).astype(jnp.int32)
         spring = self.spring * self.landscape.scale(params).stiffness
-        return energy, climbing, nudged_forces(path, energy, force, climbing, spring)
+        return energy, climbing, nudged_forces(path, energy, force, jnp.where(climbs, climbing, -1), spring)
 
     def init(self, params: Params, key: jax.Array) -> BandState:
-        """Return the images on straight lines between the starts of both minima."""
-        first, last = computed_once(self.ends(params, key))
-        share = jnp.linspace(0, 1, self.images, dtype=first.dtype)[:, None, None]
-        path = first + share * (last - first)
+        """Return the images on straight lines from the first minimum over the middle to the last."""
+        first, middle, last = computed_once(self.starts(params, key))
+        share = jnp.linspace(0, 2, self.images, dtype=first.dtype)[:, None, None]
+        path = first + jnp.minimum(share, 1) * (middle - first) + jnp.maximum(share - 1, 0) * (last - middle)
         prepare, cell = self.landscape.interaction.prepare, self.cell(params)
         neighbors = jax.vmap(lambda position: prepare(position, cell, params))(path)
-        energy, climbing, force = self.pushed(path, params, neighbors)
+        energy, climbing, force = self.pushed(path, params, neighbors, jnp.bool_(False))
         flat = (path.reshape(-1, path.shape[2]), energy.sum(), force.reshape(-1, path.shape[2]))
         return BandState(
             descent=self.minimizer.start(*flat, self.landscape.scale(params)),
             stationary=path[jnp.stack([jnp.int32(0), climbing, jnp.int32(self.images - 1)])],
             climbing=climbing,
+            climbs=jnp.bool_(False),
             energy=energy,
             neighbors=neighbors,
             # Not infinity: the status would be NON_FINITE.
@@ -223,13 +237,14 @@ class Band:
         """Return the state after one iteration of the minimizer, with one evaluation of every image."""
         path = state.descent.trial.reshape(self.images, *state.stationary.shape[1:])
         neighbors = self.refreshed(state.neighbors, path, params)
-        energy, climbing, force = self.pushed(path, params, neighbors)
+        energy, climbing, force = self.pushed(path, params, neighbors, state.climbs)
         flat = energy.sum(), force.reshape(-1, path.shape[2])
         largest = largest_norm(flat[1])
         state = BandState(
             descent=self.minimizer.advance(state.descent, *flat, self.landscape.scale(params)),
             stationary=state.stationary,
             climbing=climbing,
+            climbs=state.climbs | (largest < CLIMBING * self.unit(params)),
             energy=energy,
             neighbors=neighbors,
             least_force=jnp.minimum(state.least_force, largest),
@@ -250,7 +265,7 @@ class Band:
     def status(self, state: BandState, params: Params) -> jax.Array:
         """Return the `simkit.core.status.Status` code, except that of a buffer overflow."""
         forces, unit = self.forces(state), self.unit(params)
-        at_rest = (forces[self.three(state)] < self.force_tolerance * unit).all()
+        at_rest = state.climbs & (forces[self.three(state)] < self.force_tolerance * unit).all()
         at_rest &= (forces < self.path_tolerance * unit).all()
         apart = largest_norm(state.stationary[2] - state.stationary[0])
         is_between = apart > SAME_MINIMUM * self.landscape.scale(params).length
@@ -385,6 +400,7 @@ def nudged_elastic_band(
     *,
     params: Any,
     scale: Callable[[Params], Scale],
+    middle: Start | None = None,
     cell: Callable[[Params], jax.Array] | None = None,
     images: int = 9,
     spring: float = 0.1,
@@ -399,8 +415,8 @@ def nudged_elastic_band(
 ) -> Simulation:
     """Return the simulation of a climbing-image nudged elastic band between two minima.
 
-    Both ends relax to their minima while the highest image climbs to the saddle and the others to the minimum energy
-    path (`nudged_forces`). It has converged when the forces at both minima and the saddle are within
+    Both ends relax to their minima and the images between them to the minimum energy path (`nudged_forces`); near it,
+    the highest image climbs to the saddle. It has converged when the forces at both minima and the saddle are within
     ``force_tolerance`` and those across the path within ``path_tolerance``; it has stalled when the largest force did
     not fall within the minimizer's patience, or both ends are in one minimum.
 
@@ -414,6 +430,8 @@ def nudged_elastic_band(
             images. Frozen particles are where the first start has them.
         params: the default parameters, numbers, arrays or `simkit.core.parameter.Parameter`.
         scale: ``params -> Scale``: a particle diameter and the stiffness of a contact.
+        middle: guess of the saddle, where straight lines between the minima would push particles through each other;
+            ``None`` for the mean of both starts.
         cell: ``params -> cell``, constant during the relaxation; ``None`` for free space.
         images: number of structures along the path, ends included. Good values: 5 to 15, odd for symmetric paths.
         spring: stiffness of the springs, in units of the scale's. Good values: 0.01 to 1; it spaces the images and
@@ -469,6 +487,7 @@ def nudged_elastic_band(
             rattlers=None,
         ),
         last=last,
+        middle=middle,
         params=params,
         images=images,
         spring=spring,
