@@ -1,6 +1,16 @@
 """Molecular simulation: interactions, minimizers and dynamics; packings, clusters, crystals and liquids."""
 
-from simkit.molecular import barriers, dynamics, interactions, minimizers, phonons, potentials, relaxation, spaces, structures
+from simkit.molecular import (
+    barriers,
+    dynamics,
+    interactions,
+    minimizers,
+    phonons,
+    potentials,
+    relaxation,
+    spaces,
+    structures,
+)
 from simkit.molecular.description.system import system
 from simkit.molecular.systems.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft

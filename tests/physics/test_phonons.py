@@ -24,9 +24,9 @@ def silicon():
         cell = constant / 2 * jnp.asarray([[0.0, 1, 1], [1, 0, 1], [1, 1, 0]])
         position = constant / 4 * jnp.asarray([[0.0, 0, 0], [1, 1, 1]])
         run = jax.jit(
-            lambda q, params: phonons(
-                stillinger_weber(), position, cell, params, q, repeats=REPEATS, mass=MASS
-            ).frequency
+            lambda q, params: (
+                phonons(stillinger_weber(), position, cell, params, q, repeats=REPEATS, mass=MASS).frequency
+            )
         )
         yield constant, position, cell, run
 
