@@ -111,13 +111,13 @@ def phonons(
 
         D_ij(q) = (m_i m_j)^(-1/2) sum_l Phi_(i,jl) exp(i q . (r_jl - r_i)),    D u = omega^2 u
 
-    Phi are derivatives of the forces in `supercell` by displacements of the P particles of its first unit cell, and r_jl
-    the images nearest to particle i. This is exact if no force constant reaches beyond half the supercell: for pairs
-    within a cut-off, a supercell twice as wide as that; for many-body energies, whose forces depend on the neighbors of
-    neighbors, four times. Constants of particles at exactly half the supercell are shared by the images on all sides;
-    where those are not zero, the result is NaN except at the wave vectors of the supercell, where it is exact always.
-    The acoustic sum rule holds by construction: the constant of a particle with itself is minus the sum of the others,
-    so that translations cost nothing.
+    Phi are minus the derivatives of the forces in `supercell` by displacements of the P particles of its first unit
+    cell, and r_jl the images nearest to particle i. This is exact if no force constant reaches beyond half the
+    supercell: for pairs within a cut-off, a supercell twice as wide as that; for many-body energies, whose forces
+    depend on the neighbors of neighbors, four times. Constants of particles at exactly half the supercell are shared by
+    the images on all sides; where those are not zero, the result is NaN except at the wave vectors of the supercell,
+    where it is exact always. The acoustic sum rule holds by construction: the constant of a particle with itself is
+    minus the sum of the others, so that translations cost nothing.
 
     Frequencies are differentiable by positions, cell, params, masses and wave vectors; of degenerate ones, only their
     sum; those that are zero within round-off are constants.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import simkit
+from simkit import molecular
 from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.errors import UserError
@@ -145,6 +146,27 @@ def test_bad_bands_are_refused_in_one_line(x64):
     )
     with pytest.raises(UserError, match="1 particles in 2 dimensions and 2 particles"):
         simkit.run(two, steps=5)
+
+
+def test_barriers_as_data_refuse_what_does_not_fit(x64):
+    place = {"positions": [[0, 0, 0], [1.1, 0, 0]]}
+    common = {
+        "start": place,
+        "particles": {"atom": {}},
+        "interactions": [{"potential": "lennard_jones"}],
+        "parameters": {"epsilon": 1.0, "sigma": 1.0},
+        "task": "barrier",
+    }
+    wrong = {
+        "barrier is missing": {},
+        "other particles": {"barrier": {"last": {"positions": [[0, 0, 0]]}}},
+        "no gradient": {"barrier": {"last": place, "minimizer": "lbfgs"}},
+        "observed has no effect": {"barrier": {"last": place}, "observed": ["displacement"]},
+        "relax has no effect": {"barrier": {"last": place}, "relax": {"cell": True}},
+    }
+    for message, settings in wrong.items():
+        with pytest.raises(UserError, match=message):
+            molecular.system(**{**common, **settings})
 
 
 def test_a_resumed_band_equals_an_uninterrupted_one(x64):
