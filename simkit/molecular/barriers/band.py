@@ -27,8 +27,6 @@ from simkit.molecular.spaces import Cell, check_frozen, checked_positions, froze
 
 # Displacement of a particle, in units of the scale's length, below which two minima are one.
 SAME_MINIMUM = 1e-3
-# Factor on the tolerance of a force that is evaluated again, for round-off.
-SAME_FORCE = 2.0
 # Largest force, in units of the tolerances, below which the highest image begins to climb: climbing far from the path
 # may lead anywhere.
 CLIMBING = 0.02
@@ -284,7 +282,9 @@ class Band:
         squared = jnp.sum(jnp.diff(path, axis=0) ** 2, axis=(1, 2))
         legs = jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 0)
         extra = {} if self.observe is None else self.observe(saddle, cell, params)
+        # The stored energies, with derivatives: evaluated again, they would be rounded otherwise in other programs.
         energy = self.evaluate(path, params, self.refreshed(state.neighbors, path, params))[0]
+        energy = state.energy + (energy - jax.lax.stop_gradient(energy))
         length = jnp.broadcast_to(self.landscape.scale(params).length, len(saddle)).astype(saddle.dtype)
         return spaces.in_cell(saddle, cell) | {
             "diameter": length,
@@ -298,15 +298,18 @@ class Band:
         """Return iterations, energies of saddle and barriers, forces, and rates if there are masses."""
         near = jax.tree.map(lambda each: each[self.three(state)], state.neighbors)
         near = self.refreshed(near, state.stationary, params)
-        energy, force = self.evaluate(state.stationary, params, near)
+        # As in `observed`.
+        energy = self.evaluate(state.stationary, params, near)[0]
+        energy = state.energy[self.three(state)] + (energy - jax.lax.stop_gradient(energy))
+        forces = self.forces(state)
         numbers = {
             "iteration": state.descent.iteration,
             "energy": energy[1],
             "barrier": energy[1] - energy[0],
             "reverse_barrier": energy[1] - energy[2],
             "energy_change": energy[2] - energy[0],
-            "max_force": largest_norm(force.reshape(-1, force.shape[-1])),
-            "max_path_force": self.forces(state).max(),
+            "max_force": forces[self.three(state)].max(),
+            "max_path_force": forces.max(),
             "saddle_image": state.climbing,
         }
         if self.mass is None:
@@ -320,8 +323,8 @@ class Band:
                 self.landscape.interaction, *at, mass=mass, frozen=self.landscape.frozen, neighbors=pair
             )
 
-        is_at_rest = numbers["max_force"] < SAME_FORCE * self.force_tolerance * self.unit(params)
-        frequency = jax.lax.cond(is_at_rest, measured, lambda: jnp.asarray(jnp.nan, energy.dtype))
+        is_at_rest = numbers["max_force"] < self.force_tolerance * self.unit(params)
+        frequency = jax.lax.cond(is_at_rest & state.climbs, measured, lambda: jnp.asarray(jnp.nan, energy.dtype))
         numbers["attempt_frequency"] = frequency
         if self.temperature is not None:
             numbers["rate"] = frequency * jnp.exp(-numbers["barrier"] / self.temperature(params))
