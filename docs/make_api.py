@@ -23,8 +23,10 @@ PACKAGES = {
     "simkit.molecular.interactions": "What acts between particles",
     "simkit.molecular.minimizers": "Minimizers",
     "simkit.molecular.relaxation": "Relaxation",
+    "simkit.molecular.barriers": "Barriers between minima",
     "simkit.molecular.dynamics": "Dynamics",
     "simkit.molecular.structures": "Structures",
+    "simkit.molecular.phonons": "Phonons",
     "simkit.rigid": "Rigid bodies",
     "simkit.rigid.articulated": "Mechanisms in joint coordinates",
 }

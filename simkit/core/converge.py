@@ -36,8 +36,8 @@ def converge(simulation: Simulation, max_steps: int) -> Callable[[State, Params]
     The derivative with respect to ``params`` is the implicit one. With r(x, p) = 0 at the solution x(p),
     ``dx/dp = -(dr/dx)^-1 dr/dp``, by conjugate gradients on Hessian-vector products with the zero modes projected
     out. It does not depend on the path or the number of iterations. Where it is not defined (the run did not
-    converge, or its solution is a saddle) the derivative is NaN rather than wrong. Under ``vmap`` every member stops
-    independently.
+    converge, or its solution is a saddle) the derivative is NaN rather than wrong; at saddles it is defined, by MINRES,
+    if the equilibrium has ``is_definite=False``. Under ``vmap`` every member stops independently.
 
     Args:
         simulation: one that converges and has an ``equilibrium``, without which its derivative would be zero.
@@ -102,7 +102,9 @@ def differentiable_solution(equilibrium: Equilibrium, state: State, params: Para
         lambda x: equilibrium.residual(x, guarded),
         equilibrium.unknowns(state),
         solve=lambda _, x: x,
-        tangent_solve=lambda jacobian, b: solve_symmetric(jacobian, b, equilibrium.project),
+        tangent_solve=lambda jacobian, b: solve_symmetric(
+            jacobian, b, equilibrium.project, is_definite=equilibrium.is_definite
+        ),
     )
     return equilibrium.replace(state, _differentiable_where(defined, solution))
 

@@ -1,4 +1,4 @@
-"""Implicit derivatives: conjugate gradients for symmetric operators, and roots of scalar equations."""
+"""Implicit derivatives: linear solvers for symmetric operators (CG, MINRES), and roots of scalar equations."""
 
 import functools
 from collections.abc import Callable
@@ -13,16 +13,20 @@ from jax.interpreters import ad, batching, mlir
 from simkit.core.formulation import precise_product
 
 
-def solve_symmetric(matvec: Callable[[Any], Any], b: Any, project: Callable[[Any], Any]) -> Any:
+def solve_symmetric(
+    matvec: Callable[[Any], Any], b: Any, project: Callable[[Any], Any], *, is_definite: bool = True
+) -> Any:
     """Solve ``A x = b`` on the complement of the zero modes that ``project`` removes.
 
     By conjugate gradients, which need A positive definite on that complement: the solution is NaN if a direction of
-    zero or negative curvature occurs, or the residual stays above round-off. Differentiable, forward and reverse.
+    zero or negative curvature occurs, or the residual stays above round-off. An indefinite A, as at a saddle, is solved
+    by the minimal residual method: NaN only if A is singular along b. Differentiable, forward and reverse.
 
     Args:
         matvec: ``x -> A x``, linear and symmetric.
         b: right-hand side, a pytree of float arrays; its component along the zero modes is ignored.
         project: ``x -> x``, orthogonal projection that removes the zero modes.
+        is_definite: whether A must be positive definite on the complement.
 
     Returns:
         x, like ``b``, without a component along the zero modes.
@@ -33,7 +37,8 @@ def solve_symmetric(matvec: Callable[[Any], Any], b: Any, project: Callable[[Any
         # The identity on the zero modes makes the operator definite without changing the rest of the spectrum.
         return jax.tree.map(lambda a, x, i: a + (x - i), project(matvec(inside)), x, inside)
 
-    return jax.lax.custom_linear_solve(regular, project(b), _conjugate_gradients, symmetric=True)
+    solve = _conjugate_gradients if is_definite else _minimal_residual
+    return jax.lax.custom_linear_solve(regular, project(b), solve, symmetric=True)
 
 
 def preconditioned(
@@ -109,6 +114,65 @@ def _conjugate_gradients(matvec: Callable[[Any], Any], b: Any) -> Any:
     true_residual = jnp.linalg.norm(flat - apply(x))
     exact = true_residual <= jnp.sqrt(jnp.finfo(flat.dtype).eps) * jnp.linalg.norm(flat)
     solved = definite & (jnp.sqrt(square) <= tolerance) & exact
+    return unflatten(jnp.where(solved, x, jnp.nan))
+
+
+# Solves by MINRES: the second, for the residual of the first, removes what lost orthogonality leaves.
+REFINEMENTS = 2
+
+
+def _minimal_residual(matvec: Callable[[Any], Any], b: Any) -> Any:
+    """Solve ``A x = b`` for a symmetric ``A`` of any signature; NaN if the residual stays above round-off.
+
+    Paige and Saunders, SIAM J. Numer. Anal. 12, 617 (1975), doi:10.1137/0712047 (MINRES).
+    """
+    flat, unflatten = ravel_pytree(b)
+    epsilon = jnp.finfo(flat.dtype).eps
+    # As for conjugate gradients.
+    tolerance = epsilon**0.75 * jnp.linalg.norm(flat)
+
+    def apply(x: jax.Array) -> jax.Array:
+        return ravel_pytree(matvec(unflatten(x)))[0]
+
+    def unfinished(carry: tuple[jax.Array, ...]) -> jax.Array:
+        *_, residual, iterations = carry
+        return (residual > tolerance) & (iterations < 5 * flat.size)
+
+    def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        x, before, now, norms, directions, rotation, residual, iterations = carry
+        # Lanczos: the next vector that is orthogonal to both before it, and the entries of the tridiagonal matrix.
+        unit = now / norms[1]
+        image = apply(unit) - jnp.where(iterations > 0, norms[1] / norms[0], 0) * before
+        diagonal = precise_product(unit, image)
+        image = image - diagonal / norms[1] * now
+        norm = jnp.linalg.norm(image)
+        # Givens rotation that keeps the matrix triangular; the residual shrinks by its sine.
+        cosine, sine, carried, far = rotation
+        second, last = cosine * carried + sine * diagonal, sine * carried - cosine * diagonal
+        pivot = jnp.maximum(jnp.hypot(last, norm), jnp.finfo(flat.dtype).tiny)
+        direction = (unit - far * directions[0] - second * directions[1]) / pivot
+        turned = last / pivot, norm / pivot
+        x = x + turned[0] * residual * direction
+        return (
+            x,
+            now,
+            image,
+            jnp.stack([norms[1], norm]),
+            jnp.stack([directions[1], direction]),
+            jnp.stack([*turned, -cosine * norm, sine * norm]),
+            turned[1] * residual,
+            iterations + 1,
+        )
+
+    def refined(_: int, x: jax.Array) -> jax.Array:
+        left = flat - apply(x)
+        norm, zero = jnp.linalg.norm(left), jnp.zeros_like(flat)
+        rotation = jnp.asarray([-1, 0, 0, 0], flat.dtype)
+        start = zero, zero, left, jnp.stack([norm, norm]), jnp.stack([zero, zero]), rotation, norm, jnp.int32(0)
+        return x + jax.lax.while_loop(unfinished, step, start)[0]
+
+    x = jax.lax.fori_loop(0, REFINEMENTS, refined, jnp.zeros_like(flat))
+    solved = jnp.linalg.norm(flat - apply(x)) <= jnp.sqrt(epsilon) * jnp.linalg.norm(flat)
     return unflatten(jnp.where(solved, x, jnp.nan))
 
 

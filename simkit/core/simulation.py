@@ -54,9 +54,11 @@ class Equilibrium:
     Attributes:
         unknowns: ``state -> x``, the part of the state that solves the equations (any pytree of float arrays).
         residual: ``(x, params) -> r``, same structure as ``x``; its Jacobian in ``x`` must be symmetric and
-            positive semidefinite, as for the gradient of an energy at a minimum.
+            positive semidefinite, as for the gradient of an energy at a minimum; see ``is_definite``.
         replace: ``(state, x) -> state``, the state with its unknowns replaced.
         project: ``x -> x``, removes the zero modes of the Jacobian (rigid translations, for instance).
+        is_definite: false where the Jacobian may have negative eigenvalues, as at a saddle; the linear solve is then
+            by MINRES instead of conjugate gradients, whose derivative at a saddle is NaN.
 
     Example:
         >>> residual = lambda x, params: params["k"] * x - 1
@@ -87,6 +89,7 @@ class Equilibrium:
     residual: Callable[[Any, Params], Any]
     replace: Callable[[State, Any], State]
     project: Callable[[Any], Any] = lambda x: x
+    is_definite: bool = True
 
 
 class Shapes(NamedTuple):

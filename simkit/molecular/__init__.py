@@ -1,6 +1,16 @@
 """Molecular simulation: interactions, minimizers and dynamics; packings, clusters, crystals and liquids."""
 
-from simkit.molecular import dynamics, interactions, minimizers, potentials, relaxation, spaces, structures
+from simkit.molecular import (
+    barriers,
+    dynamics,
+    interactions,
+    minimizers,
+    phonons,
+    potentials,
+    relaxation,
+    spaces,
+    structures,
+)
 from simkit.molecular.description.system import system
 from simkit.molecular.systems.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft
@@ -8,6 +18,7 @@ from simkit.molecular.systems.colloid_assembly import colloid_assembly
 from simkit.molecular.systems.jamming import jamming
 
 __all__ = [
+    "barriers",
     "basin_hopping",
     "bubble_raft",
     "colloid_assembly",
@@ -15,6 +26,7 @@ __all__ = [
     "interactions",
     "jamming",
     "minimizers",
+    "phonons",
     "potentials",
     "relaxation",
     "spaces",

@@ -98,6 +98,7 @@ TO_THE_END = (
     "lennard_jones_cluster",
     "lennard_jones_crystal",
     "monodisperse_packing",
+    "mueller_brown",
     "silicon",
     "silicon_vacancy",
     "soft_sphere_packing",

@@ -172,6 +172,21 @@ def normal_modes(
     )
 
 
+def squared_frequencies(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the eigenvalues of a dynamical matrix, and the mask of those that are zero within round-off.
+
+    Args:
+        matrix: 1 / time^2, (n, n), symmetric.
+
+    Returns:
+        Squared angular frequencies, (n,), ascending, with first derivatives where a sum over degenerate ones is meant;
+        booleans, (n,). Derivatives of zeros are zero.
+    """
+    squared, _ = _diagonalized(matrix)
+    is_zero = _is_zero(squared)
+    return jnp.where(is_zero, jax.lax.stop_gradient(squared), squared), is_zero
+
+
 @jax.custom_jvp
 def _diagonalized(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return eigenvalues and eigenvectors as columns; degenerate eigenvalues have first derivatives too."""

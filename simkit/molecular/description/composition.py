@@ -152,7 +152,8 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
         most = list_capacity(placing, dimension, params, reach, shrinks=relax["cell"])
         return min(most, particles.count * math.prod(images or (1,)))
 
-    scale, stiffness = scale_of(relax["scale"], names, interactions, placing)
+    own_scale = (settings["barrier"] or relax)["scale"]
+    scale, stiffness = scale_of(own_scale, names, interactions, placing)
     return System(
         settings=settings,
         dynamics=dynamics,
@@ -174,17 +175,24 @@ def _contradictions(
     settings: Settings, sequence: tuple[str, ...], dynamics: Settings | None, parameters: dict[str, Any]
 ) -> Iterator[str]:
     """Yield what contradicts the tasks, or is missing."""
-    if dynamics is None and sequence != ("relax",):
-        yield 'task is not "relax", "dynamics" or ["dynamics", "relax"]; choose one of these'
+    if dynamics is None and sequence not in (("relax",), ("barrier",)):
+        yield 'task is not "relax", "dynamics", ["dynamics", "relax"] or "barrier"; choose one of these'
     if not settings["particles"]:
         yield "particles names no species; add one, such as [config.particles.A]"
     if not parameters:
         yield "there are no parameters; declare one number that may be changed: in [params], or with parameters = {...}"
-    for key in {"relax", "dynamics"} - set(sequence):
+    for key in {"relax", "dynamics", "barrier"} - set(sequence):
         if key in settings.given:
             yield f"{key} has no effect on task = {list(sequence)}; leave it out"
     if settings["averages"] is not None and sequence != ("dynamics",):
         yield 'averages are those of task = "dynamics"; leave them out'
+    if sequence == ("barrier",):
+        if settings["barrier"] is None:
+            yield "barrier is missing; give the start of the last minimum, such as barrier.last.positions"
+        if settings["start"]["kind"] == "random":
+            yield "start is random, and a barrier leads from a given minimum; give positions, a lattice or a structure"
+        if settings["observed"]:
+            yield 'observed has no effect on task = "barrier"; leave it out'
     held = any(each["frozen"] for each in settings["particles"].values())
     if "relax" in sequence and held and settings["start"]["kind"] == "random":
         yield "frozen particles at random positions cannot be relaxed; give start.positions, a lattice or a structure"

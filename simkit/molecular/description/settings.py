@@ -28,11 +28,13 @@ from simkit.core.settings import (
     word,
 )
 from simkit.errors import UserError
+from simkit.molecular.barriers.band import KEYS
 from simkit.molecular.parts import BAROSTATS, FIELDS, MINIMIZERS, POTENTIALS, STARTS, THERMOSTATS
 from simkit.molecular.potentials.pair import ENDINGS
 
 FIELD = Choice(FIELDS, "field", "an external energy by name")
 MINIMIZER = Choice(MINIMIZERS, "minimizer", "the method", "lbfgs")
+MINIMIZER_OF_BAND = Choice(MINIMIZERS, "minimizer", "the method, which is not monotone", "fire")
 THERMOSTAT = Choice(THERMOSTATS, "method", "the method", "velocity_verlet")
 BAROSTAT = Choice(
     BAROSTATS,
@@ -42,7 +44,7 @@ BAROSTAT = Choice(
     is_optional=True,
 )
 START = Choice(STARTS, "kind", "kind of start by name; left out, that of the keys, and else random", "random")
-TASKS = ("relax", "dynamics")
+TASKS = ("relax", "dynamics", "barrier")
 OBSERVED = (
     "contacts",
     "load",
@@ -178,14 +180,17 @@ SPECIES = {
     ),
 }
 PARTICLES = named("species of particles by name", table("one species", SPECIES))
-STARTING = PartTable(
+PLACES = PartTable(
     (START,),
     {
         "disorder": formula(
             "largest random displacement of a particle that is not frozen, along each axis", 0.0, unit="length"
         )
     },
-).setting("starting positions: sites of a lattice, of a structure file, given coordinates, or else random", {})
+)
+STARTING = PLACES.setting(
+    "starting positions: sites of a lattice, of a structure file, given coordinates, or else random", {}
+)
 CELL = table(
     "the cell that repeats; left out, that of the lattice or structure, and free space where there is neither",
     {
@@ -270,6 +275,10 @@ WALLS = several(
     (),
     [],
 )
+SCALE = table(
+    "units of the problem, for the first step and the tolerance; left out, the stiffest bond",
+    {"length": formula("length of a bond"), "stiffness": formula("its stiffness, energy / length^2")},
+)
 RELAX = PartTable(
     (MINIMIZER,),
     {
@@ -278,10 +287,7 @@ RELAX = PartTable(
             1e-10,
             (1e-16, 0.1),
         ),
-        "scale": table(
-            "units of the problem, for the first step and the tolerance; left out, the stiffest bond",
-            {"length": formula("length of a bond"), "stiffness": formula("its stiffness, energy / length^2")},
-        ),
+        "scale": SCALE,
         "cell": flag("whether the cell relaxes too"),
         "isotropic": flag("whether a cell that relaxes keeps its shape"),
         "pressure": formula("external pressure on a cell that relaxes", 0.0, unit="energy / length^d"),
@@ -302,6 +308,27 @@ DYNAMICS = PartTable(
             "time steps before the relaxation, where one follows; fewer than `run.steps`, which counts both",
             None,
             low=1,
+        ),
+    },
+)
+BARRIER = PartTable(
+    (MINIMIZER_OF_BAND,),
+    {
+        "last": PLACES.setting("start of the last minimum, of the same particles; `start` is that of the first"),
+        "middle": PLACES.setting("guess of the saddle; left out, the mean of both starts", None),
+        **KEYS,
+        "force_tolerance": number(
+            "largest force left at both minima and the saddle, in units of a bond's stiffness times its length; 1e-8 "
+            "suits float64, 1e-4 float32",
+            1e-8,
+            (1e-16, 0.1),
+        ),
+        "scale": SCALE,
+        "temperature": formula(
+            "temperature of the rate of harmonic transition-state theory; left out, there is no rate",
+            None,
+            unit="energy",
+            bounds=POSITIVE,
         ),
     },
 )
@@ -356,13 +383,14 @@ SETTINGS = {
     "cell": CELL,
     "dimension": whole("2 or 3; left out if positions or cell fix it", None, low=2, high=3),
     "task": either(
-        'task: "relax", "dynamics", or ["dynamics", "relax"], one after the other',
+        'task: "relax", "dynamics", ["dynamics", "relax"], one after the other, or "barrier"',
         word("what is done", TASKS),
         several(word("what is done", TASKS), "one after the other", (1, 2)),
         default="relax",
     ),
     "relax": RELAX,
     "dynamics": DYNAMICS.setting("settings of molecular dynamics"),
+    "barrier": BARRIER.setting("settings of the path between two minima", None),
     "observed": several(
         word("a quantity", OBSERVED),
         "further quantities of frames and diagnostics: contacts, with the contact number and the fraction of "

@@ -8,6 +8,7 @@ import numpy as np
 
 from simkit.core.settings import declares, read
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State, over, raised, times
+from simkit.molecular.barriers.band import band_quantities
 from simkit.molecular.declarations import particle_quantities
 from simkit.molecular.description.checks import checker
 from simkit.molecular.description.composition import System, composition
@@ -31,6 +32,7 @@ def system(
     task: str | Sequence[str] = "relax",
     relax: Mapping[str, Any] | None = None,
     dynamics: Mapping[str, Any] | None = None,
+    barrier: Mapping[str, Any] | None = None,
     observed: Sequence[str] = (),
     averages: Mapping[str, Any] | None = None,
     derived: Mapping[str, Any] | None = None,
@@ -53,9 +55,11 @@ def system(
         cell: ``lengths``, ``vectors`` or ``density``, and along which axes it is ``periodic``; left out, that of the
             lattice or structure, and free space where there is neither.
         dimension: 2 or 3; left out if positions or cell fix it.
-        task: ``"relax"``, ``"dynamics"`` or both, ``["dynamics", "relax"]``.
+        task: ``"relax"``, ``"dynamics"`` or both, ``["dynamics", "relax"]``; or ``"barrier"``.
         relax: ``minimizer``, ``force_tolerance``, and whether the ``cell`` relaxes too.
         dynamics: ``method``, ``time_step``, ``temperature`` and further parameters of the method.
+        barrier: of the path from ``start`` to another minimum: its start ``last``, ``images``, and the ``temperature``
+            of a rate; see `simkit.molecular.barriers.nudged_elastic_band`.
         observed: further quantities of frames and diagnostics, by name.
         averages: running means: ``every`` is the number of time steps between samples, which make one step of the run,
             ``skip`` the number of samples left out, ``of`` the names of diagnostics, and ``radial_distribution``,
@@ -133,6 +137,8 @@ def quantities(system: System) -> dict[str, Quantity]:
     if system.sequence == ("dynamics",):
         further["energy"] = energy, "kinetic and potential energy"
     usual = particle_quantities(length, energy, str(dimension))
+    if system.sequence == ("barrier",):
+        return usual | {name: Quantity(*further[name]) for name in ("species",)} | band_quantities(length, energy, time)
     if system.room.is_free:
         usual["unbound"] = Quantity(
             "1",

@@ -1,4 +1,4 @@
-"""Tasks of a system: relaxation, molecular dynamics, and one after the other."""
+"""Tasks of a system: relaxation, molecular dynamics, one after the other, and the path between two minima."""
 
 import dataclasses
 import inspect
@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of, formulas_in
@@ -15,10 +16,14 @@ from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation, State
 from simkit.core.status import Status
 from simkit.molecular import spaces
+from simkit.molecular.barriers.band import KEYS as BAND_KEYS
+from simkit.molecular.barriers.band import nudged_elastic_band
 from simkit.molecular.description.composition import System
 from simkit.molecular.description.formulas import TIME, with_converted_params
 from simkit.molecular.description.observables import Moment, observe, observed_dimensions, rattlers, see
-from simkit.molecular.description.settings import BAROSTAT, MINIMIZER, THERMOSTAT
+from simkit.molecular.description.particles import particles_of
+from simkit.molecular.description.settings import BAROSTAT, MINIMIZER, MINIMIZER_OF_BAND, START, THERMOSTAT
+from simkit.molecular.description.starts import Places, placing_of
 from simkit.molecular.dynamics.method import DynamicsState
 from simkit.molecular.dynamics.splitting import Barostat
 from simkit.molecular.minimizers import Minimizer, largest_norm
@@ -40,6 +45,8 @@ def simulation_of(system: System) -> Simulation:
     """
     if system.sequence == ("dynamics",):
         return moved(system)
+    if system.sequence == ("barrier",):
+        return bridged(system)
     simulation = relaxed(system) if system.dynamics is None else moved_then_relaxed(system).simulation()
 
     def diagnose(state: State, params: Params) -> Arrays:
@@ -98,6 +105,49 @@ def relaxed(system: System, position: jax.Array | None = None) -> Simulation:
         observe=lambda position, cell, params: observe(system, position, params),
         inspect=lambda *at: see(system, moment(*at)),
         dimensions=observed_dimensions(system),
+    )
+
+
+def bridged(system: System) -> Simulation:
+    """Return the path between the start of a system and another minimum.
+
+    Args:
+        system: the system.
+
+    Raises:
+        UserError: if the other start is of other particles, or the minimizer is monotone.
+    """
+    settings, names, particles = system.settings["barrier"], system.names, system.particles
+
+    def start_of(key: str) -> Callable[[Params, jax.Array], jax.Array] | None:
+        table = settings[key]
+        if table is None:
+            return None
+        places = START.call(table, (Places,), table, names)
+        if places.count is None:
+            raise table.refuse("kind", "is random; give positions, a lattice or a structure")
+        same = particles_of(system.settings["particles"], names, places.count, places.arrangement, places.structure)
+        if not np.array_equal(same.species, particles.species):
+            raise settings.refuse(key, "holds other particles than start; give the same ones in the same order")
+        return placing_of(table, places, particles, system.room, names, system.params, ()).start
+
+    last, temperature = start_of("last"), settings["temperature"]
+    assert last is not None  # a required key
+    return nudged_elastic_band(
+        system.interaction,
+        system.placing.start,
+        last,
+        params=system.params,
+        scale=lambda params: computed_once(system.scale(params)),
+        middle=start_of("middle"),
+        cell=system.cell,
+        minimizer=MINIMIZER_OF_BAND.make(settings, (Minimizer,)),
+        mass=None if temperature is None else lambda params: particles.of_each("mass", params),
+        temperature=None if temperature is None else names.number(temperature).number,
+        frozen=system.frozen,
+        observe=lambda position, cell, params: observe(system, position, params),
+        dimensions=observed_dimensions(system),
+        **{key: settings[key] for key in (*BAND_KEYS, "force_tolerance")},
     )
 
 
