@@ -1,6 +1,6 @@
 """Molecular simulation: interactions, minimizers and dynamics; packings, clusters, crystals and liquids."""
 
-from simkit.molecular import dynamics, interactions, minimizers, potentials, relaxation, spaces, structures
+from simkit.molecular import bonded, dynamics, interactions, minimizers, potentials, relaxation, spaces, structures
 from simkit.molecular.description.system import system
 from simkit.molecular.systems.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft
@@ -9,6 +9,7 @@ from simkit.molecular.systems.jamming import jamming
 
 __all__ = [
     "basin_hopping",
+    "bonded",
     "bubble_raft",
     "colloid_assembly",
     "dynamics",
