@@ -7,6 +7,7 @@ two terms write to one place: two runs give the same bytes on every device.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
@@ -116,7 +117,7 @@ class BondedTerms:
         ]
         separations = tuple(
             space.nearest_image(tuple(x - y for x, y in zip(after, before, strict=True)))
-            for before, after in zip(columns, columns[1:], strict=False)
+            for before, after in itertools.pairwise(columns)
         )
         if not (self.is_short and space.is_periodic):
             return separations
@@ -273,8 +274,8 @@ def _cross(a: Components, b: Components) -> Components:
 
 
 def _root(squared: jax.Array) -> jax.Array:
-    """Return the square root, with the derivative zero at zero."""
-    return jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 0)
+    """Return the square root, with the derivative zero at zero; NaN stays NaN."""
+    return jnp.where(squared == 0, 0, jnp.sqrt(jnp.where(squared == 0, 1, squared)))
 
 
 def _of_distance(energy: Energy, separations: Separations, values: Values) -> jax.Array:

@@ -70,17 +70,19 @@ class Topology:
         from scipy import sparse
 
         ends = np.concatenate([self.bonds, self.bonds[:, ::-1]])
-        step = sparse.csr_array((np.ones(len(ends), np.int64), tuple(ends.T)), shape=(self.count,) * 2)
-        near = sparse.eye_array(self.count, format="csr", dtype=np.int64)
+        step = sparse.csr_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(self.count, self.count))
+        # Pairs are numbered, so that those of shorter paths are removed as a set.
+        atoms = np.arange(self.count, dtype=np.int64)
+        near = atoms * (self.count + 1)
         shell = near
         for _ in range(bonds):
-            reached = (shell @ step).astype(bool).astype(np.int64)
-            shell = reached - reached.multiply(near.astype(bool))
-            shell.eliminate_zeros()
-            near = near + shell
-        first, second = sparse.triu(shell, 1).nonzero()
-        pairs = np.stack([first, second], axis=1).astype(np.int32)
-        return pairs[np.lexsort(pairs.T[::-1])]
+            first, second = np.divmod(shell, self.count)
+            reached = sparse.csr_matrix((np.ones(len(shell)), (first, second)), shape=step.shape) @ step
+            numbers = sparse.coo_matrix(reached)
+            shell = np.setdiff1d(numbers.row.astype(np.int64) * self.count + numbers.col, near)
+            near = np.union1d(near, shell)
+        pairs = np.stack(np.divmod(shell, self.count), axis=1).astype(np.int32)
+        return pairs[pairs[:, 0] < pairs[:, 1]]
 
     def copies(self, number: int) -> "Topology":
         """Return the topology of that number of copies, one after the other."""
@@ -133,7 +135,7 @@ def molecule(
             for fourth in sorted(partners[third])
             if len({first, second, third, fourth}) == 4
         ]
-    graph = sparse.coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(count, count))
+    graph = sparse.coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
     return Topology(
         count,
         pairs,
@@ -178,7 +180,8 @@ def joined(parts: Sequence[Topology]) -> Topology:
 
     molecules = [part.molecule + start for part, start in zip(parts, before, strict=False)]
     index = np.concatenate([np.zeros(0, np.int32), *molecules]).astype(np.int32)
-    return Topology(int(first[-1]), *(shifted(name) for name in SIZES), index)
+    bonds, angles, dihedrals, impropers = (shifted(name) for name in SIZES)
+    return Topology(int(first[-1]), bonds, angles, dihedrals, impropers, index)
 
 
 def _members(rows: Members, name: str, count: int) -> np.ndarray:
