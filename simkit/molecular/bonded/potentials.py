@@ -70,7 +70,7 @@ def fene() -> PairPotential:
     Example:
         >>> U = molecular.bonded.fene()
         >>> print(f"{U.energy(jnp.array(0.97), stiffness=30.0, extent=1.5):.3f}")
-        18.298
+        18.279
 
     Reference: Kremer, Grest, J. Chem. Phys. 92, 5057 (1990), doi:10.1063/1.458541.
     """

@@ -241,7 +241,7 @@ def dihedral_interaction(
         >>> print(f"{twist.energy(x, None, {'strength': 1.0, 'phase': np.pi / 2}, ()):.3f}")
         2.000
 
-    Reference: Blondel, Karplus, J. Comput. Chem. 17, 1132 (1996), doi:10.1002/(SICI)1096-987X(19960715)17:9<1132.
+    Reference: Blondel, Karplus, J. Comput. Chem. 17, 1132 (1996).
     """
     return _terms(_of_dihedral, potential.energy, dihedrals, 4, parameters, kinds)
 
