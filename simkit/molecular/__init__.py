@@ -2,6 +2,7 @@
 
 from simkit.molecular import (
     barriers,
+    bonded,
     dynamics,
     interactions,
     minimizers,
@@ -20,6 +21,7 @@ from simkit.molecular.systems.jamming import jamming
 __all__ = [
     "barriers",
     "basin_hopping",
+    "bonded",
     "bubble_raft",
     "colloid_assembly",
     "dynamics",
