@@ -198,7 +198,8 @@ def write_page(scenario: Scenario, folder: Path) -> Entry:
         message = missing or "; ".join(report.misses) or "computes as JAX does"
     except UserError as error:
         report, missing, message = None, one_line(error), str(error)
-    write_json(home / "card.json", _card_of(home) | {"missing_page": missing})
+    differs = "" if report is None else "; ".join(f"{each.partition(': ')[2]}" for each in report.misses)
+    write_json(home / "card.json", _card_of(home) | {"missing_page": missing or differs})
     if report is None or missing:
         (home / PAGE).unlink(missing_ok=True)
         return Entry(scenario.name, message, failed=True)

@@ -35,7 +35,7 @@ class Shown:
         tags: words for searches.
         scenario: the scenario, of which there is a page; ``None`` for one that is known by its card alone.
         computes: whether there is a page that computes it.
-        missing: why there is none, if that was tried.
+        missing: why there is none, if that was tried, or where it differs from JAX.
     """
 
     name: str
@@ -167,7 +167,10 @@ def _computing(shown: Shown, folder: str) -> str:
     """Return the link to the page that computes, or why there is none."""
     if shown.computes:
         name = literal(f"compute it here: {shown.title}")
-        return f'<p><a href="{folder}{PAGE}" aria-label="{name}">Compute it here</a>, with sliders, offline.</p>'
+        differs = f" Note: {literal(line(shown.missing))}." if shown.missing else ""
+        return (
+            f'<p><a href="{folder}{PAGE}" aria-label="{name}">Compute it here</a>, with sliders, offline.{differs}</p>'
+        )
     return f"<p>No page computes it: {literal(line(shown.missing))}</p>" if shown.missing else ""
 
 

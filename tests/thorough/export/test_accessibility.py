@@ -99,14 +99,15 @@ def test_focus_goes_through_the_page_in_its_order_and_is_seen(tab):
     })()""")
     # A browser marks the parts of films and frames itself.
     visited = []
-    for _ in range(min(expected, STOPS)):
+    while len(visited) < STOPS and (not visited or visited[-1][0] != expected - 1):
         for kind in ("keyDown", "keyUp"):
             tab.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
         visited.append(
             tab.run("""(() => {
                 const node = document.activeElement;
                 const { outlineStyle, boxShadow } = getComputedStyle(node);
-                const isSeen = outlineStyle !== "none" || boxShadow !== "none" || ["IFRAME", "VIDEO"].includes(node.tagName);
+                const marked = ["IFRAME", "VIDEO"].includes(node.tagName);
+                const isSeen = marked || outlineStyle !== "none" || boxShadow !== "none";
                 return [stops.indexOf(node), isSeen, node.outerHTML.slice(0, 80)];
             })()""")
         )
@@ -114,4 +115,4 @@ def test_focus_goes_through_the_page_in_its_order_and_is_seen(tab):
     # Parts within a video or a number field are stops of their own.
     assert sorted({place for place, *_ in visited}) == sorted(dict.fromkeys(place for place, *_ in visited))
     assert [place for place, *_ in visited] == sorted(place for place, *_ in visited)
-    assert len({place for place, *_ in visited}) >= 0.8 * len(visited)
+    assert len(visited) == STOPS or len({place for place, *_ in visited}) == expected
