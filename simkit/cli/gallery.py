@@ -231,7 +231,10 @@ def write_index(scenarios: Sequence[Scenario], folder: Path, renewed: Container[
             lines += ["", escaped(scene.command) if "`" in scene.command else f"`{scene.command}`"]
     write_bytes(folder / "README.md", ("\n".join(lines) + "\n").encode())
     for name in SHARED:
-        write_bytes(folder / name, shared(name).encode())
+        file, content = folder / name, shared(name).encode()
+        # The gallery of a source tree has links to them.
+        if not (file.exists() and file.read_bytes() == content):
+            write_bytes(file, content)
     for scene in shown:
         home = folder / scene.name
         if scene.scenario and (renewed is None or scene.name in renewed or not (home / "index.html").exists()):
