@@ -28,9 +28,9 @@ class Cite:
         from simkit.cli.citation import bibtex
         from simkit.storage.run_directory import RunDirectory
 
-        is_stored = arguments.scenario is not None and (Path(arguments.scenario) / "manifest.json").is_file()
-        stored = RunDirectory.open(arguments.scenario).scenario() if is_stored else None
-        cited = bibtex(stored or scenario_of(arguments))
+        folder = Path(arguments.scenario)
+        is_stored = (folder / "manifest.json").is_file()
+        cited = bibtex(RunDirectory.open(folder).scenario() if is_stored else scenario_of(arguments))
         if arguments.json:
             print_json(cited, "citation")
         else:
