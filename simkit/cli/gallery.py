@@ -185,6 +185,8 @@ def write_page(scenario: Scenario, folder: Path) -> Entry:
         scenario: of the gallery.
         folder: the gallery; all its pages share a runtime.
     """
+    from jax.errors import JaxRuntimeError
+
     from simkit.export import web_page
 
     home = folder / scenario.name
@@ -198,8 +200,9 @@ def write_page(scenario: Scenario, folder: Path) -> Entry:
             else ""
         )
         message = missing or "; ".join(report.misses) or "computes as JAX does"
-    except UserError as error:
-        report, missing, message = None, one_line(error), str(error)
+    except (UserError, JaxRuntimeError) as error:
+        # A program that the compiler refuses is told as well.
+        report, missing, message = None, one_line(error), one_line(error)
     differs = "" if report is None else "; ".join(f"{each.partition(': ')[2]}" for each in report.misses)
     write_json(home / "card.json", _card_of(home) | {"missing_page": missing or differs})
     if report is None or missing:
