@@ -175,7 +175,7 @@ def charts_of(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 # Folder of the runtime that the computing pages share, and bytes that one of them may take.
-RUNTIME, LARGEST = "runtime", 600_000
+RUNTIME, LARGEST = "runtime", 900_000
 
 
 def write_page(scenario: Scenario, folder: Path) -> Entry:
