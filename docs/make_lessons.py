@@ -48,7 +48,8 @@ def make(name: str, lesson: dict[str, Any], file: Path) -> "PageReport":
     """
     source = lesson["scenario"]
     scenario = simkit.load(LESSONS / source if source.endswith(".toml") else source, lesson.get("set", {}))
-    scenario = dataclasses.replace(scenario, title=lesson["title"])
+    # The text of the lesson takes the place of the summary.
+    scenario = dataclasses.replace(scenario, title=lesson["title"], summary="")
     derivative = {key: lesson.get(key) for key in ("objective", "wrt")}
     return simkit.export.web_page(scenario, file, lesson=LESSONS / f"{name}.html", overwrite=True, **derivative)
 

@@ -14,6 +14,7 @@ from subprocess import DEVNULL
 from typing import Any
 
 import anyio
+from pydantic import ValidationError
 
 from simkit import __version__
 from simkit.cli.main import FAILED, TERMINATED, WRONG_INPUT
@@ -23,6 +24,7 @@ from simkit.scenario.catalog import find_scenario
 
 try:
     from mcp.server.mcpserver import Context, MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import CallToolResult, TextContent
 except ImportError as error:
     raise UserError(f"the server needs a package: {error}; pip install 'simkit-physics[mcp]'") from error
@@ -243,6 +245,21 @@ def answer(data: dict[str, Any], *, is_error: bool = False) -> CallToolResult:
     return CallToolResult(content=[text], structured_content=data, is_error=is_error)
 
 
+class Server(MCPServer):
+    """A server that tells a wrong argument in one line, as data."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Context | None = None) -> Any:
+        """Call a tool."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            wrong = [(".".join(map(str, each["loc"])), each["msg"]) for each in error.__cause__.errors()]
+            words = "; ".join(f"{key}: {message}" for key, message in wrong)
+            return answer(failure(UserError(f"{name}: {one_line(words)}", key=wrong[0][0]), WRONG_INPUT), is_error=True)
+
+
 def server(output: Path, limits: Limits) -> MCPServer:
     """Return the server.
 
@@ -252,7 +269,7 @@ def server(output: Path, limits: Limits) -> MCPServer:
     """
     sandbox = Sandbox(output)
     call = Caller(sandbox, limits)
-    made = MCPServer("simkit", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
+    made = Server("simkit", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
 
     def tool(function: Any) -> Any:
         """Register a tool, whose mistakes of the caller are returned as data."""

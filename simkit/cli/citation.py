@@ -88,8 +88,7 @@ def _own() -> dict[str, Any]:
     names = [f"{name}, {given}" if given else f"{{{name}}}" for name, given in people]
     fields = {"kind": "software", "author": " and ".join(names)} | {key: plain[key] for key in _PLAIN if key in plain}
     fields["url"] = fields.pop("repository-code", fields.get("url"))
-    if released := fields.pop("date-released", None):
-        fields["year"] = released[:4]
+    fields["year"] = fields.pop("date-released")[:4]
     return fields
 
 

@@ -2,11 +2,13 @@
 
 import collections
 import dataclasses
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simkit.export.markup import code, literal, page, table
+from simkit.export.markup import code, line, literal, page, table
+from simkit.render.style import shown_unit
 from simkit.scenario.catalog import shipped_folder
 from simkit.scenario.scenario import PARAMETER_HEAD, Scenario
 
@@ -32,6 +34,8 @@ class Shown:
         command: the command that runs it.
         tags: words for searches.
         scenario: the scenario, of which there is a page; ``None`` for one that is known by its card alone.
+        computes: whether there is a page that computes it.
+        missing: why there is none, if that was tried, or where it differs from JAX.
     """
 
     name: str
@@ -41,6 +45,8 @@ class Shown:
     command: str
     tags: tuple[str, ...] = ()
     scenario: Scenario | None = None
+    computes: bool = False
+    missing: str = ""
 
     @classmethod
     def of(cls, scenario: Scenario) -> "Shown":
@@ -91,7 +97,7 @@ def _card(scene: Shown, size: tuple[int, int]) -> str:
     return (
         f'<article data-tags="{literal("|".join(scene.tags))}"{wide}>{_film(scene.title, f"{folder}/", size)}'
         f'<div class="words"><h3>{link}</h3><p>{literal(scene.summary)}</p><code>{literal(scene.command)}</code>'
-        "</div></article>"
+        f"{_computing(scene, f'{folder}/')}</div></article>"
     )
 
 
@@ -103,25 +109,28 @@ def _film(title: str, folder: str, size: tuple[int, int], more: str = 'preload="
     )
 
 
-def scenario_page(
-    scenario: Scenario, diagnostics: Mapping[str, Any], size: tuple[int, int], *, computes: bool = False
-) -> str:
-    """Return the HTML of the page of a scenario: film, commands, parameters, checked numbers and file.
+def scenario_page(shown: Shown, card: Mapping[str, Any], size: tuple[int, int]) -> str:
+    """Return the HTML of the page of a scenario: film, commands, charts, parameters, checked numbers and file.
 
     Args:
-        scenario: the scenario.
-        diagnostics: final values of its run, by name.
+        shown: with its scenario.
+        card: what its run stored, see `simkit.cli.gallery.card_of`; entries may be missing or damaged.
         size: width and height of the film in pixels.
-        computes: whether a page that computes the scenario is beside this one.
     """
+    scenario = shown.scenario
+    assert scenario is not None
     title = literal(scenario.title)
+    diagnostics, seconds = (
+        each if isinstance(each := card.get(key), dict) else {} for key in ("diagnostics", "seconds")
+    )
     parts = [
         '<p><a href="../index.html">all scenarios</a></p>',
         f"<h1>{title}</h1><p>{literal(scenario.summary)}</p>",
         f"<figure>{_film(scenario.title, '', size, 'controls')}</figure>",
-        *([f'<p><a href="{PAGE}">Compute it here</a>, with a slider for each parameter.</p>'] if computes else []),
+        _computing(shown, ""),
         "<h2>Use</h2>",
         code("\n".join(_commands(scenario))),
+        _times(seconds),
         "<h2>Parameters</h2>",
         table(PARAMETER_HEAD, scenario.parameter_rows),
     ]
@@ -140,6 +149,9 @@ def scenario_page(
                 ),
             ),
         ]
+    charts = [figure for each in card.get("charts") or () if (figure := _chart(each))]
+    if charts:
+        parts += ["<h2>Over this run</h2>", f'<div class="charts">{"".join(charts)}</div>']
     numbers = {name: value for name, value in diagnostics.items() if isinstance(value, int | float)}
     if numbers:
         rows = ((name, f"{value:.6g}") for name, value in numbers.items())
@@ -149,6 +161,66 @@ def scenario_page(
         parts += ["<h2>References</h2>", f"<ul>{items}</ul>"]
     parts += [f"<h2>{literal(scenario.source.name)}</h2>", code(scenario.text)]
     return page(scenario.title, _loading("../"), f'<main class="scenario">{"".join(parts)}</main>')
+
+
+def _computing(shown: Shown, folder: str) -> str:
+    """Return the link to the page that computes, or why there is none."""
+    if shown.computes:
+        name = literal(f"compute it here: {shown.title}")
+        differs = f" Note: {literal(line(shown.missing))}." if shown.missing else ""
+        return (
+            f'<p><a href="{folder}{PAGE}" aria-label="{name}">Compute it here</a>, with sliders, offline.{differs}</p>'
+        )
+    return f"<p>No page computes it: {literal(line(shown.missing))}</p>" if shown.missing else ""
+
+
+def _times(seconds: Mapping[str, Any]) -> str:
+    """Return how long compilation and run took."""
+    if not all(isinstance(seconds.get(key), int | float) for key in ("compile", "run")):
+        return ""
+    device = literal(line(str(seconds.get("device", ""))))
+    return f"<p>CPU time: {seconds['compile']:.3g} s to compile, {seconds['run']:.3g} s to run; {device}.</p>"
+
+
+# Width and height of a chart, and the margins for its numbers, in its own units.
+_CHART, _MARGIN = (320, 150), 22
+
+
+def _chart(data: Any) -> str:
+    """Return a curve as SVG with its extremes, without scripts; empty for damaged data."""
+    try:
+        points = [(float(x), float(y)) for x, y in data["points"]]
+        name, unit, clock, clock_unit = (line(str(data[key])) for key in ("name", "unit", "clock", "clock_unit"))
+    except (TypeError, KeyError, ValueError):
+        return ""
+    (first, last), (low, high) = (
+        ((min(values), max(values)) for values in zip(*points, strict=True)) if points else (((0.0, 0.0),) * 2)
+    )
+    if not (last > first and high > low and math.isfinite(last - first + high - low)):
+        return ""
+    width, height = _CHART[0], _CHART[1] - 2 * _MARGIN
+    path = " ".join(
+        f"{width * (x - first) / (last - first):.1f},{_MARGIN + height * (high - y) / (high - low):.1f}"
+        for x, y in points
+    )
+    label, over = _with_unit(name, unit), _with_unit(clock, clock_unit)
+    texts = (
+        ("start", 0, 14, f"{high:.4g}"),
+        ("start", 0, _CHART[1] - 6, f"{low:.4g}"),
+        ("end", width, _CHART[1] - 6, f"{over} {first:.3g} to {last:.3g}"),
+    )
+    words = "".join(f'<text x="{x}" y="{y}" text-anchor="{a}">{literal(text)}</text>' for a, x, y, text in texts)
+    meaning = f"{name} over {clock}: from {points[0][1]:.4g} to {points[-1][1]:.4g}, between {low:.4g} and {high:.4g}"
+    return (
+        f'<figure class="chart"><figcaption>{literal(label)}</figcaption>'
+        f'<svg viewBox="0 0 {_CHART[0]} {_CHART[1]}" role="img" aria-label="{literal(meaning)}">'
+        f'<polyline points="{path}"/>{words}</svg></figure>'
+    )
+
+
+def _with_unit(name: str, unit: str) -> str:
+    words = name.replace("_", " ")
+    return f"{words} ({shown_unit(unit)})" if unit not in ("", "1") else words
 
 
 def _commands(scenario: Scenario) -> list[str]:

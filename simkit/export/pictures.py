@@ -14,7 +14,7 @@ import numpy as np
 
 from simkit.core.settings import whole, word
 from simkit.errors import UserError
-from simkit.export.markup import framed
+from simkit.export.markup import framed, line
 from simkit.jobs import sweep_results
 from simkit.jobs.job import Prepared
 from simkit.jobs.runs import Outcome
@@ -33,6 +33,9 @@ from simkit.storage.files import make_folder, write_bytes
 
 if TYPE_CHECKING:
     import xarray
+
+# Characters of a title, as of a scenario; pictures show it in one line.
+LONGEST_TITLE = 120
 
 
 def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,7 +72,7 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
             table = {key: value for key, value in table.items() if key not in ("label", "unit", "limits")}
             table |= {"unit": units.get(quantity) or "1"}
     settings = render_settings(table | {key: value for key, value in changed.items() if key != "title"})
-    return {**parts, "settings": settings, "title": str(changed.get("title", title))}
+    return {**parts, "settings": settings, "title": line(str(changed.get("title", title)), LONGEST_TITLE)}
 
 
 type _Run = tuple[dict[str, Any], RenderSettings | None, str]

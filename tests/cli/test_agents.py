@@ -53,6 +53,12 @@ REFUSED = {
         {"name": "a", "scenario": "projectile", "over": {"mass": [1, 2, 3]}, "seeds": 3},
         "members = 9 is above the limit",
     ),
+    "no name": ("run", {"scenario": "projectile"}, "run: name: Field required"),
+    "a number in words": (
+        "sweep",
+        {"name": "a", "scenario": "projectile", "over": {"mass": [1]}, "seeds": "many"},
+        "sweep: seeds: Input should be a valid integer",
+    ),
     "iterations": (
         "optimize",
         {"name": "a", "scenario": "projectile", "wrt": "mass", "iterations": 9},

@@ -18,7 +18,11 @@ def test_a_scenario_cites_simkit_its_papers_and_those_of_the_parts_it_chooses(si
     assert re.findall(r"@(\w+)\{(\w+),", ran.out) == [
         *(("software", "simkit"), ("article", "ohern2003"), ("article", "bitzek2006"), ("article", "guenole2020")),
     ]
-    assert "version = {0.1.0}" in ran.out and "doi = {10.1103/PhysRevLett.97.170201}" in ran.out
+    assert (
+        "version = {0.1.0}" in ran.out
+        and "year = {20" in ran.out
+        and "doi = {10.1103/PhysRevLett.97.170201}" in ran.out
+    )
     # Another minimizer is another method.
     changed = simkit("cite", "soft_sphere_packing", "--set", 'config.relax.minimizer="lbfgs"').out
     assert "liu1989" in changed and "bitzek2006" in changed and "guenole2020" not in changed
@@ -38,3 +42,8 @@ def test_keys_are_unique_and_names_that_are_no_papers_are_told():
         "10.1145/237170.237244",
         "10.1016/0021-9991(83)90014-1",
     ]
+
+
+def test_a_run_directory_cites_what_its_scenario_does(simkit):
+    assert simkit("run", "projectile", "--no-render", "--output", "thrown").code == 0
+    assert simkit("cite", "thrown").out == simkit("cite", "projectile").out

@@ -150,3 +150,42 @@ def test_the_page_of_a_scenario_shows_what_it_reproduces_and_commands_that_exist
         parser = Parser()
         verb_of(verb).add_arguments(parser)
         parser.parse_args(options)
+
+
+CURVE = {"name": "energy", "unit": "m^2", "clock": "time", "clock_unit": "s", "points": [[0, 2.5], [1, 3.5], [2, 0.5]]}
+
+
+def shown_with(folder, **card):
+    """The page of a scenario whose card has further entries."""
+    scenario = find_scenario("couette_poiseuille")
+    drawn(folder, scenario.name, {**CARD, **card})
+    write_index([scenario], folder)
+    return (folder / scenario.name / "index.html").read_text()
+
+
+def test_charts_of_a_card_are_curves_with_their_extremes(tmp_path):
+    hostile = CURVE | {"name": f"{HOSTILE[0]} \u202e {'x' * 10_000}"}
+    damaged = [{}, 3, CURVE | {"points": [[0, "a"]]}, CURVE | {"points": []}, CURVE | {"points": [[0, 1], [1, 1]]}]
+    seconds = {"compile": 1.5, "run": 0.25, "device": "<b>"}
+    page = shown_with(tmp_path, charts=[CURVE, hostile, *damaged], seconds=seconds)
+    assert page.count("<svg") == page.count("<polyline") == 2
+    assert re.findall('points="([^"]*)"', page)[0] == "0.0,57.3 160.0,22.0 320.0,128.0"
+    assert ">3.5</text>" in page and ">0.5</text>" in page and "energy (m\u00b2)" in page
+    assert "1.5 s to compile, 0.25 s to run; &lt;b&gt;" in page
+    assert "<script>a" not in page and "\u202e" not in page and "x" * 400 not in page
+
+
+def test_a_scenario_says_whether_a_page_computes_it(tmp_path):
+    assert "No page computes it: it has &lt;b&gt; members" in shown_with(tmp_path, missing_page="it has <b> members")
+    (tmp_path / "couette_poiseuille" / "compute.html").write_text("")
+    index = write_index([find_scenario("couette_poiseuille")], tmp_path)
+    for page in (tmp_path / "couette_poiseuille" / "index.html", index):
+        assert "compute.html" in page.read_text()
+
+
+def test_only_pages_of_named_scenarios_are_written_anew(tmp_path):
+    shown_with(tmp_path)
+    page = tmp_path / "couette_poiseuille" / "index.html"
+    page.write_text("kept")
+    write_index([find_scenario("couette_poiseuille")], tmp_path, renewed=())
+    assert page.read_text() == "kept"

@@ -84,3 +84,10 @@ def test_every_verb_has_two_examples_that_its_help_shows(capsys):
         assert all(f"  {line}\n" in out for line in examples), name
     main([])
     assert verb_of("run").EXAMPLES[0] == "simkit run bouncing_ball" in capsys.readouterr().out
+
+
+def test_a_part_that_ends_in_a_value_or_has_no_name_is_told(simkit):
+    shown = simkit("show", "cartpole", "params.mass").out
+    assert "params.mass.cart.default" in shown and "params.mass.pole.default" in shown and "gravity" not in shown
+    assert "params.mass.cart.default = 1 has no parts" in simkit("show", "cartpole", "params.mass.cart.default.x").err
+    assert "the name of a part is empty" in simkit("show", "cartpole", "").err

@@ -165,3 +165,11 @@ def test_a_frame_that_is_no_index_is_refused():
     for frame in ("a", 1.5):
         with pytest.raises(simkit.UserError, match=r"frame = .* is not an integer"):
             simkit.picture(run, frame=frame)
+
+
+def test_a_title_is_one_bounded_line(flow):
+    hostile = "<script>\"'\n\u202egnp.exe " + "x" * 10_000
+    title = drawable_of(flow[0], {"title": hostile})["title"]
+    assert title.startswith("<script>\"' gnp.exe xxx") and len(title) <= 120 and title.isprintable()
+    drawing = simkit.picture(flow[0], size=SIZE, title=hostile)
+    assert "<script>" not in drawing._repr_html_() and len(drawing.title) <= 120

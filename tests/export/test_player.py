@@ -216,3 +216,14 @@ def test_the_command_writes_a_player_and_a_report_that_holds_one(three, tmp_path
     assert main(["render", str(tmp_path / "run"), "--to", "player"]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "does not hold the three.core.js of three 0.187.0" in line
+
+
+def test_the_distance_from_obstacles_in_space_is_stored_about_zero():
+    x = y = z = np.linspace(0.05, 0.95, 10)
+    distance = np.sqrt((x[:, None, None] - 0.5) ** 2 + (y[:, None] - 0.5) ** 2 + (z - 0.5) ** 2) - 0.25
+    frames = {"speed": np.ones((1, 10, 10, 10)), "body_distance": distance[None]}
+    coordinates = {"x": x, "y": y, "z": z}
+    clip = Clip(frames, {"time": np.zeros(1)}, coordinates, "Ball", RenderSettings("field", "speed"))
+    _, arrays = scenes.scene_of(clip)
+    found = decoded(*encoded(arrays))["body_distance"][0]
+    np.testing.assert_allclose(found, np.clip(distance, -0.3, 0.3), atol=0.6 / 254)

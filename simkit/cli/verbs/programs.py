@@ -20,14 +20,17 @@ class Cite:
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the verb."""
-        add_scenario(parser)
+        add_scenario(parser, meaning="a scenario's name, the path of a .toml file, or a run directory")
 
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Print the entries; references that are no papers follow as comments."""
         from simkit.cli.citation import bibtex
+        from simkit.storage.run_directory import RunDirectory
 
-        cited = bibtex(scenario_of(arguments))
+        folder = Path(arguments.scenario)
+        is_stored = (folder / "manifest.json").is_file()
+        cited = bibtex(RunDirectory.open(folder).scenario() if is_stored else scenario_of(arguments))
         if arguments.json:
             print_json(cited, "citation")
         else:

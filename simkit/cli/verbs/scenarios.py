@@ -176,19 +176,27 @@ class Show:
 def _show_part(scenario: Scenario, path: str, as_json: bool) -> int:
     """Show one branch of a scenario: its values, and the declared keys of its configuration that are below it."""
     value: Any = {"params" if key == "parameters" else key: entry for key, entry in _as_data(scenario).items()}
-    done, left = scenario.name, path
+    if not path.strip():
+        raise UserError("the name of a part is empty; leave it out to see all of it", key="part", allowed=list(value))
+    done, left = "", path
     while left:
         keys = {
             str(key): entry for key, entry in (enumerate(value) if isinstance(value, list | tuple) else value.items())
         }
         # Names of parameters and quantities may have dots themselves.
-        step = left if left in keys else left.partition(".")[0]
-        if step not in keys:
-            known = list(keys)
-            raise UserError(f"{done} has no part '{one_line(step, 40)}'", nearest(step, known), key=path, allowed=known)
-        value, done, left = keys[step], step, left[len(step) + 1 :]
+        step = max((key for key in keys if f"{left}.".startswith(f"{key}.")), key=len, default="")
+        if not step and (below := {key: each for key, each in keys.items() if key.startswith(f"{left}.")}):
+            value = {key[len(left) + 1 :]: each for key, each in below.items()}
+            break
+        if not step:
+            known, step = list(keys), left.partition(".")[0]
+            where = done or scenario.name
+            raise UserError(
+                f"{where} has no part '{one_line(step, 40)}'", nearest(step, known), key=path, allowed=known
+            )
+        value, done, left = keys[step], f"{done}.{step}".removeprefix("."), left[len(step) + 1 :]
         if left and not isinstance(value, dict | list | tuple):
-            raise UserError(f"{step} = {show(value)} has no parts; end the name there", key=path)
+            raise UserError(f"{done} = {show(value)} has no parts; end the name there", key=path)
     if as_json:
         print_json({"name": scenario.name, "part": path, "value": value}, "part")
         return FINE

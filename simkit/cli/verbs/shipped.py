@@ -91,7 +91,8 @@ class Gallery:
         from simkit.cli.gallery import Entry, render_scenario, write_index, write_page
         from simkit.storage.files import make_folder
 
-        use_compilation_cache()
+        if arguments.pages:  # cards tell the time of compilation
+            use_compilation_cache()
         shipped = list_scenarios()[0]
         scenarios = [find_scenario(name) for name in arguments.scenarios] or shipped
         make_folder(arguments.output)
@@ -110,7 +111,8 @@ class Gallery:
                         entries.append(render_scenario(scenario, arguments.output, on_part))
                 except UserError as error:
                     entries.append(Entry(scenario.name, str(error), failed=True))
-        index = write_index(list({s.name: s for s in [*shipped, *scenarios]}.values()), arguments.output)
+        every = {s.name: s for s in [*shipped, *scenarios]}
+        index = write_index(list(every.values()), arguments.output, {s.name for s in scenarios})
         failed = [entry for entry in entries if entry.failed]
         output = "page" if arguments.pages else "animation"
         if arguments.json:

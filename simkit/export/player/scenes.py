@@ -158,7 +158,12 @@ def _volume(clip: Clip, name: str) -> Scene:
         "label": label_of(clip),
         "labels": labels,
     }
-    return drawing, {name: Stored(_resampled(values, places), 8, ends=(scale.low, scale.high))}
+    arrays = {name: Stored(_resampled(values, places), 8, ends=(scale.low, scale.high))}
+    distance = np.asarray(clip.frames.get("body_distance", 0.0))
+    if distance.shape == values.shape:
+        # Only the surface is seen: distances of a few cells about it.
+        arrays["body_distance"] = Stored(_resampled(distance, places), 8, ends=(-3 * float(cell), 3 * float(cell)))
+    return drawing, arrays
 
 
 def _resampled(values: np.ndarray, places: list[np.ndarray]) -> np.ndarray:

@@ -36,7 +36,9 @@ def field_in_space():
     x, y, z = np.linspace(0, 2, 24), np.linspace(0, 1, 12), np.linspace(-1, 1, 16)
     waves = [np.sin(3 * x[:, None, None] + t) * np.cos(2 * y[:, None] + z) for t in np.linspace(0, 3, 8)]
     settings = RenderSettings("field", "speed", unit="U")
-    return Clip({"speed": np.array(waves)}, {"time": np.arange(8.0)}, {"x": x, "y": y, "z": z}, "Wave", settings)
+    ball = np.sqrt((x[:, None, None] - 1) ** 2 + (y[:, None] - 0.5) ** 2 + z**2) - 0.4
+    arrays = {"speed": np.array(waves), "body_distance": np.array(8 * [ball])}
+    return Clip(arrays, {"time": np.arange(8.0)}, {"x": x, "y": y, "z": z}, "Wave", settings)
 
 
 @pytest.fixture(scope="module", params=list(RUNS))

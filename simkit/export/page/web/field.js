@@ -1,6 +1,8 @@
 // View of a scalar field in the plane: one color per pixel, its walls and bodies, and a color bar.
 
 const BAND = 6;
+// Pixels below which the margins are small.
+const NARROW = 480;
 
 /** Return linear interpolation at the middles of pixels over [low, high]: lower cell center and weight of the next. */
 function sampled(centers, low, high, pixels) {
@@ -28,14 +30,15 @@ class FieldView {
   rectangle(width) {
     const [xLow, xHigh, yLow, yHigh] = this.drawing.window;
     const shape = (yHigh - yLow) / (xHigh - xLow);
-    const room = { left: 76, top: 16, width: Math.max(width - 76 - 120, 60) };
+    const [left, right] = width < NARROW ? [52, 92] : [76, 120];
+    const room = { left, top: 16, width: Math.max(width - left - right, 60) };
     const height = Math.min(room.width * shape, 560);
     const own = Math.round(height / shape);
     return { left: room.left + Math.round((room.width - own) / 2), top: room.top, width: own, height: Math.round(height) };
   }
 
   height(width) {
-    return Math.max(this.rectangle(width).height + 16 + 64, 190);
+    return Math.max(this.rectangle(width).height + 16 + 64, width < NARROW ? 140 : 190);
   }
 
   draw(context, width, height, frame) {

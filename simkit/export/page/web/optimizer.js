@@ -7,6 +7,8 @@ const LARGEST_MOVE = 0.3;
 const ENOUGH = 1e-4;
 const MOST_TRIALS = 14;
 const MOST_ITERATIONS = 100;
+// Iterations that together gain less than this share of the value are the last.
+const [PATIENCE, GAIN] = [5, 1e-5];
 
 const inner = (a, b) => a.reduce((sum, value, place) => sum + value * b[place], 0);
 const largest = (a) => a.reduce((found, value) => Math.max(found, Math.abs(value)), 0);
@@ -38,6 +40,7 @@ async function* minimized(evaluate, start, bounds) {
   const within = (x) => x.map((value, place) => Math.min(bounds[place][1], Math.max(bounds[place][0], value)));
   let at = { x: within(start), ...(await evaluate(within(start))) };
   yield at;
+  const values = [at.value];
   let pairs = [];
   // A gradient below this is zero: an objective such as a squared distance vanishes at its minimum with its gradient.
   const small = 1e-9 * largest(at.gradient);
@@ -68,5 +71,7 @@ async function* minimized(evaluate, start, bounds) {
     if (inner(s, y) > 1e-12 * inner(y, y)) pairs = [...pairs, { s, y }].slice(-MEMORY);
     at = next;
     yield at;
+    values.push(at.value);
+    if (values.at(-1 - PATIENCE) - at.value < GAIN * Math.abs(at.value)) return;
   }
 }

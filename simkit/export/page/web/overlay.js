@@ -51,7 +51,7 @@ class Overlay {
     holder.classList.add("overlaid");
     this.handle = Object.assign(element("button", "handle"), { type: "button", hidden: true, title: "drag, or use the arrow keys" });
     this.handle.setAttribute("aria-label", "target");
-    holder.insertAdjacentHTML("beforeend", "<svg></svg>");
+    holder.insertAdjacentHTML("beforeend", '<svg role="img" aria-label="arrows toward a better start"></svg>');
     this.svg = holder.lastElementChild;
     holder.append(this.handle);
     this.handle.addEventListener("pointerdown", ({ pointerId }) => this.handle.setPointerCapture(pointerId));

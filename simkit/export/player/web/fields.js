@@ -180,14 +180,19 @@ class VolumeScene {
       field: value(null), palette: value(paletteOf(this.scale)), level: value(0.5), eye: value(new THREE.Vector3()),
       size: value(new THREE.Vector3(...this.lengths)), lamp: value(new THREE.Vector3()),
     };
+    // Obstacles are the surface on which the distance from them, stored about zero, is zero.
+    const gray = new THREE.DataTexture(new Uint8Array([...rgb(WALL), 255]), 1, 1);
+    gray.needsUpdate = true;
+    this.solid = { ...this.uniforms, field: value(null), palette: value(gray), level: value(0.5) };
     const box = new THREE.BoxGeometry(1, 1, 1).translate(0.5, 0.5, 0.5);
     const vertexShader = `varying vec3 vPlace; void main() { vPlace = position; gl_Position = projectionMatrix * modelViewMatrix * vec4(position, 1.0); }`;
-    const shader = (fragmentShader, side) => new THREE.ShaderMaterial({ uniforms: this.uniforms, vertexShader, fragmentShader, side });
+    const shader = (fragmentShader, side, uniforms = this.uniforms) => new THREE.ShaderMaterial({ uniforms, vertexShader, fragmentShader, side });
     this.surface = new THREE.Mesh(box, shader(SURFACE_FRAGMENT, THREE.BackSide));
     const slice = `precision highp sampler3D; uniform sampler3D field; uniform sampler2D palette; varying vec3 vPlace;
       void main() { gl_FragColor = vec4(texture2D(palette, vec2((texture(field, vPlace).r * 255.0 + 0.5) / 256.0, 0.5)).rgb, 1.0); }`;
     this.slice = new THREE.Mesh(new THREE.BufferGeometry(), shader(slice, THREE.DoubleSide));
-    for (const mesh of [this.surface, this.slice]) {
+    this.bodies = new THREE.Mesh(box, shader(SURFACE_FRAGMENT, THREE.BackSide, this.solid));
+    for (const mesh of [this.surface, this.slice, this.bodies]) {
       mesh.scale.set(...this.lengths);
       mesh.position.set(...drawing.low);
       mesh.frustumCulled = false;
@@ -226,8 +231,13 @@ class VolumeScene {
   }
 
   update(frame) {
-    const { codes, shape } = frame.arrays[this.drawing.quantity];
-    const { field } = this.uniforms;
+    const { body_distance: distance } = frame.arrays;
+    this.fill(this.uniforms.field, frame.arrays[this.drawing.quantity]);
+    this.bodies.visible = Boolean(distance);
+    if (distance) this.fill(this.solid.field, distance);
+  }
+
+  fill(field, { codes, shape }) {
     if (!field.value) {
       // Memory runs along z first, which is the first axis of the texture; its axes are named so in `turned`.
       field.value = new THREE.Data3DTexture(new Uint8Array(codes.length), shape[0], shape[1], shape[2]);
