@@ -8,7 +8,7 @@ from simkit.errors import UserError
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import contacts, plane_contacts
-from simkit.rigid.collision.rounds import rounds
+from simkit.rigid.collision.tournament import rounds
 from simkit.rigid.scene import Planes
 
 # Allowed overlap at the start, relative to the size of the smaller body.

@@ -13,10 +13,9 @@ from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision import against_plane
 from simkit.rigid.collision.boxes import box_box
 from simkit.rigid.collision.capsules import capsule_box, capsule_capsule
-from simkit.rigid.collision.points import Placed, Points
-from simkit.rigid.collision.rounds import rounds
-from simkit.rigid.collision.slots import FAR
+from simkit.rigid.collision.points import FAR, Placed, Points
 from simkit.rigid.collision.spheres import sphere_box, sphere_capsule, sphere_sphere, up
+from simkit.rigid.collision.tournament import rounds
 from simkit.rigid.scene import Planes
 
 # Rank of each kind; kinds of one rank have the same shape.
@@ -43,7 +42,7 @@ def placed(bodies: Bodies, motion: Motion) -> Placed:
 
 
 def contacts(bodies: Bodies, motion: Motion) -> Points:
-    """Return the contact points of all pairs, in the order of `simkit.rigid.collision.rounds.rounds`.
+    """Return the contact points of all pairs, in the order of `simkit.rigid.collision.tournament.rounds`.
 
     Args:
         bodies: the n bodies.

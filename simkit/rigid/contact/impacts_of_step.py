@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from simkit.core.formulation import computed_once, is_for_accelerators
 from simkit.rigid.algebra.vector import Vector, dot, each
 from simkit.rigid.bodies.motion import Motion
-from simkit.rigid.collision.passing import passing
+from simkit.rigid.collision.broad_phase import passing
 from simkit.rigid.contact.sweeping.arrangement import apart, of_pairs
 from simkit.rigid.contact.sweeping.impacts import approaching, strike
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities

@@ -16,7 +16,7 @@ from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
-from simkit.rigid.collision.nearby import nearby
+from simkit.rigid.collision.broad_phase import nearby
 from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.contact.impacts_of_step import RESTING_STEPS, strike_all
 from simkit.rigid.contact.sweeping.arrangement import apart, of_pairs, touches_of, touching_pairs, touching_planes
