@@ -13,8 +13,7 @@ from simkit.core.formulation import by_device, computed_once, is_for_accelerator
 from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector, cross, each
 from simkit.rigid.collision.tournament import join_pairs, next_round, rounds, split_pairs, sums_of_bodies
-from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
-from simkit.rigid.contact.sweeping.touching import Rest, Touch
+from simkit.rigid.contact.law import Mobility, Rest, Touch, Velocities
 
 # Velocities and mobilities of one body (which touches a plane) or of the two bodies of a pair.
 type Sides = tuple[Velocities, ...]
