@@ -8,9 +8,8 @@ from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
-from simkit.rigid.joints.joint import Joint, attachment, ball, distance, hinge, slider, weld
+from simkit.rigid.joints.joint import Joint, attachment, ball, distance, hinge, hinge_angle, slider, weld
 from simkit.rigid.joints.loads import damper, motor, servo, speed_motor, spring, torsion_damper, torsion_spring
-from simkit.rigid.joints.measures import hinge_angle
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.models.mjcf import mjcf

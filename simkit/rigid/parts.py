@@ -12,8 +12,7 @@ from simkit.errors import UserError
 from simkit.rigid.algebra.vector import norm, stacked
 from simkit.rigid.bodies.bodies import KINDS, Bodies
 from simkit.rigid.bodies.motion import Motion
-from simkit.rigid.joints.checks import name_of
-from simkit.rigid.joints.constraints import Joints
+from simkit.rigid.joints.constraints import Joints, name_of
 from simkit.rigid.scene import Dynamics, Planes
 
 SHAPES = frozenset(KINDS)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from simkit.rigid.collision.boxes import PREFERENCE, WIDER
 from simkit.rigid.collision.capsules import CROSSING
-from simkit.rigid.collision.overlay import WIDER
-from simkit.rigid.collision.separation import PREFERENCE
 from tests.rigid.collision.shapes import COUNT, array, random_shapes, touching
 from tests.rigid.collision.test_collision import stacked_boxes
 

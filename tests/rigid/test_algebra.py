@@ -8,9 +8,7 @@ import pytest
 from simkit.rigid.algebra import quaternion
 from simkit.rigid.algebra.quaternion import axes_of, conjugate, exponential, identity, multiply, rotate, unit, unrotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, perpendicular, stacked, vector, zeros
-from simkit.rigid.bounces.friction import SLIP_PER_IMPULSE
-from simkit.rigid.bounces.impact import impact_impulse, time_of_impact
-from simkit.rigid.bounces.sphere import Ball, push, slip_velocity
+from simkit.rigid.bounces import SLIP_PER_IMPULSE, Ball, impact_impulse, push, slip_velocity, time_of_impact
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -6,8 +6,7 @@ import jax.numpy as jnp
 from simkit.rigid.algebra.quaternion import axes_of
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, dot
-from simkit.rigid.collision.points import Placed, Points
-from simkit.rigid.collision.slots import along_slots, cyclic, in_slots, midway, sign
+from simkit.rigid.collision.points import Placed, Points, along_slots, cyclic, in_slots, midway, sign
 
 # Number of contact points of each shape against a plane.
 SLOTS = {"sphere": 1, "disk": 1, "capsule": 2, "box": 4}

@@ -6,8 +6,7 @@ import jax.numpy as jnp
 from simkit.core.formulation import computed_once
 from simkit.rigid.algebra.quaternion import axes_of, rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, perpendicular, select
-from simkit.rigid.collision.points import Placed, Points
-from simkit.rigid.collision.slots import along_slots, clamp, cyclic, in_slots, midway, sign
+from simkit.rigid.collision.points import Placed, Points, along_slots, clamp, cyclic, in_slots, midway, sign
 from simkit.rigid.collision.spheres import ROUNDING, along, axes_of_frame, between_balls
 
 # Bounds on (sine of the angle times length over radius)^2: lines count as parallel below the first, as crossing above

@@ -1,4 +1,4 @@
-"""Narrow phase of collision detection: contact points of all pairs of bodies, and of all bodies with all planes."""
+"""Narrow phase of collision detection: contact points of all pairs and with all planes; overlaps at a start."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -7,16 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.errors import UserError
 from simkit.rigid.algebra.vector import each, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision import against_plane
 from simkit.rigid.collision.boxes import box_box
 from simkit.rigid.collision.capsules import capsule_box, capsule_capsule
-from simkit.rigid.collision.points import Placed, Points
-from simkit.rigid.collision.rounds import rounds
-from simkit.rigid.collision.slots import FAR
+from simkit.rigid.collision.points import FAR, Placed, Points
 from simkit.rigid.collision.spheres import sphere_box, sphere_capsule, sphere_sphere, up
+from simkit.rigid.collision.tournament import rounds
 from simkit.rigid.scene import Planes
 
 # Rank of each kind; kinds of one rank have the same shape.
@@ -43,7 +43,7 @@ def placed(bodies: Bodies, motion: Motion) -> Placed:
 
 
 def contacts(bodies: Bodies, motion: Motion) -> Points:
-    """Return the contact points of all pairs, in the order of `simkit.rigid.collision.rounds.rounds`.
+    """Return the contact points of all pairs, in the order of `simkit.rigid.collision.tournament.rounds`.
 
     Args:
         bodies: the n bodies.
@@ -155,3 +155,48 @@ def _unused(like: jax.Array, slots: int, pairs: int) -> Points:
     """Return unused points, with gap `FAR`, (slots, pairs, ...) with the further axes of ``like``."""
     zero = jnp.zeros((slots, pairs, *like.shape[1:]), like.dtype)
     return Points(position=zeros(zero), normal=up(zero), gap=zero + FAR)
+
+
+# Allowed overlap at the start, relative to the size of the smaller body.
+TOUCHING = 1e-3
+
+
+def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
+    """Refuse bodies that overlap each other or a plane; on the host.
+
+    An overlap up to a thousandth of their size (radius, or least half length of a box) counts as touching.
+
+    Args:
+        bodies: of the scene.
+        motion: state at the start.
+        planes: the fixed planes.
+
+    Raises:
+        UserError: naming the two that overlap most.
+    """
+    pairs, on_planes = (np.asarray(gaps) for gaps in _least_gaps(bodies, motion, planes))
+    count = len(bodies.kinds)
+    sizes = np.append(_sizes(bodies), np.inf)
+    first, second = (side.ravel() for side in rounds(count))
+    margin = pairs + TOUCHING * np.minimum(sizes[first], sizes[second])
+    if margin.min() < 0:
+        worst = margin.argmin()
+        i, j = sorted((int(first[worst]), int(second[worst])))
+        names = f"bodies {i} ({bodies.kinds[i]}) and {j} ({bodies.kinds[j]})"
+        raise UserError(f"{names} overlap by {-pairs[worst]:.3g} m at the start; move them apart")
+    margin = on_planes + TOUCHING * np.tile(sizes[:count], planes.offset.shape[0])
+    if margin.size and margin.min() < 0:
+        worst = int(margin.argmin())
+        name = f"body {worst % count} ({bodies.kinds[worst % count]}) and plane {worst // count}"
+        raise UserError(f"{name} overlap by {-on_planes[worst]:.3g} m at the start; move them apart")
+
+
+@jax.jit
+def _least_gaps(bodies: Bodies, motion: Motion, planes: Planes) -> tuple[jax.Array, jax.Array]:
+    on_planes = plane_contacts(bodies, motion, planes).gap
+    return jnp.min(contacts(bodies, motion).gap, axis=0), jnp.min(on_planes, axis=0)
+
+
+def _sizes(bodies: Bodies) -> np.ndarray:
+    halves = np.stack([np.asarray(half) for half in jax.tree.leaves(bodies.half_lengths)])
+    return np.asarray(bodies.radius) + halves.min(axis=0)

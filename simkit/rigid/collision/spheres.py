@@ -5,8 +5,7 @@ import jax.numpy as jnp
 
 from simkit.rigid.algebra.quaternion import axes_of, rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, dot, each, perpendicular, select
-from simkit.rigid.collision.points import Placed, Points
-from simkit.rigid.collision.slots import clamp, cyclic, midway, sign
+from simkit.rigid.collision.points import Placed, Points, clamp, cyclic, midway, sign
 
 # Distance of two points, relative to the sizes of bodies, below which they count as coincident.
 ROUNDING = 1e-6

@@ -16,9 +16,8 @@ from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
 from simkit.rigid.collision.pairs import contacts, plane_contacts
-from simkit.rigid.collision.points import Points
-from simkit.rigid.collision.rounds import rounds, sums_of_bodies
-from simkit.rigid.collision.slots import FAR
+from simkit.rigid.collision.points import FAR, Points
+from simkit.rigid.collision.tournament import rounds, sums_of_bodies
 from simkit.rigid.contact.sides import have_sides, kinds_of, pushes
 from simkit.rigid.integrators import integrator_named
 from simkit.rigid.parts import FRICTION, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES

@@ -16,12 +16,11 @@ from simkit.rigid.algebra.vector import dot, norm
 from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
-from simkit.rigid.collision.overlap import check_apart
-from simkit.rigid.contact.timing.balls import Balls, balls_of
+from simkit.rigid.collision.pairs import check_apart
 from simkit.rigid.contact.timing.candidates import Candidates, candidates, each_ball, index_axis, pick, times
 from simkit.rigid.contact.timing.event import after_event, event_of, residual_of
 from simkit.rigid.contact.timing.path import path_under
-from simkit.rigid.contact.timing.resting import ROUNDINGS, footing, settled
+from simkit.rigid.contact.timing.resting import ROUNDINGS, Balls, balls_of, footing, settled
 from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION
 from simkit.rigid.scene import Planes, Setting
 

@@ -16,14 +16,13 @@ from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
-from simkit.rigid.collision.nearby import nearby
-from simkit.rigid.collision.overlap import check_apart
-from simkit.rigid.contact.impacts_of_step import RESTING_STEPS, strike_all
-from simkit.rigid.contact.sweeping.arrangement import apart, of_pairs, touches_of, touching_pairs, touching_planes
-from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities, mobility_of
-from simkit.rigid.contact.sweeping.sweeps import Sides, Touches, applied, relative, slot_by_slot, sweep
-from simkit.rigid.contact.sweeping.touching import Push, Rest, Touch, rest_of, resting
-from simkit.rigid.integrators.splitting import kick, move_freely
+from simkit.rigid.collision.broad_phase import nearby
+from simkit.rigid.collision.pairs import check_apart
+from simkit.rigid.contact.gauss_seidel import Sides, Touches, applied, relative, slot_by_slot, sweep
+from simkit.rigid.contact.impact_law import RESTING_STEPS, strike_all
+from simkit.rigid.contact.law import Mobility, Push, Rest, Touch, Velocities, mobility_of, rest_of, resting
+from simkit.rigid.contact.rows import apart, of_pairs, touches_of, touching_pairs, touching_planes
+from simkit.rigid.integrators import kick, move_freely
 from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Planes, Setting
 

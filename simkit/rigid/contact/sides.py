@@ -26,8 +26,7 @@ from simkit.rigid.algebra.vector import Vector, dot, each, perpendicular
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import placed
-from simkit.rigid.collision.points import Placed, Points
-from simkit.rigid.collision.slots import along_slots, clamp, midway, sign
+from simkit.rigid.collision.points import Placed, Points, along_slots, clamp, midway, sign
 from simkit.rigid.collision.spheres import along, sphere_box, sphere_capsule
 
 # Gauss-Legendre rule on (-1, 1), exact for polynomials up to degree five.

@@ -1,4 +1,4 @@
-"""Constraint equations of joints: violations, Jacobian, impulses and mobility."""
+"""Constraint equations of joints: violations, Jacobian, impulses, mobility and its inverse, and checks before a run."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,58 @@ import numpy as np
 
 from simkit.core.formulation import computed_once
 from simkit.core.pytrees import pytree
+from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import Quaternion, axes_of, conjugate, multiply, rotate
 from simkit.rigid.algebra.tensor import rotated
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, normalize
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, angular_velocity
 from simkit.rigid.joints.joint import HOLDS, Joint
+
+
+def generalized_inverse(matrix: jax.Array) -> jax.Array:
+    """Return a symmetric G with ``A G A = A``, the inverse of A if it has one.
+
+    The sweep operator (Goodnight, American Statistician 33, 149 (1979)): Gauss-Jordan elimination on the diagonal. It
+    takes the largest remaining pivot relative to the diagonal of A, and drops redundant rows, whose pivots are
+    round-off. ``G b`` then solves ``A x = b`` whenever a solution exists, with zeros for the dropped rows. In another
+    order of the pivots a nearly redundant row, at some placement of a closed loop, is kept and magnifies round-off.
+
+    Args:
+        matrix: A, symmetric and positive semidefinite, (n, n, ...); further axes count matrices.
+    """
+    count, dtype = matrix.shape[0], matrix.dtype
+    trailing = (1,) * (matrix.ndim - 2)
+    places = jnp.arange(count).reshape(count, *trailing)
+    on_diagonal = places[:, None] == places
+    diagonal = jnp.sum(jnp.where(on_diagonal, matrix, 0), axis=1)
+    # Relative pivot that counts as zero: that of a redundant row is round-off, amplified by ill conditioning.
+    least = jnp.finfo(dtype).eps ** (2 / 3)
+
+    def sweep(_: int, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        swept, left = carry
+        ratio = jnp.where(left, jnp.sum(jnp.where(on_diagonal, swept, 0), axis=1) / diagonal, -jnp.inf)
+        chosen = places == jnp.argmax(ratio, axis=0)
+        row = jnp.sum(jnp.where(chosen[:, None], swept, 0), axis=0)
+        independent = jnp.max(ratio, axis=0) > least
+        pivot = jnp.where(independent, jnp.sum(jnp.where(chosen, row, 0), axis=0), 1)
+        row = jnp.where(chosen, -1, row)
+        rest = jnp.where(chosen[:, None] | chosen[None, :], 0, swept)
+        return rest - jnp.where(independent, row / pivot, 0)[:, None] * row[None, :], left & ~chosen
+
+    left = jnp.ones(diagonal.shape, bool)
+    return -jax.lax.fori_loop(0, count, sweep, (matrix, left))[0]
+
+
+def times_vector(matrix: jax.Array, vector: jax.Array) -> jax.Array:
+    """Return ``A b``; further axes of both arrays count matrices and vectors.
+
+    Args:
+        matrix: A, (n, m, ...).
+        vector: b, (m, ...).
+    """
+    return jnp.sum(matrix * vector[None], axis=1)
+
 
 type Joints = Sequence[Joint]
 
@@ -222,3 +268,73 @@ def _take[T](tree: T, indices: Sequence[int] | np.ndarray) -> T:
         return jnp.concatenate([values[index : index + 1] for index in indices])
 
     return each(gathered, tree)
+
+
+def name_of(index: int, joints: Joints) -> str:
+    """Return the name of a joint in error messages."""
+    joint = joints[index]
+    other = "the world" if joint.second is None else f"body {joint.second}"
+    return f"joint {index} ({joint.kind} of body {joint.first} with {other})"
+
+
+def check_indices(joints: Joints, count: int) -> None:
+    """Refuse joints of bodies that do not exist.
+
+    Args:
+        joints: of the scene.
+        count: number of bodies.
+
+    Raises:
+        UserError: for an index outside 0 to count - 1.
+    """
+    for index, joint in enumerate(joints):
+        for body in (joint.first, joint.second):
+            if body is not None and not 0 <= body < count:
+                raise UserError(
+                    f"{name_of(index, joints)}: there is no body {body}; choose an index in [0, {count - 1}]"
+                )
+
+
+def check_joints(joints: Joints, motion: Motion, bodies: Bodies) -> None:
+    """Refuse joints that are open at the start, or whose velocities would open them.
+
+    Args:
+        joints: of the scene.
+        motion: state at the start.
+        bodies: of the scene.
+
+    Raises:
+        UserError: for an index that no body has, a length that is not positive, or anchors, orientations or velocities
+            that violate a joint by more than a tolerance for round-off.
+    """
+    count = motion.position.x.shape[0]
+    check_indices(joints, count)
+    if not joints:
+        return
+    for index, joint in enumerate(joints):
+        if joint.kind == "distance" and not float(joint.length) > 0:
+            raise UserError(
+                f"{name_of(index, joints)}: length = {float(joint.length):g} m is not positive; choose one above 0"
+            )
+    placed = place(joints, motion)
+    rows = jacobian(joints, placed, count)
+    violation, rate = np.abs(violations(joints, placed)), np.abs(rates_of(rows, motion, bodies))
+    size = 1 + float(np.max(norm(placed.lever) + norm(placed.base_lever)))
+    speed = float(np.max(norm(motion.velocity))) + size * float(np.max(norm(angular_velocity(motion, bodies))))
+    tolerance = np.finfo(violation.dtype).eps ** (2 / 3)
+    remedy = "place the bodies so that it is closed, for instance by simkit.rigid.joints.rattle.assemble"
+    start = 0
+    for row, indices in rows_of(joints):
+        unit, what = ("rad", "tilted") if 3 <= row < 6 else ("m", "open")
+        for number, index in enumerate(indices, start=start):
+            if not violation[number] <= tolerance * size:
+                raise UserError(
+                    f"{name_of(index, joints)} is {what} by {violation[number]:g} {unit} at the start, "
+                    f"allowed are {tolerance * size:.1g}; {remedy}"
+                )
+            if not rate[number] <= tolerance * (1 + speed):
+                raise UserError(
+                    f"{name_of(index, joints)} starts to open at {rate[number]:g} {unit}/s, "
+                    f"allowed are {tolerance * (1 + speed):.1g}; give its bodies velocities that keep it closed"
+                )
+        start += len(indices)

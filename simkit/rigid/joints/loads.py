@@ -11,8 +11,7 @@ from simkit.rigid.algebra.quaternion import rotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, normalize, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
-from simkit.rigid.joints.joint import Joint
-from simkit.rigid.joints.measures import anchor_velocities, anchors, axis_of, hinge_angle, hinge_rate
+from simkit.rigid.joints.joint import Joint, anchor_velocities, anchors, axis_of, hinge_angle, hinge_rate
 from simkit.rigid.scene import Load, parameter_of_load
 
 type Number = jax.Array | float

@@ -16,10 +16,16 @@ from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.vector import Vector, dot, norm, zeros
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
 from simkit.rigid.bodies.motion import Motion, motion_of
-from simkit.rigid.bounces.friction import SLIP_PER_IMPULSE, slide
-from simkit.rigid.bounces.impact import impact_impulse, time_of_impact
-from simkit.rigid.bounces.series import bounce_series
-from simkit.rigid.bounces.sphere import Ball, push, slip_velocity
+from simkit.rigid.bounces import (
+    SLIP_PER_IMPULSE,
+    Ball,
+    bounce_series,
+    impact_impulse,
+    push,
+    slide,
+    slip_velocity,
+    time_of_impact,
+)
 from simkit.rigid.contact.events import Events
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor, gather_planes, plane

@@ -13,9 +13,8 @@ from simkit.rigid.algebra.quaternion import exponential, rotate
 from simkit.rigid.algebra.vector import Vector, cross, stacked
 from simkit.rigid.bodies.bodies import Bodies, capsule, gather, with_inertia
 from simkit.rigid.bodies.motion import Motion, motion_of
-from simkit.rigid.joints.joint import Joint, attachment, hinge, joint
+from simkit.rigid.joints.joint import Joint, anchors, attachment, hinge, hinge_angle, hinge_rate, joint
 from simkit.rigid.joints.loads import speed_motor
-from simkit.rigid.joints.measures import anchors, hinge_angle, hinge_rate
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
 from simkit.rigid.quantities import RIGID

@@ -14,8 +14,8 @@ from simkit.rigid.algebra.vector import vector
 from simkit.rigid.bodies.bodies import box, gather, sphere
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.collision.against_plane import SLOTS, against_plane
-from simkit.rigid.collision.overlap import check_apart
-from simkit.rigid.collision.overlay import WIDER
+from simkit.rigid.collision.boxes import WIDER
+from simkit.rigid.collision.pairs import check_apart
 from simkit.rigid.planes import floor
 from tests.rigid.collision.shapes import COUNT, Shapes, array, random_shapes, touching
 from tests.tables import every

@@ -14,9 +14,7 @@ from simkit.rigid.algebra.quaternion import identity, rotate, turn
 from simkit.rigid.algebra.vector import Vector, dot, norm, normalize, perpendicular, stacked, vector, zeros
 from simkit.rigid.bodies.bodies import gather, sphere, with_inertia
 from simkit.rigid.bodies.motion import Wrench, angular_velocity, motion_of
-from simkit.rigid.bounces.friction import slide
-from simkit.rigid.bounces.geometric import geometric_sum
-from simkit.rigid.bounces.impact import time_of_impact
+from simkit.rigid.bounces import geometric_sum, slide, time_of_impact
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses

@@ -11,8 +11,7 @@ from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.bodies.motion import Motion, Wrench
-from simkit.rigid.contact.timing.balls import Balls
-from simkit.rigid.contact.timing.resting import Footing, with_reaction
+from simkit.rigid.contact.timing.resting import Balls, Footing, with_reaction
 
 
 @jax.tree_util.register_dataclass

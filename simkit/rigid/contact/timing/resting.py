@@ -1,4 +1,4 @@
-"""Resting contacts of balls with planes: normal forces, and friction while slipping or rolling."""
+"""Balls that rest on planes: their constants, normal forces, and friction while slipping or rolling."""
 
 import dataclasses
 
@@ -7,8 +7,51 @@ import jax.numpy as jnp
 
 from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
+from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
-from simkit.rigid.contact.timing.balls import Balls
+
+
+@pytree
+class Balls:
+    """Constants of spheres or disks, arrays (balls, ...).
+
+    Attributes:
+        inverse_mass: 1/m in 1/kg.
+        inverse_moment: 1/I in 1/(kg m^2), the same about every axis that a ball turns about.
+        radius: r in m.
+        lever: r/I in 1/(kg m), speed of the surface per angular momentum.
+        mobility: 1/m + r^2/I in 1/kg, the slip that a unit of tangential impulse adds at the surface.
+        friction: coefficient of Coulomb friction.
+        restitution: coefficient of restitution.
+    """
+
+    inverse_mass: jax.Array
+    inverse_moment: jax.Array
+    radius: jax.Array
+    lever: jax.Array
+    mobility: jax.Array
+    friction: jax.Array
+    restitution: jax.Array
+
+
+def balls_of(bodies: Bodies) -> Balls:
+    """Return the constants of spheres or disks for contact.
+
+    Args:
+        bodies: constants of the spheres or disks.
+    """
+    inverse_mass, inverse_moment = 1 / bodies.mass, 1 / bodies.inertia.y
+    lever = bodies.radius * inverse_moment
+    return Balls(
+        inverse_mass=inverse_mass,
+        inverse_moment=inverse_moment,
+        radius=bodies.radius,
+        lever=lever,
+        mobility=inverse_mass + bodies.radius * lever,
+        friction=bodies.friction,
+        restitution=bodies.restitution,
+    )
+
 
 # Tolerance, in units of round-off, within which a quantity counts as zero.
 ROUNDINGS = 64

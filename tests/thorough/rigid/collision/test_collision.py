@@ -14,12 +14,12 @@ from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, vector
 from simkit.rigid.bodies.bodies import box, capsule, gather, sphere
 from simkit.rigid.bodies.motion import motion_of
+from simkit.rigid.collision.boxes import WIDER
+from simkit.rigid.collision.broad_phase import nearby
 from simkit.rigid.collision.capsules import CROSSING, FACE_SINE
-from simkit.rigid.collision.nearby import nearby
-from simkit.rigid.collision.overlay import WIDER
 from simkit.rigid.collision.pairs import contacts
 from simkit.rigid.collision.points import Placed
-from simkit.rigid.collision.rounds import rounds
+from simkit.rigid.collision.tournament import rounds
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor

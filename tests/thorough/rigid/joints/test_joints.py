@@ -15,9 +15,8 @@ from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import box, gather
 from simkit.rigid.bodies.motion import motion_of
-from simkit.rigid.joints.assemble import assemble
 from simkit.rigid.joints.joint import ball, distance, hinge, joint, slider, weld
-from simkit.rigid.joints.rattle import Jointed
+from simkit.rigid.joints.rattle import Jointed, assemble
 from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate

@@ -1,4 +1,4 @@
-"""Contacts of a step arranged in the order and array layout of the sweeps."""
+"""Contact rows: contacts of a step in the order and array layout of the Gauss-Seidel sweeps."""
 
 import dataclasses
 import functools
@@ -12,12 +12,10 @@ from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import contacts, plane_contacts
-from simkit.rigid.collision.points import Points
-from simkit.rigid.collision.rounds import rounds
-from simkit.rigid.collision.slots import FAR
-from simkit.rigid.contact.sweeping.mobility import Mobility
-from simkit.rigid.contact.sweeping.sweeps import Touches, made_even
-from simkit.rigid.contact.sweeping.touching import Touch, masses
+from simkit.rigid.collision.points import FAR, Points
+from simkit.rigid.collision.tournament import rounds
+from simkit.rigid.contact.gauss_seidel import Touches, made_even
+from simkit.rigid.contact.law import Mobility, Touch, masses
 from simkit.rigid.scene import Setting
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from simkit.core.formulation import by_device, computed_once, is_for_accelerators
 from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector, cross, each
-from simkit.rigid.collision.rounds import join_pairs, next_round, rounds, split_pairs, sums_of_bodies
-from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
-from simkit.rigid.contact.sweeping.touching import Rest, Touch
+from simkit.rigid.collision.tournament import join_pairs, next_round, rounds, split_pairs, sums_of_bodies
+from simkit.rigid.contact.law import Mobility, Rest, Touch, Velocities
 
 # Velocities and mobilities of one body (which touches a plane) or of the two bodies of a pair.
 type Sides = tuple[Velocities, ...]
@@ -46,7 +45,7 @@ def sweep(
     """Return velocities after one Gauss-Seidel sweep: one visit of every contact with the latest velocities.
 
     The pairs of a round share no body, so they are visited at once, on whole arrays; between rounds the order of the
-    bodies is shifted (`simkit.rigid.collision.rounds`), so that no gather or scatter is needed.
+    bodies is shifted (`simkit.rigid.collision.tournament`), so that no gather or scatter is needed.
 
     Args:
         velocities: of the bodies.

@@ -1,1 +1,0 @@
-"""Bouncing, sliding and rolling of a sphere on a plane, in closed form."""

@@ -1,1 +1,0 @@
-"""Gauss-Seidel sweeps over all contacts for their impulses."""
