@@ -260,11 +260,11 @@ def simkit_engine(description: Description) -> Engine:
 
     def start(params: Params, position: jax.Array, velocity: jax.Array) -> JointMemory:
         contacts, scalars = constraints.sizes
-        none = jnp.zeros((contacts, 3), velocity.dtype), jnp.zeros(scalars, velocity.dtype)
+        contact, scalar = jnp.zeros((contacts, 3), velocity.dtype), jnp.zeros(scalars, velocity.dtype)
         return JointMemory(
             position=position,
             velocity=velocity,
-            impulses=Impulses(*none),
+            impulses=Impulses(contact=contact, scalar=scalar),
             misfit=jnp.zeros_like(params["time_step"]),
         )
 
