@@ -18,6 +18,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.formulation import computed_once_on_cpu, precise_product
 from simkit.core.pytrees import pytree
@@ -95,7 +96,7 @@ def inverse(matrix: jax.Array) -> jax.Array:
     """
     if matrix.ndim == 2:
         return jnp.linalg.inv(matrix)
-    columns = jnp.broadcast_to(like(jnp.eye(len(matrix), dtype=matrix.dtype), matrix), matrix.shape)
+    columns = jnp.broadcast_to(like(np.eye(len(matrix)), matrix), matrix.shape)
     return jax.vmap(lambda column: solve(matrix, column), 1, 1)(columns)
 
 
