@@ -268,7 +268,8 @@ def _newton(
     def slipping(moved: jax.Array, friction: jax.Array, normal: jax.Array) -> jax.Array:
         """Return y with the term of de Saxce where a contact slides."""
         _, along = _parts(normal, moved)
-        speed = jnp.where(slides, jnp.sum(way * along, axis=1), 0)
+        # Impulses of friction point against the slip.
+        speed = jnp.where(slides, -jnp.sum(way * along, axis=1), 0)
         return moved + (friction * speed)[:, None] * normal
 
     columns = jax.vmap(lambda c: bent(stiffness.contact * slipping(c, mu, fixed.normal)), 2, 2)(fixed.contact)
