@@ -29,7 +29,7 @@ from simkit.rigid.articulated.tree import like
 RELAXATION = 1.6
 # Stiffness of the constraints in the Newton step, in units of each one's effective mass per step; the relative error
 # of its derivative is the inverse, and that of its rounding the product with the spacing of numbers.
-STIFFNESS = {"float64": 1e7, "float32": 3e3}
+STIFFNESS = {"float64": 1e8, "float32": 3e3}
 
 
 @pytree
